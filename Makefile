@@ -1,0 +1,57 @@
+# Everything a contributor runs. Needs Python 3.11+ and make; the rest is installed into .venv.
+#
+#   make serve   the gateway on loopback
+#   make test    every check and every test (what continuous integration runs)
+#   make check   formatting, lint, strict types, import layers, generated docs
+#   make bench   speed, as ratios measured in one run
+#   make soak    the property tests, for longer
+#   make docs    write the generated pages of docs/
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test check bench soak docs clean
+
+help:
+	@sed -n '3,8s/^# *//p' Makefile
+
+$(READY): pyproject.toml Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "toolglot needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)."; \
+	  echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@echo "==> setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+serve:
+	@echo "make serve: the gateway is not part of this tree yet, so there is nothing to serve."
+	@exit 1
+
+check: $(READY)
+	@echo "==> ruff format"   && $(BIN)/ruff format --check --quiet .
+	@echo "==> ruff lint"     && $(BIN)/ruff check --quiet .
+	@echo "==> mypy --strict" && $(BIN)/mypy --no-error-summary
+	@echo "==> import layers" && $(BIN)/lint-imports --no-logo | tail -n 3
+	@echo "==> generated docs" && $(BIN)/python scripts/generate_docs.py --check
+
+test: check
+	@echo "==> tests"
+	@$(BIN)/pytest -n auto --cov --cov-report=term
+
+bench: $(READY)
+	@$(BIN)/python bench/ids.py
+
+soak: $(READY)
+	@$(BIN)/pytest -n auto -m law --hypothesis-profile=soak
+
+docs: $(READY)
+	@$(BIN)/python scripts/generate_docs.py
+
+clean:
+	rm -rf $(VENV) build dist .coverage .mypy_cache .ruff_cache .hypothesis

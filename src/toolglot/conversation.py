@@ -1,0 +1,314 @@
+"""The canonical conversation: provider-neutral, immutable values.
+
+A conversation is a tuple of turns and the tools they may use. Everything that a wire body says has a
+place here: what toolglot understands has a field, what it does not is an `Opaque` block or travels in
+`extra`, keyed by the protocol that it came from, so that it returns there and nowhere else.
+
+Law: values only. Nothing here reads, repairs, pairs or renders. Two equal values are interchangeable.
+Ids in turns that a `History` took in are canonical; the provider's own are in `metadata`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+
+Status = Literal["pending", "complete", "cancelled", "error"]
+"""The lifecycle of a tool interaction."""
+
+MatchedBy = Literal["id", "name", "position", "orphan"]
+"""How a result found its call. An orphan has none; its call id is its own."""
+
+SetAsideReason = Literal["duplicate", "conflict", "late", "superseded"]
+
+Extra = dict[str, dict[str, Any]]
+"""Fields of a wire body that have no canonical place: protocol → field → value."""
+
+
+class Value(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What every canonical value is: immutable, compact when written, strict when read."""
+
+
+class Issuer(Value, frozen=True):
+    """Who made an opaque item. It goes back to the same issuer or nowhere."""
+
+    provider: str
+    endpoint: str = ""
+    account: str = ""
+    model: str = ""
+
+
+# --- blocks -----------------------------------------------------------------------------------------
+
+
+class BlockValue(Value, frozen=True, tag_field="block", tag=str.lower):
+    """A part of a turn. Written out, `block` says which kind it is."""
+
+
+class Text(BlockValue, frozen=True, tag="text"):
+    text: str
+    signature: str | None = None
+    """An opaque signature that a provider put on this text (Gemini does)."""
+    extra: Extra | None = None
+
+
+class Thinking(BlockValue, frozen=True, tag="thinking"):
+    text: str = ""
+    signature: str | None = None
+    redacted: str | None = None
+    """The provider's encrypted form, when it does not show the text."""
+    id: str | None = None
+    extra: Extra | None = None
+
+
+class Media(BlockValue, frozen=True, tag="media"):
+    """An image, document, sound or film: inline, by address, or by the provider's file id."""
+
+    kind: Literal["image", "document", "audio", "video", "file"]
+    media_type: str = ""
+    data: str | None = None
+    """Base64, as on every wire."""
+    url: str | None = None
+    file_id: str | None = None
+    name: str | None = None
+    extra: Extra | None = None
+
+
+class Opaque(BlockValue, frozen=True, tag="opaque"):
+    """Something that toolglot does not know, carried as it came."""
+
+    protocol: str
+    value: Any
+    kind: str = ""
+    extra: Extra | None = None
+
+
+class ServerTool(BlockValue, frozen=True, tag="server_tool"):
+    """A tool that the provider itself ran: its call or its result, for its issuer only."""
+
+    protocol: str
+    phase: Literal["call", "result"]
+    value: Any
+    name: str = ""
+    id: str = ""
+    extra: Extra | None = None
+
+
+class ToolMetadata(Value, frozen=True):
+    """Where a call or a result came from. Never part of its identity."""
+
+    raw_id: str | None = None
+    """The id as the provider or client wrote it; None when there was none."""
+    issuer: Issuer | None = None
+    ordinal: int | None = None
+    """A call's number among all calls of the conversation, kept through compression."""
+    matched_by: MatchedBy | None = None
+    thought_signature: str | None = None
+    """A signature that a proxy hid inside the id."""
+
+
+class ToolCall(BlockValue, frozen=True, tag="tool_call"):
+    id: str
+    name: str
+    arguments: dict[str, Any] | None = None
+    """The parsed object; None when what the model wrote is not one (see `raw_input`)."""
+    type: str = "function"
+    """`function`, `custom` (free text in `raw_input`), `bash`, …"""
+    raw_input: str | None = None
+    """The arguments as the model wrote them, where the object alone does not say it."""
+    signature: str | None = None
+    metadata: ToolMetadata | None = None
+    extra: Extra | None = None
+
+    def to_anthropic(self) -> dict[str, Any]:
+        return {"type": "tool_use", "id": self.id, "name": self.name, "input": self.arguments or {}}
+
+    def to_openai(self) -> dict[str, Any]:
+        arguments = msgspec.json.encode(self.arguments or {}).decode()
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": arguments}}
+
+    def to_generic(self) -> dict[str, Any]:
+        return {"tool_call_id": self.id, "tool_name": self.name, "parameters": self.arguments or {}}
+
+
+class ToolResult(BlockValue, frozen=True, tag="tool_result"):
+    call_id: str
+    content: str | tuple[Text | Media | Opaque, ...] | None = None
+    is_error: bool = False
+    name: str = ""
+    is_complete: bool | None = None
+    error: str | None = None
+    result: Any = None
+    """The value that the tool returned, where it is more than its content."""
+    status: Status | None = None
+    """What the writer says; `ledger.status_of` combines it with the fields above."""
+    synthetic: str | None = None
+    """Why this result was made up. None for every result that a tool really gave."""
+    executed_arguments: dict[str, Any] | None = None
+    """What the tool really got, where that is not what the model wrote."""
+    metadata: ToolMetadata | None = None
+    extra: Extra | None = None
+
+    @property
+    def text(self) -> str:
+        """The textual content in one string."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join(block.text for block in self.content or () if isinstance(block, Text))
+
+
+Block = Text | Thinking | ToolCall | ToolResult | Media | ServerTool | Opaque
+
+
+# --- interactions -----------------------------------------------------------------------------------
+
+
+class SetAside(Value, frozen=True):
+    """A result that did not become its call's completion, and why. It is kept, not dropped."""
+
+    result: ToolResult
+    reason: SetAsideReason
+
+
+class Interaction(Value, frozen=True):
+    """One tool call and what became of it."""
+
+    call: ToolCall
+    turn_key: str
+    index: int
+    """The call's place among the calls of its turn."""
+    status: Status = "pending"
+    result: ToolResult | None = None
+    early: bool = False
+    """The result stood before its call in the transcript."""
+    set_aside: tuple[SetAside, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.call.id
+
+    @property
+    def name(self) -> str:
+        return self.call.name
+
+    @property
+    def executed_arguments(self) -> dict[str, Any] | None:
+        """What the tool really got: as recorded with the result, otherwise as the model wrote it."""
+        if self.result is not None and self.result.executed_arguments is not None:
+            return self.result.executed_arguments
+        return self.call.arguments
+
+
+# --- turns ------------------------------------------------------------------------------------------
+
+
+class TurnMetadata(Value, frozen=True):
+    removed: tuple[Interaction, ...] = ()
+    """Interactions whose turns compression or pruning took out, kept so that no pair is ever lost."""
+    notes: dict[str, Any] | None = None
+    """The caller's own. toolglot carries them and never reads them."""
+
+
+class Turn(Value, frozen=True):
+    role: Role
+    blocks: tuple[Block, ...] = ()
+    key: str = ""
+    """Stable for ever: the caller's, or given by `History` from the content."""
+    issuer: Issuer | None = None
+    metadata: TurnMetadata = TurnMetadata()
+    extra: Extra | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolCall))
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolResult))
+
+
+# --- what a request asks for ------------------------------------------------------------------------
+
+
+class ToolSpec(Value, frozen=True):
+    """A tool that the model may call."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    """JSON Schema of the arguments, as the client gave it."""
+    type: str = "function"
+    """`function`, `custom` (free text), or a provider's own type, which only its issuer runs."""
+    strict: bool | None = None
+    format: dict[str, Any] | None = None
+    """The grammar of a custom tool."""
+    namespace: str | None = None
+    issuer: Issuer | None = None
+    """Set when the provider runs the tool itself."""
+    extra: Extra | None = None
+
+
+class ToolChoice(Value, frozen=True):
+    mode: Literal["auto", "none", "required", "named", "allowed"] = "auto"
+    names: tuple[str, ...] = ()
+    """The one tool of `named`; those of `allowed`."""
+    parallel: bool | None = None
+    extra: Extra | None = None
+
+
+class Sampling(Value, frozen=True):
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+
+
+class Reasoning(Value, frozen=True):
+    mode: Literal["off", "on", "adaptive", "between_tools"] | None = None
+    effort: str | None = None
+    budget_tokens: int | None = None
+    summary: str | None = None
+    extra: Extra | None = None
+
+
+class OutputFormat(Value, frozen=True):
+    kind: Literal["text", "json", "json_schema"] = "text"
+    name: str | None = None
+    schema: dict[str, Any] | None = None
+    strict: bool | None = None
+    extra: Extra | None = None
+
+
+class Options(Value, frozen=True):
+    """What a request asks of the model besides its conversation."""
+
+    sampling: Sampling = Sampling()
+    reasoning: Reasoning | None = None
+    tool_choice: ToolChoice | None = None
+    output: OutputFormat | None = None
+    stream: bool | None = None
+    user: str | None = None
+
+
+class Conversation(Value, frozen=True):
+    turns: tuple[Turn, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    options: Options = Options()
+    model: str = ""
+    extra: Extra | None = None
+
+    @property
+    def interactions_removed(self) -> tuple[Interaction, ...]:
+        return tuple(found for turn in self.turns for found in turn.metadata.removed)

@@ -1,0 +1,85 @@
+"""Every exception that toolglot raises on purpose.
+
+    ToolglotError
+    ├── InputError            the caller's mistake: what was wrong, where, what to do
+    │   ├── LimitError        larger, deeper or longer than is allowed
+    │   ├── VersionError      a serialised conversation of a version this release cannot read
+    │   ├── ArgumentsError    tool arguments that cannot be read
+    │   │   └── TruncatedArgumentsError   … because they end too early: never guessed at
+    │   └── ProfileError      a profile file or override that does not make sense
+    └── HistoryError          an operation that the present state of a history forbids
+
+Law of this file: a message says what was wrong, `path` says where (a JSON path from `$`), `hint` says
+what to do. None of them quotes more than a few characters of untrusted input.
+
+Imports nothing of toolglot; everything may import it.
+"""
+
+from __future__ import annotations
+
+QUOTED_CHARACTERS = 80
+
+
+class ToolglotError(Exception):
+    """The root of the tree."""
+
+
+class InputError(ToolglotError, ValueError):
+    """Something handed to toolglot is not what it should be."""
+
+    def __init__(self, message: str, *, path: str = "$", hint: str = "") -> None:
+        self.message = message
+        self.path = path
+        self.hint = hint
+        super().__init__(message, path, hint)
+
+    def __str__(self) -> str:
+        where = f"{self.path}: " if self.path else ""
+        return f"{where}{self.message}" + (f" ({self.hint})" if self.hint else "")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+class LimitError(InputError):
+    """An input exceeds one of `toolglot.Limits`."""
+
+
+class VersionError(InputError):
+    """A serialised conversation was written by a newer toolglot."""
+
+
+class ArgumentsError(InputError):
+    """Tool arguments are not a readable JSON object (or XML in its place)."""
+
+
+class TruncatedArgumentsError(ArgumentsError):
+    """Tool arguments end before they are complete; `position` is where, in characters."""
+
+    def __init__(self, message: str, *, position: int, path: str = "$", hint: str = "") -> None:
+        super().__init__(message, path=path, hint=hint)
+        self.position = position
+
+
+class ProfileError(InputError):
+    """A profile names an unknown key, a value of the wrong kind, or a file that cannot be read."""
+
+
+class HistoryError(ToolglotError, RuntimeError):
+    """The history is not in a state that allows this; it was left as it was."""
+
+
+def _restore(kind: type[InputError], args: tuple[str, str, str], state: dict[str, object]) -> InputError:
+    """Rebuild an error that crossed a process boundary."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+def quote(value: object) -> str:
+    """A short, printable form of an untrusted value for an error message."""
+    if isinstance(value, str):
+        cut = value if len(value) <= QUOTED_CHARACTERS else value[:QUOTED_CHARACTERS] + "…"
+        return ascii(cut) if any(0xD800 <= ord(c) <= 0xDFFF for c in cut) else repr(cut)
+    return type(value).__name__

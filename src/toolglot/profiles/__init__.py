@@ -1,0 +1,239 @@
+"""Targets as data: what each provider, and each of its models, demands.
+
+    profile = profiles.get("mistral", model="mistral-large-latest")
+    profile.ids.pattern                  # "[A-Za-z0-9]{9}"
+    profile.origin("ids.pattern")        # the rule: its id, source, confidence and layer
+
+A value comes from the last layer that sets it: the conservative defaults, the profile that this one
+extends, the profile, its models, then the same of the user's overrides. Behaviour that differs between
+targets is read from here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from toolglot.errors import InputError, ProfileError, quote
+from toolglot.profiles.aliases import ALIASES, resolve
+from toolglot.profiles.capabilities import Capabilities, get_capabilities
+from toolglot.profiles.loader import (
+    KEYS,
+    Fact,
+    ModelLayer,
+    ProfileFile,
+    Protocol,
+    Rule,
+    allowed_values,
+    builtin_names,
+    parse_overrides,
+    read_builtin,
+)
+from toolglot.profiles.rules import (
+    CallRules,
+    ChoiceRules,
+    IdRules,
+    NameRules,
+    ReasoningRules,
+    RequestRules,
+    ResultRules,
+    Rules,
+    SchemaRules,
+    StreamRules,
+    ToolRules,
+    TurnRules,
+)
+
+__all__ = [
+    "ALIASES",
+    "KEYS",
+    "Capabilities",
+    "Fact",
+    "Overrides",
+    "Profile",
+    "Rule",
+    "allowed_values",
+    "get",
+    "get_capabilities",
+    "names",
+    "read_overrides",
+    "resolve",
+]
+
+MAX_NAME = 512
+"""Longest provider or model name that is looked at."""
+
+BASES = frozenset({"openai_compatible"})
+"""Files that only others extend."""
+
+
+class Overrides:
+    """A user's changes to profiles, and profiles of their own."""
+
+    __slots__ = ("_profiles", "origin")
+
+    def __init__(self, data: bytes | str, *, origin: str = "overrides") -> None:
+        self.origin = origin
+        self._profiles = parse_overrides(data.encode() if isinstance(data, str) else data, origin)
+
+    def get(self, name: str) -> ProfileFile | None:
+        return self._profiles.get(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._profiles))
+
+
+def read_overrides(path: str | os.PathLike[str]) -> Overrides:
+    """The overrides of a TOML file."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ProfileError(f"cannot be read: {error.strerror}", path=os.fspath(path)) from None
+    return Overrides(data, origin=os.fspath(path))
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """What one target demands, for one model."""
+
+    name: str
+    title: str
+    protocol: Protocol
+    model: str
+    known: bool
+    """False: nobody described this provider, the conservative defaults are in force."""
+    layers: tuple[str, ...]
+    """What was applied, lowest first."""
+    origins: dict[str, Rule]
+    facts: tuple[Fact, ...]
+
+    ids: IdRules
+    names: NameRules
+    tools: ToolRules
+    choice: ChoiceRules
+    calls: CallRules
+    results: ResultRules
+    turns: TurnRules
+    reasoning: ReasoningRules
+    schema: SchemaRules
+    request: RequestRules
+    stream: StreamRules
+
+    def origin(self, key: str) -> Rule:
+        """The rule that decided a key, with its layer."""
+        if key in self.origins:
+            return self.origins[key]
+        if key not in KEYS:
+            raise InputError(f"there is no profile key {quote(key)}", path="key", hint="see profiles.KEYS")
+        group, field = key.split(".")
+        return Rule(
+            id=f"default:{key}",
+            key=key,
+            value=getattr(getattr(self, group), field),
+            source="the conservative default",
+            confidence="default",
+            layer="default",
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.model, self.layers))
+
+
+@cache
+def _builtin(name: str) -> ProfileFile:
+    return read_builtin(name)
+
+
+@cache
+def _builtin_names() -> frozenset[str]:
+    return frozenset(builtin_names())
+
+
+def names() -> tuple[str, ...]:
+    """Every target that comes with toolglot."""
+    return tuple(sorted(_builtin_names() - BASES))
+
+
+def _chain(name: str, overrides: Overrides | None) -> list[ProfileFile]:
+    """The files to apply for a target, lowest first."""
+    chain: list[ProfileFile] = []
+    seen: list[str] = []
+    current: str | None = name
+    while current is not None:
+        if current in seen:
+            raise ProfileError(
+                f"profiles extend each other in a circle: {' → '.join([*seen, current])}",
+                path=overrides.origin if overrides else current,
+            )
+        seen.append(current)
+        own = overrides.get(current) if overrides else None
+        builtin = _builtin(current) if current in _builtin_names() else None
+        if own is None and builtin is None:
+            raise ProfileError(
+                f"{quote(seen[-2])} extends {quote(current)}, which does not exist",
+                path=overrides.origin if overrides else current,
+                hint="allowed: " + ", ".join(sorted(_builtin_names())),
+            )
+        chain += [file for file in (own, builtin) if file is not None]
+        current = (own.extends if own else None) or (builtin.extends if builtin else None)
+    return chain[::-1]
+
+
+def _applied(files: list[ProfileFile], model: str) -> tuple[tuple[str, ...], dict[str, Rule]]:
+    layers = ["default"]
+    origins: dict[str, Rule] = {}
+    for file in files:
+        steps: list[ModelLayer | ProfileFile] = [file]
+        steps += [layer for layer in file.models if model and layer.match.search(model)]
+        for step in steps:
+            if step.rules:
+                layers.append(next(iter(step.rules.values())).layer)
+                origins.update(step.rules)
+    return tuple(layers), origins
+
+
+def _groups(origins: dict[str, Rule]) -> dict[str, Any]:
+    values: dict[str, dict[str, Any]] = {}
+    for key, rule in origins.items():
+        group, field = key.split(".")
+        values.setdefault(group, {})[field] = rule.value
+    return {field.name: field.type(**values.get(field.name, {})) for field in msgspec.structs.fields(Rules)}
+
+
+@lru_cache(maxsize=1024)
+def _resolved(name: str, model: str, overrides: Overrides | None) -> Profile:
+    known = name in _builtin_names() or (overrides is not None and overrides.get(name) is not None)
+    files = _chain(name, overrides) if known else []
+    layers, origins = _applied(files, model)
+    return Profile(
+        name=name,
+        title=next((file.title for file in reversed(files) if file.title), name),
+        protocol=next((file.protocol for file in reversed(files) if file.protocol), "openai_chat"),
+        model=model,
+        known=known,
+        layers=layers,
+        origins=origins,
+        facts=tuple(fact for file in files for fact in file.facts),
+        **_groups(origins),
+    )
+
+
+def get(provider: str, model: str = "", *, overrides: Overrides | None = None) -> Profile:
+    """The profile of a target, refined for a model.
+
+    Any spelling of the alias table is accepted. A provider that nobody described gets the conservative
+    defaults (`profile.known` is False).
+    """
+    for field, name in (("provider", provider), ("model", model)):
+        if not isinstance(name, str) or len(name) > MAX_NAME:
+            raise InputError(f"expected a name of at most {MAX_NAME} characters", path=field)
+    if not provider.strip():
+        raise InputError(
+            "expected the name of a provider", path="provider", hint=f"one of {', '.join(names())}"
+        )
+    return _resolved(resolve(provider), model, overrides)

@@ -1,0 +1,57 @@
+"""The one table of other spellings of a target's name.
+
+Law: a name resolves to itself or to a target, never to another alias. Canonical ids hash the resolved
+name, so an entry, once published, stays.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ALIASES: Final[dict[str, str]] = {
+    "amazon": "bedrock",
+    "anthropic_messages": "anthropic",
+    "aws": "bedrock",
+    "aws_bedrock": "bedrock",
+    "azure_openai": "azure",
+    "bedrock_converse": "bedrock",
+    "chat_completions": "openai",
+    "claude": "anthropic",
+    "co_here": "cohere",
+    "converse": "bedrock",
+    "dashscope": "qwen",
+    "deep_seek": "deepseek",
+    "gemini_api": "gemini",
+    "google": "gemini",
+    "google_ai": "gemini",
+    "google_genai": "gemini",
+    "google_vertex": "vertex",
+    "grok": "xai",
+    "llama_cpp": "llamacpp",
+    "messages": "anthropic",
+    "mistralai": "mistral",
+    "moonshot": "kimi",
+    "moonshotai": "kimi",
+    "ollama_chat": "ollama",
+    "open_router": "openrouter",
+    "openai_chat": "openai",
+    "openai_completions": "openai",
+    "openai_response": "openai_responses",
+    "responses": "openai_responses",
+    "vertex_ai": "vertex",
+    "vertexai": "vertex",
+    "x_ai": "xai",
+    "z_ai": "glm",
+    "zai": "glm",
+    "zhipu": "glm",
+    "zhipuai": "glm",
+}
+
+
+def resolve(name: str) -> str:
+    """The target that a name means. Names are compared without case, `-`, `.` and spaces read as `_`."""
+    found = ALIASES.get(name)
+    if found is not None:
+        return found
+    plain = name.strip().lower().replace("-", "_").replace(".", "_").replace(" ", "_")
+    return ALIASES.get(plain, plain)

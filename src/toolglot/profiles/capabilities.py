@@ -1,0 +1,51 @@
+"""Seed 003's capability matrix, with its exact values.
+
+It is kept for callers that were written against it. Nothing in toolglot reads it: the profiles are the
+truth (xAI, say, answers with parallel calls today).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+
+class Capabilities(Struct, frozen=True, kw_only=True):
+    format: str = "unknown"
+    supports_parallel: bool = False
+    max_tools_per_call: int = 1
+    requires_schema: bool = False
+    stream_support: bool = False
+    quirks: tuple[str, ...] = ()
+
+
+CONSERVATIVE: Final = Capabilities()
+
+MATRIX: Final[dict[str, Capabilities]] = {
+    "anthropic": Capabilities(
+        format="json",
+        supports_parallel=True,
+        max_tools_per_call=20,
+        requires_schema=True,
+        stream_support=True,
+    ),
+    "openai": Capabilities(
+        format="json",
+        supports_parallel=True,
+        max_tools_per_call=10,
+        requires_schema=True,
+        stream_support=True,
+    ),
+    "xai": Capabilities(
+        format="custom",
+        max_tools_per_call=1,
+        quirks=("uses <x.ai:tool_call> tags",),
+    ),
+    "deepseek": Capabilities(format="xml", supports_parallel=True, max_tools_per_call=5),
+}
+
+
+def get_capabilities(provider: str) -> Capabilities:
+    """What the matrix says of a provider; the conservative default for one that it does not list."""
+    return MATRIX.get(provider, CONSERVATIVE)

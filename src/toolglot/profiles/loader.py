@@ -1,0 +1,301 @@
+"""Profile files: TOML in, checked layers out.
+
+A built-in file describes one provider; a user's file holds any number of them under `[profiles.NAME]`.
+Both have the same form:
+
+    title = "Mistral"                      # optional
+    protocol = "openai_chat"               # optional
+    extends = "openai_compatible"          # optional: start from another profile
+    [rules]
+    "ids.max_length" = 9                   # short form
+    [rules."ids.pattern"]                  # long form, with its evidence
+    id = "mistral-id-nine"
+    value = "[A-Za-z0-9]{9}"
+    source = "mistral-common"
+    confidence = "documented"
+    [models."voxtral"]                     # a refinement for the models that `match` finds
+    match = "voxtral"
+    rules = { "ids.required" = true }
+
+TOML has no null; the word "null" stands for it where a key allows it. A mistake is a `ProfileError` with
+the file, the key and what is allowed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+import types
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+from toolglot.errors import ProfileError, quote
+from toolglot.profiles.aliases import resolve
+from toolglot.profiles.rules import Rules
+
+Confidence = Literal["documented", "observed", "guess", "user", "default"]
+Protocol = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "bedrock", "cohere", "ollama"]
+
+MAX_FILE_BYTES = 4 * 1024 * 1024
+
+
+class Rule(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One demand of a target, with its evidence."""
+
+    id: str
+    key: str
+    value: Any
+    source: str
+    confidence: Confidence
+    layer: str
+    """Where the value came from: `default`, a profile, `profile:models.name`, or a user's file."""
+    recheck: bool = False
+    """Known from general knowledge only; to be confirmed."""
+    error: str = ""
+    """The provider's own words when the demand is not met."""
+    note: str = ""
+
+
+class Fact(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something known of a target that is not a setting: codecs and error reading follow it."""
+
+    id: str
+    text: str
+    source: str
+    confidence: Confidence
+    recheck: bool = False
+    error: str = ""
+
+
+class ModelLayer(Struct, frozen=True, kw_only=True):
+    name: str
+    match: re.Pattern[str]
+    rules: dict[str, Rule]
+
+
+class ProfileFile(Struct, frozen=True, kw_only=True):
+    name: str
+    origin: str
+    title: str = ""
+    protocol: Protocol | None = None
+    extends: str | None = None
+    rules: dict[str, Rule]
+    models: tuple[ModelLayer, ...] = ()
+    facts: tuple[Fact, ...] = ()
+
+
+class _RuleTable(Struct, kw_only=True, forbid_unknown_fields=True):
+    value: Any
+    id: str = ""
+    source: str = ""
+    confidence: Confidence | None = None
+    recheck: bool = False
+    error: str = ""
+    note: str = ""
+
+
+class _FactTable(Struct, kw_only=True, forbid_unknown_fields=True):
+    text: str
+    source: str
+    confidence: Confidence
+    recheck: bool = False
+    error: str = ""
+
+
+class _ModelTable(Struct, kw_only=True, forbid_unknown_fields=True):
+    match: str
+    rules: dict[str, Any]
+
+
+class _ProfileTable(Struct, kw_only=True, forbid_unknown_fields=True):
+    title: str = ""
+    protocol: Protocol | None = None
+    extends: str | None = None
+    rules: dict[str, Any] = {}
+    models: dict[str, _ModelTable] = {}
+    facts: dict[str, _FactTable] = {}
+
+
+def _key_types() -> dict[str, Any]:
+    return {
+        f"{group.name}.{field.name}": field.type
+        for group in msgspec.structs.fields(Rules)
+        for field in msgspec.structs.fields(group.type)
+    }
+
+
+KEYS: dict[str, Any] = _key_types()
+"""Every key that a profile can set, with its type."""
+
+
+def allowed_values(key: str) -> str:
+    """In words, what a key may be set to."""
+    return _in_words(KEYS[key])
+
+
+def _in_words(kind: Any) -> str:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _in_words(args[0])
+    if origin is Literal:
+        return "one of " + ", ".join(f'"{value}"' for value in args)
+    if origin is tuple:
+        element = _in_words(args[0])
+        return "a list of texts" if element == "a text" else f"a list whose entries are {element}"
+    if origin in (Union, types.UnionType):
+        return " or ".join(_in_words(arg) for arg in args)
+    return {str: "a text", int: "a whole number", bool: "true or false", type(None): '"null"'}[kind]
+
+
+def _admits_none(kind: Any) -> bool:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _admits_none(args[0])
+    return type(None) in args if origin in (Union, types.UnionType) else False
+
+
+def _checked_value(key: str, value: Any, where: str) -> Any:
+    if key not in KEYS:
+        close = difflib.get_close_matches(key, KEYS, n=1)
+        group = key.split(".", maxsplit=1)[0]
+        siblings = [known for known in KEYS if known.startswith(group + ".")]
+        groups = sorted({known.split(".")[0] + ".…" for known in KEYS})
+        hint = f'did you mean "{close[0]}"?' if close else "allowed: " + ", ".join(siblings or groups)
+        raise ProfileError(f"there is no key {quote(key)}", path=where, hint=hint)
+    kind = KEYS[key]
+    if value == "null" and _admits_none(kind):
+        return None
+    try:
+        checked = msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise ProfileError(
+            f"{quote(value)} is not a value for {key}: {error}",
+            path=where,
+            hint=f"allowed: {allowed_values(key)}",
+        ) from None
+    if key.endswith("pattern") and checked is not None:
+        _compiled(checked, where)
+    return checked
+
+
+def _compiled(pattern: str, where: str, flags: int = 0) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern, flags)
+    except re.error as error:
+        raise ProfileError(
+            f"{quote(pattern)} is not a regular expression: {error}", path=where, hint="Python's `re` syntax"
+        ) from None
+
+
+def _rules(table: dict[str, Any], *, layer: str, where: str, origin: str) -> dict[str, Rule]:
+    rules = {}
+    for key, entry in table.items():
+        place = f'{where}."{key}"'
+        if isinstance(entry, dict):
+            try:
+                long = msgspec.convert(entry, _RuleTable)
+            except msgspec.ValidationError as error:
+                raise ProfileError(
+                    f"{error}",
+                    path=place,
+                    hint="allowed: value, id, source, confidence, recheck, error, note",
+                ) from None
+        else:
+            long = _RuleTable(value=entry)
+        rules[key] = Rule(
+            id=long.id or f"user:{key}",
+            key=key,
+            value=_checked_value(key, long.value, place),
+            source=long.source or origin,
+            confidence=long.confidence or "user",
+            layer=layer,
+            recheck=long.recheck,
+            error=long.error,
+            note=long.note,
+        )
+    return rules
+
+
+def _profile(name: str, table: Any, *, origin: str, where: str, layer: str) -> ProfileFile:
+    try:
+        raw = msgspec.convert(table, _ProfileTable)
+    except msgspec.ValidationError as error:
+        raise ProfileError(
+            f"{error}",
+            path=f"{origin}: {where or name}",
+            hint="allowed: title, protocol, extends, rules, models, facts",
+        ) from None
+    prefix = f"{where}." if where else ""
+    models = tuple(
+        ModelLayer(
+            name=model,
+            match=_compiled(entry.match, f"{origin}: {prefix}models.{model}.match", re.IGNORECASE),
+            rules=_rules(
+                entry.rules,
+                layer=f"{layer}:models.{model}",
+                where=f"{origin}: {prefix}models.{model}.rules",
+                origin=origin,
+            ),
+        )
+        for model, entry in raw.models.items()
+    )
+    return ProfileFile(
+        name=name,
+        origin=origin,
+        title=raw.title,
+        protocol=raw.protocol,
+        extends=resolve(raw.extends) if raw.extends is not None else None,
+        rules=_rules(raw.rules, layer=layer, where=f"{origin}: {prefix}rules", origin=origin),
+        models=models,
+        facts=tuple(
+            Fact(
+                id=fact,
+                text=entry.text,
+                source=entry.source,
+                confidence=entry.confidence,
+                recheck=entry.recheck,
+                error=entry.error,
+            )
+            for fact, entry in raw.facts.items()
+        ),
+    )
+
+
+def _toml(data: bytes, origin: str) -> dict[str, Any]:
+    if len(data) > MAX_FILE_BYTES:
+        raise ProfileError(f"larger than {MAX_FILE_BYTES} bytes", path=origin, hint="split the file")
+    try:
+        return tomllib.loads(data.decode())
+    except UnicodeDecodeError as error:
+        raise ProfileError(f"not UTF-8 at byte {error.start}", path=origin, hint="save it as UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ProfileError(f"not TOML: {error}", path=origin, hint="see https://toml.io") from None
+
+
+def builtin_names() -> tuple[str, ...]:
+    """The files that come with toolglot, the shared bases included."""
+    folder = files("toolglot.profiles").joinpath("data")
+    return tuple(sorted(Path(file.name).stem for file in folder.iterdir() if file.name.endswith(".toml")))
+
+
+def read_builtin(name: str) -> ProfileFile:
+    file = files("toolglot.profiles").joinpath("data", f"{name}.toml")
+    return _profile(name, _toml(file.read_bytes(), file.name), origin=file.name, where="", layer=name)
+
+
+def parse_overrides(data: bytes, origin: str) -> dict[str, ProfileFile]:
+    """The `[profiles.NAME]` tables of a user's file, by target."""
+    tables = _toml(data, origin).get("profiles", {})
+    if not isinstance(tables, dict):
+        raise ProfileError("`profiles` must be a table", path=origin, hint="write [profiles.NAME]")
+    return {
+        resolve(name): _profile(
+            resolve(name), table, origin=origin, where=f"profiles.{name}", layer=f"{origin}:{resolve(name)}"
+        )
+        for name, table in tables.items()
+    }

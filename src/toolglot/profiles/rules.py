@@ -1,0 +1,348 @@
+"""What a profile can say: the keys, their types, what they mean, and the conservative defaults.
+
+Each class is a group, each field a key (`ids.max_length`). The defaults are the render-safe core: a
+request that satisfies them is accepted by nearly every provider, so they serve an unknown one.
+The loader, the error messages, the generated rulebook and the renderer all read this table.
+
+Law: a key describes what a target demands, never what toolglot does about it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Names = tuple[str, ...]
+
+
+class Group(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class IdRules(Group, frozen=True, kw_only=True):
+    """Ids of tool calls."""
+
+    style: Annotated[
+        Literal["prefixed", "fixed", "ordinal"],
+        Meta(
+            description="How ids are made for this target: a prefix and the canonical suffix, a fixed "
+            "number of alphanumerics, or `functions.{name}:{n}`."
+        ),
+    ] = "prefixed"
+    prefix: Annotated[str, Meta(description="The prefix of style `prefixed`.")] = "call_"
+    pattern: Annotated[str, Meta(description="What a legal id matches, whole.")] = "[A-Za-z0-9_-]+"
+    max_length: Annotated[int, Meta(ge=9, description="Longest legal id, in characters.")] = 40
+    fixed_length: Annotated[int, Meta(ge=9, description="Exact length of style `fixed`.")] = 9
+    required: Annotated[bool, Meta(description="Calls and results must carry an id.")] = True
+    unique_in: Annotated[
+        Literal["conversation", "turn"], Meta(description="Where the same id may not occur twice.")
+    ] = "conversation"
+    item_id_prefix: Annotated[
+        str, Meta(description="Prefix that the separate id of a call item must have; empty: no such id.")
+    ] = ""
+
+
+class NameRules(Group, frozen=True, kw_only=True):
+    """Names of tools."""
+
+    pattern: Annotated[str, Meta(description="What a legal name matches, whole.")] = "[A-Za-z_][A-Za-z0-9_-]*"
+    max_length: Annotated[int, Meta(ge=1, description="Longest legal name.")] = 64
+    unique: Annotated[bool, Meta(description="Two tools may not share a name.")] = True
+
+
+class ToolRules(Group, frozen=True, kw_only=True):
+    """Definitions of tools."""
+
+    max_count: Annotated[int | None, Meta(description="Most tools in a request; null: no known limit.")] = 128
+    allow_empty_list: Annotated[bool, Meta(description="`tools: []` is accepted.")] = False
+    required_with_history: Annotated[
+        bool, Meta(description="Tools must be declared when the history holds calls or results.")
+    ] = False
+    parameters_required: Annotated[bool, Meta(description="A tool must have a parameter schema.")] = True
+    omit_empty_parameters: Annotated[
+        bool, Meta(description="A tool without parameters must omit the schema.")
+    ] = False
+    description_required: Annotated[bool, Meta(description="A tool must have a description.")] = False
+    strict: Annotated[
+        Literal["omit", "optional", "explicit_false"],
+        Meta(
+            description="The `strict` field: refused, free to use, or to be sent as false when not wanted "
+            "because leaving it out means true."
+        ),
+    ] = "omit"
+    custom: Annotated[bool, Meta(description="Free-text (custom) tools are native.")] = False
+    namespaces: Annotated[bool, Meta(description="Namespace tools are native.")] = False
+    server: Annotated[Names, Meta(description="Types of tools that the provider runs itself.")] = ()
+    protocol: Annotated[
+        str, Meta(description="The target to use instead when tools are wanted; empty: this one.")
+    ] = ""
+
+
+class ChoiceRules(Group, frozen=True, kw_only=True):
+    """`tool_choice` and parallel control."""
+
+    modes: Annotated[
+        tuple[Literal["auto", "none", "required", "named", "allowed"], ...],
+        Meta(description="Modes that the target accepts."),
+    ] = ("auto", "none")
+    while_thinking: Annotated[
+        tuple[Literal["auto", "none", "required", "named", "allowed"], ...],
+        Meta(description="Modes that it accepts while thinking is on."),
+    ] = ("auto", "none")
+    needs_tools: Annotated[bool, Meta(description="A choice without tools is refused.")] = True
+    parallel_switch: Annotated[bool, Meta(description="Parallel calls can be switched off.")] = False
+
+
+class CallRules(Group, frozen=True, kw_only=True):
+    """Tool calls in the history."""
+
+    arguments: Annotated[
+        Literal["string", "object"], Meta(description="How arguments are written on the wire.")
+    ] = "string"
+    arguments_object_only: Annotated[
+        bool, Meta(description="Arguments that are not a JSON object are refused.")
+    ] = True
+    parallel: Annotated[bool, Meta(description="An assistant turn may hold several calls.")] = True
+    with_text: Annotated[bool, Meta(description="An assistant turn may hold text beside calls.")] = True
+    empty_content: Annotated[
+        Literal["null", "empty", "omit"],
+        Meta(description="What stands for the missing text of a turn that only calls."),
+    ] = "null"
+    after: Annotated[
+        Literal["any", "user_or_result"], Meta(description="What a turn with calls may follow.")
+    ] = "any"
+
+
+class ResultRules(Group, frozen=True, kw_only=True):
+    """Tool results in the history."""
+
+    carrier: Annotated[
+        Literal["message", "block", "item"],
+        Meta(description="A message of its own, a block in a user turn, or an input item."),
+    ] = "message"
+    complete: Annotated[bool, Meta(description="Every call must have a result.")] = True
+    paired: Annotated[bool, Meta(description="Every result must have a call before it.")] = True
+    single: Annotated[bool, Meta(description="A call may have one result only.")] = True
+    adjacent: Annotated[bool, Meta(description="Results stand directly after the turn that called.")] = True
+    together: Annotated[bool, Meta(description="All results of a turn stand in one turn.")] = False
+    first: Annotated[bool, Meta(description="Results stand before anything else in their turn.")] = True
+    alone: Annotated[bool, Meta(description="Nothing but results may stand in their turn.")] = False
+    colocated: Annotated[
+        tuple[Literal["text", "image", "document"], ...],
+        Meta(description="What may share a turn with results, where not everything may."),
+    ] = ("text", "image", "document")
+    call_order: Annotated[bool, Meta(description="Results come in the order of their calls.")] = True
+    name: Annotated[
+        Literal["required", "optional", "refused"], Meta(description="The tool's name on a result.")
+    ] = "optional"
+    body: Annotated[
+        Literal["text", "blocks", "object"], Meta(description="What a result's content may be.")
+    ] = "text"
+    media: Annotated[Names, Meta(description="Media kinds that a result may hold.")] = ()
+    error_flag: Annotated[bool, Meta(description="There is a field that marks an error.")] = False
+    error_media: Annotated[bool, Meta(description="An error result may hold media.")] = False
+    empty: Annotated[bool, Meta(description="A result without content is accepted.")] = False
+    empty_error: Annotated[bool, Meta(description="An error result without content is accepted.")] = False
+    user_after: Annotated[bool, Meta(description="A user turn may follow results directly.")] = True
+    max_length: Annotated[int | None, Meta(description="Longest result text, in characters.")] = None
+
+
+class TurnRules(Group, frozen=True, kw_only=True):
+    """Order and content of turns."""
+
+    first: Annotated[Literal["any", "user"], Meta(description="Who speaks first, system aside.")] = "user"
+    last: Annotated[Literal["any", "user_or_result"], Meta(description="What a request may end with.")] = (
+        "user_or_result"
+    )
+    prefill: Annotated[
+        Literal["no", "yes", "flag"],
+        Meta(description="The last turn may be the start of the answer; `flag`: when marked as such."),
+    ] = "no"
+    alternate: Annotated[bool, Meta(description="User and assistant must alternate.")] = True
+    min_user: Annotated[int, Meta(ge=0, description="Fewest user turns.")] = 1
+    max_count: Annotated[int | None, Meta(description="Most turns in a request.")] = None
+    system: Annotated[Literal["field", "message"], Meta(description="Where the system prompt goes.")] = (
+        "message"
+    )
+    system_inside: Annotated[
+        Literal["anywhere", "before_assistant", "first_only", "no"],
+        Meta(description="Where a system message may stand among the turns."),
+    ] = "first_only"
+    system_many: Annotated[bool, Meta(description="Several system messages are accepted.")] = False
+    developer_role: Annotated[bool, Meta(description="There is a developer role.")] = False
+    name_field: Annotated[bool, Meta(description="A message may carry a `name`.")] = False
+    empty_text: Annotated[bool, Meta(description="Empty text is accepted.")] = False
+    blank_text: Annotated[bool, Meta(description="Text of white space only is accepted.")] = False
+    empty_turn: Annotated[bool, Meta(description="A turn without content is accepted.")] = False
+    trailing_space: Annotated[bool, Meta(description="A final assistant text may end in white space.")] = (
+        False
+    )
+    media: Annotated[Names, Meta(description="Media kinds that a user turn may hold.")] = ("image",)
+    assistant_media: Annotated[Names, Meta(description="Media kinds in assistant turns.")] = ()
+
+
+class ReasoningRules(Group, frozen=True, kw_only=True):
+    """Thinking, and what must come back of it."""
+
+    carrier: Annotated[
+        Literal[
+            "none",
+            "thinking_blocks",
+            "reasoning_items",
+            "reasoning_content",
+            "reasoning",
+            "reasoning_details",
+            "reasoning_blocks",
+            "thinking_chunks",
+            "thinking",
+            "thought_parts",
+            "think_tags",
+        ],
+        Meta(description="Where the target keeps thinking in a history."),
+    ] = "none"
+    foreign: Annotated[
+        Literal["refused", "text"],
+        Meta(description="Thinking of another issuer: refused, or welcome as plain text."),
+    ] = "refused"
+    modes: Annotated[
+        tuple[Literal["off", "on", "adaptive", "between_tools"], ...],
+        Meta(description="Thinking modes that a request may ask for; none: no such switch."),
+    ] = ()
+    default: Annotated[
+        Literal["off", "on", "adaptive"], Meta(description="What holds when nothing is asked.")
+    ] = "off"
+    signed: Annotated[bool, Meta(description="Thinking is only accepted with its signature.")] = False
+    leading: Annotated[
+        tuple[Literal["on", "adaptive", "between_tools"], ...],
+        Meta(description="Modes in which an open tool loop must start with its thinking."),
+    ] = ()
+    placeholder: Annotated[
+        str | None, Meta(description="What stands for lost thinking where something must stand.")
+    ] = None
+    placeholder_on: Annotated[
+        Literal["none", "calls", "first_call", "assistant"],
+        Meta(description="Which turns or calls need it."),
+    ] = "none"
+    bound_to: Annotated[
+        tuple[Literal["provider", "endpoint", "account", "model", "prefix"], ...],
+        Meta(description="What a signature is bound to: elsewhere it is refused."),
+    ] = ("provider", "endpoint", "account", "model")
+    grouped: Annotated[
+        bool, Meta(description="A thinking item and the item after it stay or go together.")
+    ] = False
+    before_calls: Annotated[bool, Meta(description="Thinking stands before the calls of its turn.")] = True
+    may_end_turn: Annotated[bool, Meta(description="A turn may end on thinking.")] = False
+    efforts: Annotated[Names, Meta(description="Accepted values of the effort setting.")] = ()
+    budget: Annotated[bool, Meta(description="A token budget for thinking is accepted.")] = False
+    one_setting: Annotated[bool, Meta(description="Effort and thinking mode may not be given together.")] = (
+        False
+    )
+
+
+class SchemaRules(Group, frozen=True, kw_only=True):
+    """JSON Schema of tool parameters."""
+
+    field: Annotated[str, Meta(description="The field that holds a tool's schema.")] = "parameters"
+    keywords: Annotated[
+        Names | None, Meta(description="The only keywords accepted; null: any that is not refused below.")
+    ] = None
+    refused: Annotated[Names, Meta(description="Keywords that are refused.")] = (
+        "$schema",
+        "$id",
+        "$ref",
+        "$defs",
+        "definitions",
+        "oneOf",
+        "allOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "patternProperties",
+        "propertyNames",
+        "dependentSchemas",
+        "unevaluatedProperties",
+    )
+    root_union: Annotated[bool, Meta(description="The root may be a union.")] = False
+    refs: Annotated[bool, Meta(description="Local references are understood.")] = False
+    type_lists: Annotated[bool, Meta(description="`type` may be a list.")] = False
+    union_with_type: Annotated[bool, Meta(description="`type` may stand beside `anyOf`.")] = False
+    nullable: Annotated[bool, Meta(description="`nullable: true` is the way to allow null.")] = False
+    tuple_items: Annotated[
+        Literal["items", "prefixItems", "no"], Meta(description="How a tuple is written.")
+    ] = "no"
+    enum_types: Annotated[Literal["any", "string"], Meta(description="Types that an enum may have.")] = "any"
+    formats: Annotated[Names | None, Meta(description="Accepted values of `format`; null: any.")] = ()
+    properties_required: Annotated[bool, Meta(description="An object must list `properties`.")] = True
+    properties_non_empty: Annotated[bool, Meta(description="An object must have at least one property.")] = (
+        False
+    )
+    items_required: Annotated[bool, Meta(description="An array must have `items`.")] = True
+    property_pattern: Annotated[
+        str | None, Meta(description="What a property's name matches, whole; null: anything.")
+    ] = None
+    max_depth: Annotated[int | None, Meta(description="Deepest nesting.")] = None
+    strict_formats: Annotated[Names, Meta(description="Formats accepted in strict mode.")] = ()
+    strict_refused: Annotated[Names, Meta(description="Keywords refused in strict mode.")] = ()
+    strict_max_tools: Annotated[int | None, Meta(description="Most strict tools in a request.")] = None
+
+
+class RequestRules(Group, frozen=True, kw_only=True):
+    """The rest of a request."""
+
+    max_tokens_field: Annotated[str, Meta(description="The field that limits the answer.")] = "max_tokens"
+    max_tokens_required: Annotated[bool, Meta(description="That field must be present.")] = False
+    min_max_tokens: Annotated[int, Meta(ge=1, description="Its smallest accepted value.")] = 1
+    sampling: Annotated[Names, Meta(description="Sampling settings that are accepted.")] = (
+        "temperature",
+        "top_p",
+        "stop",
+    )
+    output: Annotated[
+        tuple[Literal["json", "json_schema"], ...], Meta(description="Structured output that is accepted.")
+    ] = ()
+    output_with_tools: Annotated[
+        bool, Meta(description="Structured output and tools may be used together.")
+    ] = False
+    unknown_fields: Annotated[
+        Literal["ignored", "refused"], Meta(description="What happens to a field it does not know.")
+    ] = "refused"
+    cache_markers: Annotated[bool, Meta(description="Cache markers on blocks are accepted.")] = False
+    count_tokens: Annotated[str, Meta(description="Path that counts tokens; empty: none.")] = ""
+
+
+class StreamRules(Group, frozen=True, kw_only=True):
+    """What its streams look like."""
+
+    framing: Annotated[Literal["sse", "ndjson", "aws"], Meta(description="How events are framed.")] = "sse"
+    calls: Annotated[Literal["pieces", "whole"], Meta(description="Calls come in pieces or at once.")] = (
+        "pieces"
+    )
+    index: Annotated[
+        Literal["reliable", "zero", "missing", "unreliable"],
+        Meta(description="Whether a call's index can be trusted."),
+    ] = "unreliable"
+    ends_with: Annotated[str, Meta(description="The event that ends a stream.")] = "[DONE]"
+    finish_reason: Annotated[
+        bool, Meta(description="The finish reason says truly whether tools were called.")
+    ] = False
+    usage: Annotated[Literal["asked", "always", "never"], Meta(description="When token counts are sent.")] = (
+        "asked"
+    )
+
+
+class Rules(Group, frozen=True, kw_only=True):
+    """Everything that a profile says."""
+
+    ids: IdRules = IdRules()
+    names: NameRules = NameRules()
+    tools: ToolRules = ToolRules()
+    choice: ChoiceRules = ChoiceRules()
+    calls: CallRules = CallRules()
+    results: ResultRules = ResultRules()
+    turns: TurnRules = TurnRules()
+    reasoning: ReasoningRules = ReasoningRules()
+    schema: SchemaRules = SchemaRules()
+    request: RequestRules = RequestRules()
+    stream: StreamRules = StreamRules()

@@ -1,0 +1,83 @@
+"""What was changed, guessed or lost, and why: data, not log lines.
+
+Law 10 (told): every repair, downgrade, rename, drop and guess is an `Entry`. A report with no entries
+says that nothing was changed. Any layer may add to a report; none reads one to decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+Fault = Literal["canonical", "renderer", "projection", "policy", "loss"]
+"""Whose fault a change answers: the conversation was corrupt, rendering or id projection could not keep
+it, a policy decided, or the target has no place for it."""
+
+Action = Literal[
+    "canonicalised",
+    "matched",
+    "rematched",
+    "orphaned",
+    "set-aside",
+    "superseded",
+    "ignored",
+    "cloned",
+    "converted",
+    "moved",
+    "compressed",
+    "deferred",
+]
+
+
+class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One change and its reason."""
+
+    action: Action
+    reason: str
+    fault: Fault
+    path: str = ""
+    turn_key: str = ""
+    call_ids: tuple[str, ...] = ()
+    target: str = ""
+
+    def __str__(self) -> str:
+        where = f" at {self.path}" if self.path else ""
+        ids = f" [{', '.join(self.call_ids)}]" if self.call_ids else ""
+        return f"{self.action}{where}: {self.reason}{ids}"
+
+
+class Report:
+    """An append-only list of entries."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: tuple[Entry, ...] = ()) -> None:
+        self._entries = list(entries)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(self._entries)
+
+    def add(self, entry: Entry) -> None:
+        self._entries.append(entry)
+
+    def extend(self, entries: list[Entry]) -> None:
+        self._entries.extend(entries)
+
+    def to_json(self) -> bytes:
+        return msgspec.json.encode(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(tuple(self._entries))
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self._entries)) if self._entries else "nothing was changed"
+
+    def __repr__(self) -> str:
+        return f"<Report: {len(self._entries)} entries>"
