@@ -23,7 +23,8 @@ Status = Literal["pending", "complete", "cancelled", "error"]
 MatchedBy = Literal["id", "name", "position", "orphan"]
 """How a result found its call. An orphan has none; its call id is its own."""
 
-SetAsideReason = Literal["duplicate", "conflict", "late", "superseded"]
+SetAsideReason = Literal["conflict", "late", "superseded"]
+"""Why a result is not its call's completion."""
 
 Extra = dict[str, dict[str, Any]]
 """Fields of a wire body that have no canonical place: protocol → field → value."""

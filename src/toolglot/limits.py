@@ -6,7 +6,14 @@ the input, and each refusal is a `LimitError` that names the limit.
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
+
+from toolglot.errors import InputError
+
+DEEPEST: Final = 500
+"""Deeper values cannot be encoded without overrunning the interpreter's stack."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -16,10 +23,14 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Bytes of a document, or characters of all strings of a turn."""
 
     max_depth: int = 200
-    """Objects and arrays inside each other."""
+    """Objects and arrays inside each other, at most 500."""
 
     max_nodes: int = 2_000_000
     """Values in a document, counted as they would be written out."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_depth <= DEEPEST:
+            raise InputError(f"expected a depth from 1 to {DEEPEST}", path="max_depth")
 
 
 DEFAULT_LIMITS = Limits()

@@ -6,6 +6,7 @@ name, so an entry, once published, stays.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 ALIASES: Final[dict[str, str]] = {
@@ -48,10 +49,41 @@ ALIASES: Final[dict[str, str]] = {
 }
 
 
+TARGETS: Final = frozenset(
+    {
+        "anthropic",
+        "azure",
+        "bedrock",
+        "cerebras",
+        "cohere",
+        "deepseek",
+        "gemini",
+        "glm",
+        "groq",
+        "kimi",
+        "llamacpp",
+        "minimax",
+        "mistral",
+        "ollama",
+        "openai",
+        "openai_responses",
+        "openrouter",
+        "qwen",
+        "vertex",
+        "vllm",
+        "xai",
+    }
+)
+"""The targets that come with toolglot."""
+
+
+@lru_cache(maxsize=1024)
 def resolve(name: str) -> str:
-    """The target that a name means. Names are compared without case, `-`, `.` and spaces read as `_`."""
-    found = ALIASES.get(name)
-    if found is not None:
-        return found
+    """The target that a name means; a name that means none is returned as it is.
+
+    Case does not count, and `-`, `.` and spaces are read as `_`.
+    """
     plain = name.strip().lower().replace("-", "_").replace(".", "_").replace(" ", "_")
-    return ALIASES.get(plain, plain)
+    if plain in TARGETS:
+        return plain
+    return ALIASES.get(plain, name)

@@ -1,0 +1,153 @@
+"""The serialised conversation: a published, versioned form.
+
+    {"format": "toolglot.conversation", "version": 1, "conversation": {…}}
+
+`docs/conversation.schema.json` is generated from the types of `conversation.py` and describes it. Unknown
+fields are refused, so that nothing is lost unseen; a newer version is refused with an error that says so.
+
+`checked` also serves as the gate through which hand-made values enter a history: every field is of its
+type, every free JSON value is plain, finite and bounded.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from toolglot import jsontext
+from toolglot.conversation import Conversation, ToolCall, ToolResult, Value
+from toolglot.errors import InputError, VersionError
+from toolglot.jsontext import Change
+from toolglot.limits import DEFAULT_LIMITS, Limits
+
+FORMAT: Final = "toolglot.conversation"
+VERSION: Final = 1
+
+FREE_FIELDS: Final = frozenset(
+    {"arguments", "executed_arguments", "extra", "format", "notes"}
+    | {"parameters", "result", "schema", "value"}
+)
+"""Fields that hold arbitrary JSON; all others have a type of their own."""
+
+V = TypeVar("V", bound=Value)
+
+
+class Document(Struct, frozen=True, forbid_unknown_fields=True):
+    """The outermost object of a serialised conversation."""
+
+    format: Literal["toolglot.conversation"]
+    version: Literal[1]
+    conversation: Conversation
+
+
+def dump(conversation: Conversation) -> bytes:
+    """A conversation as bytes that `load` gives back equal."""
+    plain, changes = _plain(conversation, DEFAULT_LIMITS)
+    if changes:
+        raise InputError(f"cannot be written as JSON: {changes[0].reason}", path=changes[0].path)
+    return msgspec.json.encode(Document(FORMAT, VERSION, _typed(plain, Conversation, "$")))
+
+
+def load(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS) -> Conversation:
+    """The conversation that `dump` wrote."""
+    document = jsontext.parse(data, limits=limits).value
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError(
+            f'expected an object with "format": "{FORMAT}"', hint="is it a provider's body? convert it"
+        )
+    version = document.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise VersionError(
+            f"written in version {version} of the form; this toolglot reads up to {VERSION}",
+            path="$.version",
+            hint="upgrade toolglot",
+        )
+    return _typed(document, Document, "$").conversation
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the serialised form."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Document)}
+
+
+def checked(value: V, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> tuple[V, tuple[Change, ...]]:
+    """The value with every field of its type, and what had to be changed in its free JSON values.
+
+    Circular and unserialisable parts of free values are replaced and listed. A field of the wrong type,
+    or a value beyond the limits, is an error.
+    """
+    plain, changes = _plain(value, limits, path)
+    return _typed(plain, type(value), path), changes
+
+
+T = TypeVar("T")
+
+
+def _typed(plain: Any, kind: type[T], path: str) -> T:
+    try:
+        return msgspec.convert(plain, kind)
+    except msgspec.ValidationError as error:
+        message, _, where = str(error).partition(" - at `")
+        raise InputError(message, path=path + where.removesuffix("`").removeprefix("$")) from None
+
+
+def _plain(value: Value, limits: Limits, path: str = "$") -> tuple[Any, tuple[Change, ...]]:
+    writer = _Plain(limits)
+    return writer.struct(value, path), tuple(writer.changes)
+
+
+class _Plain:
+    """Structs to dictionaries, free values to plain JSON, with one budget for all strings."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._characters = 0
+        self.changes: list[Change] = []
+
+    def struct(self, value: Value, path: str) -> dict[str, Any]:
+        config = value.__struct_config__
+        plain: dict[str, Any] = {config.tag_field: config.tag} if config.tag_field else {}
+        for field in value.__struct_fields__:
+            content = getattr(value, field)
+            if content is not None:
+                plain[field] = self._field(value, field, content, f"{path}.{field}")
+        return plain
+
+    def _field(self, owner: Value, field: str, content: Any, path: str) -> Any:
+        if field in FREE_FIELDS and not isinstance(content, str):
+            return self._free(content, path)
+        if isinstance(content, Value):
+            return self.struct(content, path)
+        if isinstance(content, (tuple, list)):
+            return [
+                self.struct(item, f"{path}[{index}]") if isinstance(item, Value) else item
+                for index, item in enumerate(content)
+            ]
+        if isinstance(content, str):
+            return self._text(content, path)
+        if _is_id(owner, field) and type(content) is int:
+            self.changes.append(Change(path, "a number in the place of an id was written as text"))
+            return str(content)
+        return content
+
+    def _text(self, content: str, path: str) -> str:
+        self._characters += len(content)
+        if self._characters > self._limits.max_bytes:
+            raise jsontext.exceeds("max_bytes", self._limits.max_bytes, path)
+        mended = jsontext.mend_text(content)
+        if mended is not content:
+            self.changes.append(Change(path, "half surrogate pairs became U+FFFD"))
+        return mended
+
+    def _free(self, content: Any, path: str) -> Any:
+        cloned = jsontext.clone(content, limits=self._limits, path=path)
+        self.changes.extend(cloned.changes)
+        return msgspec.to_builtins(cloned.value)  # a copy: what the caller does to the original is no write
+
+
+def _is_id(owner: Value, field: str) -> bool:
+    return (isinstance(owner, ToolCall) and field == "id") or (
+        isinstance(owner, ToolResult) and field == "call_id"
+    )

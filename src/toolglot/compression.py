@@ -1,0 +1,103 @@
+"""Cutting turns out of a conversation without breaking a pair.
+
+Pure functions over turns. What is cut out of the text stays known: the interactions of removed turns are
+written into the metadata of a turn that stays, so that the ledger can be rebuilt from turns alone.
+
+Law: whatever is cut, every interaction keeps its status, its arguments and its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Interaction, Text, ToolCall, ToolResult, Turn
+
+
+def safe_cut(turns: Sequence[Turn], wanted: int, pending: Collection[str]) -> int:
+    """The last place up to `wanted` where the turns can be cut between calls and their results.
+
+    A call that is still pending reaches to the end: it is never cut off.
+    """
+    reach: dict[str, list[int]] = {}
+    for position, turn in enumerate(turns):
+        for block in turn.blocks:
+            if isinstance(block, (ToolCall, ToolResult)):
+                call_id = block.id if isinstance(block, ToolCall) else block.call_id
+                span = reach.setdefault(call_id, [position, position])
+                span[1] = len(turns) if call_id in pending else position
+    open_spans = [0] * (len(turns) + 2)
+    for first, last in reach.values():
+        open_spans[first + 1] += 1
+        open_spans[last + 1] -= 1
+    crossing, safe = 0, 0
+    for cut in range(wanted + 1):
+        crossing += open_spans[cut]
+        if crossing == 0:
+            safe = cut
+    return safe
+
+
+def interactions_of(turns: Iterable[Turn], known: Mapping[str, Interaction]) -> dict[str, Interaction]:
+    """The interactions whose calls or results these turns hold or carry."""
+    found: dict[str, Interaction] = {}
+    for turn in turns:
+        for removed in turn.metadata.removed:
+            found[removed.id] = known.get(removed.id, removed)
+        for block in turn.blocks:
+            if isinstance(block, (ToolCall, ToolResult)):
+                call_id = block.id if isinstance(block, ToolCall) else block.call_id
+                if call_id in known:
+                    found[call_id] = known[call_id]
+    return found
+
+
+def cut_out(turns: Sequence[Turn], removed: Collection[int], known: Mapping[str, Interaction]) -> list[Turn]:
+    """The turns without those at the removed positions; the turns that stay carry their interactions.
+
+    The turn before a gap carries them, or the one after it where the gap is at the start.
+    """
+    kept: list[Turn] = []
+    gaps: dict[int, list[Turn]] = {}
+    for position, turn in enumerate(turns):
+        if position in removed:
+            gaps.setdefault(max(len(kept) - 1, 0), []).append(turn)
+        else:
+            kept.append(turn)
+    for carrier, gap in gaps.items():
+        load = interactions_of(gap, known)
+        if load:
+            kept[carrier] = with_removed(kept[carrier], load)
+    return kept
+
+
+def with_removed(turn: Turn, load: Mapping[str, Interaction]) -> Turn:
+    """The turn, carrying these interactions besides those that it carries already."""
+    known = {found.id: found for found in turn.metadata.removed} | dict(load)
+    return replace(turn, metadata=replace(turn.metadata, removed=tuple(known.values())))
+
+
+def shorten_result(result: ToolResult, max_characters: int) -> ToolResult:
+    """The result with each long text cut in the middle, and a note of how much is gone."""
+    content = result.content
+    if isinstance(content, str):
+        shorter = shorten(content, max_characters)
+        return result if shorter is content else replace(result, content=shorter)
+    if content is None or not any(isinstance(b, Text) and len(b.text) > max_characters for b in content):
+        return result
+    parts = tuple(
+        replace(part, text=shorten(part.text, max_characters)) if isinstance(part, Text) else part
+        for part in content
+    )
+    return replace(result, content=parts)
+
+
+def shorten(text: str, max_characters: int) -> str:
+    """A text of at most so many characters, plus a note in its middle where it was longer."""
+    if len(text) <= max_characters:
+        return text
+    head = (max_characters + 1) // 2
+    tail = max_characters - head
+    note = f"\n[… {len(text) - max_characters} characters left out …]\n"
+    return text[:head] + note + (text[-tail:] if tail else "")

@@ -1,0 +1,315 @@
+"""Ids of tool calls: canonical ones, the seeds' prefix functions, and projection into a target's style.
+
+Three things that must not be mixed up:
+
+- `to_openai`, `to_history`, `to_anthropic`, `to_responses` and `translate` swap prefixes. They are pure,
+  total and literal, and not injective (`toolu_a` and `call_a` meet). Rendering never uses them.
+- `canonical` names a call once, when a history takes it in.
+- `Projection` gives every canonical id of one render an id that the target accepts.
+
+Laws: `canonical` depends on its arguments alone. A projection is injective, gives call and result the
+same id, and depends only on the calls before, so ids once given stay as a conversation grows.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import b2a_base64
+from collections.abc import Callable
+from functools import lru_cache
+from hashlib import sha256
+from typing import Final, Literal
+
+from toolglot.conversation import ToolCall
+from toolglot.errors import InputError, ProfileError, quote
+from toolglot.profiles import Profile, resolve
+
+HISTORY_PREFIX: Final = "hist_tool_"
+CHAT_PREFIX: Final = "call_"
+ANTHROPIC_PREFIX: Final = "toolu_"
+RESPONSES_PREFIX: Final = "fc_"
+PREFIXES: Final = (HISTORY_PREFIX, CHAT_PREFIX, ANTHROPIC_PREFIX, RESPONSES_PREFIX)
+
+SMUGGLED_MARK: Final = "__thought__"
+"""Some proxies hide a Gemini signature in an id, behind this mark."""
+
+_CANONICAL_SUFFIX = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+_BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+# --- prefixes, as the seeds write them --------------------------------------------------------------
+
+
+def to_openai(id: str) -> str:
+    """Seed 000: any id with the prefix `call_`."""
+    return _swap(id, CHAT_PREFIX, (HISTORY_PREFIX, ANTHROPIC_PREFIX))
+
+
+def to_history(id: str) -> str:
+    """Seed 000: any id with the prefix `hist_tool_`."""
+    return _swap(id, HISTORY_PREFIX, (CHAT_PREFIX, ANTHROPIC_PREFIX))
+
+
+def to_anthropic(id: str) -> str:
+    """Seeds 001 and 002: any id with the prefix `toolu_`."""
+    return _swap(id, ANTHROPIC_PREFIX, (HISTORY_PREFIX, CHAT_PREFIX, RESPONSES_PREFIX))
+
+
+def to_responses(id: str) -> str:
+    """Seed 002: any id with the prefix `fc_`."""
+    return _swap(id, RESPONSES_PREFIX, (CHAT_PREFIX, ANTHROPIC_PREFIX))
+
+
+_TRANSLATE_TO: Final = {
+    **{prefix: prefix for prefix in PREFIXES},
+    "history": HISTORY_PREFIX,
+    "openai": CHAT_PREFIX,
+    "anthropic": ANTHROPIC_PREFIX,
+    "openai_responses": RESPONSES_PREFIX,
+}
+
+
+def translate(id: str, *, to: str) -> str:
+    """Swap any known prefix for another: the full matrix of `hist_tool_ call_ toolu_ fc_`.
+
+    `to` is one of these prefixes, or `history`, `openai`, `anthropic`, `openai_responses`.
+    """
+    prefix = _TRANSLATE_TO.get(to) or _TRANSLATE_TO.get(resolve(to))
+    if prefix is None:
+        raise InputError(f"no id prefix is known for {quote(to)}", path="to", hint=", ".join(_TRANSLATE_TO))
+    return _swap(id, prefix, PREFIXES)
+
+
+def _swap(id: str, prefix: str, others: tuple[str, ...]) -> str:
+    if id.startswith(prefix):
+        return id
+    for other in others:
+        if id.startswith(other):
+            return prefix + id[len(other) :]
+    return prefix + id
+
+
+# --- canonical ids ----------------------------------------------------------------------------------
+
+
+def is_canonical(id: str) -> bool:
+    """Whether an id is one that a history may keep as it is."""
+    return id.startswith(HISTORY_PREFIX) and bool(_CANONICAL_SUFFIX.fullmatch(id, len(HISTORY_PREFIX)))
+
+
+def canonical(
+    provider: str, raw_id: str | int | None, tool_name: str | None, turn_key: str, call_index: int
+) -> str:
+    """The canonical id of a call; an id that is canonical already is returned as it is.
+
+    `provider` is the one that made the call, whoever is asked later. A missing raw id or name is None.
+    """
+    if isinstance(raw_id, str) and raw_id.startswith(HISTORY_PREFIX) and is_canonical(raw_id):
+        return raw_id
+    return mint(provider, raw_id, tool_name, turn_key, call_index)
+
+
+def mint(
+    provider: str, raw_id: str | int | None, tool_name: str | None, turn_key: str, call_index: int
+) -> str:
+    """A canonical id from the five fields, also where the raw id looks canonical."""
+    if call_index.__class__ is not int or call_index < 0:
+        raise InputError("expected a whole number from 0", path="call_index")
+    name = _hashed_name(provider)
+    key = f"{name}|{'' if raw_id is None else raw_id}|{tool_name or ''}|{turn_key}|{call_index}"
+    if key.count("|") != 4:
+        fields = (name, "" if raw_id is None else raw_id, tool_name or "", turn_key, call_index)
+        key = "|" + "|".join(f"{len(_bytes(str(field)))}:{field}" for field in fields)
+    try:
+        digest = sha256(key.encode()).digest()
+    except UnicodeEncodeError:
+        digest = sha256(_bytes(key)).digest()
+    return HISTORY_PREFIX + b2a_base64(digest[:18], newline=False).translate(_URL_SAFE).decode("ascii")
+
+
+@lru_cache(maxsize=1024)
+def _hashed_name(provider: str) -> str:
+    if not provider.strip():
+        raise InputError("expected the provider that made the call", path="provider")
+    return resolve(provider)
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+# --- projection -------------------------------------------------------------------------------------
+
+Policy = Literal["reversible", "canonical"]
+Digest = Callable[[bytes], bytes]
+
+SALTS: Final = 8
+"""How often a colliding id is hashed anew before ids are counted up instead."""
+
+HASH_LENGTH: Final = 24
+
+
+def _sha256(data: bytes) -> bytes:
+    return sha256(data).digest()
+
+
+def _base62(number: int, length: int) -> str:
+    digits = []
+    for _ in range(length):
+        number, digit = divmod(number, 62)
+        digits.append(_BASE62[digit])
+    return "".join(digits)
+
+
+class Projection:
+    """The ids of one render: canonical id → an id that the target accepts.
+
+    Calls are added in the order of the conversation. For each, the first of these that is legal and not
+    yet given is taken: (1) the id that the target itself gave the call; (2) under the policy
+    `reversible`, the raw id with its known prefix swapped; (3) the target's style over the canonical
+    suffix; (4) a salted hash, at last counted up, which always ends.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        policy: Policy = "reversible",
+        prefix: str | None = None,
+        digest: Digest = _sha256,
+    ) -> None:
+        rules = profile.ids
+        self._target = profile.name
+        self._policy = policy
+        self._style = rules.style
+        self._prefix = rules.prefix if prefix is None else prefix
+        self._max_length = rules.max_length
+        self._fixed_length = rules.fixed_length
+        self._legal = re.compile(rules.pattern)
+        self._digest = digest
+        self._emitted: dict[str, str] = {}
+        self._canonical: dict[str, str] = {}
+        self._counted: dict[int, int] = {}
+        self._next_ordinal = 0
+
+    @property
+    def format(self) -> str:
+        """The id format chosen, for the report."""
+        if self._style == "ordinal":
+            return "functions.{name}:{n}"
+        if self._style == "fixed":
+            return f"{self._fixed_length} alphanumerics"
+        return f"{self._prefix}…"
+
+    def add(self, call: ToolCall, *, name: str | None = None) -> str:
+        """The emitted id of a call. `name` is the tool's name as rendered, where it was renamed."""
+        known = self._emitted.get(call.id)
+        if known is not None:
+            return known
+        emitted = self._first_free(call, call.name if name is None else name)
+        self._emitted[call.id] = emitted
+        self._canonical[emitted] = call.id
+        return emitted
+
+    def __getitem__(self, canonical_id: str) -> str:
+        return self._emitted[canonical_id]
+
+    def __contains__(self, canonical_id: object) -> bool:
+        return canonical_id in self._emitted
+
+    def __len__(self) -> int:
+        return len(self._emitted)
+
+    def canonical_of(self, emitted: str) -> str | None:
+        """The call that an emitted id means; None for an id that this render did not give."""
+        return self._canonical.get(emitted)
+
+    def _first_free(self, call: ToolCall, name: str) -> str:
+        native = self._native(call) or self._reversible(call)
+        if native is not None:
+            if self._style == "ordinal":
+                self._count_ordinal(call)
+            return native
+        if self._style == "ordinal":
+            return self._ordinal(call, name)
+        styled = self._styled(call)
+        if styled is not None and self._is_free(styled):
+            return styled
+        return self._hashed(call)
+
+    def _is_free(self, id: str) -> bool:
+        return id not in self._canonical and self._is_legal(id)
+
+    def _is_legal(self, id: str) -> bool:
+        return len(id) <= self._max_length and self._legal.fullmatch(id) is not None
+
+    def _native(self, call: ToolCall) -> str | None:
+        origin = call.metadata
+        if origin is None or origin.raw_id is None or origin.issuer is None:
+            return None
+        goes_home = resolve(origin.issuer.provider) == self._target
+        return origin.raw_id if goes_home and self._is_free(origin.raw_id) else None
+
+    def _reversible(self, call: ToolCall) -> str | None:
+        raw = call.metadata.raw_id if call.metadata is not None else None
+        if self._policy != "reversible" or self._style != "prefixed" or raw is None or SMUGGLED_MARK in raw:
+            return None
+        prefix = next((known for known in PREFIXES if raw.startswith(known)), None)
+        if prefix is None or len(raw) == len(prefix):
+            return None
+        swapped = self._prefix + raw[len(prefix) :]
+        return swapped if self._is_free(swapped) else None
+
+    def _styled(self, call: ToolCall) -> str | None:
+        if self._style == "fixed":
+            return self._hash(call.id, self._fixed_length)
+        return self._prefix + call.id[len(HISTORY_PREFIX) :] if is_canonical(call.id) else None
+
+    def _hashed(self, call: ToolCall) -> str:
+        if self._style == "fixed":
+            prefix, length = "", self._fixed_length
+        else:
+            length = min(HASH_LENGTH, self._max_length - len(self._prefix))
+            prefix = self._prefix if length >= 9 else ""
+            length = length if prefix else min(HASH_LENGTH, self._max_length)
+        for salt in range(SALTS):
+            candidate = prefix + self._hash(f"{call.id}|{salt}", length)
+            if self._is_free(candidate):
+                return candidate
+        if not self._is_legal(candidate):
+            raise ProfileError(
+                f"no id of style {self._style!r} matches the pattern {self._legal.pattern!r}",
+                path=f"{self._target}: ids.pattern",
+                hint="change ids.style, ids.prefix or ids.pattern",
+            )
+        start = self._number(call.id)
+        while True:
+            step = self._counted[start] = self._counted.get(start, 0) + 1
+            candidate = prefix + _base62(start + step, length)
+            if self._is_free(candidate):
+                return candidate
+
+    def _number(self, text: str) -> int:
+        return int.from_bytes(self._digest(_bytes(text)), "big")
+
+    def _hash(self, text: str, length: int) -> str:
+        return _base62(self._number(text), length)
+
+    def _count_ordinal(self, call: ToolCall) -> int:
+        """The call's number in the conversation, and no lower than any before it where it has none."""
+        recorded = call.metadata.ordinal if call.metadata is not None else None
+        ordinal = self._next_ordinal if recorded is None else recorded
+        self._next_ordinal = max(self._next_ordinal, ordinal + 1)
+        return ordinal
+
+    def _ordinal(self, call: ToolCall, name: str) -> str:
+        ordinal = self._count_ordinal(call)
+        legal_name = name if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) else "tool_" + self._hash(name, 8)
+        candidate = f"functions.{legal_name}:{ordinal}"
+        while candidate in self._canonical:
+            candidate = f"functions.{legal_name}:{self._next_ordinal}"
+            self._next_ordinal += 1
+        return candidate

@@ -1,0 +1,257 @@
+"""Turns on their way into a history: canonical ids, turn keys, and the call of each result.
+
+An `Intake` holds the turns of one history as they are kept, with the indexes that make taking in the next
+turn cheap. It checks nothing and refuses nothing: `History` has done that.
+
+Laws: work in proportion to the turn, not to the history. Taking the kept turns in again, as `replaced`
+does after every cut, gives the same turns and the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot import ids
+from toolglot.conversation import (
+    Block,
+    Interaction,
+    Issuer,
+    Media,
+    Text,
+    ToolCall,
+    ToolMetadata,
+    ToolResult,
+    Turn,
+)
+from toolglot.errors import quote
+from toolglot.ledger import Ledger
+from toolglot.matching import Match, Matcher, Place
+from toolglot.report import Action, Entry, Fault
+from toolglot.turn_keys import TurnKeys, raw_id_of
+
+_UNKNOWN: Final = "unknown"
+"""Stands for a provider that nobody named, in the id of a result without a call."""
+
+
+class Intake:
+    """The kept turns of a history, and what is needed to take in more."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.turns: list[Turn] = []
+        self.positions: dict[str, int] = {}
+        self.keys = TurnKeys()
+        self.entries = entries
+        self._changed: dict[int, list[Block]] = {}
+        self._matcher = Matcher()
+        self._next_ordinal = 0
+        self._ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        if self._ledger is None:
+            self._ledger = Ledger.of(self.turns)
+        return self._ledger
+
+    def has_call(self, call_id: str) -> bool:
+        return call_id in self._matcher
+
+    def replaced(self, turns: Sequence[Turn]) -> Intake:
+        """An intake of exactly these turns, which were taken in before."""
+        other = Intake(self.entries)
+        other.take_all(turns)
+        return other
+
+    def take_all(self, turns: Sequence[Turn], *, exactly: bool = False) -> tuple[Turn, ...]:
+        """Take turns in, and return them as they are kept. `exactly`: results name canonical ids."""
+        positions = [self._take(turn, exactly=exactly) for turn in self._without_lost_matches(turns)]
+        self._settle()
+        return tuple(self.turns[position] for position in positions)
+
+    def _take(self, turn: Turn, *, exactly: bool = False) -> int:
+        """Take a turn in and return its position; a turn that is here already stays where it is."""
+        if turn.key in self.positions:
+            self.tell("ignored", "the turn is here already", "policy", turn_key=turn.key)
+            return self.positions[turn.key]
+        if not turn.key:
+            turn = replace(turn, key=self.keys.new(turn))
+        number = len(self.turns)
+        self.turns.append(turn)
+        self.positions[turn.key] = number
+        self.keys.take(turn.key)
+        if turn.role == "user" and any(isinstance(block, (Text, Media)) for block in turn.blocks):
+            self._matcher.user_spoke(number)
+        earlier_changed = self._take_blocks(number, exactly=exactly)
+        for removed in turn.metadata.removed:
+            self._take_removed(removed, number)
+        if earlier_changed:
+            self._ledger = None
+        elif self._ledger is not None:
+            self._settle()
+            self._ledger.apply(self.turns[number])
+        return number
+
+    # --- blocks ---------------------------------------------------------------------------------
+
+    def _take_blocks(self, number: int, *, exactly: bool) -> bool:
+        """Give calls their ids and results their calls; whether an earlier turn had to change for it."""
+        turn = self.turns[number]
+        matches: list[Match] = []
+        undecided: list[tuple[ToolResult, Place]] = []
+        index = 0
+        for position, block in enumerate(turn.blocks):
+            place = Place(number, position)
+            if isinstance(block, ToolCall):
+                call = self._named(block, turn, index)
+                self._blocks(number)[position] = call
+                raw_id = raw_id_of(call.id, call.metadata)
+                matches += self._matcher.add_call(call.id, raw_id, call.name, number, index)
+                index += 1
+            elif isinstance(block, ToolResult) and _is_matched(block):
+                self._restore_match(block, place)
+            elif isinstance(block, ToolResult):
+                found = self._matched(block, place, exactly=exactly)
+                matches += found
+                if not found:
+                    undecided.append((block, place))
+        for result, place in undecided:
+            matches.append(
+                self._matcher.guess(raw_id_of(result.call_id, result.metadata), result.name, place)
+            )
+        for match in matches:
+            self._bind(match)
+        return any(match.place.turn != number for match in matches)
+
+    def _named(self, call: ToolCall, turn: Turn, index: int) -> ToolCall:
+        """The call under its canonical id, with its origin in metadata."""
+        origin = call.metadata
+        if origin is not None and ids.is_canonical(call.id) and call.id not in self._matcher:
+            return replace(call, metadata=replace(origin, ordinal=self._ordinal(origin.ordinal)))
+        issuer = turn.issuer if turn.issuer is not None else Issuer(_UNKNOWN)
+        raw_id = raw_id_of(call.id, origin)
+        call_id = ids.canonical(issuer.provider, raw_id, call.name, turn.key, index)
+        salt = ""
+        while call_id in self._matcher:
+            call_id = ids.mint(issuer.provider, raw_id, call.name, turn.key + salt, index)
+            salt += "#"
+        if salt:
+            reason = f"another call has the id {quote(raw_id)} already; this one was given its own"
+            self.tell("canonicalised", reason, "canonical", turn_key=turn.key, call_ids=(call_id,))
+        smuggled = raw_id.partition(ids.SMUGGLED_MARK)[2] if raw_id is not None else ""
+        if smuggled:
+            reason = "a signature was hidden in the id; it is kept apart"
+            self.tell("canonicalised", reason, "canonical", turn_key=turn.key, call_ids=(call_id,))
+        metadata = ToolMetadata(
+            raw_id=raw_id, issuer=issuer, ordinal=self._ordinal(None), thought_signature=smuggled or None
+        )
+        return replace(call, id=call_id, metadata=metadata)
+
+    def _ordinal(self, recorded: int | None) -> int:
+        """A call's number among all calls: the recorded one, or the next."""
+        ordinal = self._next_ordinal if recorded is None else recorded
+        self._next_ordinal = max(self._next_ordinal, ordinal + 1)
+        return ordinal
+
+    def _matched(self, result: ToolResult, place: Place, *, exactly: bool) -> list[Match]:
+        if exactly:
+            return self._matcher.match_exactly(result.call_id, place)
+        return self._matcher.match_by_id(raw_id_of(result.call_id, result.metadata), place)
+
+    def _restore_match(self, result: ToolResult, place: Place) -> None:
+        """Take up a match that was made when the result was first taken in."""
+        origin = result.metadata
+        if origin is not None and origin.matched_by is not None:
+            self._matcher.restore_result(result.call_id, origin.raw_id, result.name, origin.matched_by, place)
+
+    def _bind(self, match: Match) -> None:
+        """Write a match into the turn that holds the result."""
+        turn, blocks = self.turns[match.place.turn], self._blocks(match.place.turn)
+        result = blocks[match.place.block]
+        assert isinstance(result, ToolResult)  # noqa: S101 - the matcher only knows places of results
+        raw_id = raw_id_of(result.call_id, result.metadata)
+        call_id = match.call_id
+        if call_id is None:
+            provider = turn.issuer.provider if turn.issuer is not None else _UNKNOWN
+            call_id = ids.canonical(provider, raw_id, result.name, turn.key, match.place.block)
+        metadata = ToolMetadata(raw_id=raw_id, issuer=turn.issuer, matched_by=match.matched_by)
+        blocks[match.place.block] = replace(result, call_id=call_id, metadata=metadata)
+        self._tell_match(match, turn.key, call_id, was_matched=_is_matched(result))
+
+    def _tell_match(self, match: Match, turn_key: str, call_id: str, *, was_matched: bool) -> None:
+        path = f"$.turns[{match.place.turn}].blocks[{match.place.block}]"
+        action: Action = "rematched" if was_matched else "matched"
+        if match.matched_by == "orphan":
+            action, reason = "orphaned", "no call fits this result"
+        elif match.matched_by != "id":
+            reason = f"no id decides which call it answers; it was given one by {match.matched_by}"
+        elif match.duplicate:
+            reason = "its call has a result already"
+        elif was_matched:
+            reason = "the call with its id turned up"
+        else:
+            return
+        self.tell(action, reason, "canonical", path=path, turn_key=turn_key, call_ids=(call_id,))
+
+    def _blocks(self, number: int) -> list[Block]:
+        """The blocks of a turn, to be written to; `_settle` makes a turn of them again."""
+        blocks = self._changed.get(number)
+        if blocks is None:
+            blocks = self._changed[number] = list(self.turns[number].blocks)
+        return blocks
+
+    def _settle(self) -> None:
+        for number, blocks in self._changed.items():
+            self.turns[number] = replace(self.turns[number], blocks=tuple(blocks))
+        self._changed.clear()
+
+    def _without_lost_matches(self, turns: Sequence[Turn]) -> list[Turn]:
+        """The turns, with results set free whose call is nowhere any more: they are matched anew."""
+        known = {call.id for turn in turns for call in turn.calls}
+        known |= {removed.id for turn in turns for removed in turn.metadata.removed}
+        return [
+            replace(turn, blocks=tuple(self._released(block, known) for block in turn.blocks))
+            if any(self._released(block, known) is not block for block in turn.blocks)
+            else turn
+            for turn in turns
+        ]
+
+    def _released(self, block: Block, known: set[str]) -> Block:
+        if (
+            not isinstance(block, ToolResult)
+            or not _is_matched(block)
+            or block.call_id in known
+            or block.call_id in self._matcher
+        ):
+            return block
+        return replace(block, call_id=raw_id_of(block.call_id, block.metadata) or "", metadata=None)
+
+    def _take_removed(self, removed: Interaction, number: int) -> None:
+        """An interaction that a turn carries in metadata keeps its id, key and ordinal reserved."""
+        origin = removed.call.metadata or ToolMetadata()
+        self.keys.take(removed.turn_key)
+        if origin.ordinal is not None:
+            self._ordinal(origin.ordinal)
+        if removed.id not in self._matcher:
+            self._matcher.add_call(removed.id, origin.raw_id, removed.name, number, removed.index)
+        if removed.result is not None:
+            self._matcher.restore_answered(removed.id)
+
+    def tell(
+        self,
+        action: Action,
+        reason: str,
+        fault: Fault,
+        *,
+        path: str = "",
+        turn_key: str = "",
+        call_ids: tuple[str, ...] = (),
+    ) -> None:
+        self.entries.append(
+            Entry(action=action, reason=reason, fault=fault, path=path, turn_key=turn_key, call_ids=call_ids)
+        )
+
+
+def _is_matched(result: ToolResult) -> bool:
+    return result.metadata is not None and result.metadata.matched_by is not None

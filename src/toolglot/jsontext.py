@@ -1,0 +1,448 @@
+"""JSON text to plain Python values, and any Python values to plain JSON values.
+
+Laws: everything is bounded by `Limits`, and time is linear in the input however hostile it is. A refusal
+says where: a character position in text, a JSON path in a value. Whatever was mended is told. Equal keys of
+one object: the last wins, as everywhere.
+
+The parser (jiter) nests at most `PARSER_DEPTH` deep; a larger `Limits.max_depth` does not raise that for
+text. It holds for values.
+
+Imports limits and errors; everything that reads JSON imports it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import jiter
+import msgspec
+from msgspec import Struct
+
+from toolglot.errors import InputError, LimitError, quote
+from toolglot.limits import DEFAULT_LIMITS, Limits
+
+PARSER_DEPTH: Final = 200
+CIRCULAR: Final = "[circular]"
+REPORTED_CHANGES: Final = 100
+PATH_CHARACTERS: Final = 200
+
+_BOM: Final = b"\xef\xbb\xbf"
+_INTEGER_BITS: Final = 14_283
+"""Python refuses to write integers of more than 4300 digits; so do we, before it does."""
+
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+"""A string or a bracket. An unfinished string matches too, so that no quote is ever tried twice."""
+
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""One escape, a surrogate pair counting as one. Group 1 is half of a pair."""
+_STEPS: Final = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
+
+_SHAPE: Final = bytes.maketrans(b"123456789E", b"000000000e")
+_LARGE: Final = (b"0e000", b"0e+000", b"0" * 200)
+"""What a number that overflows must contain once its digits are all written as 0."""
+
+_read: Final = functools.partial(jiter.from_json, allow_inf_nan=False, cache_mode="keys")
+
+_CONTAINERS: Final = (dict, list, tuple, set, frozenset)
+_SCALARS: Final[Any] = ((str, str.__str__), (int, int.__int__), (float, float.__float__))
+
+
+class JSONError(InputError):
+    """Text that is not JSON; `position` is where, in characters after a byte order mark."""
+
+    def __init__(self, message: str, *, position: int, path: str = "$", hint: str = "") -> None:
+        super().__init__(message, path=path, hint=hint)
+        self.position = position
+
+
+class TruncatedJSONError(JSONError):
+    """Text that could become JSON if it went on; `position` is its end."""
+
+
+class Parsed(Struct, frozen=True):
+    """A value and what had to be mended to read it."""
+
+    value: Any
+    mended: tuple[str, ...] = ()
+
+
+class Change(Struct, frozen=True):
+    """Where a clone differs from its original, and why."""
+
+    path: str
+    reason: str
+
+
+class Cloned(Struct, frozen=True):
+    """A plain JSON value, how it differs from its original, and its size written out."""
+
+    value: Any
+    changes: tuple[Change, ...] = ()
+    nodes: int = 1
+
+
+def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> Parsed:
+    """The value of a JSON text. Half surrogate pairs become U+FFFD; nothing else is mended."""
+    encoded, mended = _encoded(data, limits, path)
+    _refuse_many_values(encoded, limits, path)
+    try:
+        value = _read(encoded)
+    except ValueError:
+        # Only a document that fails pays for the search for half pairs. The replacement is as long as
+        # what it replaces, so positions hold.
+        encoded = _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], encoded)
+        try:
+            value = _read(encoded)
+        except ValueError as error:
+            raise _diagnosis(str(error), encoded, limits, path) from None
+        mended = (*mended, "escapes of half a surrogate pair became U+FFFD")
+    if encoded.count(b"[") + encoded.count(b"{") > limits.max_depth and _depth(value) > limits.max_depth:
+        raise _too_deep(encoded, limits, path)
+    shape = encoded.translate(_SHAPE)
+    if any(mark in shape for mark in _LARGE):
+        # jiter reads 1e400 as infinity, the one thing in a parsed value that a clone would change.
+        for change in clone(value, limits=limits, path=path).changes:
+            raise InputError("a number is too large", path=change.path, hint="write it as a string")
+    return Parsed(value, mended)
+
+
+def refuse_large(data: bytes | str, limits: Limits, path: str) -> None:
+    """Raise if a text is longer than the limit."""
+    if len(data) > limits.max_bytes:
+        raise exceeds("max_bytes", limits.max_bytes, path)
+
+
+def exceeds(name: str, allowed: int, path: str, place: str = "") -> LimitError:
+    """The refusal of something larger than a limit."""
+    hint = f"make it smaller or raise Limits.{name}"
+    return LimitError(f"exceeds {name}={allowed}{place}", path=path, hint=hint)
+
+
+def decode(data: bytes, *, path: str = "$") -> str:
+    """UTF-8 bytes as text; a last character that is cut counts as truncation."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        position = len(data[: error.start].decode())
+        if error.reason == "unexpected end of data":
+            raise _truncated(position, path) from None
+        message = f"byte {error.start} is not UTF-8"
+        raise JSONError(message, position=position, path=path, hint="send UTF-8") from None
+
+
+def mend_text(text: str) -> str:
+    """The text with half surrogate pairs as U+FFFD and split pairs joined; itself if it has neither."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def json_path(base: str, steps: Iterable[str | int]) -> str:
+    """A JSON path of bounded length: `$.todos[0]['odd key']`."""
+    parts = [base]
+    for step in steps:
+        plain = isinstance(step, str) and len(step) <= 80 and step.isidentifier()
+        parts.append(f".{step}" if plain else f"[{quote(step) if isinstance(step, str) else step}]")
+    whole = "".join(parts)
+    return whole if len(whole) <= PATH_CHARACTERS else f"{whole[:100]}…{whole[-99:]}"
+
+
+def _encoded(data: bytes | str, limits: Limits, path: str) -> tuple[bytes, tuple[str, ...]]:
+    if not isinstance(data, str | bytes):
+        raise InputError(f"expected JSON text, got {quote(data)}", path=path, hint="pass str or bytes")
+    refuse_large(data, limits, path)
+    if isinstance(data, bytes):
+        return data.removeprefix(_BOM), ()
+    text = mend_text(data)
+    encoded = text.encode()
+    refuse_large(encoded, limits, path)
+    return encoded.removeprefix(_BOM), () if text is data else ("half surrogate pairs became U+FFFD",)
+
+
+def _refuse_many_values(encoded: bytes, limits: Limits, path: str) -> None:
+    """Count values before they are built: a comma or an opening bracket precedes each but the first."""
+    if _values_at_most(encoded) <= limits.max_nodes:
+        return
+    bare = _TOKEN.sub(lambda found: found[0] if len(found[0]) == 1 else b"0", encoded)
+    bare = bare.translate(None, b" \t\r\n")
+    nodes = _values_at_most(bare) - bare.count(b"[]") - bare.count(b"{}")
+    if nodes > limits.max_nodes:
+        raise exceeds("max_nodes", limits.max_nodes, path)
+
+
+def _values_at_most(encoded: bytes) -> int:
+    return 1 + encoded.count(b",") + encoded.count(b"[") + encoded.count(b"{")
+
+
+def _diagnosis(problem: str, encoded: bytes, limits: Limits, path: str) -> InputError:
+    """jiter says `<problem> at line <n> column <n>`, counting bytes; we count characters."""
+    try:
+        text = decode(encoded, path=path)
+    except JSONError as error:
+        return error
+    reason, _, place = problem.rpartition(" at line ")
+    if reason.startswith("EOF"):
+        return _truncated(len(text), path)
+    if reason.startswith("recursion"):
+        return _too_deep(encoded, limits, path)
+    line, _, column = place.partition(" column ")
+    rest = encoded.split(b"\n", int(line) - 1)[-1]
+    position = len(encoded[: len(encoded) - len(rest) + int(column) - 1].decode(errors="ignore"))
+    message = f"not JSON: {reason} at character {position}"
+    return JSONError(message, position=position, path=path, hint="send valid JSON")
+
+
+def _truncated(position: int, path: str) -> TruncatedJSONError:
+    message = f"the JSON text ends before it is complete, at character {position}"
+    return TruncatedJSONError(message, position=position, path=path, hint="it was cut; get it whole")
+
+
+def _too_deep(encoded: bytes, limits: Limits, path: str) -> LimitError:
+    allowed = min(limits.max_depth, PARSER_DEPTH)
+    marks = ((token.start(), _STEPS.get(token[0], 0)) for token in _TOKEN.finditer(encoded))
+    depths = itertools.accumulate(marks, lambda last, mark: (mark[0], last[1] + mark[1]))
+    start = next(start for start, depth in depths if depth > allowed)
+    position = len(encoded[:start].decode(errors="ignore"))
+    return exceeds("max_depth", allowed, path, f" at character {position}")
+
+
+def _depth(value: Any) -> int:
+    """How deep a freshly parsed value nests."""
+    depth = 0
+    level = [value]
+    while level := [found for found in level if type(found) is dict or type(found) is list]:
+        depth += 1
+        level = [child for held in level for child in (held.values() if type(held) is dict else held)]
+    return depth
+
+
+def clone(
+    value: object,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    path: str = "$",
+    text: Callable[[str], str] = mend_text,
+) -> Cloned:
+    """A plain JSON value that holds what `value` holds, every string passed through `text`.
+
+    Where nothing changes, the clone is the original object itself; it never shares an object that is part
+    of a circle. A container met twice is visited once, told about once, and counted twice. Tuples, and
+    sets of scalars in sorted order, become lists; subclasses of JSON types become these; anything else
+    becomes a string that says so. No method of an unknown object is called.
+    """
+    return _Cloner(limits, path, text).run(value)
+
+
+class ChangeLog:
+    """Collects changes; beyond `REPORTED_CHANGES` they are only counted."""
+
+    __slots__ = ("_base", "_kept", "_total")
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        self._kept: list[Change] = []
+        self._total = 0
+
+    def add(self, steps: Iterable[str | int], reason: str) -> None:
+        self._total += 1
+        if self._total <= REPORTED_CHANGES:
+            self._kept.append(Change(json_path(self._base, steps), reason))
+
+    def changes(self) -> tuple[Change, ...]:
+        if self._total <= REPORTED_CHANGES:
+            return tuple(self._kept)
+        return (*self._kept, Change(self._base, f"{self._total - REPORTED_CHANGES} more changes like these"))
+
+
+class _Frame:
+    """A container that is being cloned: `key` is the place of the child that is being looked at."""
+
+    __slots__ = ("chars", "entries", "height", "key", "nodes", "out", "repeats", "same", "source")
+
+    def __init__(self, source: object, entries: Iterator[tuple[Any, object]], nodes: int, chars: int) -> None:
+        self.source = source
+        self.entries = entries
+        self.same = type(source) is dict or type(source) is list
+        self.out: Any = {} if issubclass(type(source), dict) else []
+        self.key: Any = 0
+        self.height = 1
+        self.nodes = nodes
+        self.chars = chars
+        self.repeats: dict[str, int] = {}
+
+    def put(self, original: object, result: object) -> None:
+        self.same = self.same and result is original
+        if type(self.out) is dict:
+            self.out[self.key] = result
+        else:
+            self.out.append(result)
+
+    def distinct(self, name: str) -> str:
+        """The name, numbered if an earlier key became the same."""
+        free = name
+        while free in self.out:
+            self.repeats[name] = self.repeats.get(name, 1) + 1
+            free = f"{name}#{self.repeats[name]}"
+        return free
+
+
+class _Cloner:
+    """A depth-first walk with its own stack. `done` remembers each container's clone and its size."""
+
+    def __init__(self, limits: Limits, path: str, text: Callable[[str], str]) -> None:
+        self.limits = limits
+        self.path = path
+        self.text = text
+        self.log = ChangeLog(path)
+        self.nodes = 1
+        self.chars = 0
+        self.stack: list[_Frame] = []
+        self.active: set[int] = set()
+        self.done: dict[int, tuple[object, object, int, int, int]] = {}
+
+    def run(self, value: object) -> Cloned:
+        root = _Frame([value], iter([(0, value)]), 0, 0)
+        self.stack.append(root)
+        while True:
+            frame = self.stack[-1]
+            opened = self._advance(frame)
+            if opened is not None:
+                self.stack.append(opened)
+            elif frame is root:
+                return Cloned(root.out[0], self.log.changes(), self.nodes)
+            else:
+                self.stack.pop()
+                self._finish(frame, self.stack[-1])
+
+    def _advance(self, frame: _Frame) -> _Frame | None:
+        """Clone children until one is a container to go into, or none is left."""
+        keyed = type(frame.out) is dict
+        for key, child in frame.entries:
+            frame.key = self._name(frame, key) if keyed else key
+            if issubclass(type(child), _CONTAINERS):
+                opened = self._open(frame, child)
+                if opened is not None:
+                    return opened
+            else:
+                plain, reason = self._plain(child)
+                if reason:
+                    self._tell(reason)
+                frame.put(child, plain)
+        return None
+
+    def _open(self, parent: _Frame, child: object) -> _Frame | None:
+        """The frame of a container met for the first time; any other is put in its place here."""
+        identity = id(child)
+        if identity in self.active:
+            self._tell("a circular reference was cut")
+            parent.put(child, CIRCULAR)
+        elif identity in self.done:
+            _, result, nodes, chars, height = self.done[identity]
+            self._grow(nodes, chars, height)
+            parent.height = max(parent.height, height + 1)
+            parent.put(child, result)
+        elif (contents := _contents(child)) is None:
+            plain, reason = _marked(_type_name(child))
+            self._tell(reason)
+            parent.put(child, plain)
+        else:
+            entries, length = contents
+            frame = _Frame(child, entries, self.nodes, self.chars)
+            self._grow(length, 0, 1)
+            self.active.add(identity)
+            if not frame.same:
+                self._tell(f"a {_type_name(child)} became a plain {type(frame.out).__name__}")
+            return frame
+        return None
+
+    def _finish(self, frame: _Frame, parent: _Frame) -> None:
+        result = frame.source if frame.same else frame.out
+        identity = id(frame.source)
+        self.active.discard(identity)
+        size = (self.nodes - frame.nodes, self.chars - frame.chars, frame.height)
+        self.done[identity] = (frame.source, result, *size)
+        parent.height = max(parent.height, frame.height + 1)
+        parent.put(frame.source, result)
+
+    def _name(self, frame: _Frame, key: object) -> str:
+        plain, reason = self._plain(key)
+        name = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
+        distinct = frame.distinct(name)
+        if distinct is not key:
+            frame.key = distinct
+            frame.same = False
+            self._tell(reason or "a key became the text that JSON can carry")
+        return distinct
+
+    def _plain(self, value: Any) -> tuple[object, str]:
+        """A scalar as JSON has it, and what was changed."""
+        kind = type(value)
+        if kind is str:
+            self._grow(0, len(value), 0)
+            text = self.text(value)
+            return text, "" if text is value else "characters that must not be sent were replaced or dropped"
+        if kind is bool or value is None:
+            return value, ""
+        if kind is int:
+            fits = value.bit_length() <= _INTEGER_BITS
+            return (value, "") if fits else _marked("an integer of more than 4300 digits")
+        if kind is float:
+            return (value, "") if math.isfinite(value) else _marked("NaN or infinity")
+        for base, exact in _SCALARS:
+            if issubclass(kind, base):
+                plain, reason = self._plain(exact(value))
+                return plain, reason or f"a {_type_name(value)} became a plain {base.__name__}"
+        return _marked(_type_name(value))
+
+    def _grow(self, nodes: int, chars: int, height: int) -> None:
+        self.nodes += nodes
+        self.chars += chars
+        limits = self.limits
+        if self.nodes > limits.max_nodes:
+            raise exceeds("max_nodes", limits.max_nodes, self._where())
+        if self.chars > limits.max_bytes:
+            raise exceeds("max_bytes", limits.max_bytes, self._where())
+        if height and len(self.stack) - 1 + height > limits.max_depth:
+            raise exceeds("max_depth", limits.max_depth, self._where())
+
+    def _tell(self, reason: str) -> None:
+        self.log.add((frame.key for frame in self.stack[1:]), reason)
+
+    def _where(self) -> str:
+        return json_path(self.path, (frame.key for frame in self.stack[1:]))
+
+
+def _contents(value: Any) -> tuple[Iterator[tuple[Any, object]], int] | None:
+    """What a container holds, by the methods of its base class: its own may lie."""
+    base: Any = next(base for base in _CONTAINERS if issubclass(type(value), base))
+    if base is dict:
+        return iter(dict.items(value)), dict.__len__(value)
+    if base is list or base is tuple:
+        return enumerate(base.__iter__(value)), base.__len__(value)
+    members = list(base.__iter__(value))
+    if any(type(member) not in {str, int, float, bool} for member in members):
+        return None
+    members.sort(key=lambda member: (type(member).__name__, member))
+    return enumerate(members), len(members)
+
+
+def _marked(what: str) -> tuple[str, str]:
+    return f"[not serialisable: {what}]", f"{what} is not JSON"
+
+
+def _type_name(value: object) -> str:
+    """The class name as `type` itself tells it: a metaclass may lie or raise."""
+    name: str = type.__dict__["__name__"].__get__(type(value))
+    return mend_text(name[:80])

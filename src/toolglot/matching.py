@@ -1,0 +1,211 @@
+"""Which call a result belongs to.
+
+A result with an id belongs to the nearest preceding turn that has an unanswered call with that id, and
+there to the first such call; if none precedes, to the first that follows; when all such calls are
+answered it is a duplicate. A result with no id, or with one that no call has, is matched by name and then
+by position: a guess, which gives way as soon as a result or a call with the right id appears.
+
+Laws: constant work per call and result, however long the history. A guess never looks past a user's
+turn for a result that has an id, and never contradicts the name on a result.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import NamedTuple
+
+from toolglot.conversation import MatchedBy
+
+
+class Place(NamedTuple):
+    """Where a block stands: its turn's and its own position."""
+
+    turn: int
+    block: int
+
+
+class Match(NamedTuple):
+    """A result and the call it was given to; no call: an orphan."""
+
+    place: Place
+    call_id: str | None
+    matched_by: MatchedBy
+    duplicate: bool = False
+
+
+class _Call(NamedTuple):
+    name: str
+    keys: tuple[str, ...]
+    place: tuple[int, int]
+    """Turn, and index among the calls of the turn."""
+
+
+class _Answer(NamedTuple):
+    place: Place | None
+    is_guess: bool
+
+
+class _Stray(NamedTuple):
+    """A result whose id no call has so far."""
+
+    place: Place
+    raw_id: str | None
+    name: str
+
+
+class _OpenCalls:
+    """Calls that wait for a result, grouped by turn. Closed ones are dropped when they come to the top."""
+
+    __slots__ = ("_heaps", "_turns")
+
+    def __init__(self) -> None:
+        self._turns: list[int] = []
+        self._heaps: list[list[tuple[int, str]]] = []
+
+    def push(self, turn: int, index: int, call_id: str) -> None:
+        where = (
+            len(self._turns) if not self._turns or self._turns[-1] < turn else bisect_left(self._turns, turn)
+        )
+        if where == len(self._turns) or self._turns[where] != turn:
+            self._turns.insert(where, turn)
+            self._heaps.insert(where, [])
+        heapq.heappush(self._heaps[where], (index, call_id))
+
+    def nearest(self, is_closed: Callable[[str], bool], *, after_turn: int = -1) -> str | None:
+        """The first open call of the latest turn that has one."""
+        while self._turns and self._turns[-1] > after_turn:
+            heap = self._heaps[-1]
+            while heap and is_closed(heap[0][1]):
+                heapq.heappop(heap)
+            if heap:
+                return heap[0][1]
+            self._turns.pop()
+            self._heaps.pop()
+        return None
+
+
+class Matcher:
+    """The calls and results seen so far, and who belongs to whom."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, _Call] = {}
+        self._by_key: dict[str, list[str]] = {}
+        self._answers: dict[str, _Answer] = {}
+        self._open = _OpenCalls()
+        self._open_by_key: dict[str, _OpenCalls] = {}
+        self._open_by_name: dict[str, _OpenCalls] = {}
+        self._strays: dict[str, list[_Stray]] = {}
+        self._guesses: dict[Place, tuple[str, _Stray]] = {}
+        self._last_user_turn = -1
+
+    def __contains__(self, call_id: object) -> bool:
+        return call_id in self._calls
+
+    def user_spoke(self, turn: int) -> None:
+        """A user's turn: results with an unknown id are not guessed into turns before it."""
+        self._last_user_turn = turn
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def add_call(self, call_id: str, raw_id: str | None, name: str, turn: int, index: int) -> list[Match]:
+        """A new call, and the earlier results that turn out to be its own."""
+        keys = (call_id,) if raw_id is None or raw_id == call_id else (call_id, raw_id)
+        self._calls[call_id] = _Call(name, keys, (turn, index))
+        for key in keys:
+            self._by_key.setdefault(key, []).append(call_id)
+        self._reopen(call_id)
+        found = [stray for key in keys for stray in self._strays.pop(key, ())]
+        for position, stray in enumerate(found):
+            self._take_back_guess(stray.place)
+            if position == 0:
+                self._answers[call_id] = _Answer(stray.place, is_guess=False)
+        return [Match(stray.place, call_id, "id", duplicate=n > 0) for n, stray in enumerate(found)]
+
+    def _reopen(self, call_id: str) -> None:
+        call = self._calls[call_id]
+        self._open.push(*call.place, call_id)
+        self._open_by_name.setdefault(call.name, _OpenCalls()).push(*call.place, call_id)
+        for key in call.keys:
+            self._open_by_key.setdefault(key, _OpenCalls()).push(*call.place, call_id)
+
+    def _take_back_guess(self, place: Place) -> None:
+        guess = self._guesses.pop(place, None)
+        if guess is not None:
+            call_id, _ = guess
+            del self._answers[call_id]
+            self._reopen(call_id)
+
+    # --- results --------------------------------------------------------------------------------
+
+    def match_by_id(self, raw_id: str | None, place: Place) -> list[Match]:
+        """The call that has this id, with any guess that gives way; empty if no call has it."""
+        if raw_id is None or raw_id not in self._by_key:
+            return []
+        call_id = self._open_by_key[raw_id].nearest(self._is_answered_for_sure)
+        if call_id is None:
+            return [Match(place, self._by_key[raw_id][-1], "id", duplicate=True)]
+        return [Match(place, call_id, "id"), *self._answer_for_sure(call_id, place)]
+
+    def match_exactly(self, call_id: str, place: Place) -> list[Match]:
+        """The call with this canonical id, whatever raw ids others have."""
+        if self._is_answered_for_sure(call_id):
+            return [Match(place, call_id, "id", duplicate=True)]
+        return [Match(place, call_id, "id"), *self._answer_for_sure(call_id, place)]
+
+    def _answer_for_sure(self, call_id: str, place: Place) -> list[Match]:
+        guessed = self._answers.get(call_id)
+        self._answers[call_id] = _Answer(place, is_guess=False)
+        if guessed is None or guessed.place is None:
+            return []
+        _, stray = self._guesses.pop(guessed.place)
+        return [self._guess(stray)]
+
+    def guess(self, raw_id: str | None, name: str, place: Place) -> Match:
+        """A call for a result that no id decides, by name and then by position."""
+        stray = _Stray(place, raw_id, name)
+        if raw_id is not None:
+            self._strays.setdefault(raw_id, []).append(stray)
+        return self._guess(stray)
+
+    def _guess(self, stray: _Stray) -> Match:
+        after = -1 if stray.raw_id is None else self._last_user_turn
+        matched_by: MatchedBy = "name" if stray.name else "position"
+        calls = self._open_by_name.get(stray.name) if stray.name else self._open
+        call_id = calls.nearest(self._answers.__contains__, after_turn=after) if calls is not None else None
+        if call_id is None and stray.name:
+            call_id, matched_by = self._nameless(after), "position"
+        if call_id is None:
+            return Match(stray.place, None, "orphan")
+        self._answers[call_id] = _Answer(stray.place, is_guess=True)
+        self._guesses[stray.place] = (call_id, stray)
+        return Match(stray.place, call_id, matched_by)
+
+    def _nameless(self, after: int) -> str | None:
+        """An open call that has no name, for a result that has one."""
+        calls = self._open_by_name.get("")
+        return calls.nearest(self._answers.__contains__, after_turn=after) if calls is not None else None
+
+    def _is_answered_for_sure(self, call_id: str) -> bool:
+        answer = self._answers.get(call_id)
+        return answer is not None and not answer.is_guess
+
+    # --- taking up a history again --------------------------------------------------------------
+
+    def restore_result(
+        self, call_id: str, raw_id: str | None, name: str, matched_by: MatchedBy, place: Place
+    ) -> None:
+        """A result that was matched before, exactly as it was."""
+        stray = _Stray(place, raw_id, name)
+        if matched_by != "id" and raw_id is not None:
+            self._strays.setdefault(raw_id, []).append(stray)
+        if matched_by == "id":
+            self._answers[call_id] = _Answer(place, is_guess=False)
+        elif matched_by != "orphan" and call_id not in self._answers:
+            self._answers[call_id] = _Answer(place, is_guess=True)
+            self._guesses[place] = (call_id, stray)
+
+    def restore_answered(self, call_id: str) -> None:
+        """A call whose result is known though no turn holds it any more."""
+        self._answers.setdefault(call_id, _Answer(None, is_guess=False))

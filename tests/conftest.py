@@ -1,0 +1,22 @@
+"""How the suite runs: hypothesis profiles, and markers that the strict configuration knows."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "soak",
+    deadline=None,
+    max_examples=int(os.environ.get("SOAK_EXAMPLES", "5000")),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    print_blob=True,
+)
+settings.load_profile("default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "law: a law of the design as a property; `make soak` runs it longer")

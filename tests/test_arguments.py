@@ -1,0 +1,478 @@
+"""Tool arguments: read, never guessed; unwrapped only where it is certain, and told."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolglot import arguments
+from toolglot.arguments import MAX_MISMATCHES, Mismatch, Note, parse, parse_xml, sanitise, validate
+from toolglot.errors import ArgumentsError, InputError, LimitError, TruncatedArgumentsError
+from toolglot.limits import Limits
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    SCALARS | TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=8
+)
+OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=4)
+
+
+def fastest(action: Callable[[], object]) -> float:
+    def once() -> float:
+        start = time.perf_counter()
+        action()
+        return time.perf_counter() - start
+
+    return min(once() for _ in range(3))
+
+
+def actions(found: arguments.ParsedArguments) -> list[str]:
+    return [note.action for note in found.notes]
+
+
+@pytest.mark.law
+@given(OBJECTS)
+def test_R_003_9_an_object_or_its_text_is_read_as_it_is(value: dict[str, Any]) -> None:
+    text = json.dumps(value)
+    assert parse(text) == parse(text.encode()) == arguments.ParsedArguments(value, text)
+    assert parse(value).arguments is value
+    assert parse(value).raw is None
+
+
+def test_R_003_15_numbers_compare_as_numbers() -> None:
+    assert parse('{"x":5}').arguments["x"] == parse('{"x":5.0}').arguments["x"] == 5.0
+
+
+@pytest.mark.parametrize("nothing", [None, "", " \n", b"", "null", " null ", b"null"])
+def test_F3_nothing_stands_for_no_arguments(nothing: object) -> None:
+    found = parse(nothing, path="$.input")
+    assert found.arguments == {}
+    assert actions(found) == ["emptied"]
+    assert found.notes[0].path == "$.input"
+
+
+@pytest.mark.parametrize(
+    ("value", "got"),
+    [
+        ("[1]", "an array"),
+        ([1], "an array"),
+        ("5", "a number"),
+        (5, "a number"),
+        ("1.5", "a number"),
+        ("true", "a boolean"),
+        (False, "a boolean"),
+        ('"{oops}"', "a string"),
+        ('"hello"', "a string"),
+        ('""', "a string"),
+        ('"tr"', "a string"),
+        ('"[1]"', "a string"),
+        ('"null"', "a string"),
+        (object(), "a value of type object"),
+        (bytearray(b"{}"), "a value of type bytearray"),
+    ],
+)
+def test_F3_what_is_not_an_object_is_refused_and_never_coerced(value: object, got: str) -> None:
+    with pytest.raises(ArgumentsError, match=f"expected a JSON object, got {got}") as caught:
+        parse(value, path="$.input")
+    assert caught.value.path == "$.input"
+    assert caught.value.hint
+    assert not isinstance(caught.value, TruncatedArgumentsError)
+
+
+@pytest.mark.parametrize("text", ["{oops}", '{"a":1}}', "{'a':1}", '{"a":1}{"a":2}', "ls -la", '{"a":1e400}'])
+@pytest.mark.parametrize("xml", [False, True])
+def test_R_003_9_malformed_text_is_refused_with_its_position(text: str, xml: bool) -> None:
+    with pytest.raises(ArgumentsError, match="failed to parse tool arguments") as caught:
+        parse(text, xml=xml)
+    assert not isinstance(caught.value, TruncatedArgumentsError)
+    assert "at character" in caught.value.message or caught.value.path == "$.a"
+
+
+def test_bytes_that_are_not_utf8_are_refused() -> None:
+    with pytest.raises(ArgumentsError, match="byte 6 is not UTF-8"):
+        parse(b'{"a":"\xff"}')
+
+
+@pytest.mark.law
+@given(OBJECTS, st.booleans(), st.integers(0, 2))
+def test_F1_cut_at_every_byte_is_never_guessed(value: dict[str, Any], ascii_only: bool, wraps: int) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    for _ in range(wraps):
+        text = json.dumps(text, ensure_ascii=ascii_only)
+    data = text.encode()
+    for end in range(1, len(data)):
+        with pytest.raises(TruncatedArgumentsError) as caught:
+            parse(data[:end], xml=True)
+        assert caught.value.position == len(data[:end].decode(errors="ignore"))
+    assert parse(data[:0]).arguments == {}
+
+
+def test_F1_an_object_cut_before_it_was_wrapped_is_truncated() -> None:
+    with pytest.raises(TruncatedArgumentsError) as caught:
+        parse(json.dumps('{"command":["ls","pwd"'))
+    assert caught.value.position == len(json.dumps('{"command":["ls","pwd"'))
+
+
+@pytest.mark.law
+@given(OBJECTS, st.integers(1, arguments.MAX_WRAPPINGS))
+def test_F2_R_002_15_a_whole_value_that_is_doubly_encoded_is_unwrapped(
+    value: dict[str, Any], wraps: int
+) -> None:
+    text = json.dumps(value)
+    for _ in range(wraps):
+        text = json.dumps(text)
+    found = parse(text)
+    assert found.arguments == value
+    assert found.raw == text
+    assert actions(found) == ["unwrapped"] * wraps
+
+
+def test_F2_wrapping_is_undone_only_a_few_times() -> None:
+    text = "{}"
+    for _ in range(arguments.MAX_WRAPPINGS + 1):
+        text = json.dumps(text)
+    with pytest.raises(ArgumentsError, match="got a string"):
+        parse(text)
+
+
+def test_R_002_15_a_parsed_object_with_circles_or_odd_values_is_made_plain() -> None:
+    value: dict[str, Any] = {"n": (1,)}
+    value["self"] = value
+    found = parse(value)
+    assert found.arguments == {"n": [1], "self": "[circular]"}
+    assert [(note.action, note.path) for note in found.notes] == [("cloned", "$.n"), ("cloned", "$.self")]
+
+
+@pytest.mark.parametrize("text", [r'{"a":"\ud83d"}', '{"a":"\ud83d"}', json.dumps('{"a":"\ud83d"}')])
+def test_G4_half_a_surrogate_pair_is_mended_and_told(text: str) -> None:
+    found = parse(text)
+    assert found.arguments == {"a": "\ufffd"}
+    assert "mended" in actions(found)
+
+
+def test_limits_hold_before_anything_is_read() -> None:
+    huge = " " * 100_000_000
+    for value in (huge, huge.encode(), {"a": huge}):
+        with pytest.raises(LimitError, match="max_bytes"):
+            parse(value)
+    with pytest.raises(LimitError, match="max_bytes"):
+        parse_xml(huge)
+    for deep in ('{"a":' * 10_000, json.dumps('{"a":' * 10_000)):
+        with pytest.raises(LimitError, match="max_depth"):
+            parse(deep)
+
+
+TODOS = {
+    "type": "object",
+    "properties": {
+        "todos": {"type": "array", "items": {"$ref": "#/$defs/todo"}},
+        "options": {"anyOf": [{"type": "object"}, {"type": "null"}]},
+        "only": {"allOf": [{"$ref": "#/$defs/todo"}], "description": "one"},
+        "either": {"type": ["array", "string"]},
+        "some": {"oneOf": [{"type": "array"}, {"type": "string"}]},
+        "text": {"type": "string"},
+        "free": {"description": "anything"},
+        "outside": {"$ref": "http://example.com/schema"},
+        "odd": {"$ref": 5, "type": [5, "array"], "anyOf": 7},
+        "nowhere": {"$ref": "#/$defs/todo/type/x"},
+    },
+    "$defs": {"todo": {"type": "object", "properties": {"tags": {"type": "array"}, "~/": {"type": "array"}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("given_", "expected", "paths"),
+    [
+        ({"todos": "[1]"}, {"todos": [1]}, ["$.todos"]),
+        ({"todos": ' [{"tags":"[2]"},{}]'}, {"todos": [{"tags": [2]}, {}]}, ["$.todos", "$.todos[0].tags"]),
+        ({"todos": ['{"tags":[]}', {}]}, {"todos": [{"tags": []}, {}]}, ["$.todos[0]"]),
+        ({"options": '{"a":"[1]"}'}, {"options": {"a": "[1]"}}, ["$.options"]),
+        ({"only": '{"~/":"[]"}'}, {"only": {"~/": []}}, ["$.only", "$.only['~/']"]),
+        ({"odd": "[1]"}, {"odd": [1]}, ["$.odd"]),
+    ],
+)
+def test_F2_nested_text_is_decoded_where_only_an_array_or_object_fits(
+    given_: dict[str, Any], expected: dict[str, Any], paths: list[str]
+) -> None:
+    found = parse(given_, schema=TODOS)
+    assert found.arguments == expected
+    assert [note.path for note in found.notes] == paths
+    assert set(actions(found)) == {"unwrapped"}
+    assert parse(json.dumps(given_), schema=TODOS).arguments == expected
+
+
+@pytest.mark.parametrize(
+    "untouched",
+    [
+        {"todos": "{}"},
+        {"todos": "[oops"},
+        {"todos": "[1] and more"},
+        {"todos": '"[1]"'},
+        {"todos": "5"},
+        {"todos": "[" * 199 + "]" * 199 + " "},
+        {"options": "[1]"},
+        {"either": "[1]"},
+        {"some": "[1]"},
+        {"text": "[1]"},
+        {"free": "[1]", "unknown": "[1]"},
+        {"outside": "[1]", "nowhere": "[1]"},
+        {"todos": [], "options": {}},
+    ],
+)
+def test_F2_any_other_string_is_left_alone(untouched: dict[str, Any]) -> None:
+    found = parse(untouched, schema=TODOS, limits=Limits(max_depth=199))
+    assert found.arguments is untouched
+    assert found.notes == ()
+
+
+def test_F2_without_a_schema_nested_text_is_left_alone() -> None:
+    assert parse({"todos": "[1]"}).arguments == {"todos": "[1]"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"$ref": "#/properties/a"}}},
+        {"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#/properties/a"}]}}},
+        {"properties": {"a": True}},
+        {"properties": 5},
+        {},
+    ],
+)
+def test_F2_schemas_that_say_nothing_or_turn_in_circles_change_nothing(schema: dict[str, Any]) -> None:
+    assert parse({"a": '{"a":"[1]"}', "b": [{"a": "[]"}]}, schema=schema).notes == ()
+
+
+def test_F2_recursive_schemas_are_followed_to_a_bounded_depth() -> None:
+    schema = {"type": "object", "properties": {"a": {"$ref": "#"}}}
+    value: Any = {"a": 1}
+    for _ in range(100):
+        value = {"a": value}
+    value["a"] = json.dumps(value["a"])
+    assert actions(parse(value, schema=schema)) == ["unwrapped"]
+    text = "{}"
+    for _ in range(10):
+        text = json.dumps({"a": text})
+    assert len(parse(text, schema=schema).notes) == 10
+
+
+def test_F2_hostile_schemas_cost_no_more_than_their_size() -> None:
+    schemas: dict[str, Any] = {"d0": {"type": "array"}}
+    for level in range(1, 40):
+        schemas[f"d{level}"] = {"anyOf": [{"$ref": f"#/$defs/d{level - 1}"}] * 20}
+    shallow = {"$defs": schemas, "properties": {"a": {"$ref": "#/$defs/d10"}}}
+    assert parse({"a": "[1]"}, schema=shallow).arguments == {"a": [1]}
+    deep = {"$defs": schemas, "properties": {"a": {"$ref": "#/$defs/d39"}}}
+    assert parse({"a": "[1]", "b": 1}, schema=deep).arguments == {"a": "[1]", "b": 1}
+    wide: dict[str, Any] = {"properties": {"a": {"items": {"anyOf": [{"properties": {}}] * 1000}}}}
+    assert parse({"a": [{}] * 10_000}, schema=wide).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<location>SF</location><n>5</n>", {"location": "SF", "n": "5"}),
+        ("<args>\n <location>SF</location>\n <n>5</n></args>", {"location": "SF", "n": "5"}),
+        ("<location>SF</location>", {"location": "SF"}),
+        ("<p>1</p><p>2</p><p>3</p>", {"p": ["1", "2", "3"]}),
+        ("<a><b><c>1</c></b></a><d/>", {"a": {"b": {"c": "1"}}, "d": ""}),
+        ("<tool x = '5' y=\"a&lt;'b\" />", {"x": "5", "y": "a<'b"}),
+        ('<t x="1"><x>2</x></t>', {"x": ["1", "2"]}),
+        ('<t x="1">two</t><u/>', {"t": {"x": "1", "#text": "two"}, "u": ""}),
+        ("<a> &lt;&gt;&amp;&quot;&apos;&#65;&#x1F600; </a >", {"a": " <>&\"'A\U0001f600 "}),
+        ("<!-- c > --><a><![CDATA[<b>&amp;]]>!<!----></a> ", {"a": "<b>&amp;!"}),
+        ("<ns:é.1-x>v</ns:é.1-x>", {"ns:é.1-x": "v"}),
+        ("<a>\ud83d</a>", {"a": "\ufffd"}),
+    ],
+)
+def test_R_003_9_xml_stands_in_for_json(text: str, expected: dict[str, Any]) -> None:
+    found = parse(text, xml=True)
+    assert found.arguments == parse_xml(text) == expected
+    assert actions(found)[0] == "read-as-xml"
+    assert found.raw == text
+    assert ("mended" in actions(found)) == ("\ud83d" in text)
+    with pytest.raises(ArgumentsError):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', 0),
+        ("<?xml version='1.0'?><a/>", 0),
+        ("<a>&b;</a>", 3),
+        ("<a>&amp</a>", 3),
+        ("<a>x & y</a>", 5),
+        ("<a>&#0;</a>", 3),
+        ("<a>&#xD800;</a>", 3),
+        ("<a>&#x110000;</a>", 3),
+        ("<a>&#9999999999;</a>", 3),
+        ("<a></b>", 3),
+        ("</a>", 0),
+        ("<a b=c></a>", 0),
+        ("<a <b>", 0),
+        ("<a/>text", 4),
+        ("<a/><![CDATA[x]]>", 4),
+        ("text", 0),
+        ("", 0),
+        ("<1/>", 0),
+    ],
+)
+def test_xml_with_anything_dangerous_or_malformed_is_refused_at_its_position(
+    text: str, position: int
+) -> None:
+    with pytest.raises(ArgumentsError, match=f"at character {position}$|at character {position} ") as caught:
+        parse_xml(text, path="$.input")
+    assert caught.value.path == "$.input"
+    assert not isinstance(caught.value, TruncatedArgumentsError)
+
+
+def test_F1_xml_inside_one_element_cut_anywhere_is_never_guessed() -> None:
+    text = "<a><b x=\"1>2\" y='3'>é &lt; <![CDATA[]>]]></b><!-- > --><c/></a>"
+    assert parse_xml(text) == {"b": {"x": "1>2", "y": "3", "#text": "é < ]>"}, "c": ""}
+    for end in range(1, len(text)):
+        with pytest.raises(TruncatedArgumentsError) as caught:
+            parse(text[:end], xml=True)
+        assert caught.value.position == end
+
+
+def test_xml_is_bounded_in_depth_and_elements() -> None:
+    with pytest.raises(LimitError, match="max_depth=200"):
+        parse_xml("<a>" * 10_000)
+    with pytest.raises(LimitError, match="max_nodes=5"):
+        parse_xml("<a/>" * 6, limits=Limits(max_nodes=5))
+
+
+@pytest.mark.parametrize(
+    "unit", ["<a/>", "&lt;", "&", "<", "<a ", '<a b="', "<!--", "<![CDATA[", "<a b='1' ", "a "]
+)
+def test_xml_time_is_linear_for_hostile_text(unit: str) -> None:
+    def read(count: int) -> None:
+        with pytest.raises(InputError):
+            parse_xml("<x>" + unit * count)
+
+    assert fastest(lambda: read(80_000)) < 40 * fastest(lambda: read(10_000)) + 0.01
+
+
+def test_mismatches_say_where_and_what() -> None:
+    schema = {
+        "properties": {"todos": {"items": {"properties": {"id": {"type": "string"}}}}},
+        "required": ["city"],
+    }
+    assert validate({"todos": [], "city": ""}, schema) == ()
+    where = "$.properties.todos.items.properties.id.type"
+    assert set(validate({"todos": [{"id": 5}]}, schema, path="$.input")) == {
+        Mismatch("$.input.todos[0].id", 'the value is not of type "string"', "type", where),
+        Mismatch("$.input", '"city" is a required property', "required", "$.required"),
+    }
+
+
+def test_mismatches_are_few_and_short() -> None:
+    schema = {"properties": {"x": {"items": {"type": "string"}}, "y": {"enum": ["z" * 1_000_000]}}}
+    assert len(validate({"x": [1] * 5_000}, schema)) == MAX_MISMATCHES
+    assert len(validate({"x": [1] * 500_000}, schema)) == 1
+    (found,) = validate({"y": "q" * 1_000_000}, schema)
+    assert len(found.message) <= arguments.MISMATCH_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "scheme", ["file:///etc/passwd", "http://127.0.0.1:{port}/x", "https://127.0.0.1:{port}/x"]
+)
+@pytest.mark.parametrize("keyword", ["$ref", "$schema"])
+def test_references_outside_the_schema_are_refused_and_not_fetched(scheme: str, keyword: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.05)
+        address = scheme.format(port=server.getsockname()[1])
+        with pytest.raises(InputError, match="the schema is invalid"):
+            validate({}, {keyword: address})
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [
+        ({"properties": {"x": {"type": "strin"}}}, "$.properties.x.type"),
+        ({"properties": {"x": {"pattern": "("}}}, "$.properties.x.pattern"),
+        ({"$ref": "#/nowhere"}, "$"),
+        ([], "$"),
+    ],
+)
+def test_an_invalid_schema_is_refused_where_it_is_invalid(schema: Any, path: str) -> None:
+    with pytest.raises(InputError, match="the schema is invalid") as caught:
+        validate({}, schema)
+    assert caught.value.path == path
+
+
+def test_schemas_and_arguments_that_nest_without_end_are_kept_from_the_validator() -> None:
+    ring: dict[str, Any] = {}
+    ring["a"] = ring
+    assert validate(ring, {"properties": {"a": {"$ref": "#"}}}) == ()
+    assert validate({}, {"$ref": "#"}) == ()
+    deep: Any = {}
+    for _ in range(5_000):
+        deep = {"properties": {"a": deep}}
+    for args, schema in (({}, deep), (deep, {})):
+        with pytest.raises(LimitError, match="max_depth"):
+            validate(args, schema, limits=Limits(max_depth=100_000))
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "^(a|a)*$", "(?=a)(a+)+$", "^(?!b)(a|aa)+$"])
+def test_patterns_cannot_backtrack_for_long(pattern: str) -> None:
+    text = {"x": "a" * 20_000 + "b"}
+    assert len(validate(text, {"properties": {"x": {"pattern": pattern}}})) == 1
+    assert fastest(lambda: validate(text, {"properties": {"x": {"pattern": pattern}}})) < 1
+
+
+def test_jsonschema_is_not_imported_until_it_is_needed() -> None:
+    code = "import sys, toolglot.arguments; sys.exit('jsonschema_rs' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+CONTROL = "".join(map(chr, range(32)))
+
+
+def test_R_003_10_sanitise_drops_control_characters() -> None:
+    assert sanitise(f"a{CONTROL}b\x7f") == "a\t\n\rb\x7f"
+    assert sanitise(f"a{CONTROL}b\x7f", strict=True) == "a\t\nb\x7f"
+
+
+def test_R_003_10_T6_sanitise_reaches_nested_values_and_keys_and_keeps_crlf() -> None:
+    value = {"a\x00": ["x\x1b[0m\r\n", {"b": "\ud83d\x00"}], "n": 5, "t": True, "z": None}
+    assert sanitise(value) == {"a": ["x[0m\r\n", {"b": "\ufffd"}], "n": 5, "t": True, "z": None}
+
+
+def test_R_003_10_sanitise_keeps_keys_apart_that_become_equal() -> None:
+    assert sanitise({"a": 1, "a\x00": 2}) == {"a": 1, "a#2": 2}
+
+
+@pytest.mark.law
+@given(VALUES, st.booleans())
+def test_R_003_10_sanitise_is_idempotent_and_returns_what_is_clean_itself(
+    value: object, strict: bool
+) -> None:
+    clean = sanitise(value, strict=strict)
+    assert sanitise(clean, strict=strict) is clean
+
+
+def test_R_003_10_sanitise_is_bounded() -> None:
+    deep: list[Any] = []
+    for _ in range(10_000):
+        deep = [deep]
+    with pytest.raises(LimitError):
+        sanitise(deep)
+    assert sanitise(deep, limits=Limits(max_depth=20_000)) is deep
+
+
+def test_notes_are_values() -> None:
+    assert parse(None).notes == (Note("emptied", "$", "null stands for no arguments"),)

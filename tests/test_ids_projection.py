@@ -1,0 +1,271 @@
+"""Projection of canonical ids into a target's style: R-001-8 to -12, -19, R-004-6, -13 to -15, B1–B9."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolglot import History, Issuer, ProfileError, ToolCall, ToolMetadata, Turn, ids, profiles
+
+TARGETS = profiles.names()
+SUFFIX = "CwGJ-4bjB1AzwiitK9edpV3i"
+CANONICAL = "hist_tool_" + SUFFIX
+NASTY = (
+    *("", " ", "\t", "7", "call_0", "call_0 ", "toolu_a", "call_a", "fc_a", "hist_tool_a", "a", "a:b", "a.b"),
+    *("functions.x:0", "functions.x:1", "call_x|fc_y", "call_abc__thought__c2lnbmF0dXJl", "call_", "\ud83d"),
+    *("x" * 450, "x" * 449 + "y", "call_" + "z" * 60, "call_" + "z" * 59 + "Z", "Ab3dE6gH9", "日本語"),
+)
+POLICIES: tuple[ids.Policy, ...] = ("reversible", "canonical")
+
+
+def call(
+    id: str = CANONICAL,
+    *,
+    raw: str | None = None,
+    provider: str = "unheard_of",
+    name: str = "read_file",
+    ordinal: int | None = None,
+) -> ToolCall:
+    return ToolCall(id, name, metadata=ToolMetadata(raw_id=raw, issuer=Issuer(provider), ordinal=ordinal))
+
+
+def calls_with(raw_ids: tuple[str, ...], provider: str) -> tuple[ToolCall, ...]:
+    history = History(provider=provider)
+    for raw in raw_ids:
+        history.append(Turn("assistant", (ToolCall(raw, "read_file"),)))
+    return tuple(call for turn in history.turns for call in turn.calls)
+
+
+def projected(target: str, *, model: str = "", policy: ids.Policy = "canonical") -> ids.Projection:
+    return ids.Projection(profiles.get(target, model), policy=policy)
+
+
+def test_R_001_8_openai_is_call_and_the_suffix() -> None:
+    assert projected("openai").add(call()) == "call_" + SUFFIX
+
+
+def test_R_001_9_responses_is_call_and_the_suffix_unless_asked_otherwise() -> None:
+    assert projected("openai_responses").add(call()) == "call_" + SUFFIX
+    clasp = ids.Projection(profiles.get("openai_responses"), policy="canonical", prefix="fc_")
+    assert clasp.add(call()) == "fc_" + SUFFIX
+
+
+def test_R_001_10_anthropic_is_toolu_and_the_suffix() -> None:
+    assert projected("anthropic").add(call()) == "toolu_" + SUFFIX
+
+
+def test_R_001_11_R_004_13_kimi_counts_calls_over_the_conversation() -> None:
+    projection = projected("kimi", model="kimi-k2-0905-preview")
+    made = [projection.add(made) for made in calls_with(("call_a", "call_b", "call_c"), "glm")]
+    assert made == ["functions.read_file:0", "functions.read_file:1", "functions.read_file:2"]
+
+
+def test_R_001_11_other_kimi_models_take_plain_ids() -> None:
+    assert projected("kimi", model="kimi-k3").add(call()).endswith(SUFFIX)
+
+
+@pytest.mark.parametrize("model", ["", "mistral-large-latest", "voxtral-small"])
+def test_R_001_12_R_004_14_mistral_is_nine_alphanumerics(model: str) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9]{9}", projected("mistral", model=model).add(call()))
+
+
+def weak(bits: int) -> ids.Digest:
+    return lambda data: (int.from_bytes(hashlib.sha256(data).digest()[:8], "big") % (1 << bits)).to_bytes(
+        8, "big"
+    )
+
+
+@pytest.mark.parametrize(
+    "digest", [weak(14), weak(8), lambda _: b"\x00"], ids=["14 bits", "8 bits", "constant"]
+)
+@pytest.mark.parametrize("target", ["mistral", "openai"])
+def test_R_001_12_ten_thousand_ids_of_a_weak_hash_stay_distinct_and_stable(
+    target: str, digest: ids.Digest
+) -> None:
+    def run() -> list[str]:
+        projection = ids.Projection(profiles.get(target), digest=digest)
+        long = "hist_tool_" + "legacy" * 8
+        return [projection.add(call(f"{long}{n}")) for n in range(10_000)]
+
+    made = run()
+    assert len(set(made)) == 10_000
+    assert made == run()
+    legal = re.compile(profiles.get(target).ids.pattern)
+    assert all(legal.fullmatch(id) for id in made)
+
+
+def test_B3_a_thousand_ids_with_the_same_nine_first_characters() -> None:
+    projection = projected("mistral", policy="reversible")
+    made = {projection.add(made) for made in calls_with(tuple(f"chatcmpl-{n}" for n in range(1000)), "vllm")}
+    assert len(made) == 1000
+
+
+def test_R_001_19_kimi_to_anthropic_gives_safe_ids() -> None:
+    for policy in POLICIES:
+        projection = projected("anthropic", policy=policy)
+        for made in calls_with(("functions.read_file:0", "functions.read_file:1"), "kimi"):
+            assert re.fullmatch(r"toolu_[A-Za-z0-9_-]{24}", projection.add(made))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("provider", ["openai", "kimi", "gemini"])
+@pytest.mark.parametrize("target", [*TARGETS, "nobody-knows"])
+def test_B1_B2_B7_B9_nasty_ids_come_out_legal_and_distinct(
+    target: str, provider: str, policy: ids.Policy
+) -> None:
+    profile = profiles.get(target)
+    projection = ids.Projection(profile, policy=policy)
+    made = [projection.add(made) for made in calls_with(NASTY, provider)]
+    assert len(set(made)) == len(NASTY)
+    for id in made:
+        assert re.fullmatch(profile.ids.pattern, id), id
+        assert len(id) <= profile.ids.max_length
+        assert "__thought__" not in id or provider == target
+
+
+@pytest.mark.law
+@given(
+    st.sampled_from(TARGETS),
+    st.sampled_from(POLICIES),
+    st.lists(st.sampled_from(NASTY), max_size=12),
+    st.data(),
+)
+def test_law_5_6_R_004_6_projection_is_injective_and_prefix_stable(
+    target: str, policy: ids.Policy, raw_ids: list[str], data: st.DataObject
+) -> None:
+    provider = data.draw(st.sampled_from([target, "openai", "anthropic"]))
+    model = "kimi-k2" if target == "kimi" else ""
+    history = calls_with(tuple(raw_ids), provider)
+    whole = projected(target, model=model, policy=policy)
+    made = [whole.add(each) for each in history]
+    assert len(set(made)) == len(history)
+    assert [whole[each.id] for each in history] == made
+    assert [whole.canonical_of(id) for id in made] == [each.id for each in history]
+    prefix = projected(target, model=model, policy=policy)
+    cut = data.draw(st.integers(0, len(history)))
+    assert [prefix.add(each) for each in history[:cut]] == made[:cut]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_law_3_the_native_id_goes_home_unchanged(target: str) -> None:
+    profile = profiles.get(target)
+    native = projected(target).add(call(provider="elsewhere"))
+    assert ids.Projection(profile).add(call("hist_tool_other", raw=native, provider=target)) == native
+
+
+def test_law_6_a_native_id_that_is_taken_or_illegal_is_not_used() -> None:
+    projection = projected("anthropic", policy="canonical")
+    assert projection.add(call("hist_tool_1", raw="toolu_same", provider="anthropic")) == "toolu_same"
+    assert projection.add(call("hist_tool_2", raw="toolu_same", provider="anthropic")) == "toolu_2"
+    assert projection.add(call("hist_tool_3", raw="a b", provider="anthropic")) == "toolu_3"
+
+
+def test_reversible_swaps_a_known_prefix_and_comes_back() -> None:
+    out = projected("openai", policy="reversible").add(
+        call("hist_tool_1", raw="toolu_abc", provider="anthropic")
+    )
+    assert out == "call_abc"
+    back = projected("anthropic", policy="reversible").add(call("hist_tool_2", raw=out, provider="openai"))
+    assert back == "toolu_abc"
+
+
+def test_reversible_falls_back_when_the_swap_collides_or_says_nothing() -> None:
+    projection = projected("openai", policy="reversible")
+    assert projection.add(call("hist_tool_1", raw="toolu_a")) == "call_a"
+    assert projection.add(call("hist_tool_2", raw="fc_a")) == "call_2"
+    assert projection.add(call("hist_tool_3", raw="toolu_")) == "call_3"
+    assert projection.add(call("hist_tool_4", raw="xyz")) == "call_4"
+    assert projection.add(call("hist_tool_5", raw=None)) == "call_5"
+
+
+def test_a_call_without_metadata_is_projected_too() -> None:
+    assert projected("openai", policy="reversible").add(ToolCall("hist_tool_1", "f")) == "call_1"
+    assert projected("kimi", model="kimi-k2").add(ToolCall("hist_tool_1", "f")) == "functions.f:0"
+
+
+def test_the_same_call_keeps_its_id() -> None:
+    projection = projected("mistral")
+    assert projection.add(call()) == projection.add(call())
+    assert len(projection) == 1
+    assert CANONICAL in projection
+    assert projection.canonical_of("never given") is None
+
+
+def test_R_004_15_calls_with_empty_ids_get_different_ids_every_time_the_same() -> None:
+    made = [[projected("openai").add(each) for each in calls_with(("", ""), "openai")] for _ in range(2)]
+    assert made[0] == made[1]
+    assert projected("openai").add(calls_with(("",), "openai")[0]) == made[0][0]
+
+
+def test_kimi_ordinals_survive_gaps_collisions_and_odd_names() -> None:
+    projection = projected("kimi", model="kimi-k2.5")
+    assert projection.add(call("hist_tool_1", ordinal=5, name="a")) == "functions.a:5"
+    assert projection.add(call("hist_tool_2", ordinal=5, name="a")) == "functions.a:6"
+    assert projection.add(call("hist_tool_3", ordinal=9, name="a"), name="b") == "functions.b:9"
+    odd = projection.add(call("hist_tool_4", ordinal=10, name="a.b/ä"))
+    assert re.fullmatch(r"functions\.tool_[A-Za-z0-9]{8}:10", odd)
+
+
+def test_B4_a_kimi_id_that_goes_home_is_kept_and_counts() -> None:
+    projection = projected("kimi", model="kimi-k2")
+    first, second, third = calls_with(("functions.read_file:0", "functions.read_file:0", ""), "kimi")
+    assert projection.add(first) == "functions.read_file:0"
+    assert projection.add(second) == "functions.read_file:1"
+    assert projection.add(third) == "functions.read_file:2"
+
+
+def test_a_length_limit_is_met_by_hashing_never_by_cutting() -> None:
+    tight = profiles.get(
+        "tight",
+        overrides=profiles.Overrides('[profiles.tight.rules]\n"ids.max_length" = 20\n"ids.prefix" = "call_"'),
+    )
+    one, other = (
+        ids.Projection(tight, policy="canonical").add(call(f"hist_tool_{'x' * 30}{n}")) for n in "ab"
+    )
+    assert len(one) == len(other) == 20
+    assert one != other
+    shorter = profiles.get(
+        "tiny", overrides=profiles.Overrides('[profiles.tiny.rules]\n"ids.max_length" = 12')
+    )
+    assert re.fullmatch(r"[A-Za-z0-9]{12}", ids.Projection(shorter).add(call()))
+
+
+def test_a_profile_whose_pattern_no_id_can_meet_is_an_error() -> None:
+    wrong = profiles.get(
+        "wrong", overrides=profiles.Overrides('[profiles.wrong.rules]\n"ids.pattern" = "[0-9]+"')
+    )
+    with pytest.raises(ProfileError, match=r"wrong: ids.pattern: no id of style 'prefixed' matches"):
+        ids.Projection(wrong).add(call())
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "format"),
+    [
+        ("openai", "", "call_…"),
+        ("mistral", "", "9 alphanumerics"),
+        ("kimi", "kimi-k2", "functions.{name}:{n}"),
+    ],
+)
+def test_R_004_19_the_format_chosen_can_be_told(target: str, model: str, format: str) -> None:
+    assert projected(target, model=model).format == format
+
+
+def test_law_4_projection_is_the_same_in_every_process() -> None:
+    code = (
+        "from toolglot import ToolCall, ids, profiles\n"
+        "p = ids.Projection(profiles.get('mistral'))\n"
+        "print([p.add(ToolCall('hist_tool_' + str(n), 'f')) for n in range(5)])"
+    )
+    outs = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=True, env={"PYTHONHASHSEED": s}
+        ).stdout
+        for s in ("1", "2")
+    }
+    assert len(outs) == 1
