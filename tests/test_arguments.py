@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from timeit import repeat
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strategies import json_objects, json_values
 from toolglot import arguments
 from toolglot.arguments import MAX_MISMATCHES, Mismatch, Note, parse, parse_xml, sanitise, validate
 from toolglot.errors import ArgumentsError, InputError, LimitError, TruncatedArgumentsError
+from toolglot.jsontext import mend_text
 from toolglot.limits import Limits
-
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-VALUES = st.recursive(
-    SCALARS | TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=8
-)
-OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=4)
 
 
 def fastest(action: Callable[[], object]) -> float:
-    def once() -> float:
-        start = time.perf_counter()
-        action()
-        return time.perf_counter() - start
-
-    return min(once() for _ in range(3))
+    return min(repeat(action, number=1, repeat=3))
 
 
 def actions(found: arguments.ParsedArguments) -> list[str]:
@@ -41,7 +32,7 @@ def actions(found: arguments.ParsedArguments) -> list[str]:
 
 
 @pytest.mark.law
-@given(OBJECTS)
+@given(json_objects)
 def test_R_003_9_an_object_or_its_text_is_read_as_it_is(value: dict[str, Any]) -> None:
     text = json.dumps(value)
     assert parse(text) == parse(text.encode()) == arguments.ParsedArguments(value, text)
@@ -57,8 +48,7 @@ def test_R_003_15_numbers_compare_as_numbers() -> None:
 def test_F3_nothing_stands_for_no_arguments(nothing: object) -> None:
     found = parse(nothing, path="$.input")
     assert found.arguments == {}
-    assert actions(found) == ["emptied"]
-    assert found.notes[0].path == "$.input"
+    assert found.notes == (Note("emptied", "$.input", found.notes[0].reason),)
 
 
 @pytest.mark.parametrize(
@@ -68,15 +58,9 @@ def test_F3_nothing_stands_for_no_arguments(nothing: object) -> None:
         ([1], "an array"),
         ("5", "a number"),
         (5, "a number"),
-        ("1.5", "a number"),
         ("true", "a boolean"),
         (False, "a boolean"),
-        ('"{oops}"', "a string"),
-        ('"hello"', "a string"),
-        ('""', "a string"),
-        ('"tr"', "a string"),
-        ('"[1]"', "a string"),
-        ('"null"', "a string"),
+        *((text, "a string") for text in ('"{oops}"', '"hello"', '""', '"tr"', '"[1]"', '"null"')),
         (object(), "a value of type object"),
         (bytearray(b"{}"), "a value of type bytearray"),
     ],
@@ -86,7 +70,7 @@ def test_F3_what_is_not_an_object_is_refused_and_never_coerced(value: object, go
         parse(value, path="$.input")
     assert caught.value.path == "$.input"
     assert caught.value.hint
-    assert not isinstance(caught.value, TruncatedArgumentsError)
+    assert type(caught.value) is ArgumentsError
 
 
 @pytest.mark.parametrize("text", ["{oops}", '{"a":1}}', "{'a':1}", '{"a":1}{"a":2}', "ls -la", '{"a":1e400}'])
@@ -98,13 +82,20 @@ def test_R_003_9_malformed_text_is_refused_with_its_position(text: str, xml: boo
     assert "at character" in caught.value.message or caught.value.path == "$.a"
 
 
+@pytest.mark.law
+@given(st.text(alphabet='{}[]":,\\ud83 <a>/&;=1e.') | st.binary(max_size=9), st.booleans())
+def test_whatever_is_written_is_an_object_or_an_error_of_ours(value: str | bytes, xml: bool) -> None:
+    with contextlib.suppress(InputError):
+        assert type(parse(value, xml=xml).arguments) is dict
+
+
 def test_bytes_that_are_not_utf8_are_refused() -> None:
     with pytest.raises(ArgumentsError, match="byte 6 is not UTF-8"):
         parse(b'{"a":"\xff"}')
 
 
 @pytest.mark.law
-@given(OBJECTS, st.booleans(), st.integers(0, 2))
+@given(json_objects, st.booleans(), st.integers(0, 2))
 def test_F1_cut_at_every_byte_is_never_guessed(value: dict[str, Any], ascii_only: bool, wraps: int) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
     for _ in range(wraps):
@@ -124,7 +115,7 @@ def test_F1_an_object_cut_before_it_was_wrapped_is_truncated() -> None:
 
 
 @pytest.mark.law
-@given(OBJECTS, st.integers(1, arguments.MAX_WRAPPINGS))
+@given(json_objects, st.integers(1, arguments.MAX_WRAPPINGS))
 def test_F2_R_002_15_a_whole_value_that_is_doubly_encoded_is_unwrapped(
     value: dict[str, Any], wraps: int
 ) -> None:
@@ -158,6 +149,7 @@ def test_G4_half_a_surrogate_pair_is_mended_and_told(text: str) -> None:
     found = parse(text)
     assert found.arguments == {"a": "\ufffd"}
     assert "mended" in actions(found)
+    assert found.raw == mend_text(text)
 
 
 def test_limits_hold_before_anything_is_read() -> None:
@@ -198,7 +190,7 @@ TODOS = {
         ({"todos": ['{"tags":[]}', {}]}, {"todos": [{"tags": []}, {}]}, ["$.todos[0]"]),
         ({"options": '{"a":"[1]"}'}, {"options": {"a": "[1]"}}, ["$.options"]),
         ({"only": '{"~/":"[]"}'}, {"only": {"~/": []}}, ["$.only", "$.only['~/']"]),
-        ({"odd": "[1]"}, {"odd": [1]}, ["$.odd"]),
+        ({"odd": r'["\ud83d"]'}, {"odd": ["\ufffd"]}, ["$.odd", "$.odd"]),
     ],
 )
 def test_F2_nested_text_is_decoded_where_only_an_array_or_object_fits(
@@ -214,18 +206,10 @@ def test_F2_nested_text_is_decoded_where_only_an_array_or_object_fits(
 @pytest.mark.parametrize(
     "untouched",
     [
-        {"todos": "{}"},
-        {"todos": "[oops"},
-        {"todos": "[1] and more"},
-        {"todos": '"[1]"'},
-        {"todos": "5"},
-        {"todos": "[" * 199 + "]" * 199 + " "},
-        {"options": "[1]"},
-        {"either": "[1]"},
-        {"some": "[1]"},
-        {"text": "[1]"},
-        {"free": "[1]", "unknown": "[1]"},
-        {"outside": "[1]", "nowhere": "[1]"},
+        *({"todos": text} for text in ("{}", "[oops", "[1] and more", '"[1]"', "5")),
+        {"todos": "[" * 199 + "]" * 199},
+        {"options": "[1]", "either": "[1]", "some": "[1]", "text": "[1]"},
+        {"free": "[1]", "unknown": "[1]", "outside": "[1]", "nowhere": "[1]"},
         {"todos": [], "options": {}},
     ],
 )
@@ -244,9 +228,11 @@ def test_F2_without_a_schema_nested_text_is_left_alone() -> None:
     [
         {"properties": {"a": {"$ref": "#/properties/a"}}},
         {"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#/properties/a"}]}}},
+        {"properties": {"a": {"$ref": "#anchor", "properties": {"a": {}}}}, "type": "object"},
+        {"properties": {"a": {"anyOf": [*({"type": "object"} for _ in range(99)), {"type": "string"}]}}},
+        {"anyOf": [*({"properties": {"a": {"type": "object"}}} for _ in range(99))]},
         {"properties": {"a": True}},
         {"properties": 5},
-        {},
     ],
 )
 def test_F2_schemas_that_say_nothing_or_turn_in_circles_change_nothing(schema: dict[str, Any]) -> None:
@@ -283,7 +269,6 @@ def test_F2_hostile_schemas_cost_no_more_than_their_size() -> None:
     [
         ("<location>SF</location><n>5</n>", {"location": "SF", "n": "5"}),
         ("<args>\n <location>SF</location>\n <n>5</n></args>", {"location": "SF", "n": "5"}),
-        ("<location>SF</location>", {"location": "SF"}),
         ("<p>1</p><p>2</p><p>3</p>", {"p": ["1", "2", "3"]}),
         ("<a><b><c>1</c></b></a><d/>", {"a": {"b": {"c": "1"}}, "d": ""}),
         ("<tool x = '5' y=\"a&lt;'b\" />", {"x": "5", "y": "a<'b"}),
@@ -298,8 +283,8 @@ def test_F2_hostile_schemas_cost_no_more_than_their_size() -> None:
 def test_R_003_9_xml_stands_in_for_json(text: str, expected: dict[str, Any]) -> None:
     found = parse(text, xml=True)
     assert found.arguments == parse_xml(text) == expected
-    assert actions(found)[0] == "read-as-xml"
-    assert found.raw == text
+    assert actions(found)[-1] == "read-as-xml"
+    assert found.raw == mend_text(text)
     assert ("mended" in actions(found)) == ("\ud83d" in text)
     with pytest.raises(ArgumentsError):
         parse(text)
@@ -310,22 +295,14 @@ def test_R_003_9_xml_stands_in_for_json(text: str, expected: dict[str, Any]) -> 
     [
         ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', 0),
         ("<?xml version='1.0'?><a/>", 0),
-        ("<a>&b;</a>", 3),
-        ("<a>&amp</a>", 3),
-        ("<a>x & y</a>", 5),
-        ("<a>&#0;</a>", 3),
-        ("<a>&#xD800;</a>", 3),
-        ("<a>&#x110000;</a>", 3),
-        ("<a>&#9999999999;</a>", 3),
+        *((f"<a>&{bad}</a>", 3) for bad in ("b;", "amp", " ", "#0;", "#xD800;", "#x110000;", "#9999999999;")),
         ("<a></b>", 3),
         ("</a>", 0),
         ("<a b=c></a>", 0),
-        ("<a <b>", 0),
         ("<a/>text", 4),
         ("<a/><![CDATA[x]]>", 4),
         ("text", 0),
         ("", 0),
-        ("<1/>", 0),
     ],
 )
 def test_xml_with_anything_dangerous_or_malformed_is_refused_at_its_position(
@@ -405,7 +382,6 @@ def test_references_outside_the_schema_are_refused_and_not_fetched(scheme: str, 
         ({"properties": {"x": {"type": "strin"}}}, "$.properties.x.type"),
         ({"properties": {"x": {"pattern": "("}}}, "$.properties.x.pattern"),
         ({"$ref": "#/nowhere"}, "$"),
-        ([], "$"),
     ],
 )
 def test_an_invalid_schema_is_refused_where_it_is_invalid(schema: Any, path: str) -> None:
@@ -424,7 +400,7 @@ def test_schemas_and_arguments_that_nest_without_end_are_kept_from_the_validator
         deep = {"properties": {"a": deep}}
     for args, schema in (({}, deep), (deep, {})):
         with pytest.raises(LimitError, match="max_depth"):
-            validate(args, schema, limits=Limits(max_depth=100_000))
+            validate(args, schema, limits=Limits(max_depth=500))
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "^(a|a)*$", "(?=a)(a+)+$", "^(?!b)(a|aa)+$"])
@@ -457,7 +433,7 @@ def test_R_003_10_sanitise_keeps_keys_apart_that_become_equal() -> None:
 
 
 @pytest.mark.law
-@given(VALUES, st.booleans())
+@given(json_values, st.booleans())
 def test_R_003_10_sanitise_is_idempotent_and_returns_what_is_clean_itself(
     value: object, strict: bool
 ) -> None:
@@ -471,8 +447,3 @@ def test_R_003_10_sanitise_is_bounded() -> None:
         deep = [deep]
     with pytest.raises(LimitError):
         sanitise(deep)
-    assert sanitise(deep, limits=Limits(max_depth=20_000)) is deep
-
-
-def test_notes_are_values() -> None:
-    assert parse(None).notes == (Note("emptied", "$", "null stands for no arguments"),)

@@ -15,7 +15,7 @@ import importlib
 import itertools
 import operator
 import re
-from typing import Any, Final, Literal, NoReturn, TypeVar
+from typing import Any, Final, Literal, NoReturn, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -27,26 +27,20 @@ from toolglot.limits import DEFAULT_LIMITS, Limits
 
 MAX_WRAPPINGS: Final = 3
 """How often a whole value may be JSON text in a JSON string."""
-
 MAX_SCHEMA_DEPTH: Final = 32
 """How far into arguments and schema nested JSON text is looked for."""
-
 MAX_BRANCHES: Final = 64
 """How many alternatives of a schema are considered for one place."""
-
 MAX_MISMATCHES: Final = 20
 MISMATCH_CHARACTERS: Final = 200
 LISTED_NODES: Final = 10_000
 """Larger arguments get only their first mismatch: jsonschema-rs builds all before it gives one."""
-
 BACKTRACKING: Final = 1_000
 """Steps that a pattern with look-around may take back; all other patterns run in linear time."""
-
 TEXT_KEY: Final = "#text"
 """Where the text of an XML element goes that also has attributes or elements."""
 
 NoteAction = Literal["emptied", "unwrapped", "mended", "cloned", "read-as-xml"]
-
 T = TypeVar("T")
 
 
@@ -84,33 +78,37 @@ def parse(
     xml: bool = False,
 ) -> ParsedArguments:
     """The arguments in a JSON text, an object or nothing; with `xml`, in XML elements as well."""
-    kind = type(value)
     if value is None:
         return ParsedArguments({}, None, (Note("emptied", path, "null stands for no arguments"),))
-    if issubclass(kind, dict):
+    if issubclass(type(value), dict):
         cloned = jsontext.clone(value, limits=limits, path=path)
-        notes = tuple(Note("cloned", change.path, change.reason) for change in cloned.changes)
-        parsed = ParsedArguments(cloned.value, None, notes)
-    elif issubclass(kind, str | bytes):
+        notes = (Note("cloned", change.path, change.reason) for change in cloned.changes)
+        parsed = ParsedArguments(cloned.value, None, tuple(notes))
+    elif issubclass(type(value), str | bytes):
         parsed = _parse_text(value, limits, path, xml)
     else:
         raise _not_an_object(value, path)
-    return parsed if schema is None else _decode_nested(parsed, schema, limits, path)
+    if schema is None:
+        return parsed
+    decoder = _NestedDecoder(schema, limits, path)
+    decoded = decoder.decode(parsed.arguments, decoder.branches([schema]), ())
+    unwrapped = (Note("unwrapped", change.path, change.reason) for change in decoder.log.changes())
+    return ParsedArguments(decoded, parsed.raw, (*parsed.notes, *unwrapped))
 
 
 def _parse_text(value: Any, limits: Limits, path: str, xml: bool) -> ParsedArguments:
     jsontext.refuse_large(value, limits, path)
     try:
-        text = str.__str__(value) if isinstance(value, str) else jsontext.decode(value, path=path)
+        source = str.__str__(value) if isinstance(value, str) else jsontext.decode(value, path=path)
+        text = mend_text(source)
+        notes = [] if text is source else [Note("mended", path, "half surrogate pairs became U+FFFD")]
         if not text.strip():
             return ParsedArguments({}, text, (Note("emptied", path, "blank text stands for no arguments"),))
         # JSON never starts with "<" and XML always does, so "JSON, otherwise XML" needs one look.
-        if xml and text.lstrip().startswith("<"):
-            notes = [Note("read-as-xml", path, "the arguments are XML elements, not JSON")]
-            if mend_text(text) is not text:
-                notes.append(Note("mended", path, "half surrogate pairs became U+FFFD"))
-            return ParsedArguments(parse_xml(text, limits=limits, path=path), text, tuple(notes))
-        return _parse_json(text, limits, path)
+        if not xml or not text.lstrip().startswith("<"):
+            return _parse_json(text, notes, limits, path)
+        notes.append(Note("read-as-xml", path, "the arguments are XML elements, not JSON"))
+        return ParsedArguments(parse_xml(text, limits=limits, path=path), text, tuple(notes))
     except (LimitError, ArgumentsError):
         raise
     except TruncatedJSONError as error:
@@ -120,11 +118,11 @@ def _parse_text(value: Any, limits: Limits, path: str, xml: bool) -> ParsedArgum
         raise ArgumentsError(message, path=error.path, hint=error.hint) from None
 
 
-def _parse_json(text: str, limits: Limits, path: str) -> ParsedArguments:
+def _parse_json(text: str, notes: list[Note], limits: Limits, path: str) -> ParsedArguments:
     parsed = jsontext.parse(text, limits=limits, path=path)
-    notes = [Note("mended", path, reason) for reason in parsed.mended]
     if parsed.value is None:
         return ParsedArguments({}, text, (Note("emptied", path, "null stands for no arguments"),))
+    notes += (Note("mended", path, reason) for reason in parsed.mended)
     inner = parsed
     for _ in range(MAX_WRAPPINGS):
         if type(inner.value) is not str:
@@ -156,15 +154,6 @@ def _not_an_object(value: object, path: str) -> ArgumentsError:
     return ArgumentsError(f"expected a JSON object, got {got}", path=path, hint='pass {"name": value, …}')
 
 
-def _decode_nested(
-    parsed: ParsedArguments, schema: dict[str, Any], limits: Limits, path: str
-) -> ParsedArguments:
-    decoder = _NestedDecoder(schema, limits, path)
-    arguments = decoder.decode(parsed.arguments, decoder.branches([schema]), ())
-    notes = (Note("unwrapped", change.path, change.reason) for change in decoder.log.changes())
-    return ParsedArguments(arguments, parsed.raw, (*parsed.notes, *notes))
-
-
 _ANY: Final = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 
 
@@ -183,12 +172,13 @@ class _NestedDecoder:
         if not schemas or len(steps) > MAX_SCHEMA_DEPTH:
             return value
         if type(value) is dict:
+            tables = [held for schema in schemas if type(held := schema.get("properties")) is dict]
             fresh = [
-                self._decode_child(child, _property_schemas(schemas, key), (*steps, key))
+                self._decode_child(child, [table[key] for table in tables if key in table], (*steps, key))
                 for key, child in value.items()
             ]
-            same = all(map(operator.is_, fresh, value.values()))
-            return value if same else dict(zip(value, fresh, strict=True))
+            same = map(operator.is_, fresh, value.values())
+            return value if all(same) else dict(zip(value, fresh, strict=True))
         inner = [schema["items"] for schema in schemas if "items" in schema]
         fresh = [self._decode_child(child, inner, (*steps, at)) for at, child in enumerate(value)]
         return value if all(map(operator.is_, fresh, value)) else fresh
@@ -205,20 +195,21 @@ class _NestedDecoder:
         wanted = "object" if text.lstrip()[0] == "{" else "array"
         if "string" in allowed or wanted not in allowed:
             return text
-        depth = self.limits.max_depth - len(steps)
         try:
-            value = jsontext.parse(text, limits=msgspec.structs.replace(self.limits, max_depth=depth)).value
+            room = msgspec.structs.replace(self.limits, max_depth=self.limits.max_depth - len(steps))
+            parsed = jsontext.parse(text, limits=room)
         except InputError:
             return text
-        self.log.add(steps, f"the schema wants an {wanted} here and the string was JSON text of one")
-        return value
+        for reason in (f"the schema wants an {wanted}, and the string was JSON text of one", *parsed.mended):
+            self.log.add(steps, reason)
+        return parsed.value
 
     def types(self, schema: Any, depth: int) -> frozenset[str]:
         """The JSON types that a schema allows; where it does not say, all of them."""
         if type(schema) is not dict or depth > MAX_SCHEMA_DEPTH:
             return _ANY
-        if id(schema) in self.allowed:
-            return self.allowed[id(schema)]
+        if (known := self.allowed.get(id(schema))) is not None:
+            return known
         self.allowed[id(schema)] = _ANY  # what a schema that refers to itself adds
         declared = schema.get("type")
         allowed = frozenset({declared}) if type(declared) is str else _ANY
@@ -252,14 +243,16 @@ class _NestedDecoder:
                 pending.append(self._resolve(schema["$ref"]))
             for keyword in ("allOf", "anyOf", "oneOf"):
                 pending += _list_in(schema, keyword)
+        if pending:
+            found.clear()  # too many to know what they all say, so none is believed
         return found
 
     def _resolve(self, reference: Any) -> Any:
         """What a local reference names; None for any other, which is never fetched."""
-        if type(reference) is not str or not reference.startswith("#"):
+        if type(reference) is not str or not f"{reference}/".startswith("#/"):
             return None
         place: Any = self.root
-        for step in reference[1:].split("/")[1:]:
+        for step in reference.split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
             place = place.get(key) if type(place) is dict else None
         return place
@@ -267,12 +260,7 @@ class _NestedDecoder:
 
 def _list_in(schema: dict[str, Any], keyword: str) -> list[Any]:
     found = schema.get(keyword)
-    return found[:MAX_BRANCHES] if type(found) is list else []
-
-
-def _property_schemas(schemas: list[dict[str, Any]], key: str) -> list[Any]:
-    tables = (schema.get("properties") for schema in schemas)
-    return [table[key] for table in tables if type(table) is dict and key in table]
+    return found if type(found) is list else []
 
 
 _NAME = r"[^\W\d][\w.:-]*+"
@@ -281,7 +269,7 @@ _OPENING = re.compile(rf"""<({_NAME})((?:\s++{_NAME}\s*+=\s*+(?:"[^"<]*+"|'[^'<]
 _CLOSING = re.compile(rf"</({_NAME})\s*+>")
 _UNFINISHED = re.compile(r"""<(?:[^<>"']++|"[^"]*+"|'[^']*+')*+(?:"[^"]*+|'[^']*+)?""")
 _CHARACTER = re.compile(r"#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}))")
-_ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
 def parse_xml(text: str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> dict[str, Any]:
@@ -355,7 +343,7 @@ class _XmlReader:
         if len(self.stack) > self.limits.max_depth:
             raise exceeds("max_depth", self.limits.max_depth, self.path, f" at character {tag.start()}")
         if self.nodes > self.limits.max_nodes:
-            raise exceeds("max_nodes", self.limits.max_nodes, self.path, f" at character {tag.start()}")
+            raise exceeds("max_nodes", self.limits.max_nodes, self.path)
         fields: dict[str, Any] = {}
         for attribute in _ATTRIBUTE.finditer(self.text, tag.start(2), tag.end(2)):
             group = 2 if attribute[3] is None else 3
@@ -449,13 +437,12 @@ def sanitise(value: T, *, strict: bool = False, limits: Limits = DEFAULT_LIMITS)
     `\n`, `\t` and, unless `strict`, `\r` stay. Other JSON values are untouched; see `jsontext.clone` for
     what is not JSON.
     """
-    pattern = _CONTROL_OR_RETURN if strict else _CONTROL
-    cleaned: T = jsontext.clone(value, limits=limits, text=functools.partial(_clean, pattern)).value
-    return cleaned
+    clean = functools.partial(_clean, _CONTROL_OR_RETURN if strict else _CONTROL)
+    return cast("T", jsontext.clone(value, limits=limits, text=clean).value)
 
 
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]+")
-_CONTROL_OR_RETURN: Final = re.compile(r"[\x00-\x08\x0b-\x1f]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]+")
+_CONTROL_OR_RETURN = re.compile(r"[\x00-\x08\x0b-\x1f]+")
 
 
 def _clean(pattern: re.Pattern[str], text: str) -> str:

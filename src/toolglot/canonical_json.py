@@ -110,16 +110,14 @@ class _Plain:
         config = value.__struct_config__
         plain: dict[str, Any] = {config.tag_field: config.tag} if config.tag_field else {}
         for field in value.__struct_fields__:
-            content = getattr(value, field)
-            if content is not None:
-                plain[field] = self._field(value, field, content, f"{path}.{field}")
+            plain[field] = self._field(value, field, getattr(value, field), f"{path}.{field}")
         return plain
 
     def _field(self, owner: Value, field: str, content: Any, path: str) -> Any:
-        if field in FREE_FIELDS and not isinstance(content, str):
-            return self._free(content, path)
         if isinstance(content, Value):
             return self.struct(content, path)
+        if field in FREE_FIELDS and not isinstance(content, str):
+            return self._free(content, path)
         if isinstance(content, (tuple, list)):
             return [
                 self.struct(item, f"{path}[{index}]") if isinstance(item, Value) else item
@@ -127,9 +125,9 @@ class _Plain:
             ]
         if isinstance(content, str):
             return self._text(content, path)
-        if _is_id(owner, field) and type(content) is int:
-            self.changes.append(Change(path, "a number in the place of an id was written as text"))
-            return str(content)
+        if _is_id(owner, field) and (content is None or type(content) is int):
+            self.changes.append(Change(path, "what stood in the place of an id was written as text"))
+            return "" if content is None else str(content)
         return content
 
     def _text(self, content: str, path: str) -> str:

@@ -65,17 +65,54 @@ def cut_out(turns: Sequence[Turn], removed: Collection[int], known: Mapping[str,
             gaps.setdefault(max(len(kept) - 1, 0), []).append(turn)
         else:
             kept.append(turn)
+    loads: dict[int, dict[str, Interaction]] = {}
+    cut: set[str] = set()
     for carrier, gap in gaps.items():
-        load = interactions_of(gap, known)
+        load = {id: found for id, found in interactions_of(gap, known).items() if id not in cut}
         if load:
-            kept[carrier] = with_removed(kept[carrier], load)
+            loads[carrier] = load
+            cut |= load.keys()
+    kept = without_removed(kept, cut)
+    for carrier, load in loads.items():
+        kept[carrier] = with_removed(kept[carrier], load)
     return kept
 
 
 def with_removed(turn: Turn, load: Mapping[str, Interaction]) -> Turn:
     """The turn, carrying these interactions besides those that it carries already."""
-    known = {found.id: found for found in turn.metadata.removed} | dict(load)
-    return replace(turn, metadata=replace(turn.metadata, removed=tuple(known.values())))
+    return _carrying(turn, (*turn.metadata.removed, *load.values()))
+
+
+def without_removed(turns: Iterable[Turn], call_ids: Collection[str]) -> list[Turn]:
+    """The turns without what they carry of these interactions: a newer state will be written."""
+    return [
+        _carrying(turn, tuple(found for found in turn.metadata.removed if found.id not in call_ids))
+        for turn in turns
+    ]
+
+
+def replace_removed(turn: Turn, newer: Mapping[str, Interaction]) -> Turn:
+    """The turn, carrying the newer state of the interactions that it carries."""
+    return _carrying(turn, tuple(newer.get(found.id, found) for found in turn.metadata.removed))
+
+
+def _carrying(turn: Turn, removed: tuple[Interaction, ...]) -> Turn:
+    if removed == turn.metadata.removed:
+        return turn
+    return replace(turn, metadata=replace(turn.metadata, removed=removed))
+
+
+def shorten_interaction(interaction: Interaction, max_characters: int) -> Interaction:
+    """The interaction with its results shortened, those that were set aside too."""
+    result = interaction.result
+    return replace(
+        interaction,
+        result=shorten_result(result, max_characters) if result is not None else None,
+        set_aside=tuple(
+            replace(aside, result=shorten_result(aside.result, max_characters))
+            for aside in interaction.set_aside
+        ),
+    )
 
 
 def shorten_result(result: ToolResult, max_characters: int) -> ToolResult:

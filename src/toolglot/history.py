@@ -22,7 +22,16 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from toolglot.canonical_json import checked
-from toolglot.compression import cut_out, interactions_of, safe_cut, shorten_result, with_removed
+from toolglot.compression import (
+    cut_out,
+    interactions_of,
+    replace_removed,
+    safe_cut,
+    shorten_interaction,
+    shorten_result,
+    with_removed,
+    without_removed,
+)
 from toolglot.conversation import (
     Conversation,
     Interaction,
@@ -248,11 +257,12 @@ class History:
             return None
         load = interactions_of(removed, {found.id: found for found in self.ledger})
         if max_result_characters is not None:
-            load = {call_id: _shortened(found, max_result_characters) for call_id, found in load.items()}
+            load = {id: shorten_interaction(found, max_result_characters) for id, found in load.items()}
         turn, _ = checked(Turn("user", (Text(summary),)), limits=self._limits)
         turn = with_removed(replace(turn, key=self._intake.keys.new(turn)), load)
         instructions = [kept for kept in self._turns[:cut] if kept.role in _INSTRUCTIONS]
-        self._keep_only([*instructions, turn, *self._turns[cut:]])
+        kept = without_removed([*instructions, *self._turns[cut:]], load)
+        self._keep_only([*kept[: len(instructions)], turn, *kept[len(instructions) :]])
         reason = f"{len(removed)} turns became a summary"
         self._intake.tell("compressed", reason, "policy", turn_key=turn.key, call_ids=tuple(load))
         return self.turn(turn.key)
@@ -264,21 +274,26 @@ class History:
         """
         self._refuse_in_flight("shorten results")
         end = len(self._turns) if before is None else self._position(before)
-        shorter: list[str] = []
+        shorter: set[str] = set()
         turns = list(self._turns)
         for number, turn in enumerate(turns[:end]):
             blocks = [
                 shorten_result(block, max_characters) if isinstance(block, ToolResult) else block
                 for block in turn.blocks
             ]
-            changed = [new for new, old in zip(blocks, turn.blocks, strict=True) if new is not old]
-            shorter += [block.call_id for block in changed if isinstance(block, ToolResult)]
-            if changed:
-                turns[number] = replace(turn, blocks=tuple(blocks))
+            turns[number] = replace(turn, blocks=tuple(blocks))
+            changed = (new for new, old in zip(blocks, turn.blocks, strict=True) if new is not old)
+            shorter |= {block.call_id for block in changed if isinstance(block, ToolResult)}
         if shorter:
-            self._keep_only(turns)
+            carried = {
+                removed.id: shorten_interaction(removed, max_characters)
+                for turn in turns
+                for removed in turn.metadata.removed
+                if removed.id in shorter
+            }
+            self._keep_only([replace_removed(turn, carried) for turn in turns])
             reason = f"results were cut to {max_characters} characters"
-            self._intake.tell("compressed", reason, "policy", call_ids=tuple(shorter))
+            self._intake.tell("compressed", reason, "policy", call_ids=tuple(sorted(shorter)))
         return len(shorter)
 
     def prune(self, *keys: str) -> None:
@@ -412,9 +427,3 @@ def _target(name: str, path: str = "provider") -> str:
     if not isinstance(name, str) or not name.strip():
         raise InputError("expected the name of a provider", path=path)
     return resolve(name)
-
-
-def _shortened(interaction: Interaction, max_characters: int) -> Interaction:
-    if interaction.result is None:
-        return interaction
-    return replace(interaction, result=shorten_result(interaction.result, max_characters))

@@ -46,6 +46,8 @@ class Intake:
         self.entries = entries
         self._changed: dict[int, list[Block]] = {}
         self._matcher = Matcher()
+        self._carried: set[str] = set()
+        """Calls known from metadata alone: their own turns are gone, or still to come."""
         self._next_ordinal = 0
         self._ledger: Ledger | None = None
 
@@ -86,7 +88,7 @@ class Intake:
         earlier_changed = self._take_blocks(number, exactly=exactly)
         for removed in turn.metadata.removed:
             self._take_removed(removed, number)
-        if earlier_changed:
+        if earlier_changed or turn.metadata.removed:
             self._ledger = None
         elif self._ledger is not None:
             self._settle()
@@ -106,28 +108,45 @@ class Intake:
             if isinstance(block, ToolCall):
                 call = self._named(block, turn, index)
                 self._blocks(number)[position] = call
-                raw_id = raw_id_of(call.id, call.metadata)
-                matches += self._matcher.add_call(call.id, raw_id, call.name, number, index)
+                matches += self._opened(call, number, index)
                 index += 1
-            elif isinstance(block, ToolResult) and _is_matched(block):
-                self._restore_match(block, place)
             elif isinstance(block, ToolResult):
-                found = self._matched(block, place, exactly=exactly)
+                found = [] if _is_matched(block) else self._matched(block, place, exactly=exactly)
                 matches += found
                 if not found:
                     undecided.append((block, place))
-        for result, place in undecided:
-            matches.append(
-                self._matcher.guess(raw_id_of(result.call_id, result.metadata), result.name, place)
-            )
+        for result, place in undecided:  # now that all calls of the turn are known
+            matches += self._matched_late(result, place)
         for match in matches:
             self._bind(match)
         return any(match.place.turn != number for match in matches)
 
+    def _matched(self, result: ToolResult, place: Place, *, exactly: bool) -> list[Match]:
+        if exactly:
+            return self._matcher.match_exactly(result.call_id, place)
+        return self._matcher.match_by_id(raw_id_of(result.call_id, result.metadata), place)
+
+    def _matched_late(self, result: ToolResult, place: Place) -> list[Match]:
+        """Take up a match that was made before; otherwise match by id, and guess if no id decides."""
+        origin = result.metadata
+        if origin is not None and origin.matched_by is not None:
+            self._matcher.restore_result(result.call_id, origin.raw_id, result.name, origin.matched_by, place)
+            return []
+        raw_id = raw_id_of(result.call_id, origin)
+        return self._matcher.match_by_id(raw_id, place) or [self._matcher.guess(raw_id, result.name, place)]
+
+    def _opened(self, call: ToolCall, number: int, index: int) -> list[Match]:
+        """Let results find the call, unless an earlier turn carries its interaction already."""
+        if call.id in self._carried:
+            self._carried.discard(call.id)
+            return []
+        return self._matcher.add_call(call.id, raw_id_of(call.id, call.metadata), call.name, number, index)
+
     def _named(self, call: ToolCall, turn: Turn, index: int) -> ToolCall:
         """The call under its canonical id, with its origin in metadata."""
         origin = call.metadata
-        if origin is not None and ids.is_canonical(call.id) and call.id not in self._matcher:
+        is_free = call.id not in self._matcher or call.id in self._carried
+        if origin is not None and is_free and ids.is_canonical(call.id):
             return replace(call, metadata=replace(origin, ordinal=self._ordinal(origin.ordinal)))
         issuer = turn.issuer if turn.issuer is not None else Issuer(_UNKNOWN)
         raw_id = raw_id_of(call.id, origin)
@@ -153,17 +172,6 @@ class Intake:
         ordinal = self._next_ordinal if recorded is None else recorded
         self._next_ordinal = max(self._next_ordinal, ordinal + 1)
         return ordinal
-
-    def _matched(self, result: ToolResult, place: Place, *, exactly: bool) -> list[Match]:
-        if exactly:
-            return self._matcher.match_exactly(result.call_id, place)
-        return self._matcher.match_by_id(raw_id_of(result.call_id, result.metadata), place)
-
-    def _restore_match(self, result: ToolResult, place: Place) -> None:
-        """Take up a match that was made when the result was first taken in."""
-        origin = result.metadata
-        if origin is not None and origin.matched_by is not None:
-            self._matcher.restore_result(result.call_id, origin.raw_id, result.name, origin.matched_by, place)
 
     def _bind(self, match: Match) -> None:
         """Write a match into the turn that holds the result."""
@@ -218,14 +226,13 @@ class Intake:
         ]
 
     def _released(self, block: Block, known: set[str]) -> Block:
-        if (
-            not isinstance(block, ToolResult)
-            or not _is_matched(block)
-            or block.call_id in known
-            or block.call_id in self._matcher
-        ):
+        if not isinstance(block, ToolResult) or block.metadata is None:
             return block
-        return replace(block, call_id=raw_id_of(block.call_id, block.metadata) or "", metadata=None)
+        if block.metadata.matched_by in (None, "orphan") or block.call_id in known:
+            return block
+        if block.call_id in self._matcher:
+            return block
+        return replace(block, call_id=block.metadata.raw_id or "", metadata=None)
 
     def _take_removed(self, removed: Interaction, number: int) -> None:
         """An interaction that a turn carries in metadata keeps its id, key and ordinal reserved."""
@@ -234,6 +241,7 @@ class Intake:
         if origin.ordinal is not None:
             self._ordinal(origin.ordinal)
         if removed.id not in self._matcher:
+            self._carried.add(removed.id)
             self._matcher.add_call(removed.id, origin.raw_id, removed.name, number, removed.index)
         if removed.result is not None:
             self._matcher.restore_answered(removed.id)

@@ -46,8 +46,8 @@ _ESCAPE: Final = re.compile(
 _STEPS: Final = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 _SHAPE: Final = bytes.maketrans(b"123456789E", b"000000000e")
-_LARGE: Final = (b"0e000", b"0e+000", b"0" * 200)
-"""What a number that overflows must contain once its digits are all written as 0."""
+_LARGE: Final = (b"0e000", b"0" * 200)
+"""What a number that overflows must contain once its digits are all written as 0, without a plus."""
 
 _read: Final = functools.partial(jiter.from_json, allow_inf_nan=False, cache_mode="keys")
 
@@ -92,7 +92,9 @@ class Cloned(Struct, frozen=True):
 def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> Parsed:
     """The value of a JSON text. Half surrogate pairs become U+FFFD; nothing else is mended."""
     encoded, mended = _encoded(data, limits, path)
-    _refuse_many_values(encoded, limits, path)
+    containers = encoded.count(b"[") + encoded.count(b"{")
+    if containers + encoded.count(b",") >= limits.max_nodes:
+        _refuse_many_values(encoded, limits, path)
     try:
         value = _read(encoded)
     except ValueError:
@@ -104,9 +106,9 @@ def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$"
         except ValueError as error:
             raise _diagnosis(str(error), encoded, limits, path) from None
         mended = (*mended, "escapes of half a surrogate pair became U+FFFD")
-    if encoded.count(b"[") + encoded.count(b"{") > limits.max_depth and _depth(value) > limits.max_depth:
+    if containers > limits.max_depth and _depth(value) > limits.max_depth:
         raise _too_deep(encoded, limits, path)
-    shape = encoded.translate(_SHAPE)
+    shape = encoded.translate(_SHAPE, b"+")
     if any(mark in shape for mark in _LARGE):
         # jiter reads 1e400 as infinity, the one thing in a parsed value that a clone would change.
         for change in clone(value, limits=limits, path=path).changes:
@@ -172,18 +174,12 @@ def _encoded(data: bytes | str, limits: Limits, path: str) -> tuple[bytes, tuple
 
 
 def _refuse_many_values(encoded: bytes, limits: Limits, path: str) -> None:
-    """Count values before they are built: a comma or an opening bracket precedes each but the first."""
-    if _values_at_most(encoded) <= limits.max_nodes:
-        return
+    """A comma or an opening bracket outside strings precedes each value but the first."""
     bare = _TOKEN.sub(lambda found: found[0] if len(found[0]) == 1 else b"0", encoded)
     bare = bare.translate(None, b" \t\r\n")
-    nodes = _values_at_most(bare) - bare.count(b"[]") - bare.count(b"{}")
+    nodes = 1 + sum(map(bare.count, (b",", b"[", b"{"))) - bare.count(b"[]") - bare.count(b"{}")
     if nodes > limits.max_nodes:
         raise exceeds("max_nodes", limits.max_nodes, path)
-
-
-def _values_at_most(encoded: bytes) -> int:
-    return 1 + encoded.count(b",") + encoded.count(b"[") + encoded.count(b"{")
 
 
 def _diagnosis(problem: str, encoded: bytes, limits: Limits, path: str) -> InputError:
@@ -221,10 +217,11 @@ def _too_deep(encoded: bytes, limits: Limits, path: str) -> LimitError:
 def _depth(value: Any) -> int:
     """How deep a freshly parsed value nests."""
     depth = 0
-    level = [value]
-    while level := [found for found in level if type(found) is dict or type(found) is list]:
+    level = [value] if type(value) is dict or type(value) is list else []
+    while level:
         depth += 1
-        level = [child for held in level for child in (held.values() if type(held) is dict else held)]
+        children = (held.values() if type(held) is dict else held for held in level)
+        level = [child for held in children for child in held if type(child) is dict or type(child) is list]
     return depth
 
 

@@ -13,7 +13,7 @@ not win is set aside with the reason, never dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -81,9 +81,20 @@ def _rank(result: ToolResult, *, early: bool) -> tuple[bool, bool, bool]:
 class _Record:
     """One interaction while results still come in."""
 
-    __slots__ = ("aside", "call", "early", "frozen", "index", "result", "seen", "status", "turn_key")
+    __slots__ = (
+        "aside",
+        "call",
+        "early",
+        "frozen",
+        "index",
+        "is_carried",
+        "result",
+        "seen",
+        "status",
+        "turn_key",
+    )
 
-    def __init__(self, interaction: Interaction) -> None:
+    def __init__(self, interaction: Interaction, *, is_carried: bool = False) -> None:
         self.call = interaction.call
         self.turn_key = interaction.turn_key
         self.index = interaction.index
@@ -93,6 +104,8 @@ class _Record:
         self.aside = list(interaction.set_aside)
         self.seen: set[bytes] | None = None
         self.frozen: Interaction | None = interaction
+        self.is_carried = is_carried
+        """Known from the metadata of a turn alone; its own turn is gone, or still to come."""
 
     def interaction(self) -> Interaction:
         if self.frozen is None:
@@ -160,9 +173,16 @@ class Ledger:
         self._entries: list[Entry] = []
 
     @classmethod
-    def of(cls, turns: Iterable[Turn]) -> Ledger:
-        """The ledger that these turns tell."""
+    def of(cls, turns: Sequence[Turn]) -> Ledger:
+        """The ledger that these turns tell.
+
+        Interactions that turns carry in metadata were written when all was known of them. They come
+        first, so that what is left of them in the turns is only what is known already.
+        """
         ledger = cls()
+        for turn in turns:
+            for removed in turn.metadata.removed:
+                ledger._carry(removed)
         for turn in turns:
             ledger.apply(turn)
         return ledger
@@ -209,33 +229,30 @@ class Ledger:
     # --- writing --------------------------------------------------------------------------------
 
     def apply(self, turn: Turn) -> None:
-        """Take in the next turn."""
+        """Take in the blocks of the next turn."""
         index = 0
         for block in turn.blocks:
             if isinstance(block, ToolCall):
-                self._add(Interaction(block, turn.key, index))
+                self._call(block, turn.key, index)
                 index += 1
             elif isinstance(block, ToolResult):
                 self._answer(block, early=False)
-        for removed in turn.metadata.removed:
-            self._restore(removed)
 
-    def _restore(self, removed: Interaction) -> None:
-        """Take in an interaction that was cut out of the turns: whole, or what its call still lacks."""
+    def _carry(self, removed: Interaction) -> None:
         if removed.id not in self._records:
-            self._add(removed)
-            return
-        for result in (removed.result, *(aside.result for aside in removed.set_aside)):
-            if result is not None:
-                self._answer(result, early=False)
+            self._records[removed.id] = _Record(removed, is_carried=True)
 
-    def _add(self, interaction: Interaction) -> None:
-        if interaction.id in self._records:
-            self._tell("ignored", "a second call with an id that is taken", interaction)
-            return
-        self._records[interaction.id] = _Record(interaction)
-        for result in self._waiting.pop(interaction.id, ()):
-            self._answer(result, early=True)
+    def _call(self, call: ToolCall, turn_key: str, index: int) -> None:
+        known = self._records.get(call.id)
+        if known is None:
+            self._records[call.id] = _Record(Interaction(call, turn_key, index))
+            for result in self._waiting.pop(call.id, ()):
+                self._answer(result, early=True)
+        elif known.is_carried:
+            known.is_carried = False
+            self._records[call.id] = self._records.pop(call.id)  # in its place among the calls
+        else:
+            self._tell("ignored", "a second call with an id that is taken", known)
 
     def _answer(self, result: ToolResult, *, early: bool) -> None:
         record = self._records.get(result.call_id)
@@ -246,7 +263,7 @@ class Ledger:
         if reason is not None:
             self._tell("set-aside", _TOLD[reason], record)
 
-    def _tell(self, action: Action, reason: str, about: Interaction | _Record) -> None:
+    def _tell(self, action: Action, reason: str, about: _Record) -> None:
         self._entries.append(
             Entry(
                 action=action,

@@ -1,0 +1,219 @@
+"""Cutting turns out: R-004-17, L2, and the ledger that survives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import transcripts
+
+from toolglot import (
+    History,
+    HistoryError,
+    InputError,
+    Ledger,
+    Media,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    dump,
+    ids,
+    load,
+    profiles,
+)
+from toolglot.compression import shorten
+
+
+def six_call_batch(*, one_turn_each: bool) -> History:
+    """A user turn, six parallel calls, their results, an answer, one more call and its result."""
+    history = History(provider="openai")
+    history.append(Turn("system", (Text("be brief"),)))
+    history.append(Turn("user", (Text("go"),)))
+    history.append(Turn("assistant", tuple(ToolCall(f"call_{n}", "read", {"n": n}) for n in range(6))))
+    said = [ToolResult(f"call_{n}", f"said {n}") for n in range(6)]
+    history.extend([Turn("tool", (each,)) for each in said] if one_turn_each else [Turn("tool", tuple(said))])
+    history.append(Turn("assistant", (Text("done"), ToolCall("call_0", "read", {"n": 6}))))
+    history.append(Turn("tool", (ToolResult("call_0", "said 6"),)))
+    return history
+
+
+def statuses(history: History) -> dict[str, tuple[str, str | None]]:
+    return {found.id: (found.status, found.result.text if found.result else None) for found in history.ledger}
+
+
+@pytest.mark.parametrize("one_turn_each", [True, False])
+def test_L2_R_004_17_cutting_at_every_point_of_a_six_call_batch_leaves_a_whole_ledger(
+    *, one_turn_each: bool
+) -> None:
+    whole = six_call_batch(one_turn_each=one_turn_each)
+    for turn in whole.turns:
+        cut = whole.fork()
+        summary = cut.compress(before=turn.key, summary="earlier: read six files")
+        assert statuses(cut) == statuses(whole)
+        assert cut.ledger == Ledger.of(cut.turns) == History(load(dump(cut.conversation))).ledger
+        calls = {call.id for kept in cut.turns for call in kept.calls}
+        results = {result.call_id for kept in cut.turns for result in kept.results}
+        assert calls == results
+        assert cut.turns[0].role == "system"
+        assert summary is None or summary in cut.turns
+
+
+@pytest.mark.parametrize("one_turn_each", [True, False])
+def test_R_004_17_pruning_any_turn_of_a_six_call_batch_leaves_a_whole_ledger(*, one_turn_each: bool) -> None:
+    whole = six_call_batch(one_turn_each=one_turn_each)
+    for turn in whole.turns:
+        pruned = whole.fork()
+        pruned.prune(turn.key)
+        assert len(pruned) == len(whole) - 1
+        assert statuses(pruned) == statuses(whole)
+        assert pruned.ledger == Ledger.of(pruned.turns) == History(load(dump(pruned.conversation))).ledger
+
+
+@pytest.mark.law
+@given(transcripts, st.data())
+def test_R_004_17_any_sequence_of_cuts_keeps_every_interaction(
+    turns: list[Turn], data: st.DataObject
+) -> None:
+    history = History()
+    history.extend(turns)
+    before = statuses(history)
+    ordinals = {f.id: f.call.metadata.ordinal for f in history.ledger if f.call.metadata}
+    for _ in range(data.draw(st.integers(1, 4))):
+        if not len(history):
+            break
+        key = data.draw(st.sampled_from([turn.key for turn in history.turns]))
+        if data.draw(st.booleans()):
+            history.compress(before=key, summary="what happened")
+        else:
+            calls = {call.id for call in history.turn(key).calls}
+            if not calls & {found.id for found in history.ledger.pending} and len(history) > 1:
+                history.prune(key)
+        assert history.ledger == Ledger.of(history.turns)
+        assert History(load(dump(history.conversation))).ledger == history.ledger
+    assert statuses(history) == before
+    assert {f.id: f.call.metadata.ordinal for f in history.ledger if f.call.metadata} == ordinals
+
+
+def test_a_pending_call_is_never_cut_off() -> None:
+    history = History(provider="openai")
+    history.extend(
+        [Turn("user", (Text("a"),)), Turn("assistant", (ToolCall("x", "f"),)), Turn("user", (Text("b"),))]
+    )
+    history.compress(summary="s")
+    assert [turn.role for turn in history.turns] == ["user", "assistant", "user"]
+    assert history.turns[0].text == "s"
+    assert "the cut moved from turn 3 back to 1" in str(history.report)
+    assert history.compress(before=history.turns[0].key, summary="s") is None
+    with pytest.raises(HistoryError, match="is pending: record its result or cancel it first"):
+        history.prune(history.turns[1].key)
+
+
+def test_system_turns_stay_wherever_they_stand() -> None:
+    history = History()
+    history.extend([Turn(role, (Text(role),)) for role in ("system", "user", "developer", "user")])  # type: ignore[arg-type]
+    history.compress(summary="s")
+    assert [(turn.role, turn.text) for turn in history.turns] == [
+        ("system", "system"),
+        ("developer", "developer"),
+        ("user", "s"),
+    ]
+
+
+def test_a_result_that_comes_after_its_call_was_compressed_still_finds_it() -> None:
+    history = six_call_batch(one_turn_each=False)
+    history.compress(summary="s")
+    history.append(Turn("tool", (ToolResult("call_3", "again"),)))
+    (aside,) = next(found for found in history.ledger if found.call.arguments == {"n": 3}).set_aside
+    assert aside.result.text == "again"
+
+
+def test_B4_ordinals_and_ids_survive_compression_and_go_on_counting() -> None:
+    history = six_call_batch(one_turn_each=True)
+    before = {found.id: found.call.metadata for found in history.ledger}
+    history.compress(before=history.turns[-2].key, summary="s")
+    history.append(Turn("assistant", (ToolCall("call_0", "read"),)))
+    last = history.turns[-1].calls[0]
+    assert last.metadata is not None
+    assert last.metadata.ordinal == 7
+    assert last.id not in before
+    projection = ids.Projection(profiles.get("kimi", "kimi-k2"))
+    assert [projection.add(call) for turn in history.turns for call in turn.calls] == [
+        "functions.read:6",
+        "functions.read:7",
+    ]
+
+
+def test_an_equal_turn_after_compression_is_a_different_turn() -> None:
+    history = History(provider="openai")
+    turn = Turn("assistant", (ToolCall("call_0", "read"),))
+    history.extend([turn, Turn("tool", (ToolResult("call_0", "1"),))])
+    history.compress(summary="s")
+    history.extend([turn, Turn("tool", (ToolResult("call_0", "2"),))])
+    assert [found.result.text for found in history.ledger if found.result] == ["1", "2"]
+
+
+def test_compression_can_shorten_the_results_it_takes_out() -> None:
+    history = History(provider="openai")
+    long = (Text("y" * 100), Media("image", data="aGk="), Text("z"))
+    turns = [
+        Turn("assistant", (ToolCall("a", "f"), ToolCall("b", "f"), ToolCall("c", "f"))),
+        Turn(
+            "tool", (ToolResult("a", "x" * 100), ToolResult("b", long), ToolResult("c", status="cancelled"))
+        ),
+    ]
+    history.extend(turns)
+    history.compress(summary="s", max_result_characters=10)
+    texts = [found.result.text for found in history.ledger if found.result]
+    assert texts == [
+        "xxxxx\n[… 90 characters left out …]\nxxxxx",
+        "yyyyy\n[… 90 characters left out …]\nyyyyyz",
+        "",
+    ]
+    assert [found.status for found in history.ledger] == ["complete", "complete", "cancelled"]
+
+
+def test_results_that_stay_can_be_shortened_and_pairs_keep_their_ids() -> None:
+    history = six_call_batch(one_turn_each=True)
+    before = history.turns
+    assert history.shorten_results(max_characters=3, before=before[5].key) == 2
+    assert [turn.key for turn in history.turns] == [turn.key for turn in before]
+    assert history.turns[3].results[0].text.startswith("sa\n[… 3 characters")
+    assert history.turns[5:] == before[5:]
+    assert history.shorten_results(max_characters=100) == 0
+
+
+def test_shortening_keeps_the_ends_and_says_how_much_is_gone() -> None:
+    assert shorten("abc", 3) == "abc"
+    assert shorten("abcdef", 3) == "ab\n[… 3 characters left out …]\nf"
+    assert shorten("abc", 0) == "\n[… 3 characters left out …]\n"
+
+
+def test_a_summary_is_a_text_that_says_something() -> None:
+    for summary in ("", " ", 3):
+        with pytest.raises(InputError, match="summary: expected a text that is not blank"):
+            History().compress(summary=summary)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no turn has the key 'nope'"):
+        History().compress(summary="s", before="nope")
+
+
+def test_one_turn_must_stay_to_carry_the_interactions() -> None:
+    history = History(provider="openai")
+    history.extend([Turn("assistant", (ToolCall("a", "f"),)), Turn("tool", (ToolResult("a", "1"),))])
+    with pytest.raises(HistoryError, match="no turn would be left"):
+        history.prune(*(turn.key for turn in history.turns))
+    assert len(history) == 2
+    talk = History()
+    talk.append(Turn("user", (Text("a"),)))
+    talk.prune(talk.turns[0].key)
+    assert len(talk) == 0
+
+
+def test_compressing_twice_carries_everything_on() -> None:
+    history = six_call_batch(one_turn_each=True)
+    before = statuses(history)
+    history.compress(before=history.turns[-2].key, summary="first")
+    history.compress(summary="second")
+    assert [turn.text for turn in history.turns] == ["be brief", "second"]
+    assert statuses(history) == before
+    assert len(history.conversation.interactions_removed) == 7
