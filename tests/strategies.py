@@ -27,7 +27,7 @@ from toolglot import (
 
 PROVIDERS = ("openai", "anthropic", "gemini", "kimi", "mistral", "bedrock")
 
-texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
@@ -37,8 +37,21 @@ json_objects = st.dictionaries(texts, json_values, max_size=3)
 extras = st.none() | st.dictionaries(st.sampled_from(["anthropic", "openai_chat"]), json_objects, max_size=1)
 
 raw_ids = st.sampled_from(
-    ["call_0", "call_1", "toolu_a", "call_a", "functions.read:0", "functions.read:1", "", " ", "7"]
-    + ["call_x|fc_y", "hist_tool_abc", "hist_tool_functions.read:0", "fc_a", "call_a__thought__c2ln"]
+    [
+        *(
+            "call_0",
+            "call_1",
+            "toolu_a",
+            "call_a",
+            "fc_a",
+            "functions.read:0",
+            "functions.read:1",
+            "",
+            " ",
+            "7",
+        ),
+        *("call_x|fc_y", "hist_tool_abc", "hist_tool_functions.read:0", "call_a__thought__c2ln"),
+    ]
 )
 tool_names = st.sampled_from(["read", "write", ""])
 text_blocks = st.builds(Text, texts, extra=extras)

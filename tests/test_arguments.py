@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 from strategies import json_objects, json_values
 from toolglot import arguments
-from toolglot.arguments import MAX_MISMATCHES, Mismatch, Note, parse, parse_xml, sanitise, validate
+from toolglot.arguments import Mismatch, Note, parse, parse_xml, sanitise, validate
+from toolglot.arguments.parsing import MAX_WRAPPINGS
+from toolglot.arguments.validation import MAX_MISMATCHES, MISMATCH_CHARACTERS
 from toolglot.errors import ArgumentsError, InputError, LimitError, TruncatedArgumentsError
 from toolglot.jsontext import mend_text
 from toolglot.limits import Limits
@@ -115,7 +117,7 @@ def test_F1_an_object_cut_before_it_was_wrapped_is_truncated() -> None:
 
 
 @pytest.mark.law
-@given(json_objects, st.integers(1, arguments.MAX_WRAPPINGS))
+@given(json_objects, st.integers(1, MAX_WRAPPINGS))
 def test_F2_R_002_15_a_whole_value_that_is_doubly_encoded_is_unwrapped(
     value: dict[str, Any], wraps: int
 ) -> None:
@@ -130,7 +132,7 @@ def test_F2_R_002_15_a_whole_value_that_is_doubly_encoded_is_unwrapped(
 
 def test_F2_wrapping_is_undone_only_a_few_times() -> None:
     text = "{}"
-    for _ in range(arguments.MAX_WRAPPINGS + 1):
+    for _ in range(MAX_WRAPPINGS + 1):
         text = json.dumps(text)
     with pytest.raises(ArgumentsError, match="got a string"):
         parse(text)
@@ -359,7 +361,7 @@ def test_mismatches_are_few_and_short() -> None:
     assert len(validate({"x": [1] * 5_000}, schema)) == MAX_MISMATCHES
     assert len(validate({"x": [1] * 500_000}, schema)) == 1
     (found,) = validate({"y": "q" * 1_000_000}, schema)
-    assert len(found.message) <= arguments.MISMATCH_CHARACTERS
+    assert len(found.message) <= MISMATCH_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -447,3 +449,98 @@ def test_R_003_10_sanitise_is_bounded() -> None:
         deep = [deep]
     with pytest.raises(LimitError):
         sanitise(deep)
+
+
+BRANCHING: dict[str, Any] = {
+    "$ref": "#/$defs/node",
+    "$defs": {
+        "node": {
+            "anyOf": [
+                {"properties": {"a": {"$ref": "#/$defs/node"}, "leaf": {"type": "string"}}},
+                {"properties": {"a": {"$ref": "#/$defs/node"}, "leaf": {"type": "boolean"}}},
+            ]
+        }
+    },
+}
+
+
+def nested_leaf(depth: int, leaf: object = 1) -> dict[str, Any]:
+    value: dict[str, Any] = {"leaf": leaf}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+def named(schema: dict[str, Any], anchor: str) -> dict[str, Any]:
+    """The same schema, referring to its part by an anchor."""
+    text = (
+        json.dumps(schema)
+        .replace("#/$defs/node", "#node")
+        .replace('{"anyOf"', f'{{"{anchor}": "node", "anyOf"')
+    )
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    "schema", [BRANCHING, named(BRANCHING, "$anchor"), named(BRANCHING, "$dynamicAnchor")]
+)
+def test_a_schema_that_branches_again_and_again_is_refused_before_it_costs_time(
+    schema: dict[str, Any],
+) -> None:
+    assert [found.path for found in validate(nested_leaf(3), schema)] == ["$"]
+    assert validate(nested_leaf(3, "text"), schema) == ()
+    for depth in (40, 150):
+        with pytest.raises(LimitError, match="branches too often"):
+            validate(nested_leaf(depth), schema)
+
+
+def test_a_schema_that_branches_without_coming_back_to_itself_is_refused_too() -> None:
+    parts: dict[str, Any] = {
+        f"n{n}": {"properties": {"a": {"anyOf": [{"$ref": f"#/$defs/n{n + 1}"}] * 2}}} for n in range(30)
+    }
+    parts["n30"] = {"properties": {"leaf": {"type": "string"}}}
+    with pytest.raises(LimitError, match="branches too often"):
+        validate(nested_leaf(30), {"$ref": "#/$defs/n0", "$defs": parts})
+    assert len(validate(nested_leaf(30), {"properties": {"a": {"type": "string"}}})) == 1
+
+
+def test_a_schema_that_refers_to_itself_without_branching_is_checked_at_any_depth() -> None:
+    schema = {"properties": {"a": {"$ref": "#"}, "leaf": {"type": "string"}}, "additionalProperties": False}
+    assert validate(nested_leaf(100, "text"), schema) == ()
+    (found,) = validate(nested_leaf(100), schema)
+    assert found.path.endswith(".a.leaf")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {
+            "items": {"$ref": "#"},
+            "properties": {"x": {"prefixItems": [{"type": "null"}], "items": [{"type": "null"}]}},
+        },
+        {
+            "patternProperties": {"x": {"$ref": "#"}},
+            "dependentSchemas": {"x": {"not": {"type": "string"}}},
+            "if": True,
+        },
+        {
+            "properties": {"x": {"$ref": "#/properties/y"}, "y": {"items": {"type": "null"}}},
+            "$dynamicRef": "#me",
+        }
+        | {"$dynamicAnchor": "me"},
+    ],
+)
+def test_recursive_schemas_of_every_shape_are_checked(schema: dict[str, Any]) -> None:
+    assert validate({"x": [None]}, schema) == ()
+    assert validate({"x": None}, schema) == ()
+
+
+def test_a_reference_whose_cost_is_unknown_is_refused() -> None:
+    schema = {
+        "$id": "http://example.invalid/tool",
+        "properties": {"a": {"$ref": "http://example.invalid/tool#/$defs/n"}},
+        "$defs": {"n": {"type": "object"}},
+    }
+    with pytest.raises(LimitError, match="branches too often"):
+        validate({"a": {}}, schema)

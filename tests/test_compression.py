@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import transcripts
 
+from strategies import transcripts
 from toolglot import (
     History,
     HistoryError,
@@ -111,7 +111,7 @@ def test_a_pending_call_is_never_cut_off() -> None:
 
 def test_system_turns_stay_wherever_they_stand() -> None:
     history = History()
-    history.extend([Turn(role, (Text(role),)) for role in ("system", "user", "developer", "user")])  # type: ignore[arg-type]
+    history.extend([Turn(role, (Text(role),)) for role in ("system", "user", "developer", "user")])
     history.compress(summary="s")
     assert [(turn.role, turn.text) for turn in history.turns] == [
         ("system", "system"),

@@ -65,7 +65,8 @@ def test_R_000_9_prefix_functions_are_pure_and_never_raise(id: str) -> None:
 
 
 def test_R_000_9_prefix_functions_are_synchronous_and_use_no_regular_expression() -> None:
-    for function in (*ALL, ids._swap):
+    functions: list[Callable[..., str]] = [*ALL, ids._swap]
+    for function in functions:
         assert not inspect.iscoroutinefunction(function)
         assert "re." not in inspect.getsource(function)
 

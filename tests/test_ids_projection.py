@@ -1,4 +1,4 @@
-"""Projection of canonical ids into a target's style: R-001-8 to -12, -19, R-004-6, -13 to -15, B1–B9."""
+"""Projection of canonical ids into a target's style: R-001-8 to -12, -19, R-004-6, -13 to -15, B1 to B9."""
 
 from __future__ import annotations
 

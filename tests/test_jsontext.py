@@ -17,14 +17,12 @@ from hypothesis import strategies as st
 
 from strategies import json_objects, json_values
 from toolglot import jsontext
-from toolglot.errors import InputError, LimitError
+from toolglot.errors import InputError, JSONError, LimitError, TruncatedJSONError
 from toolglot.jsontext import (
     CIRCULAR,
     PARSER_DEPTH,
     REPORTED_CHANGES,
     Change,
-    JSONError,
-    TruncatedJSONError,
     clone,
     json_path,
     mend_text,
@@ -430,3 +428,22 @@ def test_time_is_linear_for_keys_that_become_equal() -> None:
     small, large = hostile(2_000), hostile(16_000)
     assert len(clone(large).value) == 32_000
     assert fastest(lambda: clone(large)) < 40 * fastest(lambda: clone(small))
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ("#", {"a": [1, {"b/c": 2}], "~": 3}),
+        ("#/a", [1, {"b/c": 2}]),
+        ("#/a/1/b~1c", 2),
+        ("#/~0", 3),
+        ("#/a/9", None),
+        ("#/a/x", None),
+        ("#/a/0/z", None),
+        ("#name", None),
+        ("other#/a", None),
+        (7, None),
+    ],
+)
+def test_a_local_reference_is_followed_and_no_other(reference: object, found: object) -> None:
+    assert jsontext.local_reference({"a": [1, {"b/c": 2}], "~": 3}, reference) == found

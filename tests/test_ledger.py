@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from strategies import transcripts
 
+from strategies import transcripts
 from toolglot import History, Interaction, Ledger, Media, Text, ToolCall, ToolResult, Turn, TurnMetadata
 from toolglot.ledger import completion_key, status_of
 

@@ -4,6 +4,8 @@
     ├── InputError            the caller's mistake: what was wrong, where, what to do
     │   ├── LimitError        larger, deeper or longer than is allowed
     │   ├── VersionError      a serialised conversation of a version this release cannot read
+    │   ├── JSONError         text that is not JSON
+    │   │   └── TruncatedJSONError          … because it ends too early
     │   ├── ArgumentsError    tool arguments that cannot be read
     │   │   └── TruncatedArgumentsError   … because they end too early: never guessed at
     │   └── ProfileError      a profile file or override that does not make sense
@@ -47,6 +49,18 @@ class LimitError(InputError):
 
 class VersionError(InputError):
     """A serialised conversation was written by a newer toolglot."""
+
+
+class JSONError(InputError):
+    """Text that is not JSON; `position` is where, in characters after a byte order mark."""
+
+    def __init__(self, message: str, *, position: int, path: str = "$", hint: str = "") -> None:
+        super().__init__(message, path=path, hint=hint)
+        self.position = position
+
+
+class TruncatedJSONError(JSONError):
+    """Text that could become JSON if it went on; `position` is its end."""
 
 
 class ArgumentsError(InputError):

@@ -23,7 +23,7 @@ import jiter
 import msgspec
 from msgspec import Struct
 
-from toolglot.errors import InputError, LimitError, quote
+from toolglot.errors import InputError, JSONError, LimitError, TruncatedJSONError, quote
 from toolglot.limits import DEFAULT_LIMITS, Limits
 
 PARSER_DEPTH: Final = 200
@@ -53,18 +53,6 @@ _read: Final = functools.partial(jiter.from_json, allow_inf_nan=False, cache_mod
 
 _CONTAINERS: Final = (dict, list, tuple, set, frozenset)
 _SCALARS: Final[Any] = ((str, str.__str__), (int, int.__int__), (float, float.__float__))
-
-
-class JSONError(InputError):
-    """Text that is not JSON; `position` is where, in characters after a byte order mark."""
-
-    def __init__(self, message: str, *, position: int, path: str = "$", hint: str = "") -> None:
-        super().__init__(message, path=path, hint=hint)
-        self.position = position
-
-
-class TruncatedJSONError(JSONError):
-    """Text that could become JSON if it went on; `position` is its end."""
 
 
 class Parsed(Struct, frozen=True):
@@ -443,3 +431,17 @@ def _type_name(value: object) -> str:
     """The class name as `type` itself tells it: a metaclass may lie or raise."""
     name: str = type.__dict__["__name__"].__get__(type(value))
     return mend_text(name[:80])
+
+
+def local_reference(root: Any, reference: object) -> Any:
+    """What a reference inside a JSON document names (`#/a/0`); None for any other, which is never fetched."""
+    if type(reference) is not str or not f"{reference}/".startswith("#/"):
+        return None
+    place: Any = root
+    for step in reference.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if type(place) is list and key.isdecimal() and int(key[:9]) < len(place):
+            place = place[int(key[:9])]
+        else:
+            place = place.get(key) if type(place) is dict else None
+    return place

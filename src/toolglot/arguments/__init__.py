@@ -1,0 +1,23 @@
+"""Tool arguments: what a model or a client wrote, as the object that the tool gets.
+
+Law: read, never guessed. What is cut raises `TruncatedArgumentsError`, what is not an object raises
+`ArgumentsError`, and nothing is coerced. Only encodings are undone: JSON text inside a JSON string for the
+whole value always, for a nested one only where the schema says that no string may stand there. Each such
+step is a `Note`, since what is executed must be what was approved.
+"""
+
+from toolglot.arguments.parsing import Note, NoteAction, ParsedArguments, parse
+from toolglot.arguments.sanitising import sanitise
+from toolglot.arguments.validation import Mismatch, validate
+from toolglot.arguments.xml import parse_xml
+
+__all__ = [
+    "Mismatch",
+    "Note",
+    "NoteAction",
+    "ParsedArguments",
+    "parse",
+    "parse_xml",
+    "sanitise",
+    "validate",
+]

@@ -1,0 +1,202 @@
+"""Arguments against the JSON Schema of their tool.
+
+Law: nothing is fetched, no pattern and no schema makes it slow, and a mismatch never quotes the arguments.
+The validator tries every branch of a union, so a schema that branches again and again costs exponential
+time on arguments of moderate depth; such a pair is counted out first, and refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from toolglot import jsontext
+from toolglot.errors import InputError, LimitError
+from toolglot.jsontext import json_path
+from toolglot.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+MAX_MISMATCHES: Final = 20
+MISMATCH_CHARACTERS: Final = 200
+LISTED_NODES: Final = 10_000
+"""Larger arguments get only their first mismatch: jsonschema-rs builds all before it gives one."""
+BACKTRACKING: Final = 1_000
+"""Steps that a pattern with look-around may take back; all other patterns run in linear time."""
+MAX_VISITS: Final = 20_000
+"""How often a schema that branches may be entered for one value."""
+
+
+class Mismatch(Struct, frozen=True):
+    """Where arguments and schema disagree. The message quotes the schema, never the arguments."""
+
+    path: str
+    message: str
+    keyword: str
+    schema_path: str
+
+
+class _Compiled(NamedTuple):
+    validator: jsonschema_rs.Validator
+    schema: Any
+    branches: bool
+    """It may be entered too often: arguments must be counted out first."""
+
+
+def validate(
+    arguments: dict[str, Any],
+    schema: dict[str, Any] | bool,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    path: str = "$",
+) -> tuple[Mismatch, ...]:
+    """Where arguments and their JSON Schema disagree: at most `MAX_MISMATCHES`, none if they agree."""
+    # The validator recurses, so that no limit of the caller may let it go deeper than a parser does.
+    bounded = msgspec.structs.replace(limits, max_depth=min(limits.max_depth, jsontext.PARSER_DEPTH))
+    instance = jsontext.clone(arguments, limits=bounded, path=path)
+    compiled = _compiled(msgspec.json.encode(jsontext.clone(schema, limits=bounded).value))
+    if compiled.branches and _Counter(compiled.schema).visits(instance.value) > MAX_VISITS:
+        raise LimitError("the schema branches too often to be checked", path=path, hint="simplify its unions")
+    if compiled.validator.is_valid(instance.value):
+        return ()
+    if instance.nodes <= LISTED_NODES:
+        found = itertools.islice(compiled.validator.iter_errors(instance.value), MAX_MISMATCHES)
+        return tuple(_mismatch(error, path) for error in found)
+    try:
+        compiled.validator.validate(instance.value)
+    except ValueError as first:
+        return (_mismatch(first, path),)
+    return ()
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(encoded: bytes) -> _Compiled:
+    """A compiled schema that fetches nothing: neither over a network nor from a file."""
+    import jsonschema_rs  # noqa: PLC0415 - most conversations never need it
+
+    schema = jsontext.parse(encoded).value
+    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKING)
+    try:
+        validator = jsonschema_rs.validator_for(
+            schema, offline=True, pattern_options=patterns, mask="the value"
+        )
+    except ValueError as error:
+        where = json_path("$", getattr(error, "instance_path", ()))
+        message = f"the schema is invalid: {getattr(error, 'message', error)!s:.{MISMATCH_CHARACTERS}}"
+        raise InputError(message, path=where, hint="only references inside it are followed") from None
+    return _Compiled(validator, schema, _Counter(schema).visits() > MAX_VISITS)
+
+
+def _mismatch(error: Any, path: str) -> Mismatch:
+    message = f"{error.message:.{MISMATCH_CHARACTERS}}"
+    place = json_path("$", error.schema_path)
+    return Mismatch(json_path(path, error.instance_path), message, error.kind.name, place)
+
+
+# --- counting ---------------------------------------------------------------------------------------
+
+_HERE: Final = ("not", "if", "then", "else")
+_HERE_LISTS: Final = ("allOf", "anyOf", "oneOf")
+_HERE_TABLES: Final = ("dependentSchemas", "dependencies")
+_INSIDE: Final = (
+    "items",
+    "contains",
+    "additionalItems",
+    "unevaluatedItems",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "propertyNames",
+)
+_INSIDE_LISTS: Final = ("items", "prefixItems")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+_ANCHORS: Final = ("$anchor", "$dynamicAnchor")
+
+_ANYTHING: Final = object()
+"""Stands for every possible value."""
+_UNKNOWN: Final = object()
+"""What a reference names that cannot be followed here: nothing is known of its cost."""
+
+
+class _Counter:
+    """How often schemas are entered to check a value, at most. Beyond `MAX_VISITS` it stops counting."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._anchors = dict(_anchors(root))
+
+    def visits(self, value: Any = _ANYTHING) -> int:
+        """The visits for a value; for any value, a schema that comes back to itself counts as too many."""
+        counts: dict[tuple[int, int], int] = {}
+        entered: dict[tuple[int, int], list[tuple[Any, Any]]] = {}
+        stack: list[tuple[Any, Any, bool]] = [(self._root, value, False)]
+        while stack and len(counts) <= MAX_VISITS:
+            schema, held, is_done = stack.pop()
+            place = (id(schema), id(held))
+            if is_done:
+                inner = sum(counts[id(part), id(child)] for part, child in entered.pop(place))
+                counts[place] = min(1 + inner, MAX_VISITS + 1)
+            elif schema is _UNKNOWN or (place in entered and value is _ANYTHING):
+                break
+            elif place not in counts:
+                counts[place] = 0
+                entered[place] = [pair for pair in self._entered(schema, held) if type(pair[0]) is not bool]
+                stack.append((schema, held, True))
+                stack += [(part, child, False) for part, child in entered[place]]
+        else:
+            return counts[id(self._root), id(value)] if not stack else MAX_VISITS + 1
+        return MAX_VISITS + 1
+
+    def _entered(self, schema: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+        """The schemas that are entered from this one, with the values that they are entered for."""
+        if type(schema) is not dict:
+            return
+        for keyword in _REFERENCES:
+            if keyword in schema:
+                yield self._referred(schema[keyword]), value
+        here = [schema[keyword] for keyword in _HERE if keyword in schema]
+        here += [branch for keyword in _HERE_LISTS for branch in _list(schema, keyword)]
+        here += [branch for keyword in _HERE_TABLES for branch in _table(schema, keyword).values()]
+        yield from ((part, value) for part in here)
+        inside = [schema[keyword] for keyword in _INSIDE if type(schema.get(keyword)) is dict]
+        inside += [part for keyword in _INSIDE_LISTS for part in _list(schema, keyword)]
+        inside += _table(schema, "patternProperties").values()
+        properties = _table(schema, "properties")
+        if value is _ANYTHING:
+            yield from ((part, value) for part in (*inside, *properties.values()))
+        elif type(value) is dict:
+            yield from ((properties[key], child) for key, child in value.items() if key in properties)
+            yield from ((part, child) for child in value.values() for part in inside)
+        elif type(value) is list:
+            yield from ((part, child) for child in value for part in inside)
+
+    def _referred(self, reference: object) -> Any:
+        found = jsontext.local_reference(self._root, reference)
+        return self._anchors.get(str(reference), _UNKNOWN) if found is None else found
+
+
+def _anchors(root: Any) -> Iterator[tuple[str, Any]]:
+    """Every part of a schema that has a name of its own."""
+    stack = [root]
+    while stack:
+        part = stack.pop()
+        if type(part) is dict:
+            yield from ((f"#{part[keyword]}", part) for keyword in _ANCHORS if keyword in part)
+            stack += part.values()
+        elif type(part) is list:
+            stack += part
+
+
+def _list(schema: dict[str, Any], keyword: str) -> list[Any]:
+    found = schema.get(keyword)
+    return found if type(found) is list else []
+
+
+def _table(schema: dict[str, Any], keyword: str) -> dict[str, Any]:
+    found = schema.get(keyword)
+    return found if type(found) is dict else {}
