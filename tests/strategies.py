@@ -116,12 +116,9 @@ conversations = st.builds(
     ).map(tuple),
     st.builds(
         Options,
-        st.builds(
-            Sampling, max_tokens=st.none() | st.integers(1, 10), stop=st.lists(texts, max_size=2).map(tuple)
-        ),
+        st.builds(Sampling, max_tokens=st.none() | st.integers(1, 10), stop=st.lists(texts, max_size=2).map(tuple)),
         st.none() | st.builds(Reasoning, st.sampled_from(["off", "on", "adaptive"])),
-        st.none()
-        | st.builds(ToolChoice, st.sampled_from(["auto", "required"]), parallel=st.none() | st.booleans()),
+        st.none() | st.builds(ToolChoice, st.sampled_from(["auto", "required"]), parallel=st.none() | st.booleans()),
     ),
     texts,
     extras,

@@ -43,9 +43,7 @@ def statuses(history: History) -> dict[str, tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize("one_turn_each", [True, False])
-def test_L2_R_004_17_cutting_at_every_point_of_a_six_call_batch_leaves_a_whole_ledger(
-    *, one_turn_each: bool
-) -> None:
+def test_L2_R_004_17_cutting_at_every_point_of_a_six_call_batch_leaves_a_whole_ledger(*, one_turn_each: bool) -> None:
     whole = six_call_batch(one_turn_each=one_turn_each)
     for turn in whole.turns:
         cut = whole.fork()
@@ -72,9 +70,7 @@ def test_R_004_17_pruning_any_turn_of_a_six_call_batch_leaves_a_whole_ledger(*, 
 
 @pytest.mark.law
 @given(transcripts, st.data())
-def test_R_004_17_any_sequence_of_cuts_keeps_every_interaction(
-    turns: list[Turn], data: st.DataObject
-) -> None:
+def test_R_004_17_any_sequence_of_cuts_keeps_every_interaction(turns: list[Turn], data: st.DataObject) -> None:
     history = History()
     history.extend(turns)
     before = statuses(history)
@@ -97,9 +93,7 @@ def test_R_004_17_any_sequence_of_cuts_keeps_every_interaction(
 
 def test_a_pending_call_is_never_cut_off() -> None:
     history = History(provider="openai")
-    history.extend(
-        [Turn("user", (Text("a"),)), Turn("assistant", (ToolCall("x", "f"),)), Turn("user", (Text("b"),))]
-    )
+    history.extend([Turn("user", (Text("a"),)), Turn("assistant", (ToolCall("x", "f"),)), Turn("user", (Text("b"),))])
     history.compress(summary="s")
     assert [turn.role for turn in history.turns] == ["user", "assistant", "user"]
     assert history.turns[0].text == "s"
@@ -158,9 +152,7 @@ def test_compression_can_shorten_the_results_it_takes_out() -> None:
     long = (Text("y" * 100), Media("image", data="aGk="), Text("z"))
     turns = [
         Turn("assistant", (ToolCall("a", "f"), ToolCall("b", "f"), ToolCall("c", "f"))),
-        Turn(
-            "tool", (ToolResult("a", "x" * 100), ToolResult("b", long), ToolResult("c", status="cancelled"))
-        ),
+        Turn("tool", (ToolResult("a", "x" * 100), ToolResult("b", long), ToolResult("c", status="cancelled"))),
     ]
     history.extend(turns)
     history.compress(summary="s", max_result_characters=10)

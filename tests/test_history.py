@@ -90,9 +90,7 @@ def test_R_001_5_every_id_of_every_history_is_canonical_and_every_call_distinct(
 
 @pytest.mark.parametrize("raw", ["call_0", "functions.read:0", "hist_tool_x"])
 def test_B6_ids_that_a_provider_uses_again_in_a_later_turn_are_different_calls(raw: str) -> None:
-    history = history_of(
-        assistant(raw), results((raw, "first")), user(), assistant(raw), results((raw, "second"))
-    )
+    history = history_of(assistant(raw), results((raw, "first")), user(), assistant(raw), results((raw, "second")))
     assert answers(history) == [(raw, "first"), (raw, "second")]
 
 
@@ -102,9 +100,7 @@ def test_B6_the_same_id_twice_in_one_turn_is_two_calls_answered_in_order() -> No
 
 
 def test_R_001_16_a_canonical_id_is_kept_and_a_second_call_with_it_gets_its_own() -> None:
-    history = history_of(
-        assistant("hist_tool_abc"), results(("hist_tool_abc", "1")), assistant("hist_tool_abc")
-    )
+    history = history_of(assistant("hist_tool_abc"), results(("hist_tool_abc", "1")), assistant("hist_tool_abc"))
     first, second = (found.id for found in history.ledger)
     assert first == "hist_tool_abc"
     assert second != first
@@ -128,9 +124,7 @@ def test_B9_a_signature_hidden_in_an_id_is_kept_apart_and_told() -> None:
 
 def test_B7_a_number_in_the_place_of_an_id_is_taken_as_text_and_told() -> None:
     seven: Any = 7
-    history = history_of(
-        Turn("assistant", (ToolCall(seven, "read"),)), Turn("tool", (ToolResult(seven, "ok"),))
-    )
+    history = history_of(Turn("assistant", (ToolCall(seven, "read"),)), Turn("tool", (ToolResult(seven, "ok"),)))
     assert answers(history) == [("7", "ok")]
     assert [entry.path for entry in history.report] == ["$[0].blocks[0].id", "$[1].blocks[0].call_id"]
 
@@ -214,9 +208,7 @@ def test_a_result_belongs_to_the_nearest_turn_with_an_unanswered_call() -> None:
 
 
 def test_C6_results_of_a_subagent_between_a_call_and_its_result() -> None:
-    history = history_of(
-        assistant("c1"), assistant("d1"), results(("d1", "child")), results(("c1", "parent"))
-    )
+    history = history_of(assistant("c1"), assistant("d1"), results(("d1", "child")), results(("c1", "parent")))
     assert answers(history) == [("c1", "parent"), ("d1", "child")]
 
 
@@ -227,9 +219,7 @@ def test_a_result_that_stands_before_its_call_finds_it() -> None:
 
 
 def test_a_result_after_its_call_wins_over_one_that_an_earlier_call_left_behind() -> None:
-    history = history_of(
-        results(("call_0", "stale")), user(), assistant("call_0"), results(("call_0", "fresh"))
-    )
+    history = history_of(results(("call_0", "stale")), user(), assistant("call_0"), results(("call_0", "fresh")))
     assert answers(history) == [("call_0", "fresh")]
     (aside,) = next(iter(history.ledger)).set_aside
     assert (aside.result.text, aside.reason) == ("stale", "superseded")
@@ -256,9 +246,7 @@ def test_R_001_15_results_without_an_id_are_matched_by_position(missing: str) ->
 
 def test_R_001_15_a_name_decides_before_position() -> None:
     turn = Turn("assistant", (ToolCall("", "a"), ToolCall("", "b"), ToolCall("", "a")))
-    said = Turn(
-        "tool", tuple(ToolResult("", text, name=name) for name, text in (("b", "1"), ("a", "2"), ("a", "3")))
-    )
+    said = Turn("tool", tuple(ToolResult("", text, name=name) for name, text in (("b", "1"), ("a", "2"), ("a", "3"))))
     assert [text for _, text in answers(history_of(turn, said))] == ["2", "1", "3"]
 
 
@@ -296,16 +284,12 @@ def test_a_guess_gives_way_within_one_turn_without_being_made() -> None:
 
 
 def test_a_guess_gives_way_to_the_call_with_the_right_id() -> None:
-    history = history_of(
-        assistant("c1"), results(("zzz", "of zzz")), assistant("zzz"), results(("c1", "of c1"))
-    )
+    history = history_of(assistant("c1"), results(("zzz", "of zzz")), assistant("zzz"), results(("c1", "of c1")))
     assert answers(history) == [("c1", "of c1"), ("zzz", "of zzz")]
 
 
 def test_a_call_whose_guess_was_taken_back_can_be_answered_by_guess_again() -> None:
-    history = history_of(
-        assistant("c1"), results(("zzz", "of zzz")), assistant("zzz"), results(("", "of c1"))
-    )
+    history = history_of(assistant("c1"), results(("zzz", "of zzz")), assistant("zzz"), results(("", "of c1")))
     assert answers(history) == [("c1", "of c1"), ("zzz", "of zzz")]
 
 
@@ -362,9 +346,7 @@ def test_law_2_nothing_that_came_in_is_lost(turns: list[Turn]) -> None:
 
 @pytest.mark.law
 @given(transcripts, st.randoms(use_true_random=False))
-def test_law_4_turn_by_turn_and_at_once_and_reloaded_are_the_same(
-    turns: list[Turn], rng: random.Random
-) -> None:
+def test_law_4_turn_by_turn_and_at_once_and_reloaded_are_the_same(turns: list[Turn], rng: random.Random) -> None:
     whole = History()
     whole.extend(turns)
     stepwise = History()
@@ -407,9 +389,7 @@ def test_record_takes_the_place_of_a_guess() -> None:
 
 def test_record_refuses_what_no_call_has() -> None:
     history = history_of(assistant("call_a"))
-    with pytest.raises(
-        InputError, match=r"results\[0\].call_id: no call has the canonical id 'call_a'.*append"
-    ):
+    with pytest.raises(InputError, match=r"results\[0\].call_id: no call has the canonical id 'call_a'.*append"):
         history.record(ToolResult("call_a", "x"))
     with pytest.raises(InputError, match="no call has the canonical id 'what'"):
         history.record("what")  # type: ignore[arg-type]

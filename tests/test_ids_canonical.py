@@ -62,9 +62,7 @@ def test_R_001_2_charset_and_length(fields: Fields) -> None:
 
 @pytest.mark.law
 @given(FIELDS, FIELDS)
-def test_R_001_3_equal_fields_equal_ids_and_different_fields_different_ids(
-    one: Fields, other: Fields
-) -> None:
+def test_R_001_3_equal_fields_equal_ids_and_different_fields_different_ids(one: Fields, other: Fields) -> None:
     def written(fields: Fields) -> tuple[object, ...]:
         return (resolve(fields[0]), fields[1] or "", fields[2] or "", *fields[3:])
 

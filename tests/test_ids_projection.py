@@ -76,18 +76,12 @@ def test_R_001_12_R_004_14_mistral_is_nine_alphanumerics(model: str) -> None:
 
 
 def weak(bits: int) -> ids.Digest:
-    return lambda data: (int.from_bytes(hashlib.sha256(data).digest()[:8], "big") % (1 << bits)).to_bytes(
-        8, "big"
-    )
+    return lambda data: (int.from_bytes(hashlib.sha256(data).digest()[:8], "big") % (1 << bits)).to_bytes(8, "big")
 
 
-@pytest.mark.parametrize(
-    "digest", [weak(14), weak(8), lambda _: b"\x00"], ids=["14 bits", "8 bits", "constant"]
-)
+@pytest.mark.parametrize("digest", [weak(14), weak(8), lambda _: b"\x00"], ids=["14 bits", "8 bits", "constant"])
 @pytest.mark.parametrize("target", ["mistral", "openai"])
-def test_R_001_12_ten_thousand_ids_of_a_weak_hash_stay_distinct_and_stable(
-    target: str, digest: ids.Digest
-) -> None:
+def test_R_001_12_ten_thousand_ids_of_a_weak_hash_stay_distinct_and_stable(target: str, digest: ids.Digest) -> None:
     def run() -> list[str]:
         projection = ids.Projection(profiles.get(target), digest=digest)
         long = "hist_tool_" + "legacy" * 8
@@ -116,9 +110,7 @@ def test_R_001_19_kimi_to_anthropic_gives_safe_ids() -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("provider", ["openai", "kimi", "gemini"])
 @pytest.mark.parametrize("target", [*TARGETS, "nobody-knows"])
-def test_B1_B2_B7_B9_nasty_ids_come_out_legal_and_distinct(
-    target: str, provider: str, policy: ids.Policy
-) -> None:
+def test_B1_B2_B7_B9_nasty_ids_come_out_legal_and_distinct(target: str, provider: str, policy: ids.Policy) -> None:
     profile = profiles.get(target)
     projection = ids.Projection(profile, policy=policy)
     made = [projection.add(made) for made in calls_with(NASTY, provider)]
@@ -167,9 +159,7 @@ def test_law_6_a_native_id_that_is_taken_or_illegal_is_not_used() -> None:
 
 
 def test_reversible_swaps_a_known_prefix_and_comes_back() -> None:
-    out = projected("openai", policy="reversible").add(
-        call("hist_tool_1", raw="toolu_abc", provider="anthropic")
-    )
+    out = projected("openai", policy="reversible").add(call("hist_tool_1", raw="toolu_abc", provider="anthropic"))
     assert out == "call_abc"
     back = projected("anthropic", policy="reversible").add(call("hist_tool_2", raw=out, provider="openai"))
     assert back == "toolu_abc"
@@ -225,21 +215,15 @@ def test_a_length_limit_is_met_by_hashing_never_by_cutting() -> None:
         "tight",
         overrides=profiles.Overrides('[profiles.tight.rules]\n"ids.max_length" = 20\n"ids.prefix" = "call_"'),
     )
-    one, other = (
-        ids.Projection(tight, policy="canonical").add(call(f"hist_tool_{'x' * 30}{n}")) for n in "ab"
-    )
+    one, other = (ids.Projection(tight, policy="canonical").add(call(f"hist_tool_{'x' * 30}{n}")) for n in "ab")
     assert len(one) == len(other) == 20
     assert one != other
-    shorter = profiles.get(
-        "tiny", overrides=profiles.Overrides('[profiles.tiny.rules]\n"ids.max_length" = 12')
-    )
+    shorter = profiles.get("tiny", overrides=profiles.Overrides('[profiles.tiny.rules]\n"ids.max_length" = 12'))
     assert re.fullmatch(r"[A-Za-z0-9]{12}", ids.Projection(shorter).add(call()))
 
 
 def test_a_profile_whose_pattern_no_id_can_meet_is_an_error() -> None:
-    wrong = profiles.get(
-        "wrong", overrides=profiles.Overrides('[profiles.wrong.rules]\n"ids.pattern" = "[0-9]+"')
-    )
+    wrong = profiles.get("wrong", overrides=profiles.Overrides('[profiles.wrong.rules]\n"ids.pattern" = "[0-9]+"'))
     with pytest.raises(ProfileError, match=r"wrong: ids.pattern: no id of style 'prefixed' matches"):
         ids.Projection(wrong).add(call())
 
@@ -263,9 +247,7 @@ def test_law_4_projection_is_the_same_in_every_process() -> None:
         "print([p.add(ToolCall('hist_tool_' + str(n), 'f')) for n in range(5)])"
     )
     outs = {
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, check=True, env={"PYTHONHASHSEED": s}
-        ).stdout
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env={"PYTHONHASHSEED": s}).stdout
         for s in ("1", "2")
     }
     assert len(outs) == 1

@@ -90,9 +90,7 @@ def test_F1_a_cut_is_told_from_a_mistake_at_every_byte(value: dict[str, object],
         assert error.position == len(data[:end].decode(errors="ignore"))
 
 
-@pytest.mark.parametrize(
-    "data", [b'{"a":"\xff"}', b'{"\xff":1}', b'["\xed\xa0\x80"]', b"\xff", b'["\xc0\x80"]']
-)
+@pytest.mark.parametrize("data", [b'{"a":"\xff"}', b'{"\xff":1}', b'["\xed\xa0\x80"]', b"\xff", b'["\xc0\x80"]'])
 def test_bytes_that_are_not_utf8_are_refused_at_their_byte(data: bytes) -> None:
     error = refused(data)
     assert isinstance(error, JSONError)

@@ -82,9 +82,7 @@ def test_R_004_11_text_as_a_string_and_as_blocks_is_the_same_completion() -> Non
     assert completion_key(blocks) == completion_key(ToolResult("c", "ok"))
     image = ToolResult("c", (Text("ok"), Media("image", data="aGk=")))
     assert completion_key(image) != completion_key(ToolResult("c", "ok"))
-    assert completion_key(image) == completion_key(
-        ToolResult("c", (Text("ok"), Media("image", data="aGk=", extra={})))
-    )
+    assert completion_key(image) == completion_key(ToolResult("c", (Text("ok"), Media("image", data="aGk=", extra={}))))
 
 
 def test_R_004_T2_the_first_of_two_real_completions_stays() -> None:
@@ -158,9 +156,7 @@ def test_terminal_states_change_only_as_stated(kinds: list[str]) -> None:
                 assert won == before.result
             elif won != before.result:
                 rank = {"synthetic": 0, "partial": 1}
-                order = [
-                    rank.get(next(k for k in made if made[k] == seen), 2) for seen in (before.result, won)
-                ]
+                order = [rank.get(next(k for k in made if made[k] == seen), 2) for seen in (before.result, won)]
                 assert order[0] < order[1]
         assert len(after.set_aside) >= len(before.set_aside)
         before = after
@@ -177,9 +173,7 @@ def test_R_004_2_a_result_without_a_call_is_an_orphan() -> None:
 def test_a_result_that_stands_before_its_call_gives_way_to_one_after_it() -> None:
     early = Ledger.of([Turn("tool", (result("early"),)), CALL])["hist_tool_1"]
     assert (early.status, early.early) == ("complete", True)
-    both = Ledger.of([Turn("tool", (result("early"),)), CALL, Turn("tool", (result("after"),))])[
-        "hist_tool_1"
-    ]
+    both = Ledger.of([Turn("tool", (result("early"),)), CALL, Turn("tool", (result("after"),))])["hist_tool_1"]
     assert both.result is not None
     assert (both.result.text, both.early, both.set_aside[0].reason) == ("after", False, "superseded")
 

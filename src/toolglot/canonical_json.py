@@ -26,8 +26,7 @@ FORMAT: Final = "toolglot.conversation"
 VERSION: Final = 1
 
 FREE_FIELDS: Final = frozenset(
-    {"arguments", "executed_arguments", "extra", "format", "notes"}
-    | {"parameters", "result", "schema", "value"}
+    {"arguments", "executed_arguments", "extra", "format", "notes"} | {"parameters", "result", "schema", "value"}
 )
 """Fields that hold arbitrary JSON; all others have a type of their own."""
 
@@ -54,9 +53,7 @@ def load(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS) -> Conversation:
     """The conversation that `dump` wrote."""
     document = jsontext.parse(data, limits=limits).value
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(
-            f'expected an object with "format": "{FORMAT}"', hint="is it a provider's body? convert it"
-        )
+        raise InputError(f'expected an object with "format": "{FORMAT}"', hint="is it a provider's body? convert it")
     version = document.get("version")
     if isinstance(version, int) and version > VERSION:
         raise VersionError(
@@ -146,6 +143,4 @@ class _Plain:
 
 
 def _is_id(owner: Value, field: str) -> bool:
-    return (isinstance(owner, ToolCall) and field == "id") or (
-        isinstance(owner, ToolResult) and field == "call_id"
-    )
+    return (isinstance(owner, ToolCall) and field == "id") or (isinstance(owner, ToolResult) and field == "call_id")

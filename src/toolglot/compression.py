@@ -86,8 +86,7 @@ def with_removed(turn: Turn, load: Mapping[str, Interaction]) -> Turn:
 def without_removed(turns: Iterable[Turn], call_ids: Collection[str]) -> list[Turn]:
     """The turns without what they carry of these interactions: a newer state will be written."""
     return [
-        _carrying(turn, tuple(found for found in turn.metadata.removed if found.id not in call_ids))
-        for turn in turns
+        _carrying(turn, tuple(found for found in turn.metadata.removed if found.id not in call_ids)) for turn in turns
     ]
 
 
@@ -109,8 +108,7 @@ def shorten_interaction(interaction: Interaction, max_characters: int) -> Intera
         interaction,
         result=shorten_result(result, max_characters) if result is not None else None,
         set_aside=tuple(
-            replace(aside, result=shorten_result(aside.result, max_characters))
-            for aside in interaction.set_aside
+            replace(aside, result=shorten_result(aside.result, max_characters)) for aside in interaction.set_aside
         ),
     )
 
@@ -124,8 +122,7 @@ def shorten_result(result: ToolResult, max_characters: int) -> ToolResult:
     if content is None or not any(isinstance(b, Text) and len(b.text) > max_characters for b in content):
         return result
     parts = tuple(
-        replace(part, text=shorten(part.text, max_characters)) if isinstance(part, Text) else part
-        for part in content
+        replace(part, text=shorten(part.text, max_characters)) if isinstance(part, Text) else part for part in content
     )
     return replace(result, content=parts)
 

@@ -169,9 +169,7 @@ class History:
                 cancelled.append(ToolResult(call_id, content, name=interaction.name, status="cancelled"))
             else:
                 reported = f"a cancel came when the call was {interaction.status} already"
-                self._intake.tell(
-                    "ignored", reported, "policy", turn_key=interaction.turn_key, call_ids=(call_id,)
-                )
+                self._intake.tell("ignored", reported, "policy", turn_key=interaction.turn_key, call_ids=(call_id,))
         if cancelled:
             self.record(*cancelled)
 
@@ -309,9 +307,7 @@ class History:
                     raise HistoryError(f"call {call.id} is pending: record its result or cancel it first")
         if len(removed) == len(self._turns) and self.ledger:
             raise HistoryError("no turn would be left to carry the interactions: compress with a summary")
-        self._intake = self._intake.replaced(
-            cut_out(self._turns, removed, {found.id: found for found in self.ledger})
-        )
+        self._intake = self._intake.replaced(cut_out(self._turns, removed, {found.id: found for found in self.ledger}))
 
     def rewind(self, to: str | None) -> None:
         """Forget everything after a turn; `None` forgets everything."""

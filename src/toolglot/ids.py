@@ -97,9 +97,7 @@ def is_canonical(id: str) -> bool:
     return id.startswith(HISTORY_PREFIX) and bool(_CANONICAL_SUFFIX.fullmatch(id, len(HISTORY_PREFIX)))
 
 
-def canonical(
-    provider: str, raw_id: str | int | None, tool_name: str | None, turn_key: str, call_index: int
-) -> str:
+def canonical(provider: str, raw_id: str | int | None, tool_name: str | None, turn_key: str, call_index: int) -> str:
     """The canonical id of a call; an id that is canonical already is returned as it is.
 
     `provider` is the one that made the call, whoever is asked later. A missing raw id or name is None.
@@ -109,9 +107,7 @@ def canonical(
     return mint(provider, raw_id, tool_name, turn_key, call_index)
 
 
-def mint(
-    provider: str, raw_id: str | int | None, tool_name: str | None, turn_key: str, call_index: int
-) -> str:
+def mint(provider: str, raw_id: str | int | None, tool_name: str | None, turn_key: str, call_index: int) -> str:
     """A canonical id from the five fields, also where the raw id looks canonical."""
     if call_index.__class__ is not int or call_index < 0:
         raise InputError("expected a whole number from 0", path="call_index")

@@ -65,9 +65,7 @@ class _OpenCalls:
         self._heaps: list[list[tuple[int, str]]] = []
 
     def push(self, turn: int, index: int, call_id: str) -> None:
-        where = (
-            len(self._turns) if not self._turns or self._turns[-1] < turn else bisect_left(self._turns, turn)
-        )
+        where = len(self._turns) if not self._turns or self._turns[-1] < turn else bisect_left(self._turns, turn)
         if where == len(self._turns) or self._turns[where] != turn:
             self._turns.insert(where, turn)
             self._heaps.insert(where, [])
@@ -193,9 +191,7 @@ class Matcher:
 
     # --- taking up a history again --------------------------------------------------------------
 
-    def restore_result(
-        self, call_id: str, raw_id: str | None, name: str, matched_by: MatchedBy, place: Place
-    ) -> None:
+    def restore_result(self, call_id: str, raw_id: str | None, name: str, matched_by: MatchedBy, place: Place) -> None:
         """A result that was matched before, exactly as it was."""
         stray = _Stray(place, raw_id, name)
         if matched_by != "id" and raw_id is not None:

@@ -83,9 +83,7 @@ def _compiled(encoded: bytes) -> _Compiled:
     schema = jsontext.parse(encoded).value
     patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKING)
     try:
-        validator = jsonschema_rs.validator_for(
-            schema, offline=True, pattern_options=patterns, mask="the value"
-        )
+        validator = jsonschema_rs.validator_for(schema, offline=True, pattern_options=patterns, mask="the value")
     except ValueError as error:
         where = json_path("$", getattr(error, "instance_path", ()))
         message = f"the schema is invalid: {getattr(error, 'message', error)!s:.{MISMATCH_CHARACTERS}}"

@@ -233,7 +233,5 @@ def get(provider: str, model: str = "", *, overrides: Overrides | None = None) -
         if not isinstance(name, str) or len(name) > MAX_NAME:
             raise InputError(f"expected a name of at most {MAX_NAME} characters", path=field)
     if not provider.strip():
-        raise InputError(
-            "expected the name of a provider", path="provider", hint=f"one of {', '.join(names())}"
-        )
+        raise InputError("expected the name of a provider", path="provider", hint=f"one of {', '.join(names())}")
     return _resolved(resolve(provider), model, overrides)

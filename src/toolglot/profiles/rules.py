@@ -60,9 +60,7 @@ class ToolRules(Group, frozen=True, kw_only=True):
         bool, Meta(description="Tools must be declared when the history holds calls or results.")
     ] = False
     parameters_required: Annotated[bool, Meta(description="A tool must have a parameter schema.")] = True
-    omit_empty_parameters: Annotated[
-        bool, Meta(description="A tool without parameters must omit the schema.")
-    ] = False
+    omit_empty_parameters: Annotated[bool, Meta(description="A tool without parameters must omit the schema.")] = False
     description_required: Annotated[bool, Meta(description="A tool must have a description.")] = False
     strict: Annotated[
         Literal["omit", "optional", "explicit_false"],
@@ -74,9 +72,7 @@ class ToolRules(Group, frozen=True, kw_only=True):
     custom: Annotated[bool, Meta(description="Free-text (custom) tools are native.")] = False
     namespaces: Annotated[bool, Meta(description="Namespace tools are native.")] = False
     server: Annotated[Names, Meta(description="Types of tools that the provider runs itself.")] = ()
-    protocol: Annotated[
-        str, Meta(description="The target to use instead when tools are wanted; empty: this one.")
-    ] = ""
+    protocol: Annotated[str, Meta(description="The target to use instead when tools are wanted; empty: this one.")] = ""
 
 
 class ChoiceRules(Group, frozen=True, kw_only=True):
@@ -97,21 +93,17 @@ class ChoiceRules(Group, frozen=True, kw_only=True):
 class CallRules(Group, frozen=True, kw_only=True):
     """Tool calls in the history."""
 
-    arguments: Annotated[
-        Literal["string", "object"], Meta(description="How arguments are written on the wire.")
-    ] = "string"
-    arguments_object_only: Annotated[
-        bool, Meta(description="Arguments that are not a JSON object are refused.")
-    ] = True
+    arguments: Annotated[Literal["string", "object"], Meta(description="How arguments are written on the wire.")] = (
+        "string"
+    )
+    arguments_object_only: Annotated[bool, Meta(description="Arguments that are not a JSON object are refused.")] = True
     parallel: Annotated[bool, Meta(description="An assistant turn may hold several calls.")] = True
     with_text: Annotated[bool, Meta(description="An assistant turn may hold text beside calls.")] = True
     empty_content: Annotated[
         Literal["null", "empty", "omit"],
         Meta(description="What stands for the missing text of a turn that only calls."),
     ] = "null"
-    after: Annotated[
-        Literal["any", "user_or_result"], Meta(description="What a turn with calls may follow.")
-    ] = "any"
+    after: Annotated[Literal["any", "user_or_result"], Meta(description="What a turn with calls may follow.")] = "any"
 
 
 class ResultRules(Group, frozen=True, kw_only=True):
@@ -133,12 +125,10 @@ class ResultRules(Group, frozen=True, kw_only=True):
         Meta(description="What may share a turn with results, where not everything may."),
     ] = ("text", "image", "document")
     call_order: Annotated[bool, Meta(description="Results come in the order of their calls.")] = True
-    name: Annotated[
-        Literal["required", "optional", "refused"], Meta(description="The tool's name on a result.")
-    ] = "optional"
-    body: Annotated[
-        Literal["text", "blocks", "object"], Meta(description="What a result's content may be.")
-    ] = "text"
+    name: Annotated[Literal["required", "optional", "refused"], Meta(description="The tool's name on a result.")] = (
+        "optional"
+    )
+    body: Annotated[Literal["text", "blocks", "object"], Meta(description="What a result's content may be.")] = "text"
     media: Annotated[Names, Meta(description="Media kinds that a result may hold.")] = ()
     error_flag: Annotated[bool, Meta(description="There is a field that marks an error.")] = False
     error_media: Annotated[bool, Meta(description="An error result may hold media.")] = False
@@ -162,9 +152,7 @@ class TurnRules(Group, frozen=True, kw_only=True):
     alternate: Annotated[bool, Meta(description="User and assistant must alternate.")] = True
     min_user: Annotated[int, Meta(ge=0, description="Fewest user turns.")] = 1
     max_count: Annotated[int | None, Meta(description="Most turns in a request.")] = None
-    system: Annotated[Literal["field", "message"], Meta(description="Where the system prompt goes.")] = (
-        "message"
-    )
+    system: Annotated[Literal["field", "message"], Meta(description="Where the system prompt goes.")] = "message"
     system_inside: Annotated[
         Literal["anywhere", "before_assistant", "first_only", "no"],
         Meta(description="Where a system message may stand among the turns."),
@@ -175,9 +163,7 @@ class TurnRules(Group, frozen=True, kw_only=True):
     empty_text: Annotated[bool, Meta(description="Empty text is accepted.")] = False
     blank_text: Annotated[bool, Meta(description="Text of white space only is accepted.")] = False
     empty_turn: Annotated[bool, Meta(description="A turn without content is accepted.")] = False
-    trailing_space: Annotated[bool, Meta(description="A final assistant text may end in white space.")] = (
-        False
-    )
+    trailing_space: Annotated[bool, Meta(description="A final assistant text may end in white space.")] = False
     media: Annotated[Names, Meta(description="Media kinds that a user turn may hold.")] = ("image",)
     assistant_media: Annotated[Names, Meta(description="Media kinds in assistant turns.")] = ()
 
@@ -209,9 +195,7 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
         tuple[Literal["off", "on", "adaptive", "between_tools"], ...],
         Meta(description="Thinking modes that a request may ask for; none: no such switch."),
     ] = ()
-    default: Annotated[
-        Literal["off", "on", "adaptive"], Meta(description="What holds when nothing is asked.")
-    ] = "off"
+    default: Annotated[Literal["off", "on", "adaptive"], Meta(description="What holds when nothing is asked.")] = "off"
     signed: Annotated[bool, Meta(description="Thinking is only accepted with its signature.")] = False
     leading: Annotated[
         tuple[Literal["on", "adaptive", "between_tools"], ...],
@@ -228,16 +212,12 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
         tuple[Literal["provider", "endpoint", "account", "model", "prefix"], ...],
         Meta(description="What a signature is bound to: elsewhere it is refused."),
     ] = ("provider", "endpoint", "account", "model")
-    grouped: Annotated[
-        bool, Meta(description="A thinking item and the item after it stay or go together.")
-    ] = False
+    grouped: Annotated[bool, Meta(description="A thinking item and the item after it stay or go together.")] = False
     before_calls: Annotated[bool, Meta(description="Thinking stands before the calls of its turn.")] = True
     may_end_turn: Annotated[bool, Meta(description="A turn may end on thinking.")] = False
     efforts: Annotated[Names, Meta(description="Accepted values of the effort setting.")] = ()
     budget: Annotated[bool, Meta(description="A token budget for thinking is accepted.")] = False
-    one_setting: Annotated[bool, Meta(description="Effort and thinking mode may not be given together.")] = (
-        False
-    )
+    one_setting: Annotated[bool, Meta(description="Effort and thinking mode may not be given together.")] = False
 
 
 class SchemaRules(Group, frozen=True, kw_only=True):
@@ -269,15 +249,11 @@ class SchemaRules(Group, frozen=True, kw_only=True):
     type_lists: Annotated[bool, Meta(description="`type` may be a list.")] = False
     union_with_type: Annotated[bool, Meta(description="`type` may stand beside `anyOf`.")] = False
     nullable: Annotated[bool, Meta(description="`nullable: true` is the way to allow null.")] = False
-    tuple_items: Annotated[
-        Literal["items", "prefixItems", "no"], Meta(description="How a tuple is written.")
-    ] = "no"
+    tuple_items: Annotated[Literal["items", "prefixItems", "no"], Meta(description="How a tuple is written.")] = "no"
     enum_types: Annotated[Literal["any", "string"], Meta(description="Types that an enum may have.")] = "any"
     formats: Annotated[Names | None, Meta(description="Accepted values of `format`; null: any.")] = ()
     properties_required: Annotated[bool, Meta(description="An object must list `properties`.")] = True
-    properties_non_empty: Annotated[bool, Meta(description="An object must have at least one property.")] = (
-        False
-    )
+    properties_non_empty: Annotated[bool, Meta(description="An object must have at least one property.")] = False
     items_required: Annotated[bool, Meta(description="An array must have `items`.")] = True
     property_pattern: Annotated[
         str | None, Meta(description="What a property's name matches, whole; null: anything.")
@@ -302,9 +278,7 @@ class RequestRules(Group, frozen=True, kw_only=True):
     output: Annotated[
         tuple[Literal["json", "json_schema"], ...], Meta(description="Structured output that is accepted.")
     ] = ()
-    output_with_tools: Annotated[
-        bool, Meta(description="Structured output and tools may be used together.")
-    ] = False
+    output_with_tools: Annotated[bool, Meta(description="Structured output and tools may be used together.")] = False
     unknown_fields: Annotated[
         Literal["ignored", "refused"], Meta(description="What happens to a field it does not know.")
     ] = "refused"
@@ -316,20 +290,14 @@ class StreamRules(Group, frozen=True, kw_only=True):
     """What its streams look like."""
 
     framing: Annotated[Literal["sse", "ndjson", "aws"], Meta(description="How events are framed.")] = "sse"
-    calls: Annotated[Literal["pieces", "whole"], Meta(description="Calls come in pieces or at once.")] = (
-        "pieces"
-    )
+    calls: Annotated[Literal["pieces", "whole"], Meta(description="Calls come in pieces or at once.")] = "pieces"
     index: Annotated[
         Literal["reliable", "zero", "missing", "unreliable"],
         Meta(description="Whether a call's index can be trusted."),
     ] = "unreliable"
     ends_with: Annotated[str, Meta(description="The event that ends a stream.")] = "[DONE]"
-    finish_reason: Annotated[
-        bool, Meta(description="The finish reason says truly whether tools were called.")
-    ] = False
-    usage: Annotated[Literal["asked", "always", "never"], Meta(description="When token counts are sent.")] = (
-        "asked"
-    )
+    finish_reason: Annotated[bool, Meta(description="The finish reason says truly whether tools were called.")] = False
+    usage: Annotated[Literal["asked", "always", "never"], Meta(description="When token counts are sent.")] = "asked"
 
 
 class Rules(Group, frozen=True, kw_only=True):

@@ -1,0 +1,349 @@
+"""Profiles: resolution in layers, overrides, errors, and the data that comes with toolglot."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from toolglot import InputError, ProfileError, get_capabilities, profiles
+from toolglot.profiles import loader
+from toolglot.profiles.aliases import ALIASES, TARGETS, resolve
+from toolglot.profiles.rules import Rules
+
+LISTED = (
+    *("anthropic", "openai", "openai_responses", "azure", "gemini", "vertex", "mistral", "kimi", "deepseek"),
+    *("xai", "qwen", "glm", "minimax", "bedrock", "cohere", "ollama", "vllm", "llamacpp", "groq", "cerebras"),
+    "openrouter",
+)
+
+
+def override(text: str, origin: str = "my.toml") -> profiles.Overrides:
+    return profiles.Overrides(text, origin=origin)
+
+
+# --- the data ---------------------------------------------------------------------------------------
+
+
+def test_every_provider_of_the_list_is_here() -> None:
+    assert set(profiles.names()) == set(LISTED) == TARGETS
+
+
+def test_every_entry_has_an_id_of_its_own_a_source_and_a_confidence() -> None:
+    seen: dict[str, str] = {}
+    for name in loader.builtin_names():
+        file = loader.read_builtin(name)
+        entries: list[Any] = [*file.rules.values(), *file.facts]
+        entries += [rule for model in file.models for rule in model.rules.values()]
+        for entry in entries:
+            assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", entry.id), (name, entry.id)
+            assert entry.id not in seen, (name, seen[entry.id])
+            assert entry.source.strip()
+            assert entry.confidence in ("documented", "observed", "guess")
+            seen[entry.id] = name
+    assert len(seen) > 1000
+
+
+@pytest.mark.parametrize("target", LISTED)
+def test_every_target_says_what_rendering_needs(target: str) -> None:
+    profile = profiles.get(target)
+    assert profile.known
+    assert profile.title
+    for key in ("results.carrier", "calls.arguments", "choice.modes", "turns.system"):
+        assert profile.origin(key).layer != "default", key
+    assert re.compile(profile.ids.pattern).fullmatch("call_abc") or profile.ids.style != "prefixed"
+
+
+def test_protocols() -> None:
+    protocols = {name: profiles.get(name).protocol for name in LISTED}
+    assert protocols["anthropic"] == "anthropic"
+    assert protocols["openai_responses"] == "openai_responses"
+    assert protocols["gemini"] == protocols["vertex"] == "gemini"
+    assert (protocols["bedrock"], protocols["cohere"], protocols["ollama"]) == ("bedrock", "cohere", "ollama")
+    others = set(LISTED) - {
+        "anthropic",
+        "openai_responses",
+        "gemini",
+        "vertex",
+        "bedrock",
+        "cohere",
+        "ollama",
+    }
+    assert {protocols[name] for name in others} == {"openai_chat"}
+
+
+@pytest.mark.parametrize(
+    ("provider", "models", "key", "value"),
+    [
+        ("openai", "gpt-5.4 gpt-5.6-terra gpt-5.10 gpt-6-astra openai/gpt-7", "tools.protocol", "openai_responses"),
+        ("openai", "gpt-4o gpt-5 gpt-5-2025-08-07 gpt-5.3-codex gpt-35-turbo o3", "tools.protocol", ""),
+        ("azure", "gpt-5.4", "tools.protocol", "openai_responses"),
+        ("anthropic", "claude-opus-4-6 claude-opus-4.6 claude-opus-7 claude-opus-4-10", "turns.prefill", "no"),
+        ("anthropic", "claude-3-5-sonnet-20241022 claude-sonnet-4-20250514 claude-opus-4-5", "turns.prefill", "yes"),
+        ("anthropic", "claude-sonnet-5-5", "reasoning.modes", ("adaptive", "between_tools")),
+        ("anthropic", "claude-opus-5-5 claude-fable-5-1", "reasoning.modes", ("adaptive",)),
+        ("anthropic", "claude-opus-4-5-20251101 claude-sonnet-4-20250514", "reasoning.modes", ("off", "on")),
+        ("anthropic", "claude-fable-5-1 claude-opus-5-5 claude-sonnet-5-5", "choice.modes", ("auto", "none")),
+        ("anthropic", "claude-opus-4-8", "turns.system_inside", "before_assistant"),
+        ("anthropic", "claude-sonnet-4-5", "turns.system_inside", "no"),
+        ("gemini", "gemini-3-pro-preview models/gemini-3.1-pro gemini-4", "reasoning.placeholder_on", "first_call"),
+        ("gemini", "gemini-3-pro-preview", "reasoning.placeholder", "skip_thought_signature_validator"),
+        ("gemini", "gemini-2.5-flash gemini-2.0-flash", "reasoning.placeholder", None),
+        ("kimi", "kimi-k2 kimi-k2-0905-preview moonshotai/Kimi-K2.6 kimi-k2-thinking", "ids.style", "ordinal"),
+        ("kimi", "kimi-k3 kimi-k3-preview moonshot-v1-8k", "ids.style", "prefixed"),
+        ("vllm", "moonshotai/Kimi-K2-Instruct", "ids.style", "ordinal"),
+        ("vllm", "mistralai/Mistral-Small-3.2-24B-Instruct-2506", "ids.style", "fixed"),
+        ("mistral", "mistral-large-latest voxtral-small-latest", "results.user_after", False),
+        ("mistral", "open-mistral-7b", "calls.with_text", False),
+        ("bedrock", "mistral.mistral-large-2407-v1:0", "ids.style", "fixed"),
+        ("bedrock", "us.anthropic.claude-opus-4-6-v1:0", "results.alone", False),
+        ("bedrock", "amazon.nova-pro-v1:0", "results.alone", True),
+        ("deepseek", "deepseek-reasoner deepseek-v4-flash", "reasoning.placeholder", " "),
+        ("vllm", "meta-llama/Llama-3.1-8B-Instruct", "calls.parallel", False),
+        ("glm", "glm-4.6", "choice.modes", ("auto",)),
+    ],
+)  # fmt: skip
+def test_models_refine_a_provider(provider: str, models: str, key: str, value: object) -> None:
+    group, field = key.split(".")
+    for model in models.split():
+        assert getattr(getattr(profiles.get(provider, model), group), field) == value, model
+
+
+def test_the_render_safe_core_is_the_default() -> None:
+    unknown = profiles.get("nobody-described-me", "some-model")
+    assert not unknown.known
+    assert unknown.name == "nobody-described-me"
+    assert unknown.layers == ("default",)
+    assert unknown.protocol == "openai_chat"
+    assert (unknown.ids.max_length, unknown.turns.first, unknown.turns.prefill) == (40, "user", "no")
+    assert unknown.choice.modes == ("auto", "none")
+    assert unknown.origin("ids.max_length").confidence == "default"
+
+
+# --- layers -----------------------------------------------------------------------------------------
+
+
+def test_each_value_says_which_layer_it_came_from() -> None:
+    profile = profiles.get("vllm", "moonshotai/Kimi-K2-Instruct")
+    assert profile.layers[:3] == ("default", "openai_compatible", "vllm")
+    style = profile.origin("ids.style")
+    assert style.layer.startswith("vllm:models.")
+    assert style.layer in profile.layers
+    assert profile.origin("results.carrier").layer == "openai_compatible"
+    assert profile.origin("schema.max_depth").layer == "default"
+    assert all(profile.origin(key).key == key for key in profiles.KEYS)
+    with pytest.raises(InputError, match=r"there is no profile key 'ids\.nope'"):
+        profile.origin("ids.nope")
+
+
+def test_a_user_overrides_any_entry_and_the_layer_says_so() -> None:
+    mine = override('[profiles.mistral.rules]\n"ids.fixed_length" = 12\n"ids.pattern" = "[a-z]{12}"')
+    profile = profiles.get("mistral", overrides=mine)
+    assert (profile.ids.fixed_length, profile.ids.pattern, profile.ids.style) == (12, "[a-z]{12}", "fixed")
+    rule = profile.origin("ids.pattern")
+    assert (rule.id, rule.layer, rule.source) == ("user:ids.pattern", "my.toml:mistral", "my.toml")
+    assert profiles.get("mistral").ids.fixed_length == 9
+
+
+@pytest.mark.parametrize("key", sorted(profiles.KEYS))
+def test_every_key_can_be_overridden_with_the_value_it_has(key: str) -> None:
+    value = msgspec.to_builtins(profiles.get("openai_responses").origin(key).value)
+    written = {True: "true", False: "false"}.get(value, value) if isinstance(value, bool) else value
+    text = written if isinstance(value, bool) else '"null"' if value is None else msgspec.json.encode(value).decode()
+    mine = override(f'[profiles.openai_responses.rules]\n"{key}" = {text}')
+    rule = profiles.get("openai_responses", overrides=mine).origin(key)
+    assert msgspec.to_builtins(rule.value) == value
+    assert rule.layer == "my.toml:openai_responses"
+
+
+def test_a_users_model_layer_and_long_form() -> None:
+    mine = override(
+        """
+        [profiles.moonshot.models."fine-tune"]
+        match = "my-.*-tune"
+        [profiles.moonshot.models."fine-tune".rules."ids.max_length"]
+        value = 50
+        source = "measured"
+        confidence = "observed"
+        error = "too long"
+        note = "on our box"
+        """
+    )
+    assert profiles.get("kimi", "MY-k2-tune", overrides=mine).ids.max_length == 50
+    rule = profiles.get("kimi", "my-k2-tune", overrides=mine).origin("ids.max_length")
+    assert (rule.source, rule.confidence, rule.error, rule.note) == (
+        "measured",
+        "observed",
+        "too long",
+        "on our box",
+    )
+    assert rule.layer == "my.toml:kimi:models.fine-tune"
+    assert profiles.get("kimi", "kimi-k3", overrides=mine).ids.max_length != 50
+
+
+def test_a_user_describes_a_provider_of_their_own() -> None:
+    mine = override(
+        '[profiles.box]\ntitle = "Our box"\nextends = "vllm"\n[profiles.box.rules]\n"tools.max_count" = "null"\n'
+        '[profiles.other]\nprotocol = "anthropic"\n[profiles.other.facts."other-fact"]\n'
+        'text = "slow"\nsource = "us"\nconfidence = "observed"'
+    )
+    box = profiles.get("box", "kimi-k2", overrides=mine)
+    assert (box.title, box.protocol, box.tools.max_count, box.known) == ("Our box", "openai_chat", None, True)
+    assert box.ids.style == "ordinal"
+    assert profiles.get("other", overrides=mine).protocol == "anthropic"
+    assert [fact.text for fact in profiles.get("other", overrides=mine).facts] == ["slow"]
+    assert mine.names == ("box", "other")
+    assert not profiles.get("box").known
+
+
+def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "toolglot.toml"
+    file.write_text('[profiles.groq.rules]\n"tools.max_count" = 7\n', encoding="utf-8")
+    assert profiles.get("groq", overrides=profiles.read_overrides(file)).tools.max_count == 7
+    with pytest.raises(ProfileError, match=r"nowhere.toml: cannot be read: No such file"):
+        profiles.read_overrides(tmp_path / "nowhere.toml")
+
+
+# --- bad files --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = ", r"my.toml: not TOML: .*"),
+        ("profiles = 3", r"my.toml: `profiles` must be a table"),
+        (
+            "[profiles.x]\nfoo = 1",
+            r"my.toml: profiles.x: Object contains unknown field `foo` \(allowed: title, ",
+        ),
+        ('[profiles.x]\nprotocol = "smtp"', r"my.toml: profiles.x: Invalid enum value 'smtp'"),
+        (
+            '[profiles.x.rules]\n"ids.patern" = 1',
+            r'my.toml: profiles.x.rules."ids.patern": there is no key .*did you mean "ids.pattern"',
+        ),
+        ('[profiles.x.rules]\n"ids.qqqqqqqq" = 1', r"allowed: ids.style, ids.prefix"),
+        ('[profiles.x.rules]\n"zzzzzzzzz" = 1', r"allowed: calls.…, choice.…"),
+        (
+            '[profiles.x.rules]\n"ids.max_length" = "long"',
+            r"'long' is not a value for ids.max_length: Expected `int`, got `str` \(allowed: a whole number\)",
+        ),
+        ('[profiles.x.rules]\n"ids.max_length" = 3', r"Expected `int` >= 9"),
+        (
+            '[profiles.x.rules]\n"choice.modes" = ["any"]',
+            r'allowed: a list whose entries are one of "auto", "none"',
+        ),
+        ('[profiles.x.rules]\n"ids.required" = "null"', r"allowed: true or false"),
+        ('[profiles.x.rules]\n"tools.max_count" = 1.5', r'allowed: a whole number or "null"'),
+        ('[profiles.x.rules]\n"turns.media" = [1]', r"allowed: a list of texts"),
+        (
+            '[profiles.x.rules]\n"ids.pattern" = "("',
+            r'rules."ids.pattern": \'\(\' is not a regular expression',
+        ),
+        ('[profiles.x.rules."ids.pattern"]\nvalu = "a"', r"allowed: value, id, source, confidence"),
+        (
+            '[profiles.x.models.m]\nmatch = "["\nrules = {}',
+            r"my.toml: profiles.x.models.m.match: '\[' is not",
+        ),
+        (
+            '[profiles.x.models.m]\nmatch = "a"\nrules = {"ids.nope" = 1}',
+            r"my.toml: profiles.x.models.m.rules",
+        ),
+        ('[profiles.x]\nextends = "y"', r"my.toml: 'x' extends 'y', which does not exist"),
+        (
+            '[profiles.x]\nextends = "y"\n[profiles.y]\nextends = "x"',
+            r"extend each other in a circle: x → y → x",
+        ),
+        ("a = " + "[" * 3000, r"my.toml: not TOML"),
+    ],
+)
+def test_a_bad_file_is_refused_with_file_key_and_what_is_allowed(text: str, message: str) -> None:
+    with pytest.raises(ProfileError, match=message):
+        profiles.get("x", overrides=override(text))
+
+
+def test_a_file_that_is_not_utf8_or_too_large_is_refused() -> None:
+    with pytest.raises(ProfileError, match=r"my\.toml: not UTF-8 at byte 2"):
+        profiles.Overrides(b"# \xff", origin="my.toml")
+    with pytest.raises(ProfileError, match="larger than"):
+        profiles.Overrides(b"#" * (loader.MAX_FILE_BYTES + 1))
+
+
+@pytest.mark.parametrize("name", ["", " ", 3, "x" * 600])
+def test_a_provider_has_a_name(name: Any) -> None:
+    with pytest.raises(InputError, match="provider: expected"):
+        profiles.get(name)
+
+
+def test_a_model_has_a_name() -> None:
+    with pytest.raises(InputError, match="model: expected a name of at most 512"):
+        profiles.get("openai", "x" * 600)
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+
+def test_aliases_lead_to_targets_and_never_to_aliases() -> None:
+    for alias, target in ALIASES.items():
+        assert target in TARGETS
+        assert alias not in TARGETS
+        assert resolve(alias) == target == resolve(target)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "target"),
+    [
+        *(("openai_chat", "openai"), ("google", "gemini"), ("Moonshot", "kimi"), ("Azure OpenAI", "azure")),
+        *(("vertex-ai", "vertex"), ("Z.AI", "glm"), ("OPENAI", "openai"), ("responses", "openai_responses")),
+    ],
+)
+def test_other_spellings_mean_the_same_target(spelling: str, target: str) -> None:
+    assert resolve(spelling) == target
+    assert profiles.get(spelling) is profiles.get(target)
+
+
+def test_a_name_that_means_no_target_is_kept() -> None:
+    assert resolve("My-Box") == "My-Box"
+
+
+def test_every_key_has_a_type_a_default_and_a_description() -> None:
+    Rules()
+    for group in msgspec.inspect.type_info(Rules).fields:  # type: ignore[attr-defined]
+        assert group.type.cls.__doc__
+        for field in group.type.fields:
+            assert field.type.extra_json_schema["description"], field.name
+
+
+def test_profiles_can_be_hashed_and_are_made_once() -> None:
+    assert profiles.get("openai", "gpt-4o") is profiles.get("openai", "gpt-4o")
+    assert len({profiles.get("openai"), profiles.get("openai"), profiles.get("groq")}) == 2
+
+
+# --- seed 003 ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("provider", "expected"),
+    [
+        ("anthropic", ("json", True, 20, True, True, ())),
+        ("openai", ("json", True, 10, True, True, ())),
+        ("xai", ("custom", False, 1, False, False, ("uses <x.ai:tool_call> tags",))),
+        ("deepseek", ("xml", True, 5, False, False, ())),
+        ("google", ("unknown", False, 1, False, False, ())),
+        ("", ("unknown", False, 1, False, False, ())),
+    ],
+)
+def test_R_003_11_the_capability_matrix_has_the_seeds_values(provider: str, expected: tuple[object, ...]) -> None:
+    assert msgspec.structs.astuple(get_capabilities(provider)) == expected
+
+
+def test_R_003_T9_nothing_else_reads_the_capability_matrix() -> None:
+    package = Path(profiles.__file__).parents[1]
+    readers = [
+        file.relative_to(package).as_posix()
+        for file in package.rglob("*.py")
+        if re.search(r"capabilities|Capabilities|MATRIX", file.read_text(encoding="utf-8"))
+    ]
+    assert sorted(readers) == ["__init__.py", "profiles/__init__.py", "profiles/capabilities.py"]
