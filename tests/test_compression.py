@@ -8,15 +8,19 @@ from hypothesis import strategies as st
 
 from strategies import transcripts
 from toolglot import (
+    Conversation,
     History,
     HistoryError,
     InputError,
+    Interaction,
     Ledger,
     Media,
     Text,
     ToolCall,
+    ToolMetadata,
     ToolResult,
     Turn,
+    TurnMetadata,
     dump,
     ids,
     load,
@@ -209,3 +213,36 @@ def test_compressing_twice_carries_everything_on() -> None:
     assert [turn.text for turn in history.turns] == ["be brief", "second"]
     assert statuses(history) == before
     assert len(history.conversation.interactions_removed) == 7
+
+
+def test_a_call_whose_interaction_an_earlier_turn_carries_is_the_same_call() -> None:
+    history = History(provider="openai")
+    history.extend([Turn("user", (Text("a"),)), Turn("tool", (ToolResult("x", "early"),))])
+    history.append(Turn("assistant", (ToolCall("x", "f"),)))
+    (before,) = history.ledger
+    history.prune(history.turns[1].key)
+    assert list(history.ledger) == [before]
+    assert History(load(dump(history.conversation))).turns == history.turns
+
+
+def test_carried_interactions_of_any_shape_are_taken_up() -> None:
+    odd = Interaction(ToolCall("not canonical", "f"), "somewhere", 0)
+    history = History(Conversation((Turn("user", (Text("a"),), metadata=TurnMetadata(removed=(odd, odd))),)))
+    assert list(history.ledger) == [odd]
+    history.append(Turn("tool", (ToolResult("not canonical", "ok"),)))
+    assert [found.status for found in history.ledger] == ["complete"]
+
+
+def test_a_match_with_a_call_that_is_nowhere_is_made_anew() -> None:
+    lost = ToolResult("hist_tool_gone", "said", metadata=ToolMetadata(raw_id="x", matched_by="id"))
+    history = History(Conversation((Turn("tool", (lost,)),)))
+    assert [orphan.metadata.matched_by for orphan in history.ledger.orphans if orphan.metadata] == ["orphan"]
+    history.append(Turn("assistant", (ToolCall("x", "f"),)), provider="openai")
+    assert [found.status for found in history.ledger] == ["complete"]
+
+
+def test_a_result_taken_from_another_history_finds_a_call_that_is_known_here() -> None:
+    history = History(provider="openai")
+    history.append(Turn("assistant", (ToolCall("hist_tool_a", "f"),)))
+    history.append(Turn("tool", (ToolResult("hist_tool_a", "ok", metadata=ToolMetadata("a", matched_by="id")),)))
+    assert [found.status for found in history.ledger] == ["complete"]

@@ -224,8 +224,13 @@ def test_a_length_limit_is_met_by_hashing_never_by_cutting() -> None:
 
 def test_a_profile_whose_pattern_no_id_can_meet_is_an_error() -> None:
     wrong = profiles.get("wrong", overrides=profiles.Overrides('[profiles.wrong.rules]\n"ids.pattern" = "[0-9]+"'))
-    with pytest.raises(ProfileError, match=r"wrong: ids.pattern: no id of style 'prefixed' matches"):
+    with pytest.raises(ProfileError, match=r"wrong: ids.pattern: no free id of style 'prefixed' matches"):
         ids.Projection(wrong).add(call())
+    for rules in ('"ids.style" = "fixed"\n"ids.pattern" = "[0-4]0{8}"', '"ids.style" = "ordinal"'):
+        narrow = profiles.get("n", overrides=profiles.Overrides(f"[profiles.n.rules]\n{rules}"))
+        projection = ids.Projection(narrow, digest=lambda _: b"\x00")
+        with pytest.raises(ProfileError, match="no free id"):
+            _ = [projection.add(call(f"hist_tool_{n}")) for n in range(6)]
 
 
 @pytest.mark.parametrize(

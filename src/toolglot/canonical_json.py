@@ -43,6 +43,8 @@ class Document(Struct, frozen=True, forbid_unknown_fields=True):
 
 def dump(conversation: Conversation) -> bytes:
     """A conversation as bytes that `load` gives back equal."""
+    if not isinstance(conversation, Conversation):
+        raise InputError(f"expected a Conversation, got {type(conversation).__name__}")
     plain, changes = _plain(conversation, DEFAULT_LIMITS)
     if changes:
         raise InputError(f"cannot be written as JSON: {changes[0].reason}", path=changes[0].path)
@@ -115,16 +117,22 @@ class _Plain:
             return self.struct(content, path)
         if field in FREE_FIELDS and not isinstance(content, str):
             return self._free(content, path)
-        if isinstance(content, (tuple, list)):
-            return [
-                self.struct(item, f"{path}[{index}]") if isinstance(item, Value) else item
-                for index, item in enumerate(content)
-            ]
-        if isinstance(content, str):
-            return self._text(content, path)
+        if isinstance(content, tuple | list):
+            return [self._item(item, f"{path}[{index}]") for index, item in enumerate(content)]
         if _is_id(owner, field) and (content is None or type(content) is int):
             self.changes.append(Change(path, "what stood in the place of an id was written as text"))
             return "" if content is None else str(content)
+        return self._item(content, path)
+
+    def _item(self, content: Any, path: str) -> Any:
+        """A part that has a type of its own. What is not of it is left for the type check to refuse."""
+        if isinstance(content, Value):
+            return self.struct(content, path)
+        if isinstance(content, str):
+            return self._text(content, path)
+        if isinstance(content, dict | list | tuple):
+            for change in jsontext.clone(content, limits=self._limits, path=path).changes:
+                raise InputError(change.reason, path=change.path)
         return content
 
     def _text(self, content: str, path: str) -> str:

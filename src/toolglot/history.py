@@ -70,11 +70,16 @@ class History:
     ) -> None:
         self._limits = limits
         self._provider = _target(provider) if provider is not None else None
+        if conversation is not None and not isinstance(conversation, Conversation):
+            raise InputError(f"expected a Conversation, got {type(conversation).__name__}")
         self._base = replace(conversation, turns=()) if conversation is not None else Conversation()
         self._in_flight: TurnInFlight | None = None
         self._next_provider: str | None = None
         self._intake = Intake([])
         if conversation is not None:
+            self._base, changes = checked(self._base, limits=limits)
+            for change in changes:
+                self._intake.tell("cloned", change.reason, "canonical", path=change.path)
             self.extend(conversation.turns)
 
     # --- reading --------------------------------------------------------------------------------

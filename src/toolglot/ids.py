@@ -145,6 +145,9 @@ Digest = Callable[[bytes], bytes]
 SALTS: Final = 8
 """How often a colliding id is hashed anew before ids are counted up instead."""
 
+MOST_STEPS: Final = 100_000
+"""How far ids are counted up; only a pattern that hardly any id matches needs more."""
+
 HASH_LENGTH: Final = 24
 
 
@@ -166,7 +169,7 @@ class Projection:
     Calls are added in the order of the conversation. For each, the first of these that is legal and not
     yet given is taken: (1) the id that the target itself gave the call; (2) under the policy
     `reversible`, the raw id with its known prefix swapped; (3) the target's style over the canonical
-    suffix; (4) a salted hash, at last counted up, which always ends.
+    suffix; (4) a salted hash, at last counted up.
     """
 
     def __init__(
@@ -188,7 +191,7 @@ class Projection:
         self._digest = digest
         self._emitted: dict[str, str] = {}
         self._canonical: dict[str, str] = {}
-        self._counted: dict[int, int] = {}
+        self._number_after: dict[int, int] = {}
         self._next_ordinal = 0
 
     @property
@@ -276,17 +279,28 @@ class Projection:
             if self._is_free(candidate):
                 return candidate
         if not self._is_legal(candidate):
-            raise ProfileError(
-                f"no id of style {self._style!r} matches the pattern {self._legal.pattern!r}",
-                path=f"{self._target}: ids.pattern",
-                hint="change ids.style, ids.prefix or ids.pattern",
-            )
-        start = self._number(call.id)
-        while True:
-            step = self._counted[start] = self._counted.get(start, 0) + 1
-            candidate = prefix + _base62(start + step, length)
-            if self._is_free(candidate):
+            raise self._no_legal_id()
+        return self._counted_up(self._number(call.id), prefix, length)
+
+    def _counted_up(self, number: int, prefix: str, length: int) -> str:
+        """The first free id from a number on. Numbers that were passed are not looked at again."""
+        passed: list[int] = []
+        for _ in range(MOST_STEPS):
+            candidate = prefix + _base62(number, length)
+            is_free = number not in self._number_after and self._is_free(candidate)
+            passed.append(number)
+            number = self._number_after.get(number, number + 1)
+            if is_free:
+                self._number_after.update(dict.fromkeys(passed, number))
                 return candidate
+        raise self._no_legal_id()
+
+    def _no_legal_id(self) -> ProfileError:
+        return ProfileError(
+            f"no free id of style {self._style!r} matches the pattern {self._legal.pattern!r}",
+            path=f"{self._target}: ids.pattern",
+            hint="change ids.style, ids.prefix or ids.pattern",
+        )
 
     def _number(self, text: str) -> int:
         return int.from_bytes(self._digest(_bytes(text)), "big")
@@ -303,9 +317,12 @@ class Projection:
 
     def _ordinal(self, call: ToolCall, name: str) -> str:
         ordinal = self._count_ordinal(call)
-        legal_name = name if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) else "tool_" + self._hash(name, 8)
-        candidate = f"functions.{legal_name}:{ordinal}"
+        if not self._is_legal(f"functions.{name}:{ordinal}"):
+            name = "tool_" + self._hash(name, 8)
+        candidate = f"functions.{name}:{ordinal}"
         while candidate in self._canonical:
-            candidate = f"functions.{legal_name}:{self._next_ordinal}"
+            candidate = f"functions.{name}:{self._next_ordinal}"
             self._next_ordinal += 1
+        if not self._is_legal(candidate):
+            raise self._no_legal_id()
         return candidate

@@ -63,20 +63,15 @@ def _block(block: Block) -> tuple[Any, ...]:
 
 
 class TurnKeys:
-    """The keys that are taken, and the next free one for a turn."""
+    """The next free key for a turn, by what it says."""
 
-    __slots__ = ("_next", "_taken")
+    __slots__ = ("_next",)
 
     def __init__(self) -> None:
-        self._taken: set[str] = set()
         self._next: dict[str, int] = {}
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._taken
 
     def take(self, key: str) -> None:
         """Mark a key as taken; equal turns that come later are counted on from it."""
-        self._taken.add(key)
         made = _MADE.fullmatch(key)
         if made is not None:
             self._next[made[1]] = max(self._next.get(made[1], 0), int(made[2]) + 1)

@@ -63,15 +63,11 @@ def validate(
     compiled = _compiled(msgspec.json.encode(jsontext.clone(schema, limits=bounded).value))
     if compiled.branches and _Counter(compiled.schema).visits(instance.value) > MAX_VISITS:
         raise LimitError("the schema branches too often to be checked", path=path, hint="simplify its unions")
-    if compiled.validator.is_valid(instance.value):
-        return ()
-    if instance.nodes <= LISTED_NODES:
-        found = itertools.islice(compiled.validator.iter_errors(instance.value), MAX_MISMATCHES)
-        return tuple(_mismatch(error, path) for error in found)
     try:
         compiled.validator.validate(instance.value)
     except ValueError as first:
-        return (_mismatch(first, path),)
+        found = compiled.validator.iter_errors(instance.value) if instance.nodes <= LISTED_NODES else (first,)
+        return tuple(_mismatch(error, path) for error in itertools.islice(found, MAX_MISMATCHES))
     return ()
 
 
@@ -152,8 +148,6 @@ class _Counter:
 
     def _entered(self, schema: Any, value: Any) -> Iterator[tuple[Any, Any]]:
         """The schemas that are entered from this one, with the values that they are entered for."""
-        if type(schema) is not dict:
-            return
         for keyword in _REFERENCES:
             if keyword in schema:
                 yield self._referred(schema[keyword]), value

@@ -1,0 +1,73 @@
+"""Errors and reports are data that people can read."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+
+from toolglot import (
+    Entry,
+    HistoryError,
+    InputError,
+    LimitError,
+    Report,
+    ToolglotError,
+    TruncatedArgumentsError,
+    errors,
+)
+
+
+def test_an_error_says_what_where_and_what_to_do() -> None:
+    error = InputError("expected a number", path="$.a", hint="write 1")
+    assert str(error) == "$.a: expected a number (write 1)"
+    assert str(InputError("no", path="")) == "no"
+    assert (error.message, error.path, error.hint) == ("expected a number", "$.a", "write 1")
+
+
+def test_local_mistakes_are_value_errors_and_all_have_one_root() -> None:
+    for kind in (LimitError, errors.VersionError, errors.ArgumentsError, errors.ProfileError, errors.JSONError):
+        assert issubclass(kind, InputError)
+        assert issubclass(kind, ValueError)
+    assert issubclass(HistoryError, ToolglotError)
+    assert not issubclass(HistoryError, ValueError)
+
+
+def test_the_tree_at_the_head_of_the_file_lists_every_error() -> None:
+    drawn = errors.__doc__ or ""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    assert all(kind.__name__ in drawn for kind in kinds)
+    assert len(kinds) >= 10
+
+
+def test_errors_cross_a_process_boundary() -> None:
+    error = TruncatedArgumentsError("cut", position=7, path="$.x", hint="again")
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert (type(copy), str(copy), copy.position) == (TruncatedArgumentsError, "$.x: cut (again)", 7)
+
+
+@pytest.mark.parametrize(
+    ("value", "quoted"),
+    [
+        ("abc", "'abc'"),
+        ("x" * 100, "'" + "x" * 80 + "…'"),
+        ("\ud83d", r"'\ud83d'"),
+        (b"secret", "bytes"),
+        (None, "NoneType"),
+    ],
+)
+def test_untrusted_values_are_quoted_short_and_printable(value: object, quoted: str) -> None:
+    assert errors.quote(value) == quoted
+
+
+def test_a_report_reads_as_text_and_as_data() -> None:
+    assert str(Report()) == "nothing was changed"
+    report = Report()
+    report.add(Entry(action="orphaned", reason="no call fits", fault="canonical", path="$.x", call_ids=("a", "b")))
+    report.extend([Entry(action="deferred", reason="later", fault="policy")])
+    assert str(report) == "orphaned at $.x: no call fits [a, b]\ndeferred: later"
+    assert [entry.action for entry in report] == ["orphaned", "deferred"]
+    assert len(report) == len(report.entries) == 2
+    assert repr(report) == "<Report: 2 entries>"
+    assert json.loads(report.to_json())[1] == {"action": "deferred", "reason": "later", "fault": "policy"}

@@ -1,0 +1,107 @@
+"""The package as users get it: its wheel, its imports, its commands and its generated pages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = {"cli", "gateway", "runtime", "postgres", "redis", "bulk", "dev"}
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True)
+
+
+def test_the_built_wheel_installs_and_imports_in_an_empty_environment(tmp_path: Path) -> None:
+    built = run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert run(sys.executable, "-m", "venv", tmp_path / "env").returncode == 0
+    python = tmp_path / "env" / "bin" / "python"
+    installed = run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    assert installed.returncode == 0, installed.stderr
+    code = (
+        "import json, toolglot, importlib.metadata as m\n"
+        "assert len(toolglot.profiles.names()) == 21\n"
+        "assert toolglot.arguments.validate({'a': 1}, {'properties': {'a': {'type': 'string'}}})\n"
+        "assert m.version('toolglot') == toolglot.__version__\n"
+        "print(json.dumps([d.metadata['Name'].lower().replace('_', '-') for d in m.distributions()]))"
+    )
+    used = run(python, "-W", "error", "-c", code, cwd=tmp_path)
+    assert used.returncode == 0, used.stderr
+    base = {"toolglot", "msgspec", "jiter", "jsonschema-rs", "pip", "setuptools"}
+    assert set(json.loads(used.stdout)) <= base
+
+
+def test_the_base_install_is_three_packages_and_everything_else_is_an_extra() -> None:
+    names = {requirement.split(">")[0] for requirement in PROJECT["dependencies"]}
+    assert names == {"msgspec", "jiter", "jsonschema-rs"}
+    assert set(PROJECT["optional-dependencies"]) == EXTRAS
+
+
+def test_importing_toolglot_imports_no_extra_and_no_validator() -> None:
+    code = "import sys, toolglot; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
+    loaded = set(run(sys.executable, "-c", code).stdout.split())
+    extras = {"rich", "uvicorn", "aiohttp", "anyio", "mcp", "asyncpg", "redis", "ray", "hypothesis", "pytest"}
+    assert "toolglot" in loaded
+    assert not loaded & (extras | {"jsonschema_rs", "asyncio", "ssl", "http"})
+
+
+def test_importing_toolglot_is_quick() -> None:
+    """The best of several processes, less what the bare interpreter takes: 120 ms are allowed."""
+    code = "import time; t = time.perf_counter(); import toolglot; print(time.perf_counter() - t)"
+    best = min(float(run(sys.executable, "-c", code).stdout) for _ in range(5))
+    assert best < 0.120
+
+
+def test_the_public_surface_is_flat_sorted_and_complete() -> None:
+    import toolglot  # noqa: PLC0415
+
+    assert list(toolglot.__all__) == sorted(toolglot.__all__)
+    assert all(hasattr(toolglot, name) for name in toolglot.__all__)
+    assert toolglot.__version__ == PROJECT["version"]
+
+
+def test_the_generated_pages_are_what_the_code_says() -> None:
+    checked = run(sys.executable, "scripts/generate_docs.py", "--check")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_a_stale_page_is_noticed(tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib; sys.path.insert(0, 'scripts'); import generate_docs\n"
+        f"generate_docs.DOCS = pathlib.Path({str(tmp_path)!r}); sys.argv = ['x', '--check']\n"
+        "sys.exit(generate_docs.main())"
+    )
+    assert run(sys.executable, "-c", code).returncode == 1
+
+
+@pytest.mark.parametrize("command", ["serve"])
+def test_a_command_whose_part_is_not_there_yet_says_so_and_fails(command: str) -> None:
+    answered = run("make", "--no-print-directory", command)
+    assert answered.returncode != 0
+    assert "not part of this tree yet" in answered.stdout
+
+
+def test_the_examples_run() -> None:
+    for example in sorted((ROOT / "examples").glob("*.py")):
+        answered = run(sys.executable, "-W", "error", example)
+        assert answered.returncode == 0, answered.stderr
+        assert answered.stdout
+
+
+def test_the_session_in_the_readme_runs_and_prints_what_it_says() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    session = text.split("```python\n")[1].split("```")[0]
+    expected = [line.split("# ", 1)[1] for line in session.splitlines() if line.startswith("print(")]
+    answered = run(sys.executable, "-W", "error", "-c", session)
+    assert answered.returncode == 0, answered.stderr
+    assert answered.stdout.splitlines() == expected
+    assert len(expected) >= 3
