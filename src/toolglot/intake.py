@@ -83,9 +83,11 @@ class Intake:
         self.turns.append(turn)
         self.positions[turn.key] = number
         self.keys.take(turn.key)
-        if turn.role == "user" and any(isinstance(block, (Text, Media)) for block in turn.blocks):
+        kinds = {type(block) for block in turn.blocks}
+        if turn.role == "user" and (Text in kinds or Media in kinds):
             self._matcher.user_spoke(number)
-        earlier_changed = self._take_blocks(number, exactly=exactly)
+        has_tools = ToolCall in kinds or ToolResult in kinds
+        earlier_changed = has_tools and self._take_blocks(number, exactly=exactly)
         for removed in turn.metadata.removed:
             self._take_removed(removed, number)
         if earlier_changed or turn.metadata.removed:
@@ -214,16 +216,18 @@ class Intake:
             self.turns[number] = replace(self.turns[number], blocks=tuple(blocks))
         self._changed.clear()
 
-    def _without_lost_matches(self, turns: Sequence[Turn]) -> list[Turn]:
+    def _without_lost_matches(self, turns: Sequence[Turn]) -> Sequence[Turn]:
         """The turns, with results set free whose call is nowhere any more: they are matched anew."""
+        matched = [n for n, turn in enumerate(turns) if any(map(_is_matched, turn.results))]
+        if not matched:
+            return turns
         known = {call.id for turn in turns for call in turn.calls}
         known |= {removed.id for turn in turns for removed in turn.metadata.removed}
-        return [
-            replace(turn, blocks=tuple(self._released(block, known) for block in turn.blocks))
-            if any(self._released(block, known) is not block for block in turn.blocks)
-            else turn
-            for turn in turns
-        ]
+        freed = list(turns)
+        for n in matched:
+            blocks = tuple(self._released(block, known) for block in turns[n].blocks)
+            freed[n] = replace(turns[n], blocks=blocks)
+        return freed
 
     def _released(self, block: Block, known: set[str]) -> Block:
         if not isinstance(block, ToolResult) or block.metadata is None:
