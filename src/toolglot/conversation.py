@@ -267,13 +267,13 @@ class ToolChoice(Value, frozen=True):
 
 class Sampling(Value, frozen=True):
     max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
+    temperature: int | float | None = None
+    top_p: int | float | None = None
     top_k: int | None = None
     stop: tuple[str, ...] = ()
     seed: int | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
+    presence_penalty: int | float | None = None
+    frequency_penalty: int | float | None = None
 
 
 class Reasoning(Value, frozen=True):
