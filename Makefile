@@ -6,6 +6,10 @@
 #   make bench   speed, as ratios measured in one run
 #   make soak    the property tests, for longer
 #   make docs    write the generated pages of docs/
+#   make clean   remove .venv and caches
+#
+# PYTHON=python3.12 make …        another Python (where .venv is there already: make clean first)
+# SOAK_EXAMPLES=200000 make soak  how many examples each property gets
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,9 +22,11 @@ READY := $(VENV)/.installed
 .PHONY: help serve test check bench soak docs clean
 
 help:
-	@sed -n '3,8s/^# *//p' Makefile
+	@sed -n '3,12s/^# \{0,1\}//p' Makefile
 
 $(READY): pyproject.toml Makefile
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "There is no '$(PYTHON)' here. Name a Python 3.11 or later: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "toolglot needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)."; \
 	  echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
@@ -37,7 +43,7 @@ check: $(READY)
 	@echo "==> ruff format"   && $(BIN)/ruff format --check --quiet .
 	@echo "==> ruff lint"     && $(BIN)/ruff check --quiet .
 	@echo "==> mypy --strict" && $(BIN)/mypy --no-error-summary
-	@echo "==> import layers" && $(BIN)/lint-imports --no-logo | tail -n 3
+	@echo "==> import layers" && $(BIN)/lint-imports --no-logo | sed -n '/^Layers/,$$p'
 	@echo "==> generated docs" && $(BIN)/python scripts/generate_docs.py --check
 
 test: check
@@ -54,4 +60,5 @@ docs: $(READY)
 	@$(BIN)/python scripts/generate_docs.py
 
 clean:
-	rm -rf $(VENV) build dist .coverage .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -7,6 +7,7 @@ python scripts/generate_docs.py --check    exit with 1 if one is out of date
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,7 @@ def rulebook() -> str:
             "[profiles](profiles.md).",
             "",
             "Targets: " + ", ".join(f"[{name}](#{name})" for name in profiles.names()) + ".",
+            "Several of them extend [openai_compatible](#openai_compatible), which is no target itself.",
             "",
             *keys_section(),
             *(line for name in ordered_files() for line in target_section(loader.read_builtin(name))),
@@ -76,9 +78,10 @@ def target_section(file: ProfileFile) -> Iterator[str]:
     yield ""
     protocol = f"Protocol `{file.protocol}`. " if file.protocol else ""
     extends = f"Extends [{file.extends}](#{file.extends})." if file.extends else ""
-    if protocol or extends:
-        yield f"{protocol}{extends}".strip()
-        yield ""
+    spellings = [f"`{alias}`" for alias, target in sorted(profiles.ALIASES.items()) if target == file.name]
+    also = f"Also: {', '.join(spellings)}." if spellings else ""
+    yield " ".join(part for part in (protocol.strip(), extends, also) if part)
+    yield ""
     yield from rule_table(file.rules)
     for model in file.models:
         yield f"### {file.name}: models `{model.name}`"
@@ -116,7 +119,7 @@ def evidence(entry: Rule | Fact) -> str:
 
 def value(data: Any) -> str:
     if data is None:
-        return "none"
+        return '`"null"`'
     if isinstance(data, tuple):
         return ", ".join(code(str(item)) for item in data) or "(empty)"
     return code(data if isinstance(data, str) else msgspec.json.encode(data).decode())
@@ -128,7 +131,10 @@ def code(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    return text.replace("|", BAR).replace("\n", " ").replace("<", "&lt;").strip()
+    """Text that shows as it is: outside of code, Markdown's own characters are escaped."""
+    parts = text.replace("\n", " ").strip().split("`")
+    parts[::2] = [re.sub(r"([\\*_\[\]<])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts).replace("|", BAR)
 
 
 PAGES = {

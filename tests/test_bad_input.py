@@ -24,6 +24,7 @@ from toolglot import (
     ToolSpec,
     Turn,
     TurnMetadata,
+    arguments,
     dump,
     load,
 )
@@ -41,8 +42,8 @@ CIRCLE["me"] = CIRCLE
 HUGE = "x" * 100_000_000
 
 BAD_TURNS: dict[str, tuple[Any, str]] = {
-    "not a turn": ({"role": "user"}, r"^\$: expected a Turn, got dict"),
-    "unknown role": (Turn("robot"), r"^\$\.role: Invalid enum value 'robot'"),  # type: ignore[arg-type]
+    "not a turn": ({"role": "user"}, r"^\$: expected a Turn, got a dict"),
+    "unknown role": (Turn("robot"), r"^\$\.role: Invalid enum value 'robot' \(one of system, developer, user"),  # type: ignore[arg-type]
     "role of the wrong type": (Turn(7), r"^\$\.role: "),  # type: ignore[arg-type]
     "blocks not a list": (Turn("user", "hello"), r"^\$\.blocks: Expected `array`, got `str`"),  # type: ignore[arg-type]
     "blocks an endless generator": (Turn("user", iter(int, 1)), r"^\$\.blocks: "),  # type: ignore[arg-type]
@@ -52,6 +53,10 @@ BAD_TURNS: dict[str, tuple[Any, str]] = {
     "text that is circular": (Turn("user", (Text([]),)), r"^\$\.blocks\[0\]\.text: "),  # type: ignore[arg-type]
     "name missing": (Turn("assistant", (ToolCall("a", None),)), r"^\$\.blocks\[0\]\.name: Expected `str`, got `null`"),  # type: ignore[arg-type]
     "arguments a string": (Turn("assistant", (ToolCall("a", "f", "{}"),)), r"^\$\.blocks\[0\]\.arguments: "),  # type: ignore[arg-type]
+    "arguments that were only parsed": (
+        Turn("assistant", (ToolCall("a", "f", arguments.parse("{}")),)),  # type: ignore[arg-type]
+        r"^\$\.blocks\[0\]\.arguments: expected an object, got a ParsedArguments",
+    ),
     "arguments a list": (Turn("assistant", (ToolCall("a", "f", [1]),)), r"^\$\.blocks\[0\]\.arguments: "),  # type: ignore[arg-type]
     "an id that is a list": (Turn("assistant", (ToolCall(["a"], "f"),)), r"^\$\.blocks\[0\]\.id: "),  # type: ignore[arg-type]
     "an id that is a bool": (Turn("assistant", (ToolCall(True, "f"),)), r"^\$\.blocks\[0\]\.id: "),  # type: ignore[arg-type]
@@ -107,7 +112,7 @@ def test_a_bad_turn_is_refused_with_its_path_and_nothing_is_written(name: str) -
         (b"", r"^\$: the JSON text ends"),
         (b'{"a": 1e999}', r"^\$\.a: a number is too large"),
         (b"[" + b"0," * 3_000_000 + b"0]", r"^\$: exceeds max_nodes="),
-        (7, r"^\$: expected JSON text, got int"),
+        (7, r"^\$: expected JSON text, got 7"),
     ],
     ids=["not UTF-8", "deep", "huge", "cut", "not JSON", "empty", "overflow", "many", "no text"],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,7 +103,7 @@ def test_a_pending_call_is_never_cut_off() -> None:
     history.compress(summary="s")
     assert [turn.role for turn in history.turns] == ["user", "assistant", "user"]
     assert history.turns[0].text == "s"
-    assert "the cut moved from turn 3 back to 1" in str(history.report)
+    assert "only 1 of 3 turns could be compressed: a call is pending" in str(history.report)
     assert history.compress(before=history.turns[0].key, summary="s") is None
     with pytest.raises(HistoryError, match="is pending: record its result or cancel it first"):
         history.prune(history.turns[1].key)
@@ -159,30 +161,103 @@ def test_compression_can_shorten_the_results_it_takes_out() -> None:
         Turn("tool", (ToolResult("a", "x" * 100), ToolResult("b", long), ToolResult("c", status="cancelled"))),
     ]
     history.extend(turns)
-    history.compress(summary="s", max_result_characters=10)
+    history.compress(summary="s", max_result_characters=50)
     texts = [found.result.text for found in history.ledger if found.result]
     assert texts == [
-        "xxxxx\n[… 90 characters left out …]\nxxxxx",
-        "yyyyy\n[… 90 characters left out …]\nyyyyyz",
+        "xxxxxxxxxx\n[… 81 characters left out …]\nxxxxxxxxx",
+        "yyyyyyyyyy\n[… 81 characters left out …]\nyyyyyyyyyz",
         "",
     ]
     assert [found.status for found in history.ledger] == ["complete", "complete", "cancelled"]
 
 
 def test_results_that_stay_can_be_shortened_and_pairs_keep_their_ids() -> None:
-    history = six_call_batch(one_turn_each=True)
+    history = History(provider="openai")
+    for n in range(3):
+        history.append(Turn("assistant", (ToolCall("call_0", "f"),)))
+        history.append(Turn("tool", (ToolResult("call_0", str(n) * 100),)))
     before = history.turns
-    assert history.shorten_results(max_characters=3, before=before[5].key) == 2
+    assert history.shorten_results(max_characters=40, before=before[4].key) == 2
     assert [turn.key for turn in history.turns] == [turn.key for turn in before]
-    assert history.turns[3].results[0].text.startswith("sa\n[… 3 characters")
-    assert history.turns[5:] == before[5:]
+    assert len(history.turns[1].results[0].text) == 39
+    assert history.turns[4:] == before[4:]
     assert history.shorten_results(max_characters=100) == 0
+    assert "results were cut to 40 characters" in str(history.report)
 
 
-def test_shortening_keeps_the_ends_and_says_how_much_is_gone() -> None:
-    assert shorten("abc", 3) == "abc"
-    assert shorten("abcdef", 3) == "ab\n[… 3 characters left out …]\nf"
-    assert shorten("abc", 0) == "\n[… 3 characters left out …]\n"
+def test_shortening_what_an_earlier_turn_carries_makes_no_conflict() -> None:
+    history = History(provider="openai")
+    history.extend([Turn("user", (Text("a"),)), Turn("assistant", (ToolCall("x", "f"),))])
+    history.extend([Turn("tool", (ToolResult("x", "y" * 100),)), Turn("tool", (ToolResult("x", "y" * 100),))])
+    history.prune(history.turns[3].key)
+    assert history.shorten_results(max_characters=50) == 1
+    (found,) = history.ledger
+    assert found.set_aside == ()
+    assert found.result is not None
+    assert len(found.result.text) == 49
+
+
+@pytest.mark.law
+@given(st.text(max_size=200), st.integers(0, 200))
+def test_shortening_never_makes_a_text_longer_and_says_how_much_is_gone(text: str, most: int) -> None:
+    short = shorten(text, most)
+    if short != text:
+        assert len(short) < len(text)
+        assert len(short) <= max(most, len("\n[… 200 characters left out …]\n"))
+        head, tail = short.split("\n[… ")[0], short.split(" …]\n")[-1]
+        gone = int(short.split("\n[… ")[-1].split(" ")[0])
+        assert len(head) + len(tail) + gone == len(text)
+        assert text.startswith(head)
+        assert text.endswith(tail)
+
+
+@pytest.mark.parametrize("most", [-1, 1.5, "a", True, None])
+def test_a_length_is_a_whole_number_from_0(most: Any) -> None:
+    with pytest.raises(InputError, match="max_characters: expected a whole number from 0, got"):
+        History().shorten_results(max_characters=most)
+    if most is not None:
+        with pytest.raises(InputError, match="max_result_characters: expected a whole number"):
+            History().compress(summary="s", max_result_characters=most)
+
+
+def test_a_cancelled_call_does_not_hold_compression_up() -> None:
+    history = History(provider="openai")
+    history.append(Turn("assistant", (ToolCall("old", "f"),)))
+    for n in range(5):
+        history.append(Turn("assistant", (ToolCall("call_0", "f"),)))
+        history.append(Turn("tool", (ToolResult("call_0", str(n)),)))
+    before = history.turns[-2].key
+    assert history.compressible(before=before) == ()
+    assert history.compress(summary="s", before=before) is None
+    (pending,) = history.ledger.pending
+    (moved,) = history.report
+    assert (moved.action, moved.call_ids) == ("moved", (pending.id,))
+    history.cancel(pending.id)
+    assert len(history.compressible(before=before)) == 9
+    history.compress(summary="s", before=before)
+    assert [turn.role for turn in history.turns] == ["user", "assistant", "tool"]
+    assert history.ledger[pending.id].status == "cancelled"
+    assert len(history.ledger) == 6
+
+
+def test_a_cancel_beside_other_blocks_leaves_them_where_they_are() -> None:
+    history = History(provider="openai")
+    history.append(Turn("assistant", (ToolCall("a", "f"), ToolCall("b", "f"))))
+    history.append(Turn("user", (Text("stop"),)))
+    history.append(Turn("user", (ToolResult("a", status="cancelled"), ToolResult("b", status="cancelled"), Text("on"))))
+    history.compress(summary="s", before=history.turns[1].key)
+    assert [turn.text for turn in history.turns] == ["s", "stop", "on"]
+    assert [found.status for found in history.ledger] == ["cancelled", "cancelled"]
+
+
+def test_what_compress_takes_out_can_be_seen_before() -> None:
+    history = six_call_batch(one_turn_each=True)
+    for turn in history.turns:
+        cut = history.fork()
+        taken = cut.compressible(before=turn.key)
+        cut.compress(before=turn.key, summary="s")
+        assert {kept.key for kept in cut.turns} & {gone.key for gone in taken} == set()
+        assert len(cut) == len(history) - len(taken) + bool(taken)
 
 
 def test_a_summary_is_a_text_that_says_something() -> None:

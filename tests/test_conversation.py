@@ -154,8 +154,10 @@ def test_loading_is_bounded() -> None:
 def test_limits_are_within_what_can_be_encoded() -> None:
     with pytest.raises(InputError, match="max_depth: expected a depth from 1 to 500"):
         Limits(max_depth=10_000)
-    with pytest.raises(InputError, match="max_depth"):
-        Limits(max_depth=0)
+    wrongs: list[dict[str, Any]] = [{"max_depth": 0}, {"max_bytes": -1}, {"max_nodes": "a"}, {"max_bytes": True}]
+    for wrong in wrongs:
+        with pytest.raises(InputError, match=f"{next(iter(wrong))}: expected a whole number from 1"):
+            Limits(**wrong)
 
 
 def test_free_fields_are_those_whose_type_is_free() -> None:

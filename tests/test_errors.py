@@ -50,11 +50,8 @@ def test_errors_cross_a_process_boundary() -> None:
 @pytest.mark.parametrize(
     ("value", "quoted"),
     [
-        ("abc", "'abc'"),
-        ("x" * 100, "'" + "x" * 80 + "…'"),
-        ("\ud83d", r"'\ud83d'"),
-        (b"secret", "bytes"),
-        (None, "NoneType"),
+        *(("abc", "'abc'"), ("x" * 100, "'" + "x" * 80 + "…'"), ("\ud83d", r"'\ud83d'"), (b"secret", "a bytes")),
+        *((None, "None"), (True, "True"), (-3, "-3"), (1.5, "1.5"), (10**30, "a int"), ([1], "a list")),
     ],
 )
 def test_untrusted_values_are_quoted_short_and_printable(value: object, quoted: str) -> None:
@@ -70,4 +67,7 @@ def test_a_report_reads_as_text_and_as_data() -> None:
     assert [entry.action for entry in report] == ["orphaned", "deferred"]
     assert len(report) == len(report.entries) == 2
     assert repr(report) == "<Report: 2 entries>"
+    many = Entry(action="compressed", reason="gone", fault="policy", call_ids=tuple("abcdefgh"))
+    assert str(many) == "compressed: gone [a, b, c, d, e, f, …]"
+    assert str(Entry(action="ignored", reason="here", fault="policy", turn_key="t1")) == "ignored: here [t1]"
     assert json.loads(report.to_json())[1] == {"action": "deferred", "reason": "later", "fault": "policy"}

@@ -228,7 +228,17 @@ def test_a_result_after_its_call_wins_over_one_that_an_earlier_call_left_behind(
 def test_A3_a_repeated_id_on_an_answered_call_is_a_duplicate() -> None:
     history = history_of(assistant("x"), results(("x", "ok"), ("x", "ok")))
     assert answers(history) == [("x", "ok")]
-    assert [entry.reason for entry in history.report] == ["its call has a result already"]
+    assert [entry.reason for entry in history.report] == ["a duplicate: its call has a result already"]
+
+
+def test_A3_a_repeated_result_does_not_answer_an_older_call_of_another_exchange() -> None:
+    history = history_of(
+        *(assistant("call_0"), user(), assistant("call_0"), results(("call_0", "B")), results(("call_0", "B")))
+    )
+    assert answers(history) == [("call_0", None), ("call_0", "B")]
+    assert [entry.reason for entry in history.report] == ["a duplicate: its call has a result already"]
+    late = history_of(*(assistant("call_0"), user(), assistant("call_0"), results(("call_0", "B"), ("call_0", "A"))))
+    assert answers(late) == [("call_0", "A"), ("call_0", "B")]
 
 
 def test_several_results_before_their_call_are_the_first_and_its_duplicates() -> None:
@@ -528,6 +538,25 @@ def test_circular_and_unserialisable_arguments_are_cloned_and_told() -> None:
     ]
     assert {entry.action for entry in history.report} == {"cloned"}
     assert load(dump(history.conversation)) == history.conversation
+
+
+def test_histories_and_ledgers_show_what_they_hold() -> None:
+    history = history_of(assistant("a", "b"), results(("a", "1"), ("zzz", "2"), ("yyy", "3")))
+    assert repr(history) == "<History: 2 turns, 2 calls, 0 pending>"
+    assert repr(history.ledger) == "<Ledger: 2 calls, 0 pending, 1 orphans>"
+    with pytest.raises(KeyError, match="no call has the canonical id 'a'"):
+        history.ledger["a"]
+
+
+@pytest.mark.parametrize("turns", [user(), 5])
+def test_several_turns_are_several(turns: Any) -> None:
+    with pytest.raises(InputError, match=r"expected several turns.*append\(\) takes one"):
+        History().extend(turns)
+
+
+def test_limits_are_limits() -> None:
+    with pytest.raises(InputError, match="limits: expected Limits, got None"):
+        History(limits=None)  # type: ignore[arg-type]
 
 
 def test_a_fork_goes_its_own_way() -> None:

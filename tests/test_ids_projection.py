@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolglot import History, Issuer, ProfileError, ToolCall, ToolMetadata, Turn, ids, profiles
+from toolglot import History, InputError, Issuer, ProfileError, ToolCall, ToolMetadata, Turn, ids, profiles
 
 TARGETS = profiles.names()
 SUFFIX = "CwGJ-4bjB1AzwiitK9edpV3i"
@@ -256,3 +256,10 @@ def test_law_4_projection_is_the_same_in_every_process() -> None:
         for s in ("1", "2")
     }
     assert len(outs) == 1
+
+
+def test_a_projection_wants_a_profile_and_a_policy_it_knows() -> None:
+    with pytest.raises(InputError, match=r"profile: expected a Profile, got 'openai' \(profiles.get"):
+        ids.Projection("openai")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="policy: expected reversible or canonical, got 'x'"):
+        ids.Projection(profiles.get("openai"), policy="x")  # type: ignore[arg-type]

@@ -99,7 +99,7 @@ def test_bytes_that_are_not_utf8_are_refused_at_their_byte(data: bytes) -> None:
 
 
 def test_something_that_is_not_text_is_refused() -> None:
-    assert "expected JSON text, got int" in str(refused(5))  # type: ignore[arg-type]
+    assert "expected JSON text, got 5" in str(refused(5))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -326,8 +326,8 @@ def test_keys_become_text_and_stay_apart() -> None:
     value = {1: "a", "1": "b", 1.5: "c", None: "d", False: "e", (1,): "f", (2,): "g", "\ud800": "h", "z": "i"}
     cloned = clone(value)
     assert cloned.value == {
-        "1": "a",
-        "1#2": "b",
+        "1#2": "a",
+        "1": "b",
         "1.5": "c",
         "null": "d",
         "false": "e",
@@ -336,8 +336,8 @@ def test_keys_become_text_and_stay_apart() -> None:
         "\ufffd": "h",
         "z": "i",
     }
-    assert [change.path for change in cloned.changes][:3] == ["$['1']", "$['1#2']", "$['1.5']"]
-    assert len(cloned.changes) == 8
+    assert [change.path for change in cloned.changes][:2] == ["$['1#2']", "$['1.5']"]
+    assert len(cloned.changes) == 7
 
 
 def test_R_004_20_circles_are_cut_and_never_shared() -> None:

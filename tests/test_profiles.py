@@ -135,7 +135,7 @@ def test_each_value_says_which_layer_it_came_from() -> None:
     assert profile.origin("results.carrier").layer == "openai_compatible"
     assert profile.origin("schema.max_depth").layer == "default"
     assert all(profile.origin(key).key == key for key in profiles.KEYS)
-    with pytest.raises(InputError, match=r"there is no profile key 'ids\.nope'"):
+    with pytest.raises(ProfileError, match=r"there is no key 'ids\.nope'"):
         profile.origin("ids.nope")
 
 
@@ -226,11 +226,17 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
         ),
         ('[profiles.x.rules]\n"ids.qqqqqqqq" = 1', r"allowed: ids.style, ids.prefix"),
         ('[profiles.x.rules]\n"zzzzzzzzz" = 1', r"allowed: calls.…, choice.…"),
+        ('[profiles.x]\nprotocol = "openai"', r"allowed: anthropic, openai_chat, openai_responses"),
+        ('[profiles.x.rules."ids.style"]\nvalue = "fixed"\nconfidence = "sure"', r"allowed: documented, observed"),
+        ("[profiles.x.models.m]\nrules = {}", r"a model has `match`, a regular expression, and `rules`"),
+        ('[profiles.x.facts.f]\ntext = "a"', r"a fact has `text`, `source` and `confidence`"),
+        ('[profile.x.rules]\n"ids.style" = "fixed"', r"'profile' is not where a profile goes \(write \[profiles.NAME"),
+        ('[mistral.rules]\n"ids.style" = "fixed"', r"'mistral' is not where .*write \[profiles.mistral\]"),
         (
             '[profiles.x.rules]\n"ids.max_length" = "long"',
-            r"'long' is not a value for ids.max_length: Expected `int`, got `str` \(allowed: a whole number\)",
+            r"'long' is not a value for ids.max_length: Expected `int`, got `str` \(allowed: a whole number from 9\)",
         ),
-        ('[profiles.x.rules]\n"ids.max_length" = 3', r"Expected `int` >= 9"),
+        ('[profiles.x.rules]\n"ids.max_length" = 3', r"3 is not a value for ids.max_length: Expected `int` >= 9"),
         (
             '[profiles.x.rules]\n"choice.modes" = ["any"]',
             r'allowed: a list whose entries are one of "auto", "none"',
@@ -269,6 +275,27 @@ def test_a_file_that_is_not_utf8_or_too_large_is_refused() -> None:
         profiles.Overrides(b"# \xff", origin="my.toml")
     with pytest.raises(ProfileError, match="larger than"):
         profiles.Overrides(b"#" * (loader.MAX_FILE_BYTES + 1))
+
+
+def test_keys_may_be_written_without_quotes() -> None:
+    mine = override("[profiles.mistral.rules]\nids.fixed_length = 12\n[profiles.mistral.rules.names]\nmax_length = 9")
+    assert profiles.get("mistral", overrides=mine).ids.fixed_length == 12
+    assert profiles.get("mistral", overrides=mine).names.max_length == 9
+
+
+def test_overrides_are_overrides() -> None:
+    wrongs: list[Any] = ["toolglot.toml", {"profiles": {}}]
+    for wrong in wrongs:
+        with pytest.raises(InputError, match=r"overrides: expected Overrides, got .*read_overrides"):
+            profiles.get("groq", overrides=wrong)
+    with pytest.raises(ProfileError, match="expected TOML text, got None"):
+        profiles.Overrides(None)  # type: ignore[arg-type]
+
+
+def test_what_a_key_allows_can_be_asked() -> None:
+    assert profiles.allowed_values("ids.style") == 'one of "prefixed", "fixed", "ordinal"'
+    with pytest.raises(ProfileError, match=r'there is no key .*did you mean "ids.style"'):
+        profiles.allowed_values("ids.stile")
 
 
 @pytest.mark.parametrize("name", ["", " ", 3, "x" * 600])

@@ -35,10 +35,12 @@ from toolglot.errors import (
     ArgumentsError,
     HistoryError,
     InputError,
+    JSONError,
     LimitError,
     ProfileError,
     ToolglotError,
     TruncatedArgumentsError,
+    TruncatedJSONError,
     VersionError,
 )
 from toolglot.history import History, TurnInFlight
@@ -58,6 +60,7 @@ __all__ = [
     "InputError",
     "Interaction",
     "Issuer",
+    "JSONError",
     "Ledger",
     "LimitError",
     "Limits",
@@ -82,6 +85,7 @@ __all__ = [
     "ToolSpec",
     "ToolglotError",
     "TruncatedArgumentsError",
+    "TruncatedJSONError",
     "Turn",
     "TurnInFlight",
     "TurnMetadata",

@@ -11,14 +11,14 @@ type, every free JSON value is plain, finite and bounded.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct
 
 from toolglot import jsontext
-from toolglot.conversation import Conversation, ToolCall, ToolResult, Value
-from toolglot.errors import InputError, VersionError
+from toolglot.conversation import Conversation, Role, Status, ToolCall, ToolResult, Value
+from toolglot.errors import InputError, VersionError, quote
 from toolglot.jsontext import Change
 from toolglot.limits import DEFAULT_LIMITS, Limits
 
@@ -55,7 +55,7 @@ def load(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS) -> Conversation:
     """The conversation that `dump` wrote."""
     document = jsontext.parse(data, limits=limits).value
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(f'expected an object with "format": "{FORMAT}"', hint="is it a provider's body? convert it")
+        raise InputError(f'expected an object with "format": "{FORMAT}"', hint="load() reads what dump() wrote")
     version = document.get("version")
     if isinstance(version, int) and version > VERSION:
         raise VersionError(
@@ -83,13 +83,18 @@ def checked(value: V, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> tu
 
 T = TypeVar("T")
 
+_CLOSED: Final = {"role": get_args(Role), "status": get_args(Status)}
+"""Fields whose few values an error lists."""
+
 
 def _typed(plain: Any, kind: type[T], path: str) -> T:
     try:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at `")
-        raise InputError(message, path=path + where.removesuffix("`").removeprefix("$")) from None
+        where = where.removesuffix("`").removeprefix("$")
+        allowed = _CLOSED.get(where.rpartition(".")[2], ()) if "enum" in message else ()
+        raise InputError(message, path=path + where, hint=f"one of {', '.join(allowed)}" if allowed else "") from None
 
 
 def _plain(value: Value, limits: Limits, path: str = "$") -> tuple[Any, tuple[Change, ...]]:
@@ -116,7 +121,7 @@ class _Plain:
         if isinstance(content, Value):
             return self.struct(content, path)
         if field in FREE_FIELDS and not isinstance(content, str):
-            return self._free(content, path)
+            return self._free(field, content, path)
         if isinstance(content, tuple | list):
             return [self._item(item, f"{path}[{index}]") for index, item in enumerate(content)]
         if _is_id(owner, field) and (content is None or type(content) is int):
@@ -144,7 +149,9 @@ class _Plain:
             self.changes.append(Change(path, "half surrogate pairs became U+FFFD"))
         return mended
 
-    def _free(self, content: Any, path: str) -> Any:
+    def _free(self, field: str, content: Any, path: str) -> Any:
+        if field not in ("result", "value") and content is not None and not isinstance(content, dict):
+            raise InputError(f"expected an object, got {quote(content)}", path=path)
         cloned = jsontext.clone(content, limits=self._limits, path=path)
         self.changes.extend(cloned.changes)
         return msgspec.to_builtins(cloned.value)  # a copy: what the caller does to the original is no write

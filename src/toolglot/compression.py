@@ -9,10 +9,18 @@ Law: whatever is cut, every interaction keeps its status, its arguments and its 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Interaction, Text, ToolCall, ToolResult, Turn
+from toolglot.conversation import Block, Interaction, Text, ToolCall, ToolResult, Turn
+
+_NOTE: Final = "\n[… {} characters left out …]\n"
+
+
+def is_cancel(block: Block) -> bool:
+    """A cancel says that there is no result; it goes wherever its call goes."""
+    return isinstance(block, ToolResult) and block.status == "cancelled"
 
 
 def safe_cut(turns: Sequence[Turn], wanted: int, pending: Collection[str]) -> int:
@@ -23,7 +31,7 @@ def safe_cut(turns: Sequence[Turn], wanted: int, pending: Collection[str]) -> in
     reach: dict[str, list[int]] = {}
     for position, turn in enumerate(turns):
         for block in turn.blocks:
-            if isinstance(block, (ToolCall, ToolResult)):
+            if isinstance(block, (ToolCall, ToolResult)) and not is_cancel(block):
                 call_id = block.id if isinstance(block, ToolCall) else block.call_id
                 span = reach.setdefault(call_id, [position, position])
                 span[1] = len(turns) if call_id in pending else position
@@ -37,6 +45,18 @@ def safe_cut(turns: Sequence[Turn], wanted: int, pending: Collection[str]) -> in
         if crossing == 0:
             safe = cut
     return safe
+
+
+def without_cancels(turns: Iterable[Turn], call_ids: Collection[str]) -> list[Turn]:
+    """The turns without the cancels of these calls, which are gone; a turn that held nothing else goes too."""
+    kept = []
+    for turn in turns:
+        blocks = tuple(b for b in turn.blocks if not (is_cancel(b) and getattr(b, "call_id", "") in call_ids))
+        if len(blocks) == len(turn.blocks):
+            kept.append(turn)
+        elif blocks or turn.metadata.removed:
+            kept.append(replace(turn, blocks=blocks))
+    return kept
 
 
 def interactions_of(turns: Iterable[Turn], known: Mapping[str, Interaction]) -> dict[str, Interaction]:
@@ -128,10 +148,15 @@ def shorten_result(result: ToolResult, max_characters: int) -> ToolResult:
 
 
 def shorten(text: str, max_characters: int) -> str:
-    """A text of at most so many characters, plus a note in its middle where it was longer."""
+    """A text of at most so many characters; one that was longer says in its middle how much is gone.
+
+    A text that the note would make longer stays as it is.
+    """
     if len(text) <= max_characters:
         return text
-    head = (max_characters + 1) // 2
-    tail = max_characters - head
-    note = f"\n[… {len(text) - max_characters} characters left out …]\n"
-    return text[:head] + note + (text[-tail:] if tail else "")
+    room = max(max_characters - len(_NOTE.format(len(text))), 0)
+    note = _NOTE.format(len(text) - room)
+    head = (room + 1) // 2
+    tail = room - head
+    short = text[:head] + note + (text[-tail:] if tail else "")
+    return short if len(short) < len(text) else text

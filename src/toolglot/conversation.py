@@ -26,6 +26,9 @@ MatchedBy = Literal["id", "name", "position", "orphan"]
 SetAsideReason = Literal["conflict", "late", "superseded"]
 """Why a result is not its call's completion."""
 
+ChoiceMode = Literal["auto", "none", "required", "named", "allowed"]
+ReasoningMode = Literal["off", "on", "adaptive", "between_tools"]
+
 Extra = dict[str, dict[str, Any]]
 """Fields of a wire body that have no canonical place: protocol → field → value."""
 
@@ -51,6 +54,8 @@ class BlockValue(Value, frozen=True, tag_field="block", tag=str.lower):
 
 
 class Text(BlockValue, frozen=True, tag="text"):
+    """What was said."""
+
     text: str
     signature: str | None = None
     """An opaque signature that a provider put on this text (Gemini does)."""
@@ -58,6 +63,8 @@ class Text(BlockValue, frozen=True, tag="text"):
 
 
 class Thinking(BlockValue, frozen=True, tag="thinking"):
+    """What a model thought, with what only its issuer can read."""
+
     text: str = ""
     signature: str | None = None
     redacted: str | None = None
@@ -113,6 +120,8 @@ class ToolMetadata(Value, frozen=True):
 
 
 class ToolCall(BlockValue, frozen=True, tag="tool_call"):
+    """A model's wish to run a tool, as it wrote it."""
+
     id: str
     name: str
     arguments: dict[str, Any] | None = None
@@ -122,6 +131,7 @@ class ToolCall(BlockValue, frozen=True, tag="tool_call"):
     raw_input: str | None = None
     """The arguments as the model wrote them, where the object alone does not say it."""
     signature: str | None = None
+    """An opaque signature that the provider put on this call (Gemini does)."""
     metadata: ToolMetadata | None = None
     extra: Extra | None = None
 
@@ -137,6 +147,8 @@ class ToolCall(BlockValue, frozen=True, tag="tool_call"):
 
 
 class ToolResult(BlockValue, frozen=True, tag="tool_result"):
+    """What came of a tool call, or that nothing did."""
+
     call_id: str
     content: str | tuple[Text | Media | Opaque, ...] | None = None
     is_error: bool = False
@@ -215,6 +227,8 @@ class TurnMetadata(Value, frozen=True):
 
 
 class Turn(Value, frozen=True):
+    """One speaker's contribution."""
+
     role: Role
     blocks: tuple[Block, ...] = ()
     key: str = ""
@@ -258,7 +272,7 @@ class ToolSpec(Value, frozen=True):
 
 
 class ToolChoice(Value, frozen=True):
-    mode: Literal["auto", "none", "required", "named", "allowed"] = "auto"
+    mode: ChoiceMode = "auto"
     names: tuple[str, ...] = ()
     """The one tool of `named`; those of `allowed`."""
     parallel: bool | None = None
@@ -277,7 +291,7 @@ class Sampling(Value, frozen=True):
 
 
 class Reasoning(Value, frozen=True):
-    mode: Literal["off", "on", "adaptive", "between_tools"] | None = None
+    mode: ReasoningMode | None = None
     effort: str | None = None
     budget_tokens: int | None = None
     summary: str | None = None

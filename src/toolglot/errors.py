@@ -96,4 +96,6 @@ def quote(value: object) -> str:
     if isinstance(value, str):
         cut = value if len(value) <= QUOTED_CHARACTERS else value[:QUOTED_CHARACTERS] + "…"
         return ascii(cut) if any(0xD800 <= ord(c) <= 0xDFFF for c in cut) else repr(cut)
-    return type(value).__name__
+    if value is None or isinstance(value, bool | float) or (isinstance(value, int) and -(10**20) < value < 10**20):
+        return repr(value)
+    return f"a {type(value).__name__}"

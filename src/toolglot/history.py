@@ -30,6 +30,7 @@ from toolglot.compression import (
     shorten_interaction,
     shorten_result,
     with_removed,
+    without_cancels,
     without_removed,
 )
 from toolglot.conversation import (
@@ -70,6 +71,8 @@ class History:
     ) -> None:
         self._limits = limits
         self._provider = _target(provider) if provider is not None else None
+        if not isinstance(limits, Limits):
+            raise InputError(f"expected Limits, got {quote(limits)}", path="limits")
         if conversation is not None and not isinstance(conversation, Conversation):
             raise InputError(f"expected a Conversation, got {type(conversation).__name__}")
         self._base = replace(conversation, turns=()) if conversation is not None else Conversation()
@@ -115,6 +118,9 @@ class History:
     def __len__(self) -> int:
         return len(self._turns)
 
+    def __repr__(self) -> str:
+        return f"<History: {len(self)} turns, {len(self.ledger)} calls, {len(self.ledger.pending)} pending>"
+
     def turn(self, key: str) -> Turn:
         """The turn with this key."""
         return self._turns[self._position(key)]
@@ -126,10 +132,10 @@ class History:
     def _keep_only(self, turns: Sequence[Turn]) -> None:
         self._intake = self._intake.replaced(turns)
 
-    def _position(self, key: str) -> int:
-        position = self._intake.positions.get(key)
+    def _position(self, key: str, path: str = "key") -> int:
+        position = self._intake.positions.get(key) if isinstance(key, str) else None
         if position is None:
-            raise InputError(f"no turn has the key {quote(key)}", path="key")
+            raise InputError(f"no turn has the key {quote(key)}", path=path, hint="take it from turn.key")
         return position
 
     # --- writing --------------------------------------------------------------------------------
@@ -144,6 +150,8 @@ class History:
 
     def extend(self, turns: Iterable[Turn], *, provider: str | None = None) -> tuple[Turn, ...]:
         """Take in several turns, all of them or none."""
+        if isinstance(turns, Turn) or not isinstance(turns, Iterable):
+            raise InputError(f"expected several turns, got {quote(turns)}", hint="append() takes one")
         return self._write([self._checked(turn, provider, None, f"$[{n}]") for n, turn in enumerate(turns)])
 
     def record(self, *results: ToolResult) -> Turn:
@@ -168,7 +176,11 @@ class History:
         for n, call_id in enumerate(call_ids):
             interaction = self.ledger.get(call_id)
             if interaction is None:
-                raise InputError(f"no call has the canonical id {quote(call_id)}", path=f"call_ids[{n}]")
+                raise InputError(
+                    f"no call has the canonical id {quote(call_id)}",
+                    path=f"call_ids[{n}]",
+                    hint="canonical ids are those of history.ledger",
+                )
             if interaction.status == "pending":
                 content = f"{reason}\n{output}" if output else reason
                 cancelled.append(ToolResult(call_id, content, name=interaction.name, status="cancelled"))
@@ -237,38 +249,58 @@ class History:
 
     # --- cutting and branching ------------------------------------------------------------------
 
+    def compressible(self, *, before: str | None = None) -> tuple[Turn, ...]:
+        """The turns that `compress` would take out: what a summary has to tell.
+
+        Those before the turn `before`, or all; less system and developer turns, which stay, and less what
+        must stay so that no call is parted from its result. A pending call stays until it is cancelled.
+        """
+        wanted = len(self._turns) if before is None else self._position(before, "before")
+        cut = safe_cut(self._turns, wanted, {interaction.id for interaction in self.ledger.pending})
+        return tuple(turn for turn in self._turns[:cut] if turn.role not in _INSTRUCTIONS)
+
     def compress(
         self, *, summary: str, before: str | None = None, max_result_characters: int | None = None
     ) -> Turn | None:
-        """Put a summary in the place of older turns, and return its turn.
+        """Put a summary in the place of older turns, and return its turn, which is a user's.
 
-        `before` is the key of the first turn to keep; without it everything is summarised. System and
-        developer turns stay. The cut moves back to where no call is parted from its result, so pending
-        calls stay as well; None says that nothing could be taken out. Interactions that are taken out
+        The turns are those of `compressible(before=…)`; None says that there were none. Their interactions
         stay in the ledger, with results of at most `max_result_characters`.
         """
         self._refuse_in_flight("compress")
         if not isinstance(summary, str) or not summary.strip():
             raise InputError("expected a text that is not blank", path="summary")
-        wanted = len(self._turns) if before is None else self._position(before)
-        cut = safe_cut(self._turns, wanted, {interaction.id for interaction in self.ledger.pending})
-        if cut != wanted:
-            reason = f"the cut moved from turn {wanted} back to {cut}, to keep calls with their results"
-            self._intake.tell("moved", reason, "policy", turn_key=before or "")
-        removed = [turn for turn in self._turns[:cut] if turn.role not in _INSTRUCTIONS]
+        if max_result_characters is not None:
+            _refuse_no_length(max_result_characters, "max_result_characters")
+        removed = self.compressible(before=before)
+        wanted = self._turns if before is None else self._turns[: self._position(before, "before")]
+        if removed != tuple(turn for turn in wanted if turn.role not in _INSTRUCTIONS):
+            self._tell_moved(len(removed), wanted)
         if not removed:
             return None
         load = interactions_of(removed, {found.id: found for found in self.ledger})
+        turn, _ = checked(Turn("user", (Text(summary),)), limits=self._limits)
+        turn = replace(turn, key=self._intake.keys.new(turn))
+        gone = {taken.key for taken in removed}
+        cut = self._position(removed[-1].key, "before") + 1
+        head = [kept for kept in self._turns[:cut] if kept.key not in gone]
+        tail = without_cancels(self._turns[cut:], load)
         if max_result_characters is not None:
             load = {id: shorten_interaction(found, max_result_characters) for id, found in load.items()}
-        turn, _ = checked(Turn("user", (Text(summary),)), limits=self._limits)
-        turn = with_removed(replace(turn, key=self._intake.keys.new(turn)), load)
-        instructions = [kept for kept in self._turns[:cut] if kept.role in _INSTRUCTIONS]
-        kept = without_removed([*instructions, *self._turns[cut:]], load)
-        self._keep_only([*kept[: len(instructions)], turn, *kept[len(instructions) :]])
-        reason = f"{len(removed)} turns became a summary"
+        kept = without_removed([*head, turn, *tail], load)
+        kept[len(head)] = with_removed(turn, load)
+        self._keep_only(kept)
+        reason = f"a summary took the place of {len(removed)} turn{'s' if len(removed) > 1 else ''}"
         self._intake.tell("compressed", reason, "policy", turn_key=turn.key, call_ids=tuple(load))
         return self.turn(turn.key)
+
+    def _tell_moved(self, taken: int, wanted: Sequence[Turn]) -> None:
+        """Say which calls kept turns from being compressed."""
+        calls = {call.id for turn in wanted for call in turn.calls}
+        held = [found.id for found in self.ledger.pending if found.id in calls]
+        cause = "a call is pending" if held else "calls stay with their results"
+        reason = f"only {taken} of {len(wanted)} turns could be compressed: {cause}"
+        self._intake.tell("moved", reason, "policy", call_ids=tuple(held))
 
     def shorten_results(self, *, max_characters: int, before: str | None = None) -> int:
         """Cut long texts in the results of older turns; how many results became shorter.
@@ -276,7 +308,8 @@ class History:
         `before` is the key of the first turn to leave alone.
         """
         self._refuse_in_flight("shorten results")
-        end = len(self._turns) if before is None else self._position(before)
+        _refuse_no_length(max_characters, "max_characters")
+        end = len(self._turns) if before is None else self._position(before, "before")
         shorter: set[str] = set()
         turns = list(self._turns)
         for number, turn in enumerate(turns[:end]):
@@ -317,11 +350,11 @@ class History:
     def rewind(self, to: str | None) -> None:
         """Forget everything after a turn; `None` forgets everything."""
         self._refuse_in_flight("rewind")
-        self._intake = self._intake.replaced(self._turns[: 0 if to is None else self._position(to) + 1])
+        self._intake = self._intake.replaced(self._turns[: 0 if to is None else self._position(to, "to") + 1])
 
     def fork(self, at: str | None = None) -> History:
         """A history of its own with the same turns, up to and with the turn `at`."""
-        end = len(self._turns) if at is None else self._position(at) + 1
+        end = len(self._turns) if at is None else self._position(at, "at") + 1
         branch = History(replace(self._base, turns=()), provider=self._provider, limits=self._limits)
         branch._intake.entries += self._intake.entries
         branch._keep_only(self._turns[:end])
@@ -422,6 +455,11 @@ class TurnInFlight:
             self.finish()
         else:
             self.cancel(f"Interrupted by {kind.__name__}.")
+
+
+def _refuse_no_length(value: object, path: str) -> None:
+    if type(value) is not int or value < 0:
+        raise InputError(f"expected a whole number from 0, got {quote(value)}", path=path)
 
 
 def _target(name: str, path: str = "provider") -> str:

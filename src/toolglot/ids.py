@@ -18,11 +18,24 @@ from binascii import b2a_base64
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from toolglot.conversation import ToolCall
 from toolglot.errors import InputError, ProfileError, quote
 from toolglot.profiles import Profile, resolve
+
+__all__ = [
+    "Policy",
+    "Projection",
+    "canonical",
+    "is_canonical",
+    "mint",
+    "to_anthropic",
+    "to_history",
+    "to_openai",
+    "to_responses",
+    "translate",
+]
 
 HISTORY_PREFIX: Final = "hist_tool_"
 CHAT_PREFIX: Final = "call_"
@@ -180,6 +193,10 @@ class Projection:
         prefix: str | None = None,
         digest: Digest = _sha256,
     ) -> None:
+        if not isinstance(profile, Profile):
+            raise InputError(f"expected a Profile, got {quote(profile)}", path="profile", hint="profiles.get(name)")
+        if policy not in get_args(Policy):
+            raise InputError(f"expected reversible or canonical, got {quote(policy)}", path="policy")
         rules = profile.ids
         self._target = profile.name
         self._policy = policy

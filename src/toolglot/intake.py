@@ -27,7 +27,7 @@ from toolglot.conversation import (
     Turn,
 )
 from toolglot.errors import quote
-from toolglot.ledger import Ledger
+from toolglot.ledger import Ledger, completion_key
 from toolglot.matching import Match, Matcher, Place
 from toolglot.report import Action, Entry, Fault
 from toolglot.turn_keys import TurnKeys, raw_id_of
@@ -126,7 +126,13 @@ class Intake:
     def _matched(self, result: ToolResult, place: Place, *, exactly: bool) -> list[Match]:
         if exactly:
             return self._matcher.match_exactly(result.call_id, place)
-        return self._matcher.match_by_id(raw_id_of(result.call_id, result.metadata), place)
+        return self._matcher.match_by_id(
+            raw_id_of(result.call_id, result.metadata), place, lambda other: self._says_the_same(result, other)
+        )
+
+    def _says_the_same(self, result: ToolResult, place: Place) -> bool:
+        other = self._blocks(place.turn)[place.block]
+        return isinstance(other, ToolResult) and completion_key(other) == completion_key(result)
 
     def _matched_late(self, result: ToolResult, place: Place) -> list[Match]:
         """Take up a match that was made before; otherwise match by id, and guess if no id decides."""
@@ -197,7 +203,7 @@ class Intake:
         elif match.matched_by != "id":
             reason = f"no id decides which call it answers; it was given one by {match.matched_by}"
         elif match.duplicate:
-            reason = "its call has a result already"
+            reason = "a duplicate: its call has a result already"
         elif was_matched:
             reason = "the call with its id turned up"
         else:

@@ -17,7 +17,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import jiter
 import msgspec
@@ -84,16 +84,17 @@ def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$"
     if containers + encoded.count(b",") >= limits.max_nodes:
         _refuse_many_values(encoded, limits, path)
     try:
-        value = _read(encoded)
+        value = _read(encoded, catch_duplicate_keys=True)
     except ValueError:
         # Only a document that fails pays for the search for half pairs. The replacement is as long as
         # what it replaces, so positions hold.
+        halves = encoded
         encoded = _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], encoded)
         try:
-            value = _read(encoded)
+            value, twice = _read_twice_named(encoded)
         except ValueError as error:
             raise _diagnosis(str(error), encoded, limits, path) from None
-        mended = (*mended, "escapes of half a surrogate pair became U+FFFD")
+        mended = (*mended, *(["escapes of half a surrogate pair became U+FFFD"] if encoded != halves else []), *twice)
     if containers > limits.max_depth and _depth(value) > limits.max_depth:
         raise _too_deep(encoded, limits, path)
     shape = encoded.translate(_SHAPE, b"+")
@@ -102,6 +103,14 @@ def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$"
         for change in clone(value, limits=limits, path=path).changes:
             raise InputError("a number is too large", path=change.path, hint="write it as a string")
     return Parsed(value, mended)
+
+
+def _read_twice_named(encoded: bytes) -> tuple[Any, tuple[str, ...]]:
+    """The value, and whether one of its objects names a key twice."""
+    try:
+        return _read(encoded, catch_duplicate_keys=True), ()
+    except ValueError:
+        return _read(encoded), ("a key was given twice in one object; the last counts",)
 
 
 def refuse_large(data: bytes | str, limits: Limits, path: str) -> None:
@@ -254,7 +263,7 @@ class ChangeLog:
 class _Frame:
     """A container that is being cloned: `key` is the place of the child that is being looked at."""
 
-    __slots__ = ("chars", "entries", "height", "key", "nodes", "out", "repeats", "same", "source")
+    __slots__ = ("chars", "entries", "height", "key", "nodes", "out", "own_names", "repeats", "same", "source")
 
     def __init__(self, source: object, entries: Iterator[tuple[Any, object]], nodes: int, chars: int) -> None:
         self.source = source
@@ -266,6 +275,7 @@ class _Frame:
         self.nodes = nodes
         self.chars = chars
         self.repeats: dict[str, int] = {}
+        self.own_names: set[str] | None = None
 
     def put(self, original: object, result: object) -> None:
         self.same = self.same and result is original
@@ -274,10 +284,13 @@ class _Frame:
         else:
             self.out.append(result)
 
-    def distinct(self, name: str) -> str:
-        """The name, numbered if an earlier key became the same."""
+    def distinct(self, name: str, *, is_own: bool) -> str:
+        """The name, numbered if another key has it or became it. A key that needs no change keeps its name."""
+        if not is_own and self.own_names is None:
+            self.own_names = {key for key in dict.keys(cast("Any", self.source)) if type(key) is str}
+        taken = () if is_own or self.own_names is None else self.own_names
         free = name
-        while free in self.out:
+        while free in self.out or free in taken:
             self.repeats[name] = self.repeats.get(name, 1) + 1
             free = f"{name}#{self.repeats[name]}"
         return free
@@ -364,7 +377,7 @@ class _Cloner:
     def _name(self, frame: _Frame, key: object) -> str:
         plain, reason = self._plain(key)
         name = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
-        distinct = frame.distinct(name)
+        distinct = frame.distinct(name, is_own=name is key)
         if distinct is not key:
             frame.key = distinct
             frame.same = False

@@ -29,6 +29,7 @@ from toolglot.conversation import (
     ToolResult,
     Turn,
 )
+from toolglot.errors import quote
 from toolglot.report import Action, Entry
 
 
@@ -190,7 +191,10 @@ class Ledger:
     # --- reading --------------------------------------------------------------------------------
 
     def __getitem__(self, call_id: str) -> Interaction:
-        return self._records[call_id].interaction()
+        record = self._records.get(call_id)
+        if record is None:
+            raise KeyError(f"no call has the canonical id {quote(call_id)}")
+        return record.interaction()
 
     def get(self, call_id: str) -> Interaction | None:
         record = self._records.get(call_id)
@@ -204,6 +208,9 @@ class Ledger:
 
     def __len__(self) -> int:
         return len(self._records)
+
+    def __repr__(self) -> str:
+        return f"<Ledger: {len(self)} calls, {len(self.pending)} pending, {len(self.orphans)} orphans>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ledger):

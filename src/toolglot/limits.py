@@ -29,7 +29,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Values in a document, counted as they would be written out."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.max_depth <= DEEPEST:
+        for name in ("max_bytes", "max_depth", "max_nodes"):
+            limit = getattr(self, name)
+            if type(limit) is not int or limit < 1:
+                raise InputError("expected a whole number from 1", path=name)
+        if self.max_depth > DEEPEST:
             raise InputError(f"expected a depth from 1 to {DEEPEST}", path="max_depth")
 
 

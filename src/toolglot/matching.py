@@ -2,7 +2,8 @@
 
 A result with an id belongs to the nearest preceding turn that has an unanswered call with that id, and
 there to the first such call; if none precedes, to the first that follows; when all such calls are
-answered it is a duplicate. A result with no id, or with one that no call has, is matched by name and then
+answered, or when it only says again what the last of them was told since the user last spoke, it is a
+duplicate. A result with no id, or with one that no call has, is matched by name and then
 by position: a guess, which gives way as soon as a result or a call with the right id appears.
 
 Laws: constant work per call and result, however long the history. A guess never looks past a user's
@@ -137,14 +138,30 @@ class Matcher:
 
     # --- results --------------------------------------------------------------------------------
 
-    def match_by_id(self, raw_id: str | None, place: Place) -> list[Match]:
-        """The call that has this id, with any guess that gives way; empty if no call has it."""
+    def match_by_id(
+        self, raw_id: str | None, place: Place, repeats: Callable[[Place], bool] = lambda _: False
+    ) -> list[Match]:
+        """The call that has this id, with any guess that gives way; empty if no call has it.
+
+        `repeats` tells whether the result says the same as another one.
+        """
         if raw_id is None or raw_id not in self._by_key:
             return []
         call_id = self._open_by_key[raw_id].nearest(self._is_answered_for_sure)
-        if call_id is None:
-            return [Match(place, self._by_key[raw_id][-1], "id", duplicate=True)]
+        last = self._by_key[raw_id][-1]
+        if call_id is None or (call_id != last and self._is_repetition(call_id, last, repeats)):
+            return [Match(place, last, "id", duplicate=True)]
         return [Match(place, call_id, "id"), *self._answer_for_sure(call_id, place)]
+
+    def _is_repetition(self, older: str, last: str, repeats: Callable[[Place], bool]) -> bool:
+        """Whether a result that could answer an older call only says again what the last one was told.
+
+        Only where a user spoke between the two calls: in one go, equal results of equal calls are common.
+        """
+        if self._calls[older].place[0] > self._last_user_turn or self._calls[last].place[0] < self._last_user_turn:
+            return False
+        answer = self._answers.get(last)
+        return answer is not None and answer.place is not None and repeats(answer.place)
 
     def match_exactly(self, call_id: str, place: Place) -> list[Match]:
         """The call with this canonical id, whatever raw ids others have."""

@@ -7,7 +7,7 @@ says that nothing was changed. Any layer may add to a report; none reads one to 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -32,6 +32,10 @@ Action = Literal[
 ]
 
 
+SHOWN_IDS: Final = 6
+"""How many ids the text of an entry lists; the entry has them all."""
+
+
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One change and its reason."""
 
@@ -45,7 +49,9 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __str__(self) -> str:
         where = f" at {self.path}" if self.path else ""
-        ids = f" [{', '.join(self.call_ids)}]" if self.call_ids else ""
+        about = self.call_ids[:SHOWN_IDS] or ((self.turn_key,) if self.turn_key and not where else ())
+        more = ("…",) if len(self.call_ids) > SHOWN_IDS else ()
+        ids = f" [{', '.join((*about, *more))}]" if about else ""
         return f"{self.action}{where}: {self.reason}{ids}"
 
 

@@ -110,5 +110,5 @@ def _parse_json(text: str, notes: list[Note], limits: Limits, path: str) -> Pars
 
 def _not_an_object(value: object, path: str) -> ArgumentsError:
     names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
-    got = names.get(type(value)) or f"a value of type {quote(value)}"
+    got = names.get(type(value)) or quote(value)
     return ArgumentsError(f"expected a JSON object, got {got}", path=path, hint='pass {"name": value, …}')

@@ -34,7 +34,7 @@ MAX_VISITS: Final = 20_000
 
 
 class Mismatch(Struct, frozen=True):
-    """Where arguments and schema disagree. The message quotes the schema, never the arguments."""
+    """Where arguments and schema disagree. The message never quotes a value of the arguments."""
 
     path: str
     message: str
@@ -56,7 +56,7 @@ def validate(
     limits: Limits = DEFAULT_LIMITS,
     path: str = "$",
 ) -> tuple[Mismatch, ...]:
-    """Where arguments and their JSON Schema disagree: at most `MAX_MISMATCHES`, none if they agree."""
+    """Where arguments and their JSON Schema disagree: the first 20 places, none if they agree."""
     # The validator recurses, so that no limit of the caller may let it go deeper than a parser does.
     bounded = msgspec.structs.replace(limits, max_depth=min(limits.max_depth, jsontext.PARSER_DEPTH))
     instance = jsontext.clone(arguments, limits=bounded, path=path)
@@ -83,7 +83,8 @@ def _compiled(encoded: bytes) -> _Compiled:
     except ValueError as error:
         where = json_path("$", getattr(error, "instance_path", ()))
         message = f"the schema is invalid: {getattr(error, 'message', error)!s:.{MISMATCH_CHARACTERS}}"
-        raise InputError(message, path=where, hint="only references inside it are followed") from None
+        hint = "only references inside it are followed" if "Resource" in message else "see its JSON Schema draft"
+        raise InputError(message, path=where, hint=hint) from None
     return _Compiled(validator, schema, _Counter(schema).visits() > MAX_VISITS)
 
 
@@ -126,6 +127,8 @@ class _Counter:
 
     def visits(self, value: Any = _ANYTHING) -> int:
         """The visits for a value; for any value, a schema that comes back to itself counts as too many."""
+        if type(self._root) is not dict:
+            return 1
         counts: dict[tuple[int, int], int] = {}
         entered: dict[tuple[int, int], list[tuple[Any, Any]]] = {}
         stack: list[tuple[Any, Any, bool]] = [(self._root, value, False)]

@@ -33,6 +33,8 @@ def parse_xml(text: str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") ->
     Repeated elements become a list, nested ones an object, attributes keys beside them; text stays text.
     Only an element that is not closed shows a cut: bare siblings that end between two are complete.
     """
+    if not isinstance(text, str):
+        raise ArgumentsError(f"expected a text, got {quote(text)}", path=path, hint="pass str")
     jsontext.refuse_large(text, limits, path)
     fields = _XmlReader(mend_text(text), limits, path).read()
     only = next(iter(fields.values())) if len(fields) == 1 else None

@@ -31,6 +31,7 @@ from toolglot.profiles.loader import (
     Rule,
     allowed_values,
     builtin_names,
+    no_key,
     parse_overrides,
     read_builtin,
 )
@@ -78,6 +79,8 @@ class Overrides:
     __slots__ = ("_profiles", "origin")
 
     def __init__(self, data: bytes | str, *, origin: str = "overrides") -> None:
+        if not isinstance(data, bytes | str):
+            raise ProfileError(f"expected TOML text, got {quote(data)}", path=origin)
         self.origin = origin
         self._profiles = parse_overrides(data.encode() if isinstance(data, str) else data, origin)
 
@@ -129,7 +132,7 @@ class Profile(Struct, frozen=True, kw_only=True):
         if key in self.origins:
             return self.origins[key]
         if key not in KEYS:
-            raise InputError(f"there is no profile key {quote(key)}", path="key", hint="see profiles.KEYS")
+            raise no_key(key, "key")
         group, field = key.split(".")
         return Rule(
             id=f"default:{key}",
@@ -230,8 +233,14 @@ def get(provider: str, model: str = "", *, overrides: Overrides | None = None) -
     defaults (`profile.known` is False).
     """
     for field, name in (("provider", provider), ("model", model)):
-        if not isinstance(name, str) or len(name) > MAX_NAME:
+        if not isinstance(name, str):
+            raise InputError(f"expected a name, got {quote(name)}", path=field)
+        if len(name) > MAX_NAME:
             raise InputError(f"expected a name of at most {MAX_NAME} characters", path=field)
+    if overrides is not None and not isinstance(overrides, Overrides):
+        raise InputError(
+            f"expected Overrides, got {quote(overrides)}", path="overrides", hint="profiles.read_overrides(path)"
+        )
     if not provider.strip():
         raise InputError("expected the name of a provider", path="provider", hint=f"one of {', '.join(names())}")
     return _resolved(resolve(provider), model, overrides)

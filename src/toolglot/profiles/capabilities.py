@@ -47,5 +47,8 @@ MATRIX: Final[dict[str, Capabilities]] = {
 
 
 def get_capabilities(provider: str) -> Capabilities:
-    """What the matrix says of a provider; the conservative default for one that it does not list."""
+    """Seed 003's word on a provider: anthropic, openai, xai, deepseek; a conservative default for any other.
+
+    For what a provider demands today, ask `profiles.get`.
+    """
     return MATRIX.get(provider, CONSERVATIVE)

@@ -35,7 +35,7 @@ import msgspec
 from msgspec import Struct
 
 from toolglot.errors import ProfileError, quote
-from toolglot.profiles.aliases import resolve
+from toolglot.profiles.aliases import TARGETS, resolve
 from toolglot.profiles.rules import Rules
 
 Confidence = Literal["documented", "observed", "guess", "user", "default"]
@@ -133,15 +133,29 @@ KEYS: dict[str, Any] = _key_types()
 """Every key that a profile can set, with its type."""
 
 
+_GROUPS = frozenset(key.split(".")[0] for key in KEYS)
+
+
 def allowed_values(key: str) -> str:
     """In words, what a key may be set to."""
+    if key not in KEYS:
+        raise no_key(key, "key")
     return _in_words(KEYS[key])
+
+
+def no_key(key: str, where: str) -> ProfileError:
+    close = difflib.get_close_matches(key, KEYS, n=1)
+    group = key.split(".", maxsplit=1)[0]
+    siblings = [known for known in KEYS if known.startswith(group + ".")]
+    groups = sorted({known.split(".")[0] + ".…" for known in KEYS})
+    hint = f'did you mean "{close[0]}"?' if close else "allowed: " + ", ".join(siblings or groups)
+    return ProfileError(f"there is no key {quote(key)}", path=where, hint=hint)
 
 
 def _in_words(kind: Any) -> str:
     origin, args = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _in_words(args[0])
+        return _in_words(args[0]) + _lowest(kind)
     if origin is Literal:
         return "one of " + ", ".join(f'"{value}"' for value in args)
     if origin is tuple:
@@ -150,6 +164,12 @@ def _in_words(kind: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(_in_words(arg) for arg in args)
     return {str: "a text", int: "a whole number", bool: "true or false", type(None): '"null"'}[kind]
+
+
+def _lowest(kind: Any) -> str:
+    """The lower bound of a number, in words."""
+    bounds = [meta.ge for meta in getattr(kind, "__metadata__", ()) if meta.ge is not None]
+    return f" from {bounds[0]}" if bounds else ""
 
 
 def _admits_none(kind: Any) -> bool:
@@ -161,12 +181,7 @@ def _admits_none(kind: Any) -> bool:
 
 def _checked_value(key: str, value: Any, where: str) -> Any:
     if key not in KEYS:
-        close = difflib.get_close_matches(key, KEYS, n=1)
-        group = key.split(".", maxsplit=1)[0]
-        siblings = [known for known in KEYS if known.startswith(group + ".")]
-        groups = sorted({known.split(".")[0] + ".…" for known in KEYS})
-        hint = f'did you mean "{close[0]}"?' if close else "allowed: " + ", ".join(siblings or groups)
-        raise ProfileError(f"there is no key {quote(key)}", path=where, hint=hint)
+        raise no_key(key, where)
     kind = KEYS[key]
     if value == "null" and _admits_none(kind):
         return None
@@ -183,6 +198,20 @@ def _checked_value(key: str, value: Any, where: str) -> Any:
     return checked
 
 
+def _hint(error: msgspec.ValidationError, table: type[Struct]) -> str:
+    """What is allowed in the place where a table is wrong."""
+    place = str(error).rpartition(" - at `")[2]
+    if place.startswith("$.protocol"):
+        return "allowed: " + ", ".join(get_args(Protocol))
+    if "confidence" in place:
+        return "allowed: " + ", ".join(get_args(Confidence))
+    if place.startswith("$.models"):
+        return "a model has `match`, a regular expression, and `rules`"
+    if place.startswith("$.facts"):
+        return "a fact has `text`, `source` and `confidence`"
+    return "allowed: " + ", ".join(table.__struct_fields__)
+
+
 def _compiled(pattern: str, where: str, flags: int = 0) -> re.Pattern[str]:
     try:
         return re.compile(pattern, flags)
@@ -192,19 +221,26 @@ def _compiled(pattern: str, where: str, flags: int = 0) -> re.Pattern[str]:
         ) from None
 
 
+def _flat(table: dict[str, Any]) -> dict[str, Any]:
+    """The rules by key: `ids.style = …` without quotes is a table in TOML, and means the same."""
+    flat = {}
+    for key, entry in table.items():
+        if key in _GROUPS and isinstance(entry, dict):
+            flat.update({f"{key}.{field}": inner for field, inner in entry.items()})
+        else:
+            flat[key] = entry
+    return flat
+
+
 def _rules(table: dict[str, Any], *, layer: str, where: str, origin: str) -> dict[str, Rule]:
     rules = {}
-    for key, entry in table.items():
+    for key, entry in _flat(table).items():
         place = f'{where}."{key}"'
         if isinstance(entry, dict):
             try:
                 long = msgspec.convert(entry, _RuleTable)
             except msgspec.ValidationError as error:
-                raise ProfileError(
-                    f"{error}",
-                    path=place,
-                    hint="allowed: value, id, source, confidence, recheck, error, note",
-                ) from None
+                raise ProfileError(f"{error}", path=place, hint=_hint(error, _RuleTable)) from None
         else:
             long = _RuleTable(value=entry)
         rules[key] = Rule(
@@ -225,11 +261,7 @@ def _profile(name: str, table: Any, *, origin: str, where: str, layer: str) -> P
     try:
         raw = msgspec.convert(table, _ProfileTable)
     except msgspec.ValidationError as error:
-        raise ProfileError(
-            f"{error}",
-            path=f"{origin}: {where or name}",
-            hint="allowed: title, protocol, extends, rules, models, facts",
-        ) from None
+        raise ProfileError(f"{error}", path=f"{origin}: {where or name}", hint=_hint(error, _ProfileTable)) from None
     prefix = f"{where}." if where else ""
     models = tuple(
         ModelLayer(
@@ -290,7 +322,12 @@ def read_builtin(name: str) -> ProfileFile:
 
 def parse_overrides(data: bytes, origin: str) -> dict[str, ProfileFile]:
     """The `[profiles.NAME]` tables of a user's file, by target."""
-    tables = _toml(data, origin).get("profiles", {})
+    document = _toml(data, origin)
+    for key in document:
+        if resolve(key) in TARGETS or (key != "profiles" and difflib.get_close_matches(key, ["profiles"], cutoff=0.8)):
+            hint = f"write [profiles.{key}]" if resolve(key) in TARGETS else "write [profiles.NAME]"
+            raise ProfileError(f"{quote(key)} is not where a profile goes", path=origin, hint=hint)
+    tables = document.get("profiles", {})
     if not isinstance(tables, dict):
         raise ProfileError("`profiles` must be a table", path=origin, hint="write [profiles.NAME]")
     return {
