@@ -394,7 +394,7 @@ def test_schemas_and_arguments_that_nest_without_end_are_kept_from_the_validator
         deep = {"properties": {"a": deep}}
     for args, schema in (({}, deep), (deep, {})):
         with pytest.raises(LimitError, match="max_depth"):
-            validate(args, schema, limits=Limits(max_depth=500))
+            validate(args, schema, limits=Limits(max_depth=200))
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "^(a|a)*$", "(?=a)(a+)+$", "^(?!b)(a|aa)+$"])
@@ -552,3 +552,49 @@ def test_a_key_that_needs_no_change_keeps_its_name() -> None:
 def test_xml_is_a_text() -> None:
     with pytest.raises(ArgumentsError, match="expected a text, got None"):
         parse_xml(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "message"),
+    [
+        (
+            {"a": [{} for _ in range(4_000)]},
+            {"properties": {"a": {"items": {"required": [f"x{n}" for n in range(10_000)]}}}},
+            "such long lists",
+        ),
+        (
+            {"a": [{"q": n} for n in range(4_000)]},
+            {"properties": {"a": {"items": {"enum": [{"q": n} for n in range(4_000)]}}}},
+            "such long lists",
+        ),
+        ({}, {"$defs": {f"d{n}": {"type": "string"} for n in range(30_000)}}, "more than 20000 values"),
+    ],
+    ids=["required", "enum", "many definitions"],
+)
+def test_arguments_and_schemas_that_are_slow_together_are_refused(value: Any, schema: Any, message: str) -> None:
+    with pytest.raises(LimitError, match=message):
+        validate(value, schema)
+
+
+def test_long_lists_get_one_mismatch_only() -> None:
+    schema = {"properties": {"a": {"items": {"enum": [f"x{n}" for n in range(1_000)]}}}}
+    assert len(validate({"a": ["z"] * 500}, schema)) == 1
+    assert len(validate({"a": ["z"] * 5}, schema)) == 5
+    assert validate({"a": ["x5"] * 500}, schema) == ()
+
+
+def test_a_reference_is_looked_up_once() -> None:
+    name = "~1" * 20_000
+    schema: dict[str, Any] = {"$defs": {"/" * 20_000: {"type": "array"}}}
+    schema["properties"] = {f"p{n}": {"$ref": f"#/$defs/{name}"} for n in range(500)}
+    found = parse({f"p{n}": "[1]" for n in range(500)}, schema=schema)
+    assert found.arguments["p7"] == [1]
+
+
+def test_a_large_schema_is_used_and_not_kept() -> None:
+    schema = {"properties": {"a": {"type": "string", "description": "d" * 100_000}}}
+    assert len(validate({"a": 1}, schema)) == 1
+
+
+def test_a_schema_of_true_unwraps_nothing() -> None:
+    assert parse('{"a": "[1]"}', schema=True).arguments == {"a": "[1]"}

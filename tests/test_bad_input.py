@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from toolglot import (
     Conversation,
     History,
+    HistoryError,
     InputError,
     Issuer,
     LimitError,
+    Limits,
     Media,
     Opaque,
     Text,
@@ -72,8 +75,8 @@ BAD_TURNS: dict[str, tuple[Any, str]] = {
     "a circle where a value should be": (Turn("user", metadata=CIRCLE), r"^\$\.metadata\.me: a circular reference"),  # type: ignore[arg-type]
     "a circle where a block should be": (Turn("user", (CIRCLE,)), r"^\$\.blocks\[0\]\.me: a circular reference"),  # type: ignore[arg-type]
     "extra of another kind": (Turn("user", extra={"anthropic": 3}), r"^\$\.extra\["),  # type: ignore[dict-item]
-    "arguments 10,000 deep": (Turn("assistant", (ToolCall("a", "f", {"x": deep(10_000)}),)), r"exceeds max_depth=200"),
-    "an opaque value 10,000 deep": (Turn("user", (Opaque("p", deep(10_000)),)), r"exceeds max_depth=200"),
+    "arguments 10,000 deep": (Turn("assistant", (ToolCall("a", "f", {"x": deep(10_000)}),)), r"exceeds max_depth=180"),
+    "an opaque value 10,000 deep": (Turn("user", (Opaque("p", deep(10_000)),)), r"exceeds max_depth=180"),
     "a text of 100 MB": (Turn("user", (Text(HUGE),)), r"^\$\.blocks\[0\]\.text: exceeds max_bytes="),
     "a name of 100 MB": (Turn("assistant", (ToolCall("a", HUGE),)), r"^\$\.blocks\[0\]\.name: exceeds max_bytes="),
     "arguments of 100 MB": (Turn("assistant", (ToolCall("a", "f", {"x": HUGE}),)), r"arguments\.x: exceeds max_bytes="),
@@ -111,7 +114,7 @@ def test_a_bad_turn_is_refused_with_its_path_and_nothing_is_written(name: str) -
         (b"{'a': 1}", r"^\$: not JSON: .* at character 1"),
         (b"", r"^\$: the JSON text ends"),
         (b'{"a": 1e999}', r"^\$\.a: a number is too large"),
-        (b"[" + b"0," * 3_000_000 + b"0]", r"^\$: exceeds max_nodes="),
+        (b"[" + b"0," * 20_000_000 + b"0]", r"^\$: exceeds max_nodes="),
         (7, r"^\$: expected JSON text, got 7"),
     ],
     ids=["not UTF-8", "deep", "huge", "cut", "not JSON", "empty", "overflow", "many", "no text"],
@@ -175,13 +178,159 @@ def test_a_long_history_costs_linear_time_to_write() -> None:
 
 
 def test_a_conversation_that_is_not_one_is_refused() -> None:
-    with pytest.raises(InputError, match="expected a Conversation, got str"):
+    with pytest.raises(InputError, match=r"expected a Conversation, got (str|'hello')"):
         History("hello")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"\$\.tools"):
         History(Conversation(tools=(3,)))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="expected a Conversation, got str"):
+    with pytest.raises(InputError, match=r"expected a Conversation, got (str|'hello')"):
         dump("hello")  # type: ignore[arg-type]
     circular: Any = Conversation(tools=(ToolSpec("f", parameters=CIRCLE),))
     history = History(circular)
     assert history.conversation.tools[0].parameters == {"me": "[circular]"}
     assert [entry.path for entry in history.report] == ["$.tools[0].parameters.me"]
+
+
+def test_canonical_values_inside_each_other_are_bounded() -> None:
+    nested: Any = Opaque("p", None)
+    for _ in range(40):
+        nested = ToolResult("x", (nested, nested))
+    with pytest.raises(InputError, match="a ToolResult cannot stand this deep"):
+        History().append(Turn("user", (nested,)))
+    opaque: Any = None
+    for _ in range(5_000):
+        opaque = Opaque("p", opaque)
+    with pytest.raises(InputError, match=r"\$\.blocks\[0\]\.value: expected JSON, got a Opaque"):
+        History().append(Turn("user", (opaque,)))
+
+
+def test_all_values_of_a_turn_share_one_budget() -> None:
+    tight = Limits(max_bytes=1_000, max_nodes=100)
+    many = tuple(ToolCall(str(n), "f", {"x": "y" * 90}) for n in range(50))
+    with pytest.raises(LimitError, match="max_bytes=1000"):
+        History(provider="openai", limits=tight).append(Turn("assistant", many))
+    with pytest.raises(LimitError, match="max_nodes=100"):
+        History(provider="openai", limits=tight).append(Turn("assistant", (ToolCall("a", "f", {"x": [0] * 90}),) * 2))
+
+
+def test_what_a_history_accepts_can_be_dumped_and_loaded() -> None:
+    value: Any = {}
+    for _ in range(179):
+        value = {"a": value}
+    history = History(provider="openai")
+    history.append(Turn("assistant", (ToolCall("a", "f", value),)))
+    history.append(Turn("tool", (ToolResult("a", result=value, executed_arguments=value, extra={"p": {}}),)))
+    assert load(dump(history.conversation)) == history.conversation
+    history.compress(summary="s")
+    assert load(dump(history.conversation)) == history.conversation
+    with pytest.raises(LimitError, match="max_depth=180"):
+        history.append(Turn("assistant", (ToolCall("a", "f", {"a": value}),)))
+
+
+def test_a_history_accepts_its_own_conversation_under_its_own_limits() -> None:
+    tight = Limits(max_bytes=1_000)
+    history = History(provider="openai", limits=tight)
+    for n in range(5):
+        history.append(Turn("assistant", (ToolCall("x__thought__" + "s" * 400, "f"),)))
+        history.append(Turn("tool", (ToolResult("x__thought__" + "s" * 400, str(n) * 500),)))
+    assert History(history.conversation, limits=tight).turns == history.turns
+    history.compress(summary="s")
+    assert History(history.conversation, limits=tight).turns == history.turns
+
+
+def test_dump_refuses_what_load_would() -> None:
+    history = History(provider="openai")
+    history.append(Turn("user", (Text("x" * 2_000),)))
+    with pytest.raises(LimitError, match="max_bytes=1000"):
+        dump(history.conversation, limits=Limits(max_bytes=1_000))
+    with pytest.raises(LimitError, match="max_nodes=5"):
+        dump(history.conversation, limits=Limits(max_nodes=5))
+
+
+class Liar(str):
+    """A text whose methods do not tell the truth."""
+
+    __slots__ = ()
+
+    def isascii(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return 0
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+    __repr__ = __str__
+
+
+def test_texts_that_lie_are_taken_for_what_they_are() -> None:
+    history = History(provider="openai")
+    kept = history.append(
+        Turn("assistant", (Text(Liar("\ud83d")), ToolCall(Liar("a"), Liar("f"), {Liar("k"): Liar("v")})))
+    )
+    assert type(kept.text) is str
+    assert kept.text == "\ufffd"
+    assert load(dump(history.conversation)) == history.conversation
+    with pytest.raises(LimitError):
+        History(limits=Limits(max_bytes=10)).append(Turn("user", (Text(Liar("x" * 11)),)))
+    with pytest.raises(InputError, match="no turn has the key"):
+        history.turn(Liar("nope"))
+
+
+SECRET = "S" * 600_000
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: History().append(Turn(SECRET)),  # type: ignore[arg-type]
+        lambda: History().append(Turn("assistant"), provider=SECRET),
+        lambda: History().turn(SECRET),
+        lambda: load('{"format": "toolglot.conversation", "version": 1, "conversation": {"' + SECRET + '": 1}}'),
+    ],
+    ids=["role", "provider", "key", "field"],
+)
+def test_errors_never_quote_much(write: Callable[[], object]) -> None:
+    with pytest.raises(ToolglotError) as caught:
+        write()
+    assert len(str(caught.value)) < 2_000
+
+
+def test_a_list_of_open_calls_in_an_error_is_short() -> None:
+    history = History(provider="openai")
+    flight = history.begin_turn()
+    flight.append(Turn("assistant", tuple(ToolCall("", "f") for _ in range(2_000))))
+    with pytest.raises(HistoryError) as caught:
+        flight.finish()
+    assert len(str(caught.value)) < 2_000
+
+
+@pytest.mark.parametrize("bad", ["\ud800", "x" * 600])
+def test_a_provider_is_a_name_that_can_be_written(bad: str) -> None:
+    for write in (lambda: History(provider=bad), lambda: History().append(Turn("assistant"), provider=bad)):
+        with pytest.raises(InputError, match="expected the name of a provider"):
+            write()
+
+
+def test_a_key_with_half_a_character_is_mended() -> None:
+    history = History()
+    assert history.append(Turn("user"), key="a\ud800").key == "a\ufffd"
+    assert load(dump(history.conversation)) == history.conversation
+
+
+@pytest.mark.parametrize("odd", [[], {}, 3, None])
+def test_what_is_no_id_or_key_is_refused(odd: Any) -> None:
+    other: Any = 3 if odd is None else odd
+    history = History(provider="openai")
+    history.append(Turn("assistant", (ToolCall("a", "f"),)))
+    for call in (
+        lambda: history.cancel(odd),
+        lambda: history.record(ToolResult(odd, "x")),
+        lambda: history.turn(odd),
+        lambda: history.prune(odd),
+        lambda: history.fork(at=other),
+        lambda: history.compress(summary="s", before=other),
+    ):
+        with pytest.raises(InputError):
+            call()
+    assert history.ledger.get(odd) is None

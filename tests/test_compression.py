@@ -300,12 +300,38 @@ def test_a_call_whose_interaction_an_earlier_turn_carries_is_the_same_call() -> 
     assert History(load(dump(history.conversation))).turns == history.turns
 
 
-def test_carried_interactions_of_any_shape_are_taken_up() -> None:
-    odd = Interaction(ToolCall("not canonical", "f"), "somewhere", 0)
-    history = History(Conversation((Turn("user", (Text("a"),), metadata=TurnMetadata(removed=(odd, odd))),)))
-    assert list(history.ledger) == [odd]
-    history.append(Turn("tool", (ToolResult("not canonical", "ok"),)))
+CARRIED = Interaction(ToolCall("hist_tool_a", "f", {"n": 1}), "somewhere", 0)
+FORGED = {
+    "an id that is not canonical": Interaction(ToolCall("not canonical", "f"), "k", 0),
+    "a status that the result does not say": Interaction(ToolCall("hist_tool_b", "f"), "k", 0, status="complete"),
+    "another call's id": Interaction(ToolCall("hist_tool_a", "rm", {"evil": 1}), "k", 0),
+}
+
+
+def test_an_interaction_that_is_still_open_can_be_carried_and_answered() -> None:
+    turn = Turn("user", (Text("a"),), metadata=TurnMetadata(removed=(CARRIED, CARRIED)))
+    history = History(Conversation((turn,)))
+    assert list(history.ledger) == [CARRIED]
+    history.append(Turn("tool", (ToolResult("hist_tool_a", "ok"),)))
     assert [found.status for found in history.ledger] == ["complete"]
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_an_interaction_that_cannot_be_is_refused(name: str) -> None:
+    history = History(provider="openai")
+    history.append(Turn("assistant", (ToolCall("hist_tool_a", "f", {"n": 1}),)))
+    before = (history.turns, history.ledger)
+    with pytest.raises(InputError, match=r"\$\.metadata\.removed\[0\]: .*only compress\(\) writes these"):
+        history.append(Turn("user", metadata=TurnMetadata(removed=(FORGED[name],))))
+    assert (history.turns, history.ledger) == before
+
+
+def test_a_different_call_under_a_carried_id_is_a_call_of_its_own() -> None:
+    history = History(Conversation((Turn("user", (Text("a"),), metadata=TurnMetadata(removed=(CARRIED,))),)))
+    other = ToolCall("hist_tool_a", "rm", {"evil": 1}, metadata=ToolMetadata())
+    history.append(Turn("assistant", (other,)), provider="openai")
+    assert len(history.ledger) == 2
+    assert [found.name for found in history.ledger] == ["f", "rm"]
 
 
 def test_a_match_with_a_call_that_is_nowhere_is_made_anew() -> None:
@@ -321,3 +347,25 @@ def test_a_result_taken_from_another_history_finds_a_call_that_is_known_here() -
     history.append(Turn("assistant", (ToolCall("hist_tool_a", "f"),)))
     history.append(Turn("tool", (ToolResult("hist_tool_a", "ok", metadata=ToolMetadata("a", matched_by="id")),)))
     assert [found.status for found in history.ledger] == ["complete"]
+
+
+def test_a_shortened_result_is_still_the_same_completion() -> None:
+    history = History(provider="openai")
+    history.append(Turn("assistant", (ToolCall("a", "f"),)))
+    history.append(Turn("tool", (ToolResult("a", "y" * 100),)))
+    key = history.append(Turn("user", (Text("go on"),))).key
+    history.append(Turn("tool", (ToolResult("a", "y" * 100),)))
+    history.shorten_results(max_characters=50, before=key)
+    history.append(Turn("tool", (ToolResult("a", "y" * 100),)))
+    history.append(Turn("tool", (ToolResult("a", "y" * 50 + "z" + "y" * 49),)))
+    history.shorten_results(max_characters=40)
+    (found,) = history.ledger
+    assert [aside.reason for aside in found.set_aside] == ["conflict"]
+
+
+def test_an_entry_of_the_report_lists_what_this_compression_took() -> None:
+    history = six_call_batch(one_turn_each=True)
+    history.compress(before=history.turns[-2].key, summary="1")
+    history.compress(summary="2")
+    taken = [len(entry.call_ids) for entry in history.report if entry.action == "compressed"]
+    assert taken == [6, 1]

@@ -152,7 +152,7 @@ def test_loading_is_bounded() -> None:
 
 
 def test_limits_are_within_what_can_be_encoded() -> None:
-    with pytest.raises(InputError, match="max_depth: expected a depth from 1 to 500"):
+    with pytest.raises(InputError, match="max_depth: expected a depth from 1 to 200"):
         Limits(max_depth=10_000)
     wrongs: list[dict[str, Any]] = [{"max_depth": 0}, {"max_bytes": -1}, {"max_nodes": "a"}, {"max_bytes": True}]
     for wrong in wrongs:

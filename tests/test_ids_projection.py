@@ -263,3 +263,11 @@ def test_a_projection_wants_a_profile_and_a_policy_it_knows() -> None:
         ids.Projection("openai")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="policy: expected reversible or canonical, got 'x'"):
         ids.Projection(profiles.get("openai"), policy="x")  # type: ignore[arg-type]
+
+
+def test_a_pattern_that_half_of_the_hashes_match_is_met() -> None:
+    rules = '"ids.style" = "fixed"\n"ids.pattern" = "[a-z][A-Za-z0-9]{8}"'
+    half = profiles.get("half", overrides=profiles.Overrides(f"[profiles.half.rules]\n{rules}"))
+    projection = ids.Projection(half)
+    made = {projection.add(call(f"hist_tool_{n}")) for n in range(3_000)}
+    assert len(made) == 3_000

@@ -151,7 +151,7 @@ def test_wide_documents_are_not_deep() -> None:
 
 @pytest.mark.parametrize("data", ["[" * 10_000, "[" * 10_000 + "]" * 10_000, '{"a":' * 10_000])
 def test_depth_10000_is_a_limit_error_whatever_the_limit(data: str) -> None:
-    for limits in (Limits(), Limits(max_depth=500)):
+    for limits in (Limits(), Limits(max_depth=200)):
         error = refused(data, limits)
         assert isinstance(error, LimitError)
         assert f"max_depth={PARSER_DEPTH}" in error.message
@@ -401,10 +401,10 @@ def test_depth_is_bounded_and_needs_no_recursion() -> None:
     with pytest.raises(LimitError, match="max_depth=200") as caught:
         clone(nested(10_000))
     assert len(caught.value.path) <= jsontext.PATH_CHARACTERS
-    deep = nested(500)
-    assert clone(deep, limits=Limits(max_depth=500)).value is deep
+    deep = nested(200)
+    assert clone(deep, limits=Limits(max_depth=200)).value is deep
     with pytest.raises(LimitError):
-        clone(deep, limits=Limits(max_depth=499))
+        clone(deep, limits=Limits(max_depth=199))
 
 
 def test_many_changes_are_counted_beyond_a_few() -> None:

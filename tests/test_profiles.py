@@ -203,6 +203,8 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "toolglot.toml"
     file.write_text('[profiles.groq.rules]\n"tools.max_count" = 7\n', encoding="utf-8")
     assert profiles.get("groq", overrides=profiles.read_overrides(file)).tools.max_count == 7
+    with pytest.raises(ProfileError, match=r"cannot be read: embedded null byte"):
+        profiles.read_overrides("a\0b")
     with pytest.raises(ProfileError, match=r"nowhere.toml: cannot be read: No such file"):
         profiles.read_overrides(tmp_path / "nowhere.toml")
 
@@ -263,6 +265,10 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
             r"extend each other in a circle: x → y → x",
         ),
         ("a = " + "[" * 3000, r"my.toml: not TOML"),
+        ("a = " + "9" * 5000, r"my.toml: not TOML"),
+        ("# \ud800", r"my.toml: not UTF-8"),
+        (f"[profiles.x.rules]\n\"ids.pattern\" = '{'(' * 5000}'", r"is not a regular expression"),
+        ('[profiles.x.rules]\n"ids.pattern" = "a{99999999999999999999}"', r"is not a regular expression"),
     ],
 )
 def test_a_bad_file_is_refused_with_file_key_and_what_is_allowed(text: str, message: str) -> None:

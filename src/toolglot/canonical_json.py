@@ -15,15 +15,36 @@ from typing import Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolglot import jsontext
-from toolglot.conversation import Conversation, Role, Status, ToolCall, ToolResult, Value
+from toolglot.conversation import (
+    Conversation,
+    Interaction,
+    Role,
+    SetAside,
+    Status,
+    ToolCall,
+    ToolMetadata,
+    ToolResult,
+    Turn,
+    Value,
+)
 from toolglot.errors import InputError, VersionError, quote
 from toolglot.jsontext import Change
-from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.limits import DEEPEST, DEFAULT_LIMITS, Limits
 
 FORMAT: Final = "toolglot.conversation"
 VERSION: Final = 1
+
+DOCUMENT_LIMITS: Final = Limits(max_nodes=20_000_000)
+"""What `dump` writes and `load` reads unless told otherwise: a long conversation, whole."""
+
+ENVELOPE_DEPTH: Final = 20
+"""How deep a free value may stand in a document; it may itself be so much less deep than the parser goes."""
+
+MAX_NESTING: Final = 12
+"""How deep canonical values stand inside each other, at the most."""
 
 FREE_FIELDS: Final = frozenset(
     {"arguments", "executed_arguments", "extra", "format", "notes"} | {"parameters", "result", "schema", "value"}
@@ -41,19 +62,23 @@ class Document(Struct, frozen=True, forbid_unknown_fields=True):
     conversation: Conversation
 
 
-def dump(conversation: Conversation) -> bytes:
-    """A conversation as bytes that `load` gives back equal."""
+def dump(conversation: Conversation, *, limits: Limits | None = None) -> bytes:
+    """A conversation as bytes that `load` gives back equal, under the same limits."""
+    limits = limits or DOCUMENT_LIMITS
     if not isinstance(conversation, Conversation):
-        raise InputError(f"expected a Conversation, got {type(conversation).__name__}")
-    plain, changes = _plain(conversation, DEFAULT_LIMITS)
+        raise InputError(f"expected a Conversation, got {quote(conversation)}")
+    plain, changes = _plain(conversation, limits)
     if changes:
         raise InputError(f"cannot be written as JSON: {changes[0].reason}", path=changes[0].path)
-    return msgspec.json.encode(Document(FORMAT, VERSION, _typed(plain, Conversation, "$")))
+    data = msgspec.json.encode(Document(FORMAT, VERSION, _typed(plain, Conversation, "$")))
+    jsontext.refuse_large(data, limits, "$")
+    jsontext.refuse_many_values(data, limits, "$")
+    return data
 
 
-def load(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS) -> Conversation:
+def load(data: bytes | str, *, limits: Limits | None = None) -> Conversation:
     """The conversation that `dump` wrote."""
-    document = jsontext.parse(data, limits=limits).value
+    document = jsontext.parse(data, limits=limits or DOCUMENT_LIMITS).value
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError(f'expected an object with "format": "{FORMAT}"', hint="load() reads what dump() wrote")
     version = document.get("version")
@@ -103,22 +128,47 @@ def _plain(value: Value, limits: Limits, path: str = "$") -> tuple[Any, tuple[Ch
 
 
 class _Plain:
-    """Structs to dictionaries, free values to plain JSON, with one budget for all strings."""
+    """Structs to dictionaries, free values to plain JSON.
+
+    Each turn, each interaction that a turn carries and each piece of metadata has a budget of its own, so
+    that what was taken in turn by turn can be taken in again.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._free_limits = replace(limits, max_depth=max(min(limits.max_depth, DEEPEST) - ENVELOPE_DEPTH, 1))
         self._characters = 0
+        self._nodes = 0
+        self._nesting = 0
         self.changes: list[Change] = []
 
     def struct(self, value: Value, path: str) -> dict[str, Any]:
+        if self._nesting == MAX_NESTING:
+            raise InputError(f"a {type(value).__name__} cannot stand this deep", path=path)
+        spent = (self._characters, self._nodes)
+        if isinstance(value, Turn | Interaction | ToolMetadata):
+            self._characters = self._nodes = 0
+        self._nesting += 1
+        self._count(1, 0, path)
         config = value.__struct_config__
         plain: dict[str, Any] = {config.tag_field: config.tag} if config.tag_field else {}
         for field in value.__struct_fields__:
             plain[field] = self._field(value, field, getattr(value, field), f"{path}.{field}")
+        self._nesting -= 1
+        if isinstance(value, Turn | Interaction | ToolMetadata):
+            self._characters, self._nodes = spent
         return plain
 
+    def _count(self, nodes: int, characters: int, path: str) -> None:
+        self._nodes += nodes
+        self._characters += characters
+        if self._nodes > self._limits.max_nodes:
+            raise jsontext.exceeds("max_nodes", self._limits.max_nodes, path)
+        if self._characters > self._limits.max_bytes:
+            raise jsontext.exceeds("max_bytes", self._limits.max_bytes, path)
+
     def _field(self, owner: Value, field: str, content: Any, path: str) -> Any:
-        if isinstance(content, Value):
+        if isinstance(content, ToolResult) and isinstance(owner, Interaction | SetAside):
             return self.struct(content, path)
         if field in FREE_FIELDS and not isinstance(content, str):
             return self._free(field, content, path)
@@ -141,18 +191,21 @@ class _Plain:
         return content
 
     def _text(self, content: str, path: str) -> str:
-        self._characters += len(content)
-        if self._characters > self._limits.max_bytes:
-            raise jsontext.exceeds("max_bytes", self._limits.max_bytes, path)
-        mended = jsontext.mend_text(content)
-        if mended is not content:
+        plain = content if type(content) is str else str.__str__(content)
+        self._count(0, len(plain), path)
+        mended = jsontext.mend_text(plain)
+        if mended is not plain:
             self.changes.append(Change(path, "half surrogate pairs became U+FFFD"))
         return mended
 
     def _free(self, field: str, content: Any, path: str) -> Any:
-        if field not in ("result", "value") and content is not None and not isinstance(content, dict):
-            raise InputError(f"expected an object, got {quote(content)}", path=path)
-        cloned = jsontext.clone(content, limits=self._limits, path=path)
+        is_object = isinstance(content, dict) or content is None
+        if isinstance(content, Value) or not (is_object or field in ("result", "value")):
+            raise InputError(
+                f"expected {'JSON' if field in ('result', 'value') else 'an object'}, got {quote(content)}", path=path
+            )
+        cloned = jsontext.clone(content, limits=self._free_limits, path=path)
+        self._count(cloned.nodes, cloned.characters, path)
         self.changes.extend(cloned.changes)
         return msgspec.to_builtins(cloned.value)  # a copy: what the caller does to the original is no write
 

@@ -76,13 +76,15 @@ def interactions_of(turns: Iterable[Turn], known: Mapping[str, Interaction]) -> 
 def cut_out(turns: Sequence[Turn], removed: Collection[int], known: Mapping[str, Interaction]) -> list[Turn]:
     """The turns without those at the removed positions; the turns that stay carry their interactions.
 
-    The turn before a gap carries them, or the one after it where the gap is at the start.
+    The turn after a gap carries them, so that a rewind to before it forgets them; the last one does where
+    the gap is at the end.
     """
     kept: list[Turn] = []
     gaps: dict[int, list[Turn]] = {}
+    last = sum(position not in removed for position in range(len(turns))) - 1
     for position, turn in enumerate(turns):
         if position in removed:
-            gaps.setdefault(max(len(kept) - 1, 0), []).append(turn)
+            gaps.setdefault(min(len(kept), last), []).append(turn)
         else:
             kept.append(turn)
     loads: dict[int, dict[str, Interaction]] = {}

@@ -163,6 +163,8 @@ class ToolResult(BlockValue, frozen=True, tag="tool_result"):
     """Why this result was made up. None for every result that a tool really gave."""
     executed_arguments: dict[str, Any] | None = None
     """What the tool really got, where that is not what the model wrote."""
+    shortened_from: str | None = None
+    """The key of the whole completion, where this is a shortened one."""
     metadata: ToolMetadata | None = None
     extra: Extra | None = None
 

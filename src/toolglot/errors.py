@@ -20,6 +20,7 @@ Imports nothing of toolglot; everything may import it.
 from __future__ import annotations
 
 QUOTED_CHARACTERS = 80
+MESSAGE_CHARACTERS = 500
 
 
 class ToolglotError(Exception):
@@ -30,10 +31,10 @@ class InputError(ToolglotError, ValueError):
     """Something handed to toolglot is not what it should be."""
 
     def __init__(self, message: str, *, path: str = "$", hint: str = "") -> None:
-        self.message = message
-        self.path = path
-        self.hint = hint
-        super().__init__(message, path, hint)
+        self.message = cut(message)
+        self.path = cut(path)
+        self.hint = cut(hint)
+        super().__init__(self.message, self.path, self.hint)
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
@@ -82,6 +83,9 @@ class ProfileError(InputError):
 class HistoryError(ToolglotError, RuntimeError):
     """The history is not in a state that allows this; it was left as it was."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(cut(message))
+
 
 def _restore(kind: type[InputError], args: tuple[str, str, str], state: dict[str, object]) -> InputError:
     """Rebuild an error that crossed a process boundary."""
@@ -91,11 +95,25 @@ def _restore(kind: type[InputError], args: tuple[str, str, str], state: dict[str
     return error
 
 
+def cut(text: str) -> str:
+    """A message of bounded length, whatever it quotes."""
+    if len(text) <= MESSAGE_CHARACTERS:
+        return text
+    return f"{text[: MESSAGE_CHARACTERS // 2]} … {text[-MESSAGE_CHARACTERS // 2 :]}"
+
+
+def type_name(value: object) -> str:
+    """The class name as `type` itself tells it: a metaclass may lie or raise."""
+    name: str = type.__dict__["__name__"].__get__(type(value))
+    return name[:QUOTED_CHARACTERS]
+
+
 def quote(value: object) -> str:
     """A short, printable form of an untrusted value for an error message."""
     if isinstance(value, str):
-        cut = value if len(value) <= QUOTED_CHARACTERS else value[:QUOTED_CHARACTERS] + "…"
-        return ascii(cut) if any(0xD800 <= ord(c) <= 0xDFFF for c in cut) else repr(cut)
-    if value is None or isinstance(value, bool | float) or (isinstance(value, int) and -(10**20) < value < 10**20):
+        plain = str.__str__(value)
+        short = plain if len(plain) <= QUOTED_CHARACTERS else plain[:QUOTED_CHARACTERS] + "…"
+        return ascii(short) if any(0xD800 <= ord(c) <= 0xDFFF for c in short) else repr(short)
+    if value is None or type(value) in (bool, float) or (type(value) is int and -(10**20) < value < 10**20):
         return repr(value)
-    return f"a {type(value).__name__}"
+    return f"a {type_name(value)}"

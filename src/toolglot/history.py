@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from toolglot.canonical_json import checked
+from toolglot.completion import status_of
 from toolglot.compression import (
     cut_out,
     interactions_of,
@@ -41,12 +42,13 @@ from toolglot.conversation import (
     ToolResult,
     Turn,
 )
-from toolglot.errors import HistoryError, InputError, quote
-from toolglot.intake import Intake
-from toolglot.jsontext import Change
+from toolglot.errors import HistoryError, InputError, ToolglotError, quote
+from toolglot.ids import is_canonical
+from toolglot.intake import Intake, is_same_call
+from toolglot.jsontext import Change, mend_text
 from toolglot.ledger import Ledger
 from toolglot.limits import DEFAULT_LIMITS, Limits
-from toolglot.profiles import resolve
+from toolglot.profiles import MAX_NAME, resolve
 from toolglot.report import Report
 from toolglot.turn_keys import identity
 
@@ -132,6 +134,9 @@ class History:
     def _keep_only(self, turns: Sequence[Turn]) -> None:
         self._intake = self._intake.replaced(turns)
 
+    def _has_call(self, call_id: object) -> bool:
+        return isinstance(call_id, str) and self._intake.has_call(call_id)
+
     def _position(self, key: str, path: str = "key") -> int:
         position = self._intake.positions.get(key) if isinstance(key, str) else None
         if position is None:
@@ -159,7 +164,7 @@ class History:
         if not results:
             raise InputError("expected at least one result", path="results")
         for n, result in enumerate(results):
-            if not isinstance(result, ToolResult) or not self._intake.has_call(result.call_id):
+            if not isinstance(result, ToolResult) or not self._has_call(result.call_id):
                 raise InputError(
                     f"no call has the canonical id {quote(getattr(result, 'call_id', result))}",
                     path=f"results[{n}].call_id",
@@ -172,23 +177,26 @@ class History:
 
         `output` is what the tool had said until then.
         """
-        cancelled = []
         for n, call_id in enumerate(call_ids):
-            interaction = self.ledger.get(call_id)
-            if interaction is None:
+            if self.ledger.get(call_id) is None:
                 raise InputError(
                     f"no call has the canonical id {quote(call_id)}",
                     path=f"call_ids[{n}]",
                     hint="canonical ids are those of history.ledger",
                 )
-            if interaction.status == "pending":
-                content = f"{reason}\n{output}" if output else reason
-                cancelled.append(ToolResult(call_id, content, name=interaction.name, status="cancelled"))
-            else:
-                reported = f"a cancel came when the call was {interaction.status} already"
-                self._intake.tell("ignored", reported, "policy", turn_key=interaction.turn_key, call_ids=(call_id,))
+        found = [self.ledger[call_id] for call_id in call_ids]
+        content = f"{reason}\n{output}" if output else reason
+        cancelled = [
+            ToolResult(interaction.id, content, name=interaction.name, status="cancelled")
+            for interaction in found
+            if interaction.status == "pending"
+        ]
         if cancelled:
             self.record(*cancelled)
+        for interaction in found:
+            if interaction.status != "pending":
+                kept = f"a cancel came when the call was {interaction.status} already"
+                self._intake.tell("ignored", kept, "policy", call_ids=(interaction.id,))
 
     def _checked(self, turn: Turn, provider: str | None, key: str | None, path: str) -> _Checked:
         """The turn with all its fields checked, an issuer if it needs one, and the caller's key."""
@@ -198,16 +206,18 @@ class History:
             raise InputError("expected a text that is not empty", path=f"{path}.key")
         turn, changes = checked(turn, limits=self._limits, path=path)
         issuer = self._issuer(turn, provider, path)
-        return _Checked(replace(turn, issuer=issuer, key=turn.key if key is None else key), changes, path)
+        chosen = turn.key if key is None else mend_text(str.__str__(key))
+        return _Checked(replace(turn, issuer=issuer, key=chosen), changes, path)
 
     def _issuer(self, turn: Turn, provider: str | None, path: str) -> Issuer | None:
         """Who made the turn: its issuer, the provider given, the one in flight, the history's own."""
         bound = self._in_flight.target if self._in_flight is not None else None
         issuer = turn.issuer
         if issuer is None:
-            is_reply = turn.role == "assistant" or bool(turn.calls)
+            was_kept = bool(turn.key) and all(call.metadata is not None for call in turn.calls)
+            is_reply = (turn.role == "assistant" or bool(turn.calls)) and not was_kept
             name = provider if provider is not None else self.target if is_reply else None
-            if name is None and turn.calls:
+            if name is None and turn.calls and not was_kept:
                 raise InputError(
                     "a turn with tool calls needs the provider that made it",
                     path=f"{path}.issuer",
@@ -226,12 +236,18 @@ class History:
     def _write(self, arrivals: list[_Checked], *, exactly: bool = False) -> tuple[Turn, ...]:
         """Take checked turns in. Everything that can be refused is refused before the first write."""
         self._refuse_taken_keys(arrivals)
+        self._refuse_false_interactions(arrivals)
         for arrival in arrivals:
             for change in arrival.changes:
                 self._intake.tell("cloned", change.reason, "canonical", path=change.path)
             if arrival.turn.key:
                 self._intake.keys.take(arrival.turn.key)
-        return self._intake.take_all([arrival.turn for arrival in arrivals], exactly=exactly)
+        length, told = len(self._turns), len(self._intake.entries)
+        try:
+            return self._intake.take_all([arrival.turn for arrival in arrivals], exactly=exactly)
+        except BaseException:
+            self._intake = self._intake.rolled_back(length, told)
+            raise
 
     def _refuse_taken_keys(self, arrivals: list[_Checked]) -> None:
         arriving: dict[str, Turn] = {}
@@ -246,6 +262,20 @@ class History:
                     path=f"{path}.key",
                     hint="turn keys are unique in a history",
                 )
+
+    def _refuse_false_interactions(self, arrivals: list[_Checked]) -> None:
+        """Interactions that a turn carries must be such as `compress` and `prune` write them."""
+        for turn, _, path in arrivals:
+            for n, removed in enumerate(turn.metadata.removed):
+                known = self.ledger.get(removed.id)
+                says = status_of(removed.result) if removed.result is not None else "pending"
+                if not is_canonical(removed.id) or removed.status != says:
+                    problem = "expected a canonical id and the status that the result says"
+                elif known is not None and not is_same_call(known.call, removed.call):
+                    problem = "another call has this id"
+                else:
+                    continue
+                raise InputError(problem, path=f"{path}.metadata.removed[{n}]", hint="only compress() writes these")
 
     # --- cutting and branching ------------------------------------------------------------------
 
@@ -291,7 +321,8 @@ class History:
         kept[len(head)] = with_removed(turn, load)
         self._keep_only(kept)
         reason = f"a summary took the place of {len(removed)} turn{'s' if len(removed) > 1 else ''}"
-        self._intake.tell("compressed", reason, "policy", turn_key=turn.key, call_ids=tuple(load))
+        fresh = tuple(call.id for taken in removed for call in taken.calls)
+        self._intake.tell("compressed", reason, "policy", turn_key=turn.key, call_ids=fresh)
         return self.turn(turn.key)
 
     def _tell_moved(self, taken: int, wanted: Sequence[Turn]) -> None:
@@ -453,8 +484,11 @@ class TurnInFlight:
             return
         if kind is None:
             self.finish()
-        else:
+            return
+        try:
             self.cancel(f"Interrupted by {kind.__name__}.")
+        except ToolglotError:  # the exception that is under way says more
+            self._history._land()  # noqa: SLF001 - the other half of begin_turn
 
 
 def _refuse_no_length(value: object, path: str) -> None:
@@ -463,6 +497,6 @@ def _refuse_no_length(value: object, path: str) -> None:
 
 
 def _target(name: str, path: str = "provider") -> str:
-    if not isinstance(name, str) or not name.strip():
-        raise InputError("expected the name of a provider", path=path)
+    if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or mend_text(name) is not name:
+        raise InputError(f"expected the name of a provider, got {quote(name)}", path=path)
     return resolve(name)

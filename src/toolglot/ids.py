@@ -22,7 +22,7 @@ from typing import Final, Literal, get_args
 
 from toolglot.conversation import ToolCall
 from toolglot.errors import InputError, ProfileError, quote
-from toolglot.profiles import Profile, resolve
+from toolglot.profiles import MAX_NAME, Profile, resolve
 
 __all__ = [
     "Policy",
@@ -138,7 +138,7 @@ def mint(provider: str, raw_id: str | int | None, tool_name: str | None, turn_ke
 
 @lru_cache(maxsize=1024)
 def _hashed_name(provider: str) -> str:
-    if not provider.strip():
+    if not provider.strip() or len(provider) > MAX_NAME:
         raise InputError("expected the provider that made the call", path="provider")
     return resolve(provider)
 
@@ -155,7 +155,7 @@ def _bytes(text: str) -> bytes:
 Policy = Literal["reversible", "canonical"]
 Digest = Callable[[bytes], bytes]
 
-SALTS: Final = 8
+SALTS: Final = 64
 """How often a colliding id is hashed anew before ids are counted up instead."""
 
 MOST_STEPS: Final = 100_000
@@ -291,11 +291,13 @@ class Projection:
             length = min(HASH_LENGTH, self._max_length - len(self._prefix))
             prefix = self._prefix if length >= 9 else ""
             length = length if prefix else min(HASH_LENGTH, self._max_length)
+        any_legal = False
         for salt in range(SALTS):
             candidate = prefix + self._hash(f"{call.id}|{salt}", length)
             if self._is_free(candidate):
                 return candidate
-        if not self._is_legal(candidate):
+            any_legal = any_legal or self._is_legal(candidate)
+        if not any_legal:
             raise self._no_legal_id()
         return self._counted_up(self._number(call.id), prefix, length)
 

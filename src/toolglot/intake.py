@@ -15,6 +15,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot import ids
+from toolglot.completion import completion_key, is_guess, status_of
 from toolglot.conversation import (
     Block,
     Interaction,
@@ -27,7 +28,7 @@ from toolglot.conversation import (
     Turn,
 )
 from toolglot.errors import quote
-from toolglot.ledger import Ledger, completion_key
+from toolglot.ledger import Ledger
 from toolglot.matching import Match, Matcher, Place
 from toolglot.report import Action, Entry, Fault
 from toolglot.turn_keys import TurnKeys, raw_id_of
@@ -46,8 +47,12 @@ class Intake:
         self.entries = entries
         self._changed: dict[int, list[Block]] = {}
         self._matcher = Matcher()
-        self._carried: set[str] = set()
-        """Calls known from metadata alone: their own turns are gone, or still to come."""
+        self._carriers: dict[str, int] = {}
+        """Calls whose interaction a turn carries in metadata, and which turn that is."""
+        self._unseen: dict[str, ToolCall] = {}
+        """Of these, the calls whose own turns are gone, or still to come."""
+        self._before: dict[int, Turn] = {}
+        """Turns as they were before the last `take_all`, where it changed them."""
         self._next_ordinal = 0
         self._ledger: Ledger | None = None
 
@@ -66,8 +71,15 @@ class Intake:
         other.take_all(turns)
         return other
 
+    def rolled_back(self, length: int, told: int) -> Intake:
+        """The intake as it was before the last `take_all`, when it had so many turns and entries."""
+        turns = [self._before.get(number, turn) for number, turn in enumerate(self.turns[:length])]
+        del self.entries[told:]
+        return self.replaced(turns)
+
     def take_all(self, turns: Sequence[Turn], *, exactly: bool = False) -> tuple[Turn, ...]:
         """Take turns in, and return them as they are kept. `exactly`: results name canonical ids."""
+        self._before.clear()
         positions = [self._take(turn, exactly=exactly) for turn in self._without_lost_matches(turns)]
         self._settle()
         return tuple(self.turns[position] for position in positions)
@@ -124,10 +136,14 @@ class Intake:
         return any(match.place.turn != number for match in matches)
 
     def _matched(self, result: ToolResult, place: Place, *, exactly: bool) -> list[Match]:
+        answers = status_of(result) != "pending"
         if exactly:
-            return self._matcher.match_exactly(result.call_id, place)
+            return self._matcher.match_exactly(result.call_id, place, answers=answers)
         return self._matcher.match_by_id(
-            raw_id_of(result.call_id, result.metadata), place, lambda other: self._says_the_same(result, other)
+            raw_id_of(result.call_id, result.metadata),
+            place,
+            answers=answers,
+            repeats=lambda other: self._says_the_same(result, other),
         )
 
     def _says_the_same(self, result: ToolResult, place: Place) -> bool:
@@ -137,43 +153,53 @@ class Intake:
     def _matched_late(self, result: ToolResult, place: Place) -> list[Match]:
         """Take up a match that was made before; otherwise match by id, and guess if no id decides."""
         origin = result.metadata
+        answers = status_of(result) != "pending"
         if origin is not None and origin.matched_by is not None:
-            self._matcher.restore_result(result.call_id, origin.raw_id, result.name, origin.matched_by, place)
-            return []
+            return self._matcher.restore_result(
+                result.call_id, origin.raw_id, result.name, origin.matched_by, place, answers=answers
+            )
         raw_id = raw_id_of(result.call_id, origin)
-        return self._matcher.match_by_id(raw_id, place) or [self._matcher.guess(raw_id, result.name, place)]
+        found = self._matcher.match_by_id(raw_id, place, answers=answers)
+        return found or [self._matcher.guess(raw_id, result.name, place, answers=answers)]
 
     def _opened(self, call: ToolCall, number: int, index: int) -> list[Match]:
-        """Let results find the call, unless an earlier turn carries its interaction already."""
-        if call.id in self._carried:
-            self._carried.discard(call.id)
+        """Let results find the call, unless a turn before carries its interaction."""
+        if self._unseen.pop(call.id, None) is not None:
             return []
         return self._matcher.add_call(call.id, raw_id_of(call.id, call.metadata), call.name, number, index)
 
     def _named(self, call: ToolCall, turn: Turn, index: int) -> ToolCall:
         """The call under its canonical id, with its origin in metadata."""
-        origin = call.metadata
-        is_free = call.id not in self._matcher or call.id in self._carried
-        if origin is not None and is_free and ids.is_canonical(call.id):
+        origin = call.metadata or ToolMetadata()
+        if call.metadata is not None and ids.is_canonical(call.id) and self._is_free(call):
             return replace(call, metadata=replace(origin, ordinal=self._ordinal(origin.ordinal)))
-        issuer = turn.issuer if turn.issuer is not None else Issuer(_UNKNOWN)
-        raw_id = raw_id_of(call.id, origin)
-        call_id = ids.canonical(issuer.provider, raw_id, call.name, turn.key, index)
+        issuer = origin.issuer or turn.issuer or Issuer(_UNKNOWN)
+        raw_id = raw_id_of(call.id, call.metadata)
+        call_id = self._new_id(call, raw_id, issuer, turn.key, index)
+        signature = origin.thought_signature
+        smuggled = raw_id.partition(ids.SMUGGLED_MARK)[2] if raw_id is not None else ""
+        if smuggled and signature is None:
+            signature = smuggled
+            reason = "a signature was hidden in the id; it is kept apart"
+            self.tell("canonicalised", reason, "canonical", turn_key=turn.key, call_ids=(call_id,))
+        metadata = ToolMetadata(raw_id, issuer, self._ordinal(None), thought_signature=signature)
+        return replace(call, id=call_id, metadata=metadata)
+
+    def _is_free(self, call: ToolCall) -> bool:
+        """Whether a canonical id can be this call's: nobody has it, or a turn carries this very call."""
+        carried = self._unseen.get(call.id)
+        return call.id not in self._matcher if carried is None else is_same_call(call, carried)
+
+    def _new_id(self, call: ToolCall, raw_id: str | None, issuer: Issuer, turn_key: str, index: int) -> str:
+        call_id = ids.canonical(issuer.provider, raw_id, call.name, turn_key, index)
         salt = ""
         while call_id in self._matcher:
-            call_id = ids.mint(issuer.provider, raw_id, call.name, turn.key + salt, index)
+            call_id = ids.mint(issuer.provider, raw_id, call.name, turn_key + salt, index)
             salt += "#"
         if salt:
             reason = f"another call has the id {quote(raw_id)} already; this one was given its own"
-            self.tell("canonicalised", reason, "canonical", turn_key=turn.key, call_ids=(call_id,))
-        smuggled = raw_id.partition(ids.SMUGGLED_MARK)[2] if raw_id is not None else ""
-        if smuggled:
-            reason = "a signature was hidden in the id; it is kept apart"
-            self.tell("canonicalised", reason, "canonical", turn_key=turn.key, call_ids=(call_id,))
-        metadata = ToolMetadata(
-            raw_id=raw_id, issuer=issuer, ordinal=self._ordinal(None), thought_signature=smuggled or None
-        )
-        return replace(call, id=call_id, metadata=metadata)
+            self.tell("canonicalised", reason, "canonical", turn_key=turn_key, call_ids=(call_id,))
+        return call_id
 
     def _ordinal(self, recorded: int | None) -> int:
         """A call's number among all calls: the recorded one, or the next."""
@@ -187,13 +213,32 @@ class Intake:
         result = blocks[match.place.block]
         assert isinstance(result, ToolResult)  # noqa: S101 - the matcher only knows places of results
         raw_id = raw_id_of(result.call_id, result.metadata)
-        call_id = match.call_id
-        if call_id is None:
-            provider = turn.issuer.provider if turn.issuer is not None else _UNKNOWN
-            call_id = ids.canonical(provider, raw_id, result.name, turn.key, match.place.block)
+        call_id = match.call_id or self._orphan_id(raw_id, result.name, turn, match.place.block)
         metadata = ToolMetadata(raw_id=raw_id, issuer=turn.issuer, matched_by=match.matched_by)
         blocks[match.place.block] = replace(result, call_id=call_id, metadata=metadata)
+        if call_id != result.call_id and result.call_id in self._carriers:
+            self._take_from_carried(result)
         self._tell_match(match, turn.key, call_id, was_matched=_is_matched(result))
+
+    def _orphan_id(self, raw_id: str | None, name: str, turn: Turn, position: int) -> str:
+        """An id that no call has. The key is one that no turn has, so that no call is ever given it."""
+        provider = turn.issuer.provider if turn.issuer is not None else _UNKNOWN
+        return ids.mint(provider, raw_id, name, f"{turn.key}/orphan", position)
+
+    def _take_from_carried(self, result: ToolResult) -> None:
+        """A result turned out to be another call's: the interaction that is carried loses it."""
+        number = self._carriers[result.call_id]
+        turn = self.turns[number]
+        removed = tuple(
+            replace(found, result=None, status="pending", early=False)
+            if found.id == result.call_id
+            and found.result is not None
+            and completion_key(found.result) == completion_key(result)
+            else found
+            for found in turn.metadata.removed
+        )
+        self._keep_before(number)
+        self.turns[number] = replace(turn, metadata=replace(turn.metadata, removed=removed))
 
     def _tell_match(self, match: Match, turn_key: str, call_id: str, *, was_matched: bool) -> None:
         path = f"$.turns[{match.place.turn}].blocks[{match.place.block}]"
@@ -219,15 +264,21 @@ class Intake:
 
     def _settle(self) -> None:
         for number, blocks in self._changed.items():
+            self._keep_before(number)
             self.turns[number] = replace(self.turns[number], blocks=tuple(blocks))
         self._changed.clear()
+
+    def _keep_before(self, number: int) -> None:
+        self._before.setdefault(number, self.turns[number])
+
+    # --- taking up what was taken in before -----------------------------------------------------
 
     def _without_lost_matches(self, turns: Sequence[Turn]) -> Sequence[Turn]:
         """The turns, with results set free whose call is nowhere any more: they are matched anew."""
         matched = [n for n, turn in enumerate(turns) if any(map(_is_matched, turn.results))]
         if not matched:
             return turns
-        known = {call.id for turn in turns for call in turn.calls}
+        known = {call.id for turn in turns for call in turn.calls if call.metadata is not None}
         known |= {removed.id for turn in turns for removed in turn.metadata.removed}
         freed = list(turns)
         for n in matched:
@@ -236,11 +287,11 @@ class Intake:
         return freed
 
     def _released(self, block: Block, known: set[str]) -> Block:
-        if not isinstance(block, ToolResult) or block.metadata is None:
+        """The block; a result without its match if the match cannot be: its call is nowhere, or an orphan's."""
+        if not isinstance(block, ToolResult) or block.metadata is None or block.metadata.matched_by is None:
             return block
-        if block.metadata.matched_by in (None, "orphan") or block.call_id in known:
-            return block
-        if block.call_id in self._matcher:
+        has_call = block.call_id in known or block.call_id in self._matcher
+        if has_call != (block.metadata.matched_by == "orphan") and ids.is_canonical(block.call_id):
             return block
         return replace(block, call_id=block.metadata.raw_id or "", metadata=None)
 
@@ -250,11 +301,12 @@ class Intake:
         self.keys.take(removed.turn_key)
         if origin.ordinal is not None:
             self._ordinal(origin.ordinal)
+        self._carriers[removed.id] = number
         if removed.id not in self._matcher:
-            self._carried.add(removed.id)
+            self._unseen[removed.id] = removed.call
             self._matcher.add_call(removed.id, origin.raw_id, removed.name, number, removed.index)
-        if removed.result is not None:
-            self._matcher.restore_answered(removed.id)
+        if removed.result is not None and removed.status != "pending":
+            self._matcher.restore_answered(removed.id, is_guess=is_guess(removed.result))
 
     def tell(
         self,
@@ -273,3 +325,9 @@ class Intake:
 
 def _is_matched(result: ToolResult) -> bool:
     return result.metadata is not None and result.metadata.matched_by is not None
+
+
+def is_same_call(one: ToolCall, other: ToolCall) -> bool:
+    """Whether two calls with one id are the same call and not two."""
+    raw_ids = {raw_id_of(call.id, call.metadata) for call in (one, other)}
+    return one.name == other.name and one.arguments == other.arguments and len(raw_ids) == 1

@@ -23,7 +23,7 @@ import jiter
 import msgspec
 from msgspec import Struct
 
-from toolglot.errors import InputError, JSONError, LimitError, TruncatedJSONError, quote
+from toolglot.errors import InputError, JSONError, LimitError, TruncatedJSONError, quote, type_name
 from toolglot.limits import DEFAULT_LIMITS, Limits
 
 PARSER_DEPTH: Final = 200
@@ -75,6 +75,7 @@ class Cloned(Struct, frozen=True):
     value: Any
     changes: tuple[Change, ...] = ()
     nodes: int = 1
+    characters: int = 0
 
 
 def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> Parsed:
@@ -82,7 +83,7 @@ def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$"
     encoded, mended = _encoded(data, limits, path)
     containers = encoded.count(b"[") + encoded.count(b"{")
     if containers + encoded.count(b",") >= limits.max_nodes:
-        _refuse_many_values(encoded, limits, path)
+        refuse_many_values(encoded, limits, path)
     try:
         value = _read(encoded, catch_duplicate_keys=True)
     except ValueError:
@@ -139,10 +140,10 @@ def decode(data: bytes, *, path: str = "$") -> str:
 
 def mend_text(text: str) -> str:
     """The text with half surrogate pairs as U+FFFD and split pairs joined; itself if it has neither."""
-    if text.isascii():
+    if str.isascii(text):
         return text
     try:
-        text.encode()
+        str.encode(text)
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
@@ -170,7 +171,7 @@ def _encoded(data: bytes | str, limits: Limits, path: str) -> tuple[bytes, tuple
     return encoded.removeprefix(_BOM), () if text is data else ("half surrogate pairs became U+FFFD",)
 
 
-def _refuse_many_values(encoded: bytes, limits: Limits, path: str) -> None:
+def refuse_many_values(encoded: bytes, limits: Limits, path: str) -> None:
     """A comma or an opening bracket outside strings precedes each value but the first."""
     bare = _TOKEN.sub(lambda found: found[0] if len(found[0]) == 1 else b"0", encoded)
     bare = bare.translate(None, b" \t\r\n")
@@ -319,7 +320,7 @@ class _Cloner:
             if opened is not None:
                 self.stack.append(opened)
             elif frame is root:
-                return Cloned(root.out[0], self.log.changes(), self.nodes)
+                return Cloned(root.out[0], self.log.changes(), self.nodes, self.chars)
             else:
                 self.stack.pop()
                 self._finish(frame, self.stack[-1])
@@ -352,7 +353,7 @@ class _Cloner:
             parent.height = max(parent.height, height + 1)
             parent.put(child, result)
         elif (contents := _contents(child)) is None:
-            plain, reason = _marked(_type_name(child))
+            plain, reason = _marked(type_name(child))
             self._tell(reason)
             parent.put(child, plain)
         else:
@@ -361,7 +362,7 @@ class _Cloner:
             self._grow(length, 0, 1)
             self.active.add(identity)
             if not frame.same:
-                self._tell(f"a {_type_name(child)} became a plain {type(frame.out).__name__}")
+                self._tell(f"a {type_name(child)} became a plain {type(frame.out).__name__}")
             return frame
         return None
 
@@ -401,8 +402,8 @@ class _Cloner:
         for base, exact in _SCALARS:
             if issubclass(kind, base):
                 plain, reason = self._plain(exact(value))
-                return plain, reason or f"a {_type_name(value)} became a plain {base.__name__}"
-        return _marked(_type_name(value))
+                return plain, reason or f"a {type_name(value)} became a plain {base.__name__}"
+        return _marked(type_name(value))
 
     def _grow(self, nodes: int, chars: int, height: int) -> None:
         self.nodes += nodes
@@ -437,18 +438,13 @@ def _contents(value: Any) -> tuple[Iterator[tuple[Any, object]], int] | None:
 
 
 def _marked(what: str) -> tuple[str, str]:
+    what = mend_text(what)
     return f"[not serialisable: {what}]", f"{what} is not JSON"
-
-
-def _type_name(value: object) -> str:
-    """The class name as `type` itself tells it: a metaclass may lie or raise."""
-    name: str = type.__dict__["__name__"].__get__(type(value))
-    return mend_text(name[:80])
 
 
 def local_reference(root: Any, reference: object) -> Any:
     """What a reference inside a JSON document names (`#/a/0`); None for any other, which is never fetched."""
-    if type(reference) is not str or not f"{reference}/".startswith("#/"):
+    if type(reference) is not str or not (reference == "#" or reference.startswith("#/")):
         return None
     place: Any = root
     for step in reference.split("/")[1:]:

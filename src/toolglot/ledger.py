@@ -5,8 +5,9 @@
 A ledger is a pure function of its turns: `Ledger.of(turns)` and a ledger that was given the same turns
 one by one are equal. It never looks at a raw id; `History` has already said which call a result means.
 
-Laws: a terminal state stays, with three stated exceptions (a real result takes the place of a synthetic
-one, a complete one that of a partial one, one that follows its call that of one that stood before it).
+Laws: a terminal state stays, with four stated exceptions (a real result takes the place of a synthetic
+one, a complete one that of a partial one, one whose id says so that of a guessed one, one that follows its
+call that of one that stood before it).
 An explicit cancel stays whatever comes. The same completion twice changes nothing. A result that does
 not win is set aside with the reason, never dropped.
 """
@@ -16,15 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import msgspec
-from msgspec.structs import replace
-
+from toolglot.completion import completion_key, is_explicit_cancel, is_guess, status_of
 from toolglot.conversation import (
     Interaction,
     SetAside,
     SetAsideReason,
-    Status,
-    Text,
     ToolCall,
     ToolResult,
     Turn,
@@ -33,50 +30,9 @@ from toolglot.errors import quote
 from toolglot.report import Action, Entry
 
 
-def status_of(result: ToolResult) -> Status:
-    """What a result says of its call, from all of its fields together.
-
-    An explicit cancel first; then an error; then `is_complete`; then a value that is not null, be it
-    empty, zero or false. A result that says none of these leaves its call pending.
-    """
-    if result.status == "cancelled":
-        return "cancelled"
-    if result.error is not None or result.is_error or result.status == "error":
-        return "error"
-    if result.is_complete or result.status == "complete":
-        return "complete"
-    if result.result is not None or result.content is not None:
-        return "complete"
-    return "pending"
-
-
-def is_explicit_cancel(result: ToolResult) -> bool:
-    """A cancel that somebody asked for, not one that was made up to fill a gap."""
-    return result.status == "cancelled" and result.synthetic is None
-
-
-def completion_key(result: ToolResult) -> bytes:
-    """Equal for results that are the same completion; where they came from does not count."""
-    content: object = result.content
-    if isinstance(result.content, tuple):
-        if all(isinstance(block, Text) for block in result.content):
-            content = result.text
-        else:
-            content = tuple(replace(block, extra=None) for block in result.content)
-    said = (
-        status_of(result),
-        content,
-        result.result,
-        result.error,
-        result.synthetic,
-        result.is_complete is False,
-    )
-    return msgspec.json.encode(said, order="deterministic")
-
-
-def _rank(result: ToolResult, *, early: bool) -> tuple[bool, bool, bool]:
-    """Real over synthetic, complete over partial, after its call over before it; then the first."""
-    return (result.synthetic is None, result.is_complete is not False, not early)
+def _rank(result: ToolResult, *, early: bool) -> tuple[bool, ...]:
+    """Real over synthetic, complete over partial, sure over guessed, after its call over before it."""
+    return (result.synthetic is None, result.is_complete is not False, not is_guess(result), not early)
 
 
 class _Record:
@@ -103,7 +59,7 @@ class _Record:
         self.result = interaction.result
         self.early = interaction.early
         self.aside = list(interaction.set_aside)
-        self.seen: set[bytes] | None = None
+        self.seen: set[str] | None = None
         self.frozen: Interaction | None = interaction
         self.is_carried = is_carried
         """Known from the metadata of a turn alone; its own turn is gone, or still to come."""
@@ -123,10 +79,11 @@ class _Record:
 
     def complete(self, result: ToolResult, *, early: bool) -> SetAsideReason | None:
         """Take a result in; the reason if it, or the one that it replaces, was set aside."""
-        if self.result is None or self.status == "pending":
+        says = status_of(result)
+        if self.result is None or (self.status == "pending" and says != "pending"):
             self._win(result, early=early)
             return None
-        if status_of(result) == "pending" or self._was_seen(result):
+        if says == "pending" or self._was_seen(result):
             return None
         if is_explicit_cancel(self.result):
             return self._lose(result, "late")
@@ -191,13 +148,13 @@ class Ledger:
     # --- reading --------------------------------------------------------------------------------
 
     def __getitem__(self, call_id: str) -> Interaction:
-        record = self._records.get(call_id)
-        if record is None:
+        found = self.get(call_id)
+        if found is None:
             raise KeyError(f"no call has the canonical id {quote(call_id)}")
-        return record.interaction()
+        return found
 
     def get(self, call_id: str) -> Interaction | None:
-        record = self._records.get(call_id)
+        record = self._records.get(call_id) if isinstance(call_id, str) else None
         return record.interaction() if record is not None else None
 
     def __contains__(self, call_id: object) -> bool:

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from toolglot.errors import InputError
 
-DEEPEST: Final = 500
-"""Deeper values cannot be encoded without overrunning the interpreter's stack."""
+DEEPEST: Final = 200
+"""The parser goes no deeper."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Bytes of a document, or characters of all strings of a turn."""
 
     max_depth: int = 200
-    """Objects and arrays inside each other, at most 500."""
+    """Objects and arrays inside each other, at most 200."""
 
     max_nodes: int = 2_000_000
     """Values in a document, counted as they would be written out."""

@@ -133,17 +133,24 @@ class Matcher:
         guess = self._guesses.pop(place, None)
         if guess is not None:
             call_id, _ = guess
-            del self._answers[call_id]
-            self._reopen(call_id)
+            self._answers.pop(call_id, None)
+            if call_id in self._calls:
+                self._reopen(call_id)
 
     # --- results --------------------------------------------------------------------------------
 
     def match_by_id(
-        self, raw_id: str | None, place: Place, repeats: Callable[[Place], bool] = lambda _: False
+        self,
+        raw_id: str | None,
+        place: Place,
+        *,
+        answers: bool = True,
+        repeats: Callable[[Place], bool] = lambda _: False,
     ) -> list[Match]:
         """The call that has this id, with any guess that gives way; empty if no call has it.
 
-        `repeats` tells whether the result says the same as another one.
+        `answers`: the result says something, so that its call waits for no other. `repeats` tells whether it
+        says the same as another one.
         """
         if raw_id is None or raw_id not in self._by_key:
             return []
@@ -151,7 +158,8 @@ class Matcher:
         last = self._by_key[raw_id][-1]
         if call_id is None or (call_id != last and self._is_repetition(call_id, last, repeats)):
             return [Match(place, last, "id", duplicate=True)]
-        return [Match(place, call_id, "id"), *self._answer_for_sure(call_id, place)]
+        displaced = self._answer_for_sure(call_id, place) if answers else []
+        return [Match(place, call_id, "id"), *displaced]
 
     def _is_repetition(self, older: str, last: str, repeats: Callable[[Place], bool]) -> bool:
         """Whether a result that could answer an older call only says again what the last one was told.
@@ -163,11 +171,12 @@ class Matcher:
         answer = self._answers.get(last)
         return answer is not None and answer.place is not None and repeats(answer.place)
 
-    def match_exactly(self, call_id: str, place: Place) -> list[Match]:
+    def match_exactly(self, call_id: str, place: Place, *, answers: bool = True) -> list[Match]:
         """The call with this canonical id, whatever raw ids others have."""
         if self._is_answered_for_sure(call_id):
             return [Match(place, call_id, "id", duplicate=True)]
-        return [Match(place, call_id, "id"), *self._answer_for_sure(call_id, place)]
+        displaced = self._answer_for_sure(call_id, place) if answers else []
+        return [Match(place, call_id, "id"), *displaced]
 
     def _answer_for_sure(self, call_id: str, place: Place) -> list[Match]:
         guessed = self._answers.get(call_id)
@@ -177,14 +186,14 @@ class Matcher:
         _, stray = self._guesses.pop(guessed.place)
         return [self._guess(stray)]
 
-    def guess(self, raw_id: str | None, name: str, place: Place) -> Match:
+    def guess(self, raw_id: str | None, name: str, place: Place, *, answers: bool = True) -> Match:
         """A call for a result that no id decides, by name and then by position."""
         stray = _Stray(place, raw_id, name)
         if raw_id is not None:
             self._strays.setdefault(raw_id, []).append(stray)
-        return self._guess(stray)
+        return self._guess(stray, answers=answers)
 
-    def _guess(self, stray: _Stray) -> Match:
+    def _guess(self, stray: _Stray, *, answers: bool = True) -> Match:
         after = -1 if stray.raw_id is None else self._last_user_turn
         matched_by: MatchedBy = "name" if stray.name else "position"
         calls = self._open_by_name.get(stray.name) if stray.name else self._open
@@ -193,8 +202,9 @@ class Matcher:
             call_id, matched_by = self._nameless(after), "position"
         if call_id is None:
             return Match(stray.place, None, "orphan")
-        self._answers[call_id] = _Answer(stray.place, is_guess=True)
-        self._guesses[stray.place] = (call_id, stray)
+        if answers:
+            self._answers[call_id] = _Answer(stray.place, is_guess=True)
+            self._guesses[stray.place] = (call_id, stray)
         return Match(stray.place, call_id, matched_by)
 
     def _nameless(self, after: int) -> str | None:
@@ -208,17 +218,24 @@ class Matcher:
 
     # --- taking up a history again --------------------------------------------------------------
 
-    def restore_result(self, call_id: str, raw_id: str | None, name: str, matched_by: MatchedBy, place: Place) -> None:
-        """A result that was matched before, exactly as it was."""
+    def restore_result(
+        self, call_id: str, raw_id: str | None, name: str, matched_by: MatchedBy, place: Place, *, answers: bool
+    ) -> list[Match]:
+        """A result that was matched before, as it was; and the guess that gives way to it."""
         stray = _Stray(place, raw_id, name)
         if matched_by != "id" and raw_id is not None:
             self._strays.setdefault(raw_id, []).append(stray)
+        if not answers or matched_by == "orphan" or self._is_answered_for_sure(call_id):
+            return []
         if matched_by == "id":
-            self._answers[call_id] = _Answer(place, is_guess=False)
-        elif matched_by != "orphan" and call_id not in self._answers:
-            self._answers[call_id] = _Answer(place, is_guess=True)
-            self._guesses[place] = (call_id, stray)
+            return self._answer_for_sure(call_id, place)
+        known = self._answers.get(call_id)
+        if known is not None and known.place is not None:
+            return [self._guess(stray)]
+        self._answers[call_id] = _Answer(place, is_guess=True)
+        self._guesses[place] = (call_id, stray)
+        return []
 
-    def restore_answered(self, call_id: str) -> None:
-        """A call whose result is known though no turn holds it any more."""
-        self._answers.setdefault(call_id, _Answer(None, is_guess=False))
+    def restore_answered(self, call_id: str, *, is_guess: bool) -> None:
+        """A call whose result is known though no turn may hold it any more."""
+        self._answers.setdefault(call_id, _Answer(None, is_guess))

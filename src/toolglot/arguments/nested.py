@@ -33,6 +33,7 @@ class NestedDecoder:
         self.root = root
         self.limits = limits
         self.log = ChangeLog(path)
+        self.referred_to: dict[str, Any] = {}
         self.allowed: dict[int, frozenset[str]] = {}
         self.flat: dict[tuple[int, ...], list[dict[str, Any]]] = {}
 
@@ -73,6 +74,12 @@ class NestedDecoder:
             self.log.add(steps, reason)
         return parsed.value
 
+    def _referred(self, reference: Any) -> Any:
+        name = str(reference)
+        if name not in self.referred_to:
+            self.referred_to[name] = jsontext.local_reference(self.root, reference)
+        return self.referred_to[name]
+
     def types(self, schema: Any, depth: int) -> frozenset[str]:
         """The JSON types that a schema allows; where it does not say, all of them."""
         if type(schema) is not dict or depth > MAX_SCHEMA_DEPTH:
@@ -85,7 +92,7 @@ class NestedDecoder:
         if type(declared) is list:
             allowed = frozenset(name for name in declared if type(name) is str)
         if "$ref" in schema:
-            allowed &= self.types(jsontext.local_reference(self.root, schema["$ref"]), depth + 1)
+            allowed &= self.types(self._referred(schema["$ref"]), depth + 1)
         for branch in _list_in(schema, "allOf"):
             allowed &= self.types(branch, depth + 1)
         for keyword in ("anyOf", "oneOf"):
@@ -109,7 +116,7 @@ class NestedDecoder:
             seen.add(id(schema))
             found.append(schema)
             if "$ref" in schema:
-                pending.append(jsontext.local_reference(self.root, schema["$ref"]))
+                pending.append(self._referred(schema["$ref"]))
             for keyword in ("allOf", "anyOf", "oneOf"):
                 pending += _list_in(schema, keyword)
         if pending:

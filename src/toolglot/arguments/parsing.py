@@ -38,7 +38,7 @@ class ParsedArguments(Struct, frozen=True):
 def parse(
     value: object,
     *,
-    schema: dict[str, Any] | None = None,
+    schema: dict[str, Any] | bool | None = None,
     limits: Limits = DEFAULT_LIMITS,
     path: str = "$",
     xml: bool = False,
@@ -54,7 +54,7 @@ def parse(
         parsed = _parse_text(value, limits, path, xml)
     else:
         raise _not_an_object(value, path)
-    if schema is None:
+    if type(schema) is not dict:
         return parsed
     decoder = NestedDecoder(schema, limits, path)
     decoded = decoder.decode(parsed.arguments, decoder.branches([schema]), ())

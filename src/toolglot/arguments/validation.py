@@ -25,12 +25,17 @@ if TYPE_CHECKING:
 
 MAX_MISMATCHES: Final = 20
 MISMATCH_CHARACTERS: Final = 200
-LISTED_NODES: Final = 10_000
-"""Larger arguments get only their first mismatch: jsonschema-rs builds all before it gives one."""
 BACKTRACKING: Final = 1_000
 """Steps that a pattern with look-around may take back; all other patterns run in linear time."""
 MAX_VISITS: Final = 20_000
 """How often a schema that branches may be entered for one value."""
+MAX_SCHEMA_NODES: Final = 20_000
+MAX_COST: Final = 5_000_000
+"""The largest list of a schema (an enum, required names, branches) times the values to hold against it."""
+LISTED_COST: Final = 100_000
+"""Beyond this cost only the first mismatch is told: each could be as long as the list."""
+CACHED_BYTES: Final = 65_536
+"""Larger schemas are compiled anew each time, not kept."""
 
 
 class Mismatch(Struct, frozen=True):
@@ -47,6 +52,8 @@ class _Compiled(NamedTuple):
     schema: Any
     branches: bool
     """It may be entered too often: arguments must be counted out first."""
+    weight: int
+    """The size of its largest list."""
 
 
 def validate(
@@ -60,18 +67,37 @@ def validate(
     # The validator recurses, so that no limit of the caller may let it go deeper than a parser does.
     bounded = msgspec.structs.replace(limits, max_depth=min(limits.max_depth, jsontext.PARSER_DEPTH))
     instance = jsontext.clone(arguments, limits=bounded, path=path)
-    compiled = _compiled(msgspec.json.encode(jsontext.clone(schema, limits=bounded).value))
+    plain_schema = jsontext.clone(schema, limits=bounded, path="$")
+    if plain_schema.nodes > MAX_SCHEMA_NODES:
+        raise LimitError(f"the schema has more than {MAX_SCHEMA_NODES} values", hint="simplify it")
+    encoded = msgspec.json.encode(plain_schema.value)
+    compiled = _kept(encoded) if len(encoded) <= CACHED_BYTES else _compiled(encoded)
+    cost = compiled.weight * instance.nodes
+    if cost > MAX_COST:
+        raise LimitError("the arguments are too large for a schema with such long lists", path=path)
     if compiled.branches and _Counter(compiled.schema).visits(instance.value) > MAX_VISITS:
         raise LimitError("the schema branches too often to be checked", path=path, hint="simplify its unions")
     try:
         compiled.validator.validate(instance.value)
     except ValueError as first:
-        found = compiled.validator.iter_errors(instance.value) if instance.nodes <= LISTED_NODES else (first,)
+        found = compiled.validator.iter_errors(instance.value) if cost <= LISTED_COST else (first,)
         return tuple(_mismatch(error, path) for error in itertools.islice(found, MAX_MISMATCHES))
     return ()
 
 
-@functools.lru_cache(maxsize=256)
+def _weight(schema: Any) -> int:
+    """The size of the largest list in a schema, with what its entries hold."""
+    heaviest = 1
+    stack = [schema]
+    while stack:
+        part = stack.pop()
+        if type(part) is dict:
+            stack += part.values()
+        elif type(part) is list:
+            heaviest = max(heaviest, jsontext.clone(part).nodes)
+    return heaviest
+
+
 def _compiled(encoded: bytes) -> _Compiled:
     """A compiled schema that fetches nothing: neither over a network nor from a file."""
     import jsonschema_rs  # noqa: PLC0415 - most conversations never need it
@@ -85,7 +111,10 @@ def _compiled(encoded: bytes) -> _Compiled:
         message = f"the schema is invalid: {getattr(error, 'message', error)!s:.{MISMATCH_CHARACTERS}}"
         hint = "only references inside it are followed" if "Resource" in message else "see its JSON Schema draft"
         raise InputError(message, path=where, hint=hint) from None
-    return _Compiled(validator, schema, _Counter(schema).visits() > MAX_VISITS)
+    return _Compiled(validator, schema, _Counter(schema).visits() > MAX_VISITS, _weight(schema))
+
+
+_kept = functools.lru_cache(maxsize=256)(_compiled)
 
 
 def _mismatch(error: Any, path: str) -> Mismatch:
@@ -124,6 +153,7 @@ class _Counter:
     def __init__(self, root: Any) -> None:
         self._root = root
         self._anchors = dict(_anchors(root))
+        self._referred_to: dict[str, Any] = {}
 
     def visits(self, value: Any = _ANYTHING) -> int:
         """The visits for a value; for any value, a schema that comes back to itself counts as too many."""
@@ -171,8 +201,11 @@ class _Counter:
             yield from ((part, child) for child in value for part in inside)
 
     def _referred(self, reference: object) -> Any:
-        found = jsontext.local_reference(self._root, reference)
-        return self._anchors.get(str(reference), _UNKNOWN) if found is None else found
+        name = str(reference)
+        if name not in self._referred_to:
+            found = jsontext.local_reference(self._root, reference)
+            self._referred_to[name] = self._anchors.get(name, _UNKNOWN) if found is None else found
+        return self._referred_to[name]
 
 
 def _anchors(root: Any) -> Iterator[tuple[str, Any]]:

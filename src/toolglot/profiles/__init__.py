@@ -82,7 +82,8 @@ class Overrides:
         if not isinstance(data, bytes | str):
             raise ProfileError(f"expected TOML text, got {quote(data)}", path=origin)
         self.origin = origin
-        self._profiles = parse_overrides(data.encode() if isinstance(data, str) else data, origin)
+        encoded = data.encode(errors="surrogatepass") if isinstance(data, str) else data
+        self._profiles = parse_overrides(encoded, origin)
 
     def get(self, name: str) -> ProfileFile | None:
         return self._profiles.get(name)
@@ -96,8 +97,9 @@ def read_overrides(path: str | os.PathLike[str]) -> Overrides:
     """The overrides of a TOML file."""
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        raise ProfileError(f"cannot be read: {error.strerror}", path=os.fspath(path)) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ProfileError(f"cannot be read: {reason}", path=str(path)) from None
     return Overrides(data, origin=os.fspath(path))
 
 
@@ -208,7 +210,7 @@ def _groups(origins: dict[str, Rule]) -> dict[str, Any]:
     return {field.name: field.type(**values.get(field.name, {})) for field in msgspec.structs.fields(Rules)}
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _resolved(name: str, model: str, overrides: Overrides | None) -> Profile:
     known = name in _builtin_names() or (overrides is not None and overrides.get(name) is not None)
     files = _chain(name, overrides) if known else []

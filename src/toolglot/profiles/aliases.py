@@ -77,12 +77,20 @@ TARGETS: Final = frozenset(
 """The targets that come with toolglot."""
 
 
-@lru_cache(maxsize=1024)
+LONGEST: Final = 64
+"""No target has a longer name, with any spelling."""
+
+
 def resolve(name: str) -> str:
     """The target that a name means; a name that means none is returned as it is.
 
     Case does not count, and `-`, `.` and spaces are read as `_`.
     """
+    return name if len(name) > LONGEST else _resolved(name)
+
+
+@lru_cache(maxsize=1024)
+def _resolved(name: str) -> str:
     plain = name.strip().lower().replace("-", "_").replace(".", "_").replace(" ", "_")
     if plain in TARGETS:
         return plain

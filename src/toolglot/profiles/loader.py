@@ -215,7 +215,7 @@ def _hint(error: msgspec.ValidationError, table: type[Struct]) -> str:
 def _compiled(pattern: str, where: str, flags: int = 0) -> re.Pattern[str]:
     try:
         return re.compile(pattern, flags)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError, ValueError) as error:
         raise ProfileError(
             f"{quote(pattern)} is not a regular expression: {error}", path=where, hint="Python's `re` syntax"
         ) from None
@@ -305,7 +305,7 @@ def _toml(data: bytes, origin: str) -> dict[str, Any]:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
         raise ProfileError(f"not UTF-8 at byte {error.start}", path=origin, hint="save it as UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ProfileError(f"not TOML: {error}", path=origin, hint="see https://toml.io") from None
 
 
