@@ -170,7 +170,8 @@ class History:
                     path=f"results[{n}].call_id",
                     hint="use append() for results with a provider's id",
                 )
-        return self._write([self._checked(Turn("tool", results), None, None, "$")], exactly=True)[0]
+        turn = Turn("tool", tuple(replace(result, metadata=None) for result in results))
+        return self._write([self._checked(turn, None, None, "$")], exactly=True)[0]
 
     def cancel(self, *call_ids: str, reason: str = "Cancelled by the user.", output: str = "") -> None:
         """Cancel calls for good; a result that comes later does not win. A finished call stays as it is.

@@ -10,8 +10,10 @@ does after every cut, gives the same turns and the same state.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from toolglot import ids
@@ -213,32 +215,29 @@ class Intake:
         result = blocks[match.place.block]
         assert isinstance(result, ToolResult)  # noqa: S101 - the matcher only knows places of results
         raw_id = raw_id_of(result.call_id, result.metadata)
-        call_id = match.call_id or self._orphan_id(raw_id, result.name, turn, match.place.block)
+        call_id = match.call_id or _orphan_id(raw_id, result.name, turn, match.place.block)
         metadata = ToolMetadata(raw_id=raw_id, issuer=turn.issuer, matched_by=match.matched_by)
         blocks[match.place.block] = replace(result, call_id=call_id, metadata=metadata)
         if call_id != result.call_id and result.call_id in self._carriers:
             self._take_from_carried(result)
         self._tell_match(match, turn.key, call_id, was_matched=_is_matched(result))
 
-    def _orphan_id(self, raw_id: str | None, name: str, turn: Turn, position: int) -> str:
-        """An id that no call has. The key is one that no turn has, so that no call is ever given it."""
-        provider = turn.issuer.provider if turn.issuer is not None else _UNKNOWN
-        return ids.mint(provider, raw_id, name, f"{turn.key}/orphan", position)
-
     def _take_from_carried(self, result: ToolResult) -> None:
-        """A result turned out to be another call's: the interaction that is carried loses it."""
+        """A result that was only guessed turned out to be another call's: what is carried loses it."""
         number = self._carriers[result.call_id]
         turn = self.turns[number]
         removed = tuple(
             replace(found, result=None, status="pending", early=False)
             if found.id == result.call_id
             and found.result is not None
+            and found.result.metadata == result.metadata
             and completion_key(found.result) == completion_key(result)
             else found
             for found in turn.metadata.removed
         )
         self._keep_before(number)
         self.turns[number] = replace(turn, metadata=replace(turn.metadata, removed=removed))
+        self._ledger = None
 
     def _tell_match(self, match: Match, turn_key: str, call_id: str, *, was_matched: bool) -> None:
         path = f"$.turns[{match.place.turn}].blocks[{match.place.block}]"
@@ -282,18 +281,21 @@ class Intake:
         known |= {removed.id for turn in turns for removed in turn.metadata.removed}
         freed = list(turns)
         for n in matched:
-            blocks = tuple(self._released(block, known) for block in turns[n].blocks)
-            freed[n] = replace(turns[n], blocks=blocks)
+            turn = turns[n]
+            blocks = tuple(self._released(block, turn, at, known) for at, block in enumerate(turn.blocks))
+            freed[n] = replace(turn, blocks=blocks)
         return freed
 
-    def _released(self, block: Block, known: set[str]) -> Block:
-        """The block; a result without its match if the match cannot be: its call is nowhere, or an orphan's."""
+    def _released(self, block: Block, turn: Turn, position: int, known: set[str]) -> Block:
+        """The block; a result without its match if that cannot be: its call is nowhere, or its id no orphan's."""
         if not isinstance(block, ToolResult) or block.metadata is None or block.metadata.matched_by is None:
             return block
-        has_call = block.call_id in known or block.call_id in self._matcher
-        if has_call != (block.metadata.matched_by == "orphan") and ids.is_canonical(block.call_id):
-            return block
-        return replace(block, call_id=block.metadata.raw_id or "", metadata=None)
+        raw_id = block.metadata.raw_id
+        if block.metadata.matched_by == "orphan":
+            stays = block.call_id == _orphan_id(raw_id, block.name, turn, position)
+        else:
+            stays = ids.is_canonical(block.call_id) and (block.call_id in known or block.call_id in self._matcher)
+        return block if stays else replace(block, call_id=raw_id or "", metadata=None)
 
     def _take_removed(self, removed: Interaction, number: int) -> None:
         """An interaction that a turn carries in metadata keeps its id, key and ordinal reserved."""
@@ -304,7 +306,8 @@ class Intake:
         self._carriers[removed.id] = number
         if removed.id not in self._matcher:
             self._unseen[removed.id] = removed.call
-            self._matcher.add_call(removed.id, origin.raw_id, removed.name, number, removed.index)
+            for match in self._matcher.add_call(removed.id, origin.raw_id, removed.name, number, removed.index):
+                self._bind(match)
         if removed.result is not None and removed.status != "pending":
             self._matcher.restore_answered(removed.id, is_guess=is_guess(removed.result))
 
@@ -325,6 +328,13 @@ class Intake:
 
 def _is_matched(result: ToolResult) -> bool:
     return result.metadata is not None and result.metadata.matched_by is not None
+
+
+def _orphan_id(raw_id: str | None, name: str, turn: Turn, position: int) -> str:
+    """An id for a result that has no call. Its hash is of another form than that of any call's id."""
+    provider = turn.issuer.provider if turn.issuer is not None else _UNKNOWN
+    written = msgspec.json.encode(("orphan", provider, raw_id, name, turn.key, position))
+    return ids.mint(_UNKNOWN, sha256(written).hexdigest(), None, "orphan", 0)
 
 
 def is_same_call(one: ToolCall, other: ToolCall) -> bool:

@@ -225,12 +225,12 @@ class Matcher:
         stray = _Stray(place, raw_id, name)
         if matched_by != "id" and raw_id is not None:
             self._strays.setdefault(raw_id, []).append(stray)
-        if not answers or matched_by == "orphan" or self._is_answered_for_sure(call_id):
+        if not answers or matched_by == "orphan":
             return []
         if matched_by == "id":
-            return self._answer_for_sure(call_id, place)
+            return [] if self._is_answered_for_sure(call_id) else self._answer_for_sure(call_id, place)
         known = self._answers.get(call_id)
-        if known is not None and known.place is not None:
+        if known is not None and (known.place is not None or not known.is_guess):
             return [self._guess(stray)]
         self._answers[call_id] = _Answer(place, is_guess=True)
         self._guesses[place] = (call_id, stray)
