@@ -787,3 +787,19 @@ def test_a_kept_turn_without_an_issuer_gets_none_when_it_is_loaded() -> None:
     history = History()
     history.append(Turn("assistant", (Text("hi"),)))
     assert History(history.conversation, provider="openai").turns == history.turns
+
+
+def test_what_an_earlier_turn_carries_takes_the_results_with_its_id() -> None:
+    early = history_of(results(("x", "early")), user())
+    removed = Interaction(ToolCall("hist_tool_c", "read", metadata=ToolMetadata(raw_id="x")), "gone", 0)
+    early.append(Turn("user", (Text("on"),), metadata=TurnMetadata(removed=(removed,))))
+    assert answers(early) == [("x", "early")]
+    assert early.ledger == Ledger.of(early.turns) == History(load(dump(early.conversation))).ledger
+
+
+def test_a_guess_beside_a_sure_result_is_made_anew() -> None:
+    history = history_of(assistant("a", "b"), results(("a", "of a")))
+    call_id = history.turns[0].calls[0].id
+    forged = ToolResult(call_id, "who?", metadata=ToolMetadata(raw_id="zzz", matched_by="position"))
+    history.append(Turn("tool", (forged,)))
+    assert answers(history) == [("a", "of a"), ("b", "who?")]

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from toolglot.completion import completion_key
 from toolglot.conversation import Block, Interaction, Text, ToolCall, ToolResult, Turn
 
 _NOTE: Final = "\n[… {} characters left out …]\n"
@@ -139,14 +140,15 @@ def shorten_result(result: ToolResult, max_characters: int) -> ToolResult:
     """The result with each long text cut in the middle, and a note of how much is gone."""
     content = result.content
     if isinstance(content, str):
-        shorter = shorten(content, max_characters)
-        return result if shorter is content else replace(result, content=shorter)
-    if content is None or not any(isinstance(b, Text) and len(b.text) > max_characters for b in content):
+        content = shorten(content, max_characters)
+    elif content is not None:
+        content = tuple(
+            replace(part, text=shorten(part.text, max_characters)) if isinstance(part, Text) else part
+            for part in content
+        )
+    if content == result.content:
         return result
-    parts = tuple(
-        replace(part, text=shorten(part.text, max_characters)) if isinstance(part, Text) else part for part in content
-    )
-    return replace(result, content=parts)
+    return replace(result, content=content, shortened_from=completion_key(result))
 
 
 def shorten(text: str, max_characters: int) -> str:
