@@ -238,12 +238,12 @@ class History:
         """Take checked turns in. Everything that can be refused is refused before the first write."""
         self._refuse_taken_keys(arrivals)
         self._refuse_false_interactions(arrivals)
+        length, told = len(self._turns), len(self._intake.entries)
         for arrival in arrivals:
             for change in arrival.changes:
                 self._intake.tell("cloned", change.reason, "canonical", path=change.path)
             if arrival.turn.key:
                 self._intake.keys.take(arrival.turn.key)
-        length, told = len(self._turns), len(self._intake.entries)
         try:
             return self._intake.take_all([arrival.turn for arrival in arrivals], exactly=exactly)
         except BaseException:
