@@ -26,6 +26,9 @@ MatchedBy = Literal["id", "name", "position", "orphan"]
 SetAsideReason = Literal["conflict", "late", "superseded"]
 """Why a result is not its call's completion."""
 
+StopReason = Literal["stop", "tool_calls", "length", "filter", "pause", "error"]
+"""Why a reply ended."""
+
 ChoiceMode = Literal["auto", "none", "required", "named", "allowed"]
 ReasoningMode = Literal["off", "on", "adaptive", "between_tools"]
 
@@ -317,6 +320,34 @@ class Options(Value, frozen=True):
     output: OutputFormat | None = None
     stream: bool | None = None
     user: str | None = None
+
+
+# --- what a model answers ---------------------------------------------------------------------------
+
+
+class Usage(Value, frozen=True):
+    """Tokens that a reply cost; None where the provider does not say."""
+
+    input_tokens: int | None = None
+    """All of the prompt, what came from a cache included."""
+    output_tokens: int | None = None
+    """All of the answer, thinking included."""
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    extra: Extra | None = None
+
+
+class Reply(Value, frozen=True):
+    """A model's answer: its turn, why it ended, and what it cost."""
+
+    turn: Turn
+    stop: StopReason | None = None
+    """Derived from the calls that are there; None while the answer is not finished."""
+    usage: Usage | None = None
+    id: str = ""
+    model: str = ""
+    extra: Extra | None = None
 
 
 class Conversation(Value, frozen=True):
