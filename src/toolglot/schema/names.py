@@ -1,0 +1,211 @@
+"""Names of tools: a map into names that a target accepts, and a choice where there are too many tools.
+
+MCP servers and clients name tools as they like (`a.b/c`, 65 characters, emoji); most targets refuse that
+(E4), and plain sanitising makes two tools one (E5). So each illegal name becomes a readable legal one with
+a mark: a short hash of the original.
+
+Laws: the map is injective and can be undone. A legal name keeps itself, wherever it stands in the request.
+The new name of an illegal one depends on that name and the profile alone, so that it is the same in every
+request of a conversation; only a collision, which the mark makes next to impossible, gives a longer mark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from typing import Final
+
+from msgspec import Struct
+
+from toolglot.errors import InputError, ProfileError, quote
+from toolglot.profiles import Profile
+
+__all__ = ["Chosen", "NameMap", "Rename", "choose_tools"]
+
+Digest = Callable[[bytes], bytes]
+
+MARK_LETTERS: Final = "bcdfghjklmnpqrstvwxz"
+"""Legal in every name that is known, and without vowels: a hash spells no word."""
+
+MARK: Final = 8
+LONG_MARK: Final = 16
+
+MOST_STEPS: Final = 100_000
+"""How far marks are counted up; only a pattern that hardly any name matches needs more."""
+
+PLAIN: Final = re.compile(r"[^A-Za-z0-9_-]+")
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class Rename(Struct, frozen=True):
+    """A name that the target does not accept, what stands for it, and the rule it broke."""
+
+    original: str
+    emitted: str
+    reason: str
+
+
+class Chosen(Struct, frozen=True):
+    """The tools that a request may declare, and those that have no room; both in their original order."""
+
+    kept: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
+def _sha256(data: bytes) -> bytes:
+    return sha256(data).digest()
+
+
+def _letters(number: int, length: int) -> str:
+    letters = []
+    for _ in range(length):
+        number, letter = divmod(number, len(MARK_LETTERS))
+        letters.append(MARK_LETTERS[letter])
+    return "".join(letters)
+
+
+class NameMap:
+    """The names of one request: original → a name that the target accepts, and back.
+
+    `names` are all of the request: those of declared tools in their order, then those that only calls of
+    the history or the tool choice use. A name that comes twice is one tool.
+    """
+
+    def __init__(self, profile: Profile, names: Sequence[str], *, digest: Digest = _sha256) -> None:
+        if not isinstance(profile, Profile):
+            raise InputError(f"expected a Profile, got {quote(profile)}", path="profile", hint="profiles.get(name)")
+        self._profile = profile
+        self._max_length = profile.names.max_length
+        self._legal = re.compile(profile.names.pattern)
+        self._digest = digest
+        self._emitted: dict[str, str] = {}
+        self._originals: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+        reasons = {name: self._objection(name) for name in _checked(names, "names")}
+        for name, reason in reasons.items():
+            if reason is None:
+                self._give(name, name)
+        for name, reason in reasons.items():
+            if reason is not None:
+                self._give(name, self._new_name(name))
+        self.renamed = tuple(
+            Rename(name, self._emitted[name], reason) for name, reason in reasons.items() if reason is not None
+        )
+        """What was changed, in the order of the names."""
+
+    def __getitem__(self, original: str) -> str:
+        return self._emitted[original]
+
+    def __contains__(self, original: object) -> bool:
+        return original in self._emitted
+
+    def __len__(self) -> int:
+        return len(self._emitted)
+
+    def original(self, emitted: str) -> str:
+        """The tool that a reply means. A name that this map did not give comes back as it is: the model
+        made it up, or wrote the original, and the client must see what it wrote."""
+        return self._originals.get(emitted, emitted)
+
+    def _give(self, original: str, emitted: str) -> None:
+        self._emitted[original] = emitted
+        self._originals[emitted] = original
+
+    def _objection(self, name: str) -> str | None:
+        """What the target has against a name, with the rule's id; None: it is legal."""
+        if len(name) > self._max_length:
+            return f"longer than {self._max_length} characters ({self._profile.origin('names.max_length').id})"
+        if SURROGATE.search(name):
+            return "half a character, which no request can hold"
+        if not self._is_legal(name):
+            return f"does not match {self._legal.pattern} ({self._profile.origin('names.pattern').id})"
+        return None
+
+    def _is_legal(self, name: str) -> bool:
+        return len(name) <= self._max_length and self._legal.fullmatch(name) is not None
+
+    def _new_name(self, name: str) -> str:
+        number = int.from_bytes(self._digest(name.encode("utf-8", "surrogatepass")), "big")
+        stems = _stems(name, self._max_length)
+        any_legal = False
+        for length in (MARK, LONG_MARK):
+            found = self._marked(stems, _letters(number, min(length, self._max_length)))
+            any_legal = any_legal or found is not None
+            if found is not None and found not in self._originals:
+                return found
+        if not any_legal:
+            raise self._no_legal_name()
+        return self._counted_up(stems, number)
+
+    def _marked(self, stems: tuple[str, ...], mark: str) -> str | None:
+        """The most readable legal name that ends with a mark."""
+        shapes = _shapes(stems, mark, self._max_length)
+        return next((shape for shape in shapes if self._is_legal(shape)), None)
+
+    def _counted_up(self, stems: tuple[str, ...], number: int) -> str:
+        """A free name whose mark ends with a count. A count once passed is not looked at again."""
+        length = min(LONG_MARK, self._max_length)
+        head = _letters(number, max(0, length - MARK))
+        width = length - len(head)
+        key = self._marked(stems, head + _letters(0, width)) or ""
+        start = self._counts.get(key, 0)
+        for count in range(start, min(start + MOST_STEPS, len(MARK_LETTERS) ** width)):
+            found = self._marked(stems, head + _letters(count, width))
+            if found is not None and found not in self._originals:
+                self._counts[key] = count + 1
+                return found
+        raise self._no_legal_name()
+
+    def _no_legal_name(self) -> ProfileError:
+        return ProfileError(
+            f"no free name of at most {self._max_length} characters matches {self._legal.pattern!r}",
+            path=f"{self._profile.name}: names.pattern",
+            hint="change names.pattern or names.max_length",
+        )
+
+
+def _stems(name: str, max_length: int) -> tuple[str, ...]:
+    """What is readable of a name: as much as targets usually allow, then ever plainer."""
+    # Cut first, so that a name of any length costs no more than one of the longest legal length.
+    stem = PLAIN.sub("_", name[:max_length]).strip("_-")
+    plain = stem.replace("-", "_")
+    return (stem, plain, plain.lower())
+
+
+def _shapes(stems: tuple[str, ...], mark: str, max_length: int) -> Iterator[str]:
+    for stem in stems:
+        for prefix in ("", "tool_"):
+            cut = stem[: max(0, max_length - len(prefix) - 1 - len(mark))].rstrip("_-")
+            if cut:
+                yield f"{prefix}{cut}_{mark}"
+    yield from (f"tool_{mark}", f"tool{mark}", mark)
+
+
+def choose_tools(names: Sequence[str], used: Sequence[str], profile: Profile) -> Chosen:
+    """The tools to declare where the target takes fewer than there are (E7).
+
+    `used` are the tools that must stay, the most important first: the one that the tool choice names, then
+    those that the history calls. After them the first tools of the request stay, as many as there is room.
+    """
+    distinct = dict.fromkeys(_checked(names, "names"))
+    wanted = [name for name in dict.fromkeys(_checked(used, "used")) if name in distinct]
+    limit = profile.tools.max_count
+    if limit is None or len(distinct) <= limit:
+        return Chosen(tuple(distinct), ())
+    by_importance = tuple(dict.fromkeys((*wanted, *distinct)))
+    kept = frozenset(by_importance[: max(0, limit)])
+    return Chosen(
+        tuple(name for name in distinct if name in kept),
+        tuple(name for name in distinct if name not in kept),
+    )
+
+
+def _checked(names: Sequence[str], path: str) -> Sequence[str]:
+    # A set has no order of its own: it would give another answer in another process.
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise InputError(f"expected a list of names, got {quote(names)}", path=path)
+    for position, name in enumerate(names):
+        if not isinstance(name, str):
+            raise InputError(f"expected a name, got {quote(name)}", path=f"{path}[{position}]")
+    return names

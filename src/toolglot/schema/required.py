@@ -1,0 +1,313 @@
+"""The required filter of seed 002: `required` lists what a call cannot do without, and nothing else.
+
+Clients mark parameters as required that their own descriptions call optional. A parameter stays required
+iff it was, has no default, may not be null, and its description does not say that it may be left out.
+
+Laws: the filtered schema is the original less names in `required`, nothing else, so arguments are checked
+against it. It accepts everything that the original accepts: where fewer required names could make a schema
+stricter (`not`, `if`, `contains`, a `oneOf` whose branches only their required names tell apart) they stay.
+The input is not changed; where nothing is removed, it is what comes back. Filtering twice is filtering once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, TypeGuard
+
+from msgspec import Struct
+
+from toolglot.jsontext import json_path
+from toolglot.limits import DEEPEST
+
+__all__ = ["Filtered", "Removed", "filter_required"]
+
+Step = str | int
+Schema = dict[str, Any]
+
+PHRASES: Final = ("optional", "defaults to", "if not specified", "only provide if")
+"""What a description says of a parameter that may be left out. `(optional)` is within `optional`."""
+
+AGGRESSIVE_PHRASES: Final = (
+    *PHRASES,
+    *("if provided", "when provided", "can be omitted", "not required", "set to true", "set to false"),
+)
+
+NEGATION: Final = (
+    r"(?P<negation>\bnon[-\s]?|(?:\bnot|n['\u2019]t|\bnever|\bno\s+longer|\bcannot)[*_`\"]*"
+    r"(?:-|\s+(?:(?:an?|be|at\s+all|considered)\s+){0,3})[*_`\"]*)?"
+)
+"""`not optional`, `non-optional`, `isn't optional`, `never optional`; but not `wait or not (optional)`."""
+
+
+def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    words = "|".join(phrases).replace(" ", r"\s+")
+    return re.compile(f"{NEGATION}(?P<phrase>{words})", re.IGNORECASE)
+
+
+SAID: Final = _pattern(PHRASES)
+SAID_AGGRESSIVE: Final = _pattern(AGGRESSIVE_PHRASES)
+
+MAPS: Final = ("properties", "patternProperties", "$defs", "definitions")
+LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
+SINGLES: Final = ("items", "additionalProperties")
+STRICTER_WHEN_LOOSENED: Final = ("not", "if", "contains")
+DEFINITIONS: Final = ("$defs", "definitions")
+REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+LOCAL: Final = re.compile(r"#/(\$defs|definitions)/([^/]+)")
+
+
+class Removed(Struct, frozen=True):
+    """A name that is no longer required: the JSON path of the object's schema, the name, and why."""
+
+    path: str
+    name: str
+    reason: str
+
+
+class Filtered(Struct, frozen=True):
+    """A schema less the required names that were removed from it."""
+
+    schema: Schema
+    removed: tuple[Removed, ...] = ()
+
+
+class _Place(NamedTuple):
+    """Where a schema stands, as a chain up to the root: a path is only written out where it is needed."""
+
+    above: _Place | None = None
+    steps: tuple[Step, ...] = ()
+    depth: int = 0
+    in_definitions: bool = False
+
+    def below(self, *steps: Step) -> _Place:
+        return _Place(self, steps, self.depth + 1, self.in_definitions or steps[0] in DEFINITIONS)
+
+    def path(self) -> tuple[Step, ...]:
+        parts: list[tuple[Step, ...]] = []
+        place: _Place | None = self
+        while place is not None:
+            parts.append(place.steps)
+            place = place.above
+        return tuple(step for steps in reversed(parts) for step in steps)
+
+
+class _Cut(NamedTuple):
+    """The names to remove at one place, with the reasons."""
+
+    place: _Place
+    reasons: dict[str, str]
+
+
+def filter_required(schema: Schema, *, aggressive: bool = False) -> Filtered:
+    """The schema with `required` cut down to what really is (R-002-3).
+
+    `aggressive` believes more phrases and removes every boolean, as some translators do (R-002 T1).
+    """
+    cuts = _Walk(schema, aggressive).cuts()
+    if not cuts:
+        return Filtered(schema)
+    removed: list[Removed] = []
+    copies: dict[int, Any] = {}
+    root: Schema = _own(schema, copies)
+    for cut in cuts:
+        path = cut.place.path()
+        _cut(_opened(root, path, copies), cut.reasons)
+        where = json_path("$", path)
+        removed += [Removed(where, name, reason) for name, reason in cut.reasons.items()]
+    return Filtered(root, tuple(removed))
+
+
+def _opened(root: Schema, path: tuple[Step, ...], copies: dict[int, Any]) -> Schema:
+    """The schema at a path, in a copy that shares with the original whatever is not on such a path."""
+    node: Any = root
+    for step in path:
+        node[step] = _own(node[step], copies)
+        node = node[step]
+    found: Schema = node
+    return found
+
+
+def _own(node: Any, copies: dict[int, Any]) -> Any:
+    """A container that may be changed: itself where it is a copy already."""
+    if id(node) in copies:
+        return node
+    copy = node.copy()
+    copies[id(copy)] = copy
+    return copy
+
+
+def _cut(node: Schema, names: dict[str, str]) -> None:
+    kept = [name for name in node["required"] if name not in names]
+    if kept:
+        node["required"] = kept
+    else:
+        del node["required"]
+
+
+class _Walk:
+    """One pass over a schema that finds what to remove. It looks only where the grammar has schemas."""
+
+    def __init__(self, root: Schema, aggressive: bool) -> None:
+        self._root = root
+        self._aggressive = aggressive
+        self._said = SAID_AGGRESSIVE if aggressive else SAID
+        self._untouched: list[Any] = []
+
+    def cuts(self) -> list[_Cut]:
+        found: list[_Cut] = []
+        stack: list[tuple[Any, _Place]] = [(self._root, _Place())]
+        while stack:
+            node, place = stack.pop()
+            if not isinstance(node, dict) or place.depth > DEEPEST:
+                continue
+            reasons = self._needless(node)
+            if reasons:
+                found.append(_Cut(place, reasons))
+            stack += reversed([(below, place.below(*steps)) for steps, below in self._subschemas(node)])
+        return self._safe(found)
+
+    def _subschemas(self, node: Schema) -> Iterator[tuple[tuple[Step, ...], Any]]:
+        self._untouched += [node[keyword] for keyword in STRICTER_WHEN_LOOSENED if keyword in node]
+        for keyword in MAPS:
+            if isinstance(below := node.get(keyword), dict):
+                yield from (((keyword, name), schema) for name, schema in below.items())
+        for keyword in LISTS:
+            if isinstance(below := node.get(keyword), list) and self._may_loosen(keyword, below):
+                yield from (((keyword, index), schema) for index, schema in enumerate(below))
+        yield from (((keyword,), node[keyword]) for keyword in SINGLES if isinstance(node.get(keyword), dict))
+
+    def _safe(self, cuts: list[_Cut]) -> list[_Cut]:
+        """Without the cuts that something which may not be loosened would see through a reference."""
+        if not cuts or not any(_references(self._untouched)):
+            return cuts
+        if all(LOCAL.match(reference) for reference in _references(self._root)):
+            return [cut for cut in cuts if not cut.place.in_definitions]
+        return []
+
+    # --- one parameter ------------------------------------------------------------------------------
+
+    def _needless(self, node: Schema) -> dict[str, str]:
+        """The required names of an object that may be left out, with the reasons."""
+        required, properties = node.get("required"), node.get("properties")
+        if not isinstance(properties, dict) or not _is_names(required):
+            return {}
+        reasons = {name: self._reason(properties.get(name)) for name in required}
+        return {name: reason for name, reason in reasons.items() if reason is not None}
+
+    def _reason(self, parameter: Any) -> str | None:
+        """Why a parameter may be left out; None: it may not."""
+        if not isinstance(parameter, dict):
+            return None
+        if "default" in parameter:
+            return "has a default"
+        if _is_nullable(parameter):
+            return "may be null"
+        if self._aggressive and parameter.get("type") == "boolean":
+            return "is a boolean"
+        description = parameter.get("description")
+        said = self._phrase(description) if isinstance(description, str) else None
+        return None if said is None else f'its description says "{said}"'
+
+    def _phrase(self, description: str) -> str | None:
+        for match in self._said.finditer(description):
+            if match["negation"] is None:
+                return " ".join(match["phrase"].lower().split())
+        return None
+
+    # --- unions -------------------------------------------------------------------------------------
+
+    def _may_loosen(self, keyword: str, branches: list[Any]) -> bool:
+        """Whether branches may accept more: always but in a `oneOf`, where two could come to accept the same."""
+        if keyword != "oneOf" or self._told_apart([self._target(branch) for branch in branches]):
+            return True
+        self._untouched += branches
+        return False
+
+    def _told_apart(self, branches: list[Any]) -> bool:
+        """Whether no two branches accept the same array or object, whatever they require."""
+        # What a branch requires says nothing of other values.
+        if sum(_may_be(branch, "array") for branch in branches) > 1:
+            return False
+        objects = [branch for branch in branches if _may_be(branch, "object")]
+        return len(objects) < 2 or self._has_discriminator(objects)
+
+    def _has_discriminator(self, branches: list[Any]) -> bool:
+        """Whether some property stays required in every branch, with values that no two of them share."""
+        tags = [self._tags(branch) for branch in branches]
+        for name in tags[0]:
+            if not all(name in tag for tag in tags):
+                continue
+            values = [value for tag in tags for value in tag[name]]
+            if len(set(values)) == len(values):
+                return True
+        return False
+
+    def _tags(self, branch: Any) -> dict[str, frozenset[str]]:
+        """The strings that each property may be, for those that stay required and say so."""
+        properties = branch.get("properties") if isinstance(branch, dict) else None
+        if not isinstance(properties, dict) or not _is_names(branch.get("required")):
+            return {}
+        needless = self._needless(branch)
+        required = [name for name in branch["required"] if name not in needless]
+        tags = {name: _strings(properties.get(name)) for name in required}
+        return {name: values for name, values in tags.items() if values}
+
+    def _target(self, branch: Any) -> Any:
+        """What a branch says, where it is a reference to a definition of the root."""
+        reference = branch.get("$ref") if isinstance(branch, dict) else None
+        local = LOCAL.fullmatch(reference) if isinstance(reference, str) else None
+        definitions = self._root.get(local[1]) if local is not None else None
+        return definitions.get(local[2]) if local is not None and isinstance(definitions, dict) else branch
+
+
+def _is_names(required: Any) -> TypeGuard[list[str]]:
+    return isinstance(required, list) and all(isinstance(name, str) for name in required)
+
+
+def _is_nullable(parameter: Schema) -> bool:
+    branches = [
+        branch
+        for keyword in ("anyOf", "oneOf")
+        if isinstance(parameter.get(keyword), list)
+        for branch in parameter[keyword]
+        if isinstance(branch, dict)
+    ]
+    return any(_says_null(schema) for schema in (parameter, *branches))
+
+
+def _says_null(schema: Schema) -> bool:
+    types = schema.get("type")
+    return (
+        schema.get("nullable") is True
+        or types == "null"
+        or (isinstance(types, list) and "null" in types)
+        or ("const" in schema and schema["const"] is None)
+    )
+
+
+def _may_be(branch: Any, type: str) -> bool:
+    """Whether a schema could accept a value of a type, as far as `type` tells."""
+    types = branch.get("type") if isinstance(branch, dict) else None
+    return type in types if isinstance(types, list) else types in (None, type)
+
+
+def _strings(parameter: Any) -> frozenset[str]:
+    """The only values of a parameter, where all of them are strings."""
+    if not isinstance(parameter, dict):
+        return frozenset()
+    values = [parameter["const"]] if "const" in parameter else parameter.get("enum")
+    are_strings = isinstance(values, list) and all(isinstance(value, str) for value in values)
+    return frozenset(values) if are_strings and values else frozenset()
+
+
+def _references(root: Any) -> Iterator[str]:
+    """Every reference in a document, wherever it stands."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            yield from (node[key] for key in REFERENCES if isinstance(node.get(key), str))
+            stack += node.values()
+        elif isinstance(node, list):
+            stack += node
