@@ -149,8 +149,8 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
             Turn("system", (Text("a"),)),
             Turn("developer", (Text("b"),)),
             Turn("user", (Media("image", file_id="f1"), Media("file", "text/plain", data="aGk=", name="n"))),
-            Turn("assistant", (ToolCall("c1", "f"),)),
-            Turn("tool", (ToolResult("c1", (Text("x"),)),)),
+            Turn("assistant", (ToolCall("c1", "f"), Opaque("gemini", {"x": 1}), ServerTool("gemini", "call", {}))),
+            Turn("tool", (ToolResult("c1", (Text("x"), Opaque("gemini", {}))),)),
             Turn("developer", (Text("mid"),)),
         ),
         options=Options(tool_choice=ToolChoice("allowed", ("f",)), reasoning=Reasoning("adaptive")),
@@ -162,7 +162,8 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
         {"type": "image", "source": {"type": "file", "file_id": "f1"}},
         {"type": "document", "source": {"type": "base64", "media_type": "text/plain", "data": "aGk="}, "title": "n"},
     ]
-    assert body["messages"][1]["content"][0]["input"] == {}
+    assert body["messages"][1]["content"] == [{"type": "tool_use", "id": "c1", "name": "f", "input": {}}]
+    assert body["messages"][2]["content"][0]["content"] == [{"type": "text", "text": "x"}]
     assert body["tool_choice"] == {"type": "auto"}
     assert body["thinking"] == {"type": "adaptive"}
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from toolglot.conversation import Extra
+from toolglot.conversation import Block, Extra, Opaque, ServerTool
 from toolglot.errors import InputError, quote
 
 T = TypeVar("T")
@@ -104,6 +104,11 @@ def leftover(fields: Fields, known: frozenset[str], protocol: str) -> Extra | No
         if value is None or key not in known
     }
     return {protocol: rest}
+
+
+def is_at_home(block: Block, protocol: str) -> bool:
+    """Whether a block can be written in a protocol: what is another protocol's own cannot."""
+    return not isinstance(block, Opaque | ServerTool) or block.protocol == protocol
 
 
 def noted(extra: Extra | None, protocol: str, **notes: Any) -> Extra | None:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from toolglot.conversation import Block, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
 from toolglot.errors import InputError
-from toolglot.wire.reading import Fields, each, expected, inside, leftover, note, noted, optional, required, restored
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    expected,
+    inside,
+    is_at_home,
+    leftover,
+    note,
+    noted,
+    optional,
+    required,
+    restored,
+)
 
 PROTOCOL: Final = "anthropic"
 
@@ -126,6 +138,11 @@ _READERS: Final[dict[str, Callable[[Fields], Block]]] = {
 # --- writing ----------------------------------------------------------------------------------------
 
 
+def write_blocks(blocks: Iterable[Block]) -> list[Fields]:
+    """The blocks that this protocol has a form for; what is another protocol's own is left out."""
+    return [write_block(block) for block in blocks if is_at_home(block, PROTOCOL)]
+
+
 def write_block(block: Block) -> Fields:
     if isinstance(block, Text):
         return restored({"type": "text", "text": block.text}, block.extra, PROTOCOL)
@@ -147,7 +164,7 @@ def _write_result(result: ToolResult) -> Fields:
     if isinstance(result.content, str):
         fields["content"] = result.content
     elif result.content is not None:
-        fields["content"] = [write_block(part) for part in result.content]
+        fields["content"] = write_blocks(result.content)
     if result.is_error:
         fields["is_error"] = True
     elif note(result.extra, PROTOCOL, "not_error"):

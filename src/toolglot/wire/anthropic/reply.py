@@ -6,7 +6,7 @@ from typing import Final
 
 from toolglot.conversation import Reply, StopReason, Turn, Usage
 from toolglot.errors import InputError
-from toolglot.wire.anthropic.blocks import PROTOCOL, read_block, write_block
+from toolglot.wire.anthropic.blocks import PROTOCOL, read_block, write_blocks
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -98,7 +98,7 @@ def encode(reply: Reply) -> Fields:
         "type": "message",
         "role": "assistant",
         "model": reply.model,
-        "content": [write_block(block) for block in reply.turn.blocks],
+        "content": write_blocks(reply.turn.blocks),
     }
     said = note(reply.extra, PROTOCOL, "stop_reason")
     if said is None and reply.stop is not None:

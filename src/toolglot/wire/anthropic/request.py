@@ -21,7 +21,7 @@ from toolglot.conversation import (
     Turn,
 )
 from toolglot.errors import InputError
-from toolglot.wire.anthropic.blocks import PROTOCOL, read_content, write_block
+from toolglot.wire.anthropic.blocks import PROTOCOL, read_content, write_blocks
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -230,12 +230,12 @@ def _write_system(turns: tuple[Turn, ...]) -> str | list[Fields]:
     blocks = [block for turn in turns for block in turn.blocks]
     if len(blocks) == 1 and note(turns[0].extra, PROTOCOL, "content") == "text" and isinstance(blocks[0], Text):
         return blocks[0].text
-    return [write_block(block) for block in blocks]
+    return write_blocks(blocks)
 
 
 def _write_message(turn: Turn) -> Fields:
     role = "user" if turn.role == "tool" else "system" if turn.role == "developer" else turn.role
-    content: Any = [write_block(block) for block in turn.blocks]
+    content: Any = write_blocks(turn.blocks)
     if note(turn.extra, PROTOCOL, "content") == "text" and len(turn.blocks) == 1:
         (block,) = turn.blocks
         content = block.text if isinstance(block, Text) else content

@@ -1,0 +1,363 @@
+"""Items of the OpenAI Responses protocol, both ways. Requests (`input`) and replies (`output`) share them.
+
+Items of the model's side (its messages, reasoning, calls, and the tools that the provider ran) become
+blocks; a run of them is one assistant turn. Notes on the blocks keep where one item ended: the first block
+of an assistant message carries the message's own fields (`~message`), those after it are `~joined`.
+Every other item is a turn of its own.
+
+Calls and outputs pair by `call_id` only. The item's own `id` is another thing (B5): it stays in `extra`,
+returns to this protocol, and is never invented.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from toolglot import jsontext
+from toolglot.canonical_json import ENVELOPE_DEPTH
+from toolglot.conversation import (
+    Block,
+    Extra,
+    Media,
+    Opaque,
+    Role,
+    ServerTool,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from toolglot.limits import DEEPEST, Limits
+from toolglot.wire.openai_responses.parts import INPUT, OUTPUT, PROTOCOL, Part, is_part, read_content, write_part
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    leftover,
+    note,
+    noted,
+    one_of,
+    optional,
+    required,
+    restored,
+)
+
+ERROR_PREFIX: Final = "Error: "
+
+_ARGUMENT_LIMITS: Final = Limits(max_depth=DEEPEST - ENVELOPE_DEPTH)
+"""Arguments that the stored form could not hold as an object stay text."""
+
+_MESSAGE = frozenset({"type", "role", "content"})
+_REASONING = frozenset({"type", "id", "encrypted_content"})
+_FUNCTION_CALL = frozenset({"type", "call_id", "name", "arguments"})
+_CUSTOM_CALL = frozenset({"type", "call_id", "name", "input"})
+_OUTPUT_ITEM = frozenset({"type", "call_id", "output"})
+_ROLES: Final[dict[str, Role]] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "developer",
+}
+_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+_SERVER_CALLS: Final = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
+    | {"tool_search_call"}
+)
+_MODEL_ITEMS: Final = _SERVER_CALLS | {"message", "reasoning", "function_call", "custom_tool_call"}
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def read_item(fields: Fields) -> Turn:
+    """An item of a request as a turn."""
+    kind = _kind(fields)
+    if kind == "message":
+        role = one_of(fields, "role", _ROLES)
+        if role != "assistant":
+            content = fields.get("content")
+            extra = noted(_message_extra(fields), PROTOCOL, system="message" if role == "system" else None)
+            return Turn(role, read_content(content, INPUT), extra=extra)
+    if kind in _OUTPUTS:
+        return Turn("tool", (_read_output(fields, kind),))
+    return Turn(_side(fields, kind), read_model_item(fields))
+
+
+def read_model_item(fields: Fields) -> tuple[Block, ...]:
+    """An item of the model's side as blocks; what is not of that side is carried as it came."""
+    kind = _kind(fields)
+    if kind == "message" and one_of(fields, "role", _ROLES) == "assistant":
+        return _read_said(fields)
+    if kind == "reasoning":
+        return (_read_reasoning(fields),)
+    if kind == "function_call":
+        return (_read_function_call(fields),)
+    if kind == "custom_tool_call":
+        return (_read_custom_call(fields),)
+    if kind in _SERVER_CALLS:
+        return (ServerTool(PROTOCOL, "call", fields, kind, _server_id(fields)),)
+    if kind == "tool_search_output":
+        return (ServerTool(PROTOCOL, "result", fields, kind, _server_id(fields)),)
+    return (Opaque(PROTOCOL, fields, kind),)
+
+
+def _kind(fields: Fields) -> str:
+    """The type of an item. A message and a reference may leave it out."""
+    if fields.get("type") is None:
+        if "role" in fields:
+            return "message"
+        if type(fields.get("id")) is str:
+            return "item_reference"
+    return required(fields, "type", str)
+
+
+def _side(fields: Fields, kind: str) -> Role:
+    """Who speaks in an item that is neither a message nor the output of a called tool."""
+    role = fields.get("role")
+    if kind in _MODEL_ITEMS:
+        return "assistant"
+    if type(role) is str and role in _ROLES:
+        return _ROLES[role]
+    if kind.endswith("_call_output") or (kind == "tool_search_output" and fields.get("execution") == "client"):
+        return "tool"
+    return "user" if kind.endswith("_response") else "assistant"
+
+
+def _server_id(fields: Fields) -> str:
+    return next((fields[key] for key in ("call_id", "id") if type(fields.get(key)) is str), "")
+
+
+def _message_extra(fields: Fields) -> Extra | None:
+    form = "text" if type(fields.get("content")) is str else None
+    untyped = True if fields.get("type") is None else None
+    return noted(leftover(fields, _MESSAGE, PROTOCOL), PROTOCOL, content=form, untyped=untyped)
+
+
+def _read_said(fields: Fields) -> tuple[Block, ...]:
+    parts = read_content(fields.get("content"), OUTPUT)
+    if not parts:
+        return (Opaque(PROTOCOL, fields, "message"),)
+    extra = _message_extra(fields)
+    first, *rest = parts
+    return (
+        _with_notes(first, message=extra[PROTOCOL] if extra else {}),
+        *(_with_notes(part, joined=True) for part in rest),
+    )
+
+
+def _with_notes(part: Part, **notes: Any) -> Part:
+    return msgspec.structs.replace(part, extra=noted(part.extra, PROTOCOL, **notes))
+
+
+def _read_reasoning(fields: Fields) -> Thinking:
+    return Thinking(
+        _joined_texts(fields, "summary") or _joined_texts(fields, "content"),
+        redacted=optional(fields, "encrypted_content", str),
+        id=optional(fields, "id", str),
+        extra=noted(leftover(fields, _REASONING, PROTOCOL), PROTOCOL, reasoning=True),
+    )
+
+
+def _joined_texts(fields: Fields, key: str) -> str:
+    parts = each(optional(fields, key, list) or (), lambda part: optional(part, "text", str), f".{key}")
+    return "\n\n".join(part for part in parts if part is not None)
+
+
+def _read_function_call(fields: Fields) -> ToolCall:
+    id, extra = _call_id(fields, _FUNCTION_CALL)
+    arguments, raw = _parsed(required(fields, "arguments", str))
+    return ToolCall(id, required(fields, "name", str), arguments, raw_input=raw, extra=extra)
+
+
+def _read_custom_call(fields: Fields) -> ToolCall:
+    id, extra = _call_id(fields, _CUSTOM_CALL)
+    return ToolCall(
+        id, required(fields, "name", str), type="custom", raw_input=required(fields, "input", str), extra=extra
+    )
+
+
+def _call_id(fields: Fields, known: frozenset[str]) -> tuple[str, Extra | None]:
+    """The id that pairs a call, and what is left over. Only a call without one is known by its item's id."""
+    extra = leftover(fields, known, PROTOCOL)
+    if fields.get("call_id") is None and type(fields.get("id")) is str:
+        return fields["id"], noted(extra, PROTOCOL, call_id="item")
+    return required(fields, "call_id", str), extra
+
+
+def _parsed(text: str) -> tuple[dict[str, Any] | None, str | None]:
+    """The object that a text is, if it is one and can be written again; and the text where that would differ."""
+    try:
+        value = jsontext.parse(text, limits=_ARGUMENT_LIMITS).value
+        written = _compact(value)
+    except ValueError:
+        return None, text
+    if type(value) is not dict:
+        return None, text
+    return value, None if written == text else text
+
+
+def _compact(arguments: Any) -> str:
+    return msgspec.json.encode(arguments).decode()
+
+
+def _read_output(fields: Fields, kind: str) -> ToolResult:
+    output: Any = fields.get("output")
+    content: Any = None if output is None else read_content(output, INPUT, ".output")
+    if type(output) is str:
+        content = output
+    form = "absent" if output is None else None if type(output) is str else "parts"
+    extra = noted(leftover(fields, _OUTPUT_ITEM, PROTOCOL), PROTOCOL, item=kind, output=form)
+    return ToolResult(required(fields, "call_id", str), content, is_complete=True, extra=extra)
+
+
+def joined_runs(turns: Iterable[Turn]) -> list[Turn]:
+    """The turns of items, with each run of the model's side as one."""
+    joined: list[Turn] = []
+    for is_run, run in itertools.groupby(turns, lambda turn: turn.role == "assistant"):
+        found = list(run)
+        joined += [Turn("assistant", tuple(block for turn in found for block in turn.blocks))] if is_run else found
+    return joined
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+class ItemWriter:
+    """Writes turns as items. Parts are gathered in an open message until another item closes it."""
+
+    def __init__(self, turns: Iterable[Turn]) -> None:
+        self.items: list[Fields] = []
+        self._custom = {call.id for turn in turns for call in turn.calls if call.type == "custom"}
+        self._open: Fields | None = None
+        self._open_extra: Extra | None = None
+
+    def write(self, turn: Turn) -> None:
+        self._open = None
+        for block in turn.blocks:
+            if isinstance(block, Text | Media) or (isinstance(block, Opaque) and is_part(block)):
+                self._part(turn, block)
+            else:
+                item = self._item(block)
+                if item is not None:
+                    self._open = None
+                    self.items.append(item)
+        if not turn.blocks and turn.role not in ("assistant", "tool"):
+            self._start(turn.role, turn.extra)
+
+    def _start(self, role: str, extra: Extra | None) -> Fields:
+        """A new message of a role, with the fields it had."""
+        fields: Fields = {"role": role} if note(extra, PROTOCOL, "untyped") else {"type": "message", "role": role}
+        fields["content"] = []
+        self._open, self._open_extra = restored(fields, extra, PROTOCOL), extra
+        self.items.append(self._open)
+        return self._open
+
+    def _part(self, turn: Turn, block: Text | Media | Opaque) -> None:
+        if turn.role == "assistant":
+            self._said(block)
+            return
+        part = write_part(block, INPUT)
+        if part is not None:
+            message = self._open or self._start("user" if turn.role == "tool" else turn.role, turn.extra)
+            text_only = len(turn.blocks) == 1 and note(turn.extra, PROTOCOL, "content") == "text"
+            _add(message, part, as_text=text_only and isinstance(block, Text))
+
+    def _said(self, block: Text | Media | Opaque) -> None:
+        """A part of an assistant message. Of what came from elsewhere, only text has a place in one."""
+        own = note(block.extra, PROTOCOL, "message")
+        joined = note(block.extra, PROTOCOL, "joined") is not None
+        part = write_part(block, OUTPUT) if own is not None or joined or not isinstance(block, Media) else None
+        if part is None:
+            return
+        if own is not None:
+            extra: Extra | None = {PROTOCOL: own}
+            as_text = note(extra, PROTOCOL, "content") == "text" and isinstance(block, Text)
+            _add(self._start("assistant", extra), part, as_text=as_text)
+            return
+        message = self._open
+        if message is None or not (joined or self._open_extra is None) or type(message["content"]) is str:
+            message = self._start("assistant", None)
+        _add(message, part, as_text=False)
+
+    def _item(self, block: Block) -> Fields | None:
+        if isinstance(block, ToolCall):
+            return _write_call(block)
+        if isinstance(block, ToolResult):
+            return self._result(block)
+        if isinstance(block, Thinking):
+            return _write_reasoning(block)
+        if isinstance(block, ServerTool | Opaque) and block.protocol == PROTOCOL:
+            value: Fields = block.value
+            return value
+        return None
+
+    def _result(self, result: ToolResult) -> Fields:
+        kind = note(result.extra, PROTOCOL, "item")
+        if kind is None:
+            kind = "custom_tool_call_output" if result.call_id in self._custom else "function_call_output"
+        fields: Fields = {"type": kind, "call_id": result.call_id}
+        if result.content is not None or note(result.extra, PROTOCOL, "output") != "absent":
+            fields["output"] = _write_output(result)
+        return restored(fields, result.extra, PROTOCOL)
+
+
+def _add(message: Fields, part: Fields, *, as_text: bool) -> None:
+    if as_text:
+        message["content"] = part["text"]
+    else:
+        message["content"].append(part)
+
+
+def _write_call(call: ToolCall) -> Fields:
+    if call.type == "custom":
+        fields: Fields = {"type": "custom_tool_call", "name": call.name, "input": _free_text(call)}
+    else:
+        arguments = _compact(call.arguments or {}) if call.raw_input is None else call.raw_input
+        fields = {"type": "function_call", "name": call.name, "arguments": arguments}
+    own = (call.extra or {}).get(PROTOCOL, {})
+    if "~call_id" not in own or own.get("id") != call.id:
+        fields["call_id"] = call.id
+    return restored(fields, call.extra, PROTOCOL)
+
+
+def _free_text(call: ToolCall) -> str:
+    """The text of a custom call, also of one that stood elsewhere as a function of one `input` (E8)."""
+    if call.raw_input is not None:
+        return call.raw_input
+    wrapped = (call.arguments or {}).get("input", "")
+    return wrapped if type(wrapped) is str else _compact(wrapped)
+
+
+def _write_reasoning(block: Thinking) -> Fields | None:
+    """Reasoning that came from this protocol. No other can be read here."""
+    if note(block.extra, PROTOCOL, "reasoning") is None:
+        return None
+    fields: Fields = {"type": "reasoning"}
+    if block.id is not None:
+        fields["id"] = block.id
+    if block.redacted is not None:
+        fields["encrypted_content"] = block.redacted
+    return restored(fields, block.extra, PROTOCOL)
+
+
+def _write_output(result: ToolResult) -> str | list[Fields]:
+    """What a tool gave, as text unless it holds more. There is no error flag, so an error says so."""
+    content = result.content if result.content is not None else result.error or ""
+    as_parts = note(result.extra, PROTOCOL, "output") == "parts"
+    if isinstance(content, str) or not (as_parts or any(isinstance(part, Media) for part in content)):
+        text = content if isinstance(content, str) else result.text
+        return _error_text(text) if result.is_error else text
+    parts = [part for part in (write_part(block, INPUT) for block in content) if part is not None]
+    if result.is_error:
+        if not parts or parts[0].get("type") != INPUT:
+            return [{"type": INPUT, "text": ERROR_PREFIX.strip()}, *parts]
+        parts[0] = {**parts[0], "text": _error_text(parts[0]["text"])}
+    return parts
+
+
+def _error_text(text: str) -> str:
+    return text if text.startswith(ERROR_PREFIX) else ERROR_PREFIX + text

@@ -1,0 +1,144 @@
+"""Content parts of the OpenAI Responses protocol, both ways. Messages and tool outputs are made of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from toolglot.conversation import Block, Media, Opaque, Text
+from toolglot.errors import InputError
+from toolglot.wire.reading import Fields, each, expected, inside, leftover, note, noted, optional, required, restored
+
+PROTOCOL: Final = "openai_responses"
+
+INPUT: Final = "input_text"
+OUTPUT: Final = "output_text"
+"""What a text part is called: in assistant messages, and everywhere else."""
+
+Part = Text | Media | Opaque
+
+_TEXT = frozenset({"type", "text"})
+_IMAGE = frozenset({"type", "image_url", "file_id"})
+_FILE = frozenset({"type", "file_data", "file_url", "file_id", "filename"})
+_AUDIO = frozenset({"type", "input_audio"})
+_DATA_URL: Final = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
+_AUDIO_FORMATS: Final = frozenset({"mp3", "wav"})
+_AUDIO_TYPES: Final = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav"}
+
+
+def read_content(content: Any, text_type: str, path: str = ".content") -> tuple[Part, ...]:
+    """Content written as a string or as parts."""
+    if type(content) is str:
+        return (Text(content),)
+    if type(content) is not list:
+        raise expected("a string or an array of parts", content, path)
+    return tuple(each(content, lambda fields: _read_part(fields, text_type), path))
+
+
+def _read_part(fields: Fields, text_type: str) -> Part:
+    kind = required(fields, "type", str)
+    part: Part | None = None
+    if kind in (INPUT, OUTPUT):
+        extra = noted(leftover(fields, _TEXT, PROTOCOL), PROTOCOL, type=None if kind == text_type else kind)
+        return Text(required(fields, "text", str), extra=extra)
+    if kind == "input_image":
+        part = _read_image(fields)
+    elif kind == "input_file":
+        part = _read_file(fields)
+    elif kind == "input_audio":
+        part = _read_audio(fields)
+    return part or Opaque(PROTOCOL, fields, kind, extra={PROTOCOL: {"~part": True}})
+
+
+def _read_image(fields: Fields) -> Media | None:
+    address, file_id = optional(fields, "image_url", str), optional(fields, "file_id", str)
+    if address is None and file_id is None:
+        return None
+    inline = _DATA_URL.fullmatch(address or "")
+    return Media(
+        "image",
+        media_type=inline[1] if inline else "",
+        data=inline[2] if inline else None,
+        url=None if inline else address,
+        file_id=file_id,
+        extra=leftover(fields, _IMAGE, PROTOCOL),
+    )
+
+
+def _read_file(fields: Fields) -> Media | None:
+    data, address = optional(fields, "file_data", str), optional(fields, "file_url", str)
+    file_id, name = optional(fields, "file_id", str), optional(fields, "filename", str)
+    if data is None and address is None and file_id is None:
+        return None
+    inline = _DATA_URL.fullmatch(data or "")
+    bare = True if data is not None and inline is None else None
+    return Media(
+        "document" if inline and inline[1] == "application/pdf" else "file",
+        media_type=inline[1] if inline else "",
+        data=inline[2] if inline else data,
+        url=address,
+        file_id=file_id,
+        name=name,
+        extra=noted(leftover(fields, _FILE, PROTOCOL), PROTOCOL, bare=bare),
+    )
+
+
+def _read_audio(fields: Fields) -> Media | None:
+    sound = required(fields, "input_audio", dict)
+    try:
+        data, form = optional(sound, "data", str), optional(sound, "format", str)
+    except InputError as error:
+        raise inside(error, ".input_audio") from None
+    if data is None or form not in _AUDIO_FORMATS or len(sound) > 2:
+        return None
+    return Media("audio", f"audio/{form}", data=data, extra=leftover(fields, _AUDIO, PROTOCOL))
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def write_part(block: Block, text_type: str) -> Fields | None:
+    """A block as a part; None if there is no part for it."""
+    if isinstance(block, Text):
+        fields: Fields = {"type": note(block.extra, PROTOCOL, "type") or text_type, "text": block.text}
+        return restored(fields, block.extra, PROTOCOL)
+    if isinstance(block, Media):
+        return _write_media(block)
+    if isinstance(block, Opaque) and is_part(block):
+        value: Fields = block.value
+        return value
+    return None
+
+
+def is_part(block: Opaque) -> bool:
+    """Whether something unknown stood inside a message or an output, rather than among the items."""
+    return block.protocol == PROTOCOL and note(block.extra, PROTOCOL, "part") is not None
+
+
+def _write_media(media: Media) -> Fields | None:
+    if media.kind == "audio":
+        return _write_audio(media)
+    if media.kind == "video":
+        return None
+    inline = None if media.data is None else f"data:{media.media_type};base64,{media.data}"
+    if media.kind == "image":
+        fields = {"type": "input_image", "image_url": inline or media.url, "file_id": media.file_id}
+    else:
+        bare = note(media.extra, PROTOCOL, "bare")
+        fields = {
+            "type": "input_file",
+            "file_data": media.data if bare else inline,
+            "file_url": media.url,
+            "file_id": media.file_id,
+            "filename": media.name,
+        }
+    written = {key: value for key, value in fields.items() if value is not None}
+    return restored(written, media.extra, PROTOCOL) if len(written) > 1 else None
+
+
+def _write_audio(media: Media) -> Fields | None:
+    if media.data is None:
+        return None
+    form = _AUDIO_TYPES.get(media.media_type) or media.media_type.removeprefix("audio/")
+    sound = {"data": media.data, "format": form}
+    return restored({"type": "input_audio", "input_audio": sound}, media.extra, PROTOCOL)

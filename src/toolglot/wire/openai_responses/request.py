@@ -1,0 +1,340 @@
+"""Requests of the OpenAI Responses protocol (`POST /v1/responses`), both ways."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from toolglot.conversation import (
+    ChoiceMode,
+    Conversation,
+    Extra,
+    Issuer,
+    Options,
+    OutputFormat,
+    Reasoning,
+    Sampling,
+    Text,
+    ToolChoice,
+    ToolSpec,
+    Turn,
+)
+from toolglot.errors import InputError
+from toolglot.wire.openai_responses.items import ItemWriter, joined_runs, read_item
+from toolglot.wire.openai_responses.parts import PROTOCOL
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    expected,
+    inside,
+    leftover,
+    note,
+    noted,
+    optional,
+    optional_number,
+    required,
+    restored,
+)
+
+_BODY = frozenset(
+    {"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens"}
+    | {"temperature", "top_p", "reasoning", "text", "stream", "user"}
+)
+_FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
+_CUSTOM = frozenset({"type", "name", "description", "format"})
+_REASONING = frozenset({"effort", "summary"})
+_TEXT = frozenset({"format"})
+_FORMAT = frozenset({"type", "name", "schema", "strict"})
+_CHOICE = frozenset({"type", "name"})
+_ALLOWED = frozenset({"type", "mode", "tools"})
+_CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "none": "none", "required": "required"}
+_FORMATS: Final[dict[str, Literal["text", "json"]]] = {"text": "text", "json_object": "json"}
+_FORMATS_BACK: Final = {kind: written for written, kind in _FORMATS.items()}
+
+
+def decode(body: Fields) -> Conversation:
+    """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
+    try:
+        return Conversation(
+            (*_read_instructions(body), *_read_input(body)),
+            tuple(each(optional(body, "tools", list) or (), _read_tool, ".tools")),
+            _read_options(body),
+            optional(body, "model", str) or "",
+            _read_rest(body),
+        )
+    except InputError as error:
+        raise inside(error, "$") from None
+
+
+def _read_rest(body: Fields) -> Extra | None:
+    """What the body says that has no canonical place."""
+    rest = leftover(body, _BODY, PROTOCOL)
+    written: Fields = {key: body[key] for key in ("tools", "model") if body.get(key) in ([], "")}
+    if body.get("input") is None:
+        written["input"] = "absent"
+    if type(body.get("text")) is dict:
+        nested = leftover(body["text"], _TEXT, PROTOCOL)
+        written["text"] = nested[PROTOCOL] if nested else {}
+    return noted(rest, PROTOCOL, **written)
+
+
+def _read_instructions(body: Fields) -> list[Turn]:
+    text = optional(body, "instructions", str)
+    return [] if text is None else [Turn("system", (Text(text),), extra=noted(None, PROTOCOL, system="top"))]
+
+
+def _read_input(body: Fields) -> list[Turn]:
+    """Absent where a stored prompt or an earlier response stands for it."""
+    found: Any = body.get("input")
+    if found is None:
+        return []
+    if type(found) is str:
+        return [Turn("user", (Text(found),), extra=noted(None, PROTOCOL, content="text", input="text"))]
+    if type(found) is not list:
+        raise expected("a string or an array of items", found, ".input")
+    return joined_runs(each(found, read_item, ".input"))
+
+
+def _read_tool(fields: Fields) -> ToolSpec:
+    kind = required(fields, "type", str)
+    if kind == "function":
+        strict = optional(fields, "strict", bool)
+        return ToolSpec(
+            required(fields, "name", str),
+            optional(fields, "description", str),
+            optional(fields, "parameters", dict),
+            strict=strict,
+            extra=noted(leftover(fields, _FUNCTION, PROTOCOL), PROTOCOL, strict="absent" if strict is None else None),
+        )
+    if kind == "custom":
+        return ToolSpec(
+            required(fields, "name", str),
+            optional(fields, "description", str),
+            type="custom",
+            format=optional(fields, "format", dict),
+            extra=leftover(fields, _CUSTOM, PROTOCOL),
+        )
+    return ToolSpec(
+        optional(fields, "name", str) or "",
+        optional(fields, "description", str),
+        type=kind,
+        issuer=None if kind == "namespace" else Issuer(PROTOCOL),
+        extra={PROTOCOL: {"~tool": fields}},
+    )
+
+
+def _read_options(body: Fields) -> Options:
+    return Options(
+        sampling=Sampling(
+            max_tokens=optional(body, "max_output_tokens", int),
+            temperature=optional_number(body, "temperature"),
+            top_p=optional_number(body, "top_p"),
+        ),
+        reasoning=_read_reasoning(body),
+        tool_choice=_read_choice(body),
+        output=_read_format(body),
+        stream=optional(body, "stream", bool),
+        user=optional(body, "user", str),
+    )
+
+
+def _read_choice(body: Fields) -> ToolChoice | None:
+    found: Any = body.get("tool_choice")
+    parallel = optional(body, "parallel_tool_calls", bool)
+    if found is None:
+        if parallel is None:
+            return None
+        return ToolChoice(parallel=parallel, extra=noted(None, PROTOCOL, unsaid=True))
+    if type(found) is str:
+        mode = _CHOICES.get(found)
+        return ToolChoice(mode or "auto", (), parallel, None if mode else {PROTOCOL: {"~choice": found}})
+    if type(found) is not dict:
+        raise expected("a string or an object", found, ".tool_choice")
+    try:
+        return _read_choice_of_tools(found, parallel)
+    except InputError as error:
+        raise inside(error, ".tool_choice") from None
+
+
+def _read_choice_of_tools(fields: Fields, parallel: bool | None) -> ToolChoice:
+    kind = required(fields, "type", str)
+    if kind in ("function", "custom"):
+        extra = noted(leftover(fields, _CHOICE, PROTOCOL), PROTOCOL, type=None if kind == "function" else kind)
+        return ToolChoice("named", (required(fields, "name", str),), parallel, extra)
+    if kind == "allowed_tools":
+        tools = required(fields, "tools", list)
+        mode = optional(fields, "mode", str)
+        extra = noted(leftover(fields, _ALLOWED, PROTOCOL), PROTOCOL, mode=mode, tools=tools)
+        return ToolChoice("allowed", _names_of(tools), parallel, extra)
+    return ToolChoice(parallel=parallel, extra={PROTOCOL: {"~choice": fields}})
+
+
+def _names_of(tools: list[Any]) -> tuple[str, ...]:
+    """The names of allowed tools; hosted ones have none."""
+    names = each(tools, lambda tool: optional(tool, "name", str), ".tools")
+    return tuple(name for name in names if name is not None)
+
+
+def _read_reasoning(body: Fields) -> Reasoning | None:
+    fields = optional(body, "reasoning", dict)
+    if fields is None:
+        return None
+    try:
+        effort, summary = optional(fields, "effort", str), optional(fields, "summary", str)
+    except InputError as error:
+        raise inside(error, ".reasoning") from None
+    said = True if effort is None and summary is None else None
+    extra = noted(leftover(fields, _REASONING, PROTOCOL), PROTOCOL, said=said)
+    return Reasoning(effort=effort, summary=summary, extra=extra)
+
+
+def _read_format(body: Fields) -> OutputFormat | None:
+    text = optional(body, "text", dict)
+    if text is None:
+        return None
+    try:
+        fields = optional(text, "format", dict)
+        if fields is None:
+            return None
+    except InputError as error:
+        raise inside(error, ".text") from None
+    try:
+        return _read_format_fields(fields)
+    except InputError as error:
+        raise inside(error, ".text.format") from None
+
+
+def _read_format_fields(fields: Fields) -> OutputFormat:
+    kind = required(fields, "type", str)
+    plain = _FORMATS.get(kind)
+    if plain is not None:
+        return OutputFormat(plain, extra=leftover(fields, frozenset({"type"}), PROTOCOL))
+    if kind != "json_schema":
+        return OutputFormat(extra={PROTOCOL: {"~format": fields}})
+    name, schema = optional(fields, "name", str), optional(fields, "schema", dict)
+    strict = optional(fields, "strict", bool)
+    if name is None or schema is None:
+        return OutputFormat("json_schema", name, schema, strict, {PROTOCOL: {"~format": fields}})
+    return OutputFormat("json_schema", name, schema, strict, leftover(fields, _FORMAT, PROTOCOL))
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def encode(conversation: Conversation) -> Fields:
+    """A conversation as a request body. What the protocol has no place for is not written."""
+    options, extra = conversation.options, conversation.extra
+    body: Fields = {}
+    if conversation.model or note(extra, PROTOCOL, "model") is not None:
+        body["model"] = conversation.model
+    turns = conversation.turns
+    if turns and _is_instructions(turns[0]):
+        body["instructions"] = turns[0].text
+        turns = turns[1:]
+    if turns or note(extra, PROTOCOL, "input") is None:
+        body["input"] = _write_input(turns)
+    if conversation.tools or note(extra, PROTOCOL, "tools") is not None:
+        body["tools"] = [tool for tool in map(_write_tool, conversation.tools) if tool is not None]
+    if options.tool_choice is not None:
+        _write_choice(body, options.tool_choice)
+    settings = {
+        "max_output_tokens": options.sampling.max_tokens,
+        "temperature": options.sampling.temperature,
+        "top_p": options.sampling.top_p,
+        "stream": options.stream,
+        "user": options.user,
+    }
+    body.update({key: value for key, value in settings.items() if value is not None})
+    if options.reasoning is not None:
+        _write_reasoning(body, options.reasoning)
+    text = note(extra, PROTOCOL, "text")
+    if options.output is not None or text is not None:
+        format: Fields = {} if options.output is None else {"format": _write_format(options.output)}
+        body["text"] = restored(format, {PROTOCOL: text or {}}, PROTOCOL)
+    return restored(body, extra, PROTOCOL)
+
+
+def _is_instructions(turn: Turn) -> bool:
+    """A system prompt of one text at the head, unless it was sent as a message."""
+    plain = turn.role == "system" and len(turn.blocks) == 1 and isinstance(turn.blocks[0], Text)
+    return plain and note(turn.extra, PROTOCOL, "system") != "message"
+
+
+def _write_input(turns: tuple[Turn, ...]) -> str | list[Fields]:
+    if len(turns) == 1 and note(turns[0].extra, PROTOCOL, "input") == "text":
+        (turn,) = turns
+        if len(turn.blocks) == 1 and isinstance(turn.blocks[0], Text):
+            return turn.text
+    writer = ItemWriter(turns)
+    for turn in turns:
+        writer.write(turn)
+    return writer.items
+
+
+def _write_tool(tool: ToolSpec) -> Fields | None:
+    verbatim: Fields | None = note(tool.extra, PROTOCOL, "tool")
+    if verbatim is not None:
+        return verbatim
+    if tool.type not in ("function", "custom"):
+        return None  # another provider's own tool
+    fields: Fields = {"type": tool.type, "name": tool.name}
+    if tool.description is not None:
+        fields["description"] = tool.description
+    if tool.type == "custom":
+        if tool.format is not None:
+            fields["format"] = tool.format
+        return restored(fields, tool.extra, PROTOCOL)
+    if tool.parameters is not None:
+        fields["parameters"] = tool.parameters
+    if tool.strict is not None or note(tool.extra, PROTOCOL, "strict") is None:
+        # Left out, it means strict where possible, which a schema from elsewhere does not ask for.
+        fields["strict"] = bool(tool.strict)
+    return restored(fields, tool.extra, PROTOCOL)
+
+
+def _write_choice(body: Fields, choice: ToolChoice) -> None:
+    if choice.parallel is not None:
+        body["parallel_tool_calls"] = choice.parallel
+    if choice.mode == "auto" and note(choice.extra, PROTOCOL, "unsaid") is not None:
+        return
+    verbatim = note(choice.extra, PROTOCOL, "choice")
+    if verbatim is not None:
+        body["tool_choice"] = verbatim
+    elif choice.mode == "named":
+        kind = note(choice.extra, PROTOCOL, "type") or "function"
+        body["tool_choice"] = restored({"type": kind, "name": choice.names[0]}, choice.extra, PROTOCOL)
+    elif choice.mode == "allowed":
+        body["tool_choice"] = _write_allowed(choice)
+    else:
+        body["tool_choice"] = choice.mode
+
+
+def _write_allowed(choice: ToolChoice) -> Fields:
+    written = note(choice.extra, PROTOCOL, "tools")
+    tools = [{"type": "function", "name": name} for name in choice.names]
+    if written is not None and _names_of(written) == choice.names:
+        tools = written
+    fields: Fields = {"type": "allowed_tools", "tools": tools}
+    mode = "auto" if written is None else note(choice.extra, PROTOCOL, "mode")
+    if mode is not None:
+        fields["mode"] = mode
+    return restored(fields, choice.extra, PROTOCOL)
+
+
+def _write_reasoning(body: Fields, reasoning: Reasoning) -> None:
+    fields = {"effort": reasoning.effort, "summary": reasoning.summary}
+    written = {key: value for key, value in fields.items() if value is not None}
+    if written or note(reasoning.extra, PROTOCOL, "said") is not None:
+        body["reasoning"] = restored(written, reasoning.extra, PROTOCOL)
+
+
+def _write_format(output: OutputFormat) -> Fields:
+    verbatim: Fields | None = note(output.extra, PROTOCOL, "format")
+    if verbatim is not None:
+        return verbatim
+    if output.kind != "json_schema":
+        return restored({"type": _FORMATS_BACK[output.kind]}, output.extra, PROTOCOL)
+    name = "output" if output.name is None else output.name  # the protocol wants one
+    fields: Fields = {"type": "json_schema", "name": name, "schema": output.schema or {}}
+    if output.strict is not None:
+        fields["strict"] = output.strict
+    return restored(fields, output.extra, PROTOCOL)
