@@ -1,0 +1,309 @@
+"""Requests of the Chat Completions protocol (`POST /v1/chat/completions`), both ways."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from toolglot.conversation import (
+    ChoiceMode,
+    Conversation,
+    Extra,
+    Issuer,
+    Options,
+    OutputFormat,
+    Reasoning,
+    Sampling,
+    ToolChoice,
+    ToolSpec,
+)
+from toolglot.errors import InputError
+from toolglot.wire.openai_chat.blocks import PROTOCOL, held, rest_of, with_rest
+from toolglot.wire.openai_chat.messages import read_message, write_messages
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    expected,
+    inside,
+    leftover,
+    note,
+    noted,
+    optional,
+    optional_number,
+    optional_texts,
+    required,
+    restored,
+)
+
+_BODY = frozenset(
+    {"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "max_tokens", "max_completion_tokens"}
+    | {"temperature", "top_p", "seed", "presence_penalty", "frequency_penalty", "stop", "reasoning_effort"}
+    | {"response_format", "stream", "user"}
+)
+_FUNCTION = frozenset({"name", "description", "parameters", "strict"})
+_CUSTOM = frozenset({"name", "description", "format"})
+_NAMED = frozenset({"name"})
+_FORMAT = frozenset({"type", "json_schema"})
+_SCHEMA = frozenset({"name", "schema", "strict"})
+_LIMITS: Final = ("max_completion_tokens", "max_tokens")
+"""The fields that limit an answer; the second is the old name, which many hosts know alone."""
+_CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
+
+
+def decode(body: Fields) -> Conversation:
+    """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
+    try:
+        return Conversation(
+            tuple(each(required(body, "messages", list), read_message, ".messages")),
+            tuple(each(optional(body, "tools", list) or (), _read_tool, ".tools")),
+            _read_options(body),
+            optional(body, "model", str) or "",
+            _read_rest(body),
+        )
+    except InputError as error:
+        raise inside(error, "$") from None
+
+
+def _read_rest(body: Fields) -> Extra | None:
+    """What the body says that has no canonical place."""
+    known = _BODY if body.get("model") else _BODY - {"model"}
+    limits = [key for key in _LIMITS if body.get(key) is not None]
+    return noted(
+        leftover(body, known.difference(limits[1:]), PROTOCOL),
+        PROTOCOL,
+        limit=limits[0] if limits else None,
+        tools=[] if body.get("tools") == [] else None,
+        stop="text" if type(body.get("stop")) is str else [] if body.get("stop") == [] else None,
+    )
+
+
+def _read_tool(fields: Fields) -> ToolSpec:
+    kind = optional(fields, "type", str)
+    if kind == "custom":
+        return held(fields, "custom", lambda inner: _custom_tool(fields, inner))
+    if kind == "function" or (kind is None and "function" in fields):
+        return held(fields, "function", lambda inner: _function_tool(fields, inner))
+    kind = required(fields, "type", str)
+    name = optional(fields, "name", str) or ""
+    return ToolSpec(name, type=kind, issuer=Issuer(PROTOCOL), extra={PROTOCOL: {"~tool": fields}})
+
+
+def _function_tool(fields: Fields, inner: Fields) -> ToolSpec:
+    return ToolSpec(
+        required(inner, "name", str),
+        optional(inner, "description", str),
+        optional(inner, "parameters", dict),
+        strict=optional(inner, "strict", bool),
+        extra=noted(
+            leftover(fields, frozenset({"type", "function"}), PROTOCOL),
+            PROTOCOL,
+            function=rest_of(inner, _FUNCTION),
+            untyped=True if fields.get("type") is None else None,
+        ),
+    )
+
+
+def _custom_tool(fields: Fields, inner: Fields) -> ToolSpec:
+    extra = leftover(fields, frozenset({"type", "custom"}), PROTOCOL)
+    return ToolSpec(
+        required(inner, "name", str),
+        optional(inner, "description", str),
+        type="custom",
+        format=optional(inner, "format", dict),
+        extra=noted(extra, PROTOCOL, custom=rest_of(inner, _CUSTOM)),
+    )
+
+
+def _read_options(body: Fields) -> Options:
+    limits = [optional(body, key, int) for key in _LIMITS]
+    effort = optional(body, "reasoning_effort", str)
+    stop: Any = body.get("stop")
+    return Options(
+        sampling=Sampling(
+            max_tokens=limits[0] if limits[0] is not None else limits[1],
+            temperature=optional_number(body, "temperature"),
+            top_p=optional_number(body, "top_p"),
+            stop=(stop,) if type(stop) is str else optional_texts(body, "stop"),
+            seed=optional(body, "seed", int),
+            presence_penalty=optional_number(body, "presence_penalty"),
+            frequency_penalty=optional_number(body, "frequency_penalty"),
+        ),
+        reasoning=None if effort is None else Reasoning(effort=effort),
+        tool_choice=_read_choice(body),
+        output=_read_output(body),
+        stream=optional(body, "stream", bool),
+        user=optional(body, "user", str),
+    )
+
+
+def _read_choice(body: Fields) -> ToolChoice | None:
+    """Which tools the model may call, and whether several at once: two fields, either of which may be absent."""
+    parallel = optional(body, "parallel_tool_calls", bool)
+    written: Any = body.get("tool_choice")
+    if written is None:
+        return None if parallel is None else ToolChoice(parallel=parallel, extra={PROTOCOL: {"~unsaid": True}})
+    if type(written) is str:
+        mode = _CHOICES.get(written)
+        verbatim = written if mode is None or written == "any" else None
+        return ToolChoice(mode or "auto", (), parallel, noted(None, PROTOCOL, choice=verbatim))
+    if type(written) is not dict:
+        raise expected("a string or an object", written, ".tool_choice")
+    try:
+        return _read_choice_object(written, parallel)
+    except InputError as error:
+        raise inside(error, ".tool_choice") from None
+
+
+def _read_choice_object(fields: Fields, parallel: bool | None) -> ToolChoice:
+    kind = required(fields, "type", str)
+    if kind in ("function", "custom"):
+        name, rest = held(fields, kind, lambda inner: (required(inner, "name", str), rest_of(inner, _NAMED)))
+        extra = leftover(fields, frozenset({"type", kind}), PROTOCOL)
+        return ToolChoice("named", (name,), parallel, noted(extra, PROTOCOL, type=kind, **{kind: rest}))
+    verbatim: Extra = {PROTOCOL: {"~choice": fields}}
+    if kind == "allowed_tools":
+        return ToolChoice("allowed", held(fields, kind, _allowed_names), parallel, verbatim)
+    return ToolChoice("auto", (), parallel, verbatim)
+
+
+def _allowed_names(fields: Fields) -> tuple[str, ...]:
+    return tuple(name for name in each(required(fields, "tools", list), _allowed_name, ".tools") if name is not None)
+
+
+def _allowed_name(fields: Fields) -> str | None:
+    """The name of an allowed tool; None for one of a kind that has none."""
+    kind = required(fields, "type", str)
+    if kind not in ("function", "custom"):
+        return None
+    return held(fields, kind, lambda inner: required(inner, "name", str))
+
+
+def _read_output(body: Fields) -> OutputFormat | None:
+    format = optional(body, "response_format", dict)
+    if format is None:
+        return None
+    kind = format.get("type")
+    if kind == "text":
+        return OutputFormat("text", extra=leftover(format, _FORMAT - {"json_schema"}, PROTOCOL))
+    if kind == "json_object":
+        return OutputFormat("json", extra=leftover(format, _FORMAT - {"json_schema"}, PROTOCOL))
+    inner = format.get("json_schema")
+    if kind != "json_schema" or type(inner) is not dict or type(inner.get("name")) is not str:
+        return OutputFormat(extra={PROTOCOL: {"~format": format}})
+    try:
+        return OutputFormat(
+            "json_schema",
+            inner["name"],
+            optional(inner, "schema", dict),
+            optional(inner, "strict", bool),
+            noted(leftover(format, _FORMAT, PROTOCOL), PROTOCOL, json_schema=rest_of(inner, _SCHEMA)),
+        )
+    except InputError as error:
+        raise inside(error, ".response_format.json_schema") from None
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def encode(conversation: Conversation) -> Fields:
+    """A conversation as a request body. What the protocol has no place for is not written."""
+    options = conversation.options
+    body: Fields = {"model": conversation.model} if conversation.model else {}
+    body["messages"] = [message for turn in conversation.turns for message in write_messages(turn)]
+    tools = [written for tool in conversation.tools if (written := _write_tool(tool)) is not None]
+    if tools or note(conversation.extra, PROTOCOL, "tools") is not None:
+        body["tools"] = tools
+    if options.tool_choice is not None:
+        _write_choice(body, options.tool_choice, conversation.tools)
+    _write_sampling(body, options.sampling, conversation.extra)
+    if options.reasoning is not None and options.reasoning.effort is not None:
+        body["reasoning_effort"] = options.reasoning.effort
+    if options.output is not None:
+        body["response_format"] = _write_output(options.output)
+    if options.stream is not None:
+        body["stream"] = options.stream
+    if options.user is not None:
+        body["user"] = options.user
+    return restored(body, conversation.extra, PROTOCOL)
+
+
+def _write_tool(tool: ToolSpec) -> Fields | None:
+    verbatim: Fields | None = note(tool.extra, PROTOCOL, "tool")
+    if verbatim is not None or tool.issuer is not None:
+        return verbatim  # a tool that another provider runs has no place here
+    key = "custom" if tool.type == "custom" else "function"
+    inner: Fields = {"name": tool.name}
+    if tool.description is not None:
+        inner["description"] = tool.description
+    if key == "custom":
+        settings: Fields = {"format": tool.format}
+    else:
+        settings = {"parameters": tool.parameters, "strict": tool.strict}
+    inner.update({name: value for name, value in settings.items() if value is not None})
+    fields: Fields = {} if note(tool.extra, PROTOCOL, "untyped") else {"type": key}
+    fields[key] = with_rest(inner, tool.extra, key)
+    return restored(fields, tool.extra, PROTOCOL)
+
+
+def _write_choice(body: Fields, choice: ToolChoice, tools: tuple[ToolSpec, ...]) -> None:
+    if choice.parallel is not None:
+        body["parallel_tool_calls"] = choice.parallel
+    if choice.mode == "auto" and note(choice.extra, PROTOCOL, "unsaid"):
+        return
+    verbatim = note(choice.extra, PROTOCOL, "choice")
+    kinds = {tool.name: "custom" for tool in tools if tool.type == "custom"}
+    if verbatim is not None and _still_says(verbatim, choice):
+        body["tool_choice"] = verbatim
+    elif choice.mode == "named":
+        name = choice.names[0]
+        kind = note(choice.extra, PROTOCOL, "type") or kinds.get(name, "function")
+        fields: Fields = {"type": kind, kind: with_rest({"name": name}, choice.extra, kind)}
+        body["tool_choice"] = restored(fields, choice.extra, PROTOCOL)
+    elif choice.mode == "allowed":
+        named = [(name, kinds.get(name, "function")) for name in choice.names]
+        allowed = {"mode": "auto", "tools": [{"type": kind, kind: {"name": name}} for name, kind in named]}
+        if type(verbatim) is dict and "allowed_tools" in verbatim:
+            allowed = {**verbatim["allowed_tools"], "tools": allowed["tools"]}
+        body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": allowed}
+    else:
+        body["tool_choice"] = choice.mode
+
+
+def _still_says(verbatim: Any, choice: ToolChoice) -> bool:
+    """Whether a choice that was kept as it came is still the one that is meant; tools may have new names."""
+    if type(verbatim) is str:
+        return choice.mode == _CHOICES.get(verbatim, "auto")
+    if verbatim["type"] != "allowed_tools":
+        return choice.mode == "auto"
+    return choice.mode == "allowed" and _allowed_names(verbatim["allowed_tools"]) == choice.names
+
+
+def _write_sampling(body: Fields, sampling: Sampling, extra: Extra | None) -> None:
+    settings = {
+        note(extra, PROTOCOL, "limit") or _LIMITS[0]: sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "seed": sampling.seed,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+    }
+    body.update({key: value for key, value in settings.items() if value is not None})
+    form = note(extra, PROTOCOL, "stop")
+    if form == "text" and len(sampling.stop) == 1:
+        body["stop"] = sampling.stop[0]
+    elif sampling.stop or form == []:
+        body["stop"] = list(sampling.stop)
+
+
+def _write_output(output: OutputFormat) -> Fields:
+    verbatim: Fields | None = note(output.extra, PROTOCOL, "format")
+    if verbatim is not None:
+        return verbatim
+    if output.kind != "json_schema":
+        return restored({"type": "json_object" if output.kind == "json" else "text"}, output.extra, PROTOCOL)
+    inner: Fields = {"name": output.name if output.name is not None else "response"}
+    if output.schema is not None:
+        inner["schema"] = output.schema
+    if output.strict is not None:
+        inner["strict"] = output.strict
+    fields = {"type": "json_schema", "json_schema": with_rest(inner, output.extra, "json_schema")}
+    return restored(fields, output.extra, PROTOCOL)
