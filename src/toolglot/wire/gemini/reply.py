@@ -1,0 +1,185 @@
+"""Replies of the Gemini generateContent protocol, both ways. The first candidate is the reply."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.conversation import Reply, StopReason, Turn, Usage
+from toolglot.errors import InputError
+from toolglot.wire.gemini.blocks import (
+    PROTOCOL,
+    filled,
+    given_back,
+    in_camel,
+    kept,
+    read_parts,
+    rest_of,
+    write_part,
+    write_parts,
+)
+from toolglot.wire.reading import Fields, each, inside, note, optional
+
+_BODY = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId"})
+_CANDIDATE = frozenset({"content", "finishReason"})
+_CONTENT = frozenset({"role", "parts"})
+_USAGE = frozenset({"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount"})
+
+_STOPS: Final[dict[str, StopReason]] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "filter",
+    "RECITATION": "filter",
+    "LANGUAGE": "filter",
+    "BLOCKLIST": "filter",
+    "PROHIBITED_CONTENT": "filter",
+    "SPII": "filter",
+    "CONTINUATION": "pause",
+    "OTHER": "error",
+    "NO_IMAGE": "error",
+    "UNEXPECTED_TOOL_CALL": "error",
+    "TOO_MANY_TOOL_CALLS": "error",
+}
+_STOP_FAMILIES: Final[dict[str, StopReason]] = {"IMAGE_": "filter", "MALFORMED_": "error"}
+_STOPS_BACK: Final[dict[StopReason, str]] = {
+    "stop": "STOP",
+    "tool_calls": "STOP",
+    "length": "MAX_TOKENS",
+    "filter": "SAFETY",
+    "pause": "CONTINUATION",
+    "error": "OTHER",
+}
+
+
+def decode(body: Fields) -> Reply:
+    """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
+    fields, snake = in_camel(body)
+    try:
+        candidates = optional(fields, "candidates", list) or []
+        id, model = optional(fields, "responseId", str), optional(fields, "modelVersion", str)
+        first = each(candidates[:1], _read_candidate, ".candidates")
+        turn, stop, candidate = first[0] if first else (Turn("assistant"), _blocked(fields), None)
+        unread = {
+            key for key, value in (("candidates", candidates), ("responseId", id), ("modelVersion", model)) if not value
+        }
+        extra = kept(
+            fields,
+            _BODY - unread,
+            snake=snake,
+            candidate=candidate,
+            no_candidate=None if candidates else True,
+            others=candidates[1:] or None,
+        )
+        return Reply(turn, stop, _read_usage(fields), id or "", model or "", extra)
+    except InputError as error:
+        raise inside(error, "$") from None
+
+
+def _blocked(body: Fields) -> StopReason | None:
+    """Why there is no candidate: the prompt was blocked, or there is none yet."""
+    feedback = optional(body, "promptFeedback", dict) or {}
+    return "filter" if in_camel(feedback)[0].get("blockReason") is not None else None
+
+
+def _read_candidate(given: Fields) -> tuple[Turn, StopReason | None, Fields | None]:
+    """The turn, why it ended, and what else the candidate says."""
+    fields, snake = in_camel(given)
+    said = optional(fields, "finishReason", str)
+    content = optional(fields, "content", dict)
+    turn = Turn("assistant")
+    if content is not None:
+        try:
+            blocks, form = read_parts(content)
+        except InputError as error:
+            raise inside(error, ".content") from None
+        is_model = content.get("role") == "model"
+        known = _CONTENT if is_model else _CONTENT - {"role"}
+        turn = Turn("assistant", blocks, extra=kept(content, known, no_role=None if is_model else True, parts=form))
+    rest = kept(fields, _CANDIDATE, snake=snake, finish_reason=said, no_content=True if content is None else None)
+    return turn, stop_of(said, has_calls=bool(turn.calls)), rest_of(rest)
+
+
+def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
+    """Why a reply ended, by what is in it rather than by what it says."""
+    if said is None:
+        return None
+    reason = _STOPS.get(said)
+    if reason is None:
+        reason = next((stop for start, stop in _STOP_FAMILIES.items() if said.startswith(start)), "stop")
+    return "tool_calls" if has_calls and reason == "stop" else reason
+
+
+def _read_usage(body: Fields) -> Usage | None:
+    given = optional(body, "usageMetadata", dict)
+    if given is None:
+        return None
+    fields, snake = in_camel(given)
+    try:
+        answer, thoughts = optional(fields, "candidatesTokenCount", int), optional(fields, "thoughtsTokenCount", int)
+        return Usage(
+            optional(fields, "promptTokenCount", int),
+            None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0),
+            optional(fields, "cachedContentTokenCount", int),
+            reasoning_tokens=thoughts,
+            extra=kept(
+                fields,
+                _USAGE,
+                snake=snake,
+                no_answer=True if answer is None else None,
+                no_total=None if "totalTokenCount" in fields else True,
+            ),
+        )
+    except InputError as error:
+        raise inside(error, ".usageMetadata") from None
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def encode(reply: Reply) -> Fields:
+    """A reply as a body that a Gemini client reads."""
+    body: Fields = {}
+    if reply.turn.blocks or not note(reply.extra, PROTOCOL, "no_candidate"):
+        body["candidates"] = [_write_candidate(reply), *(note(reply.extra, PROTOCOL, "others") or ())]
+    if reply.usage is not None:
+        body["usageMetadata"] = _write_usage(reply.usage)
+    if reply.model:
+        body["modelVersion"] = reply.model
+    if reply.id:
+        body["responseId"] = reply.id
+    return given_back(body, reply.extra)
+
+
+def _write_candidate(reply: Reply) -> Fields:
+    rest = note(reply.extra, PROTOCOL, "candidate") or {}
+    fields: Fields = {}
+    if reply.turn.blocks or "~no_content" not in rest:
+        extra = reply.turn.extra
+        content: Fields = {} if note(extra, PROTOCOL, "no_role") else {"role": "model"}
+        parts = [write_part(block, foreign_thoughts=True) for block in reply.turn.blocks]
+        fields["content"] = write_parts(content, [part for part in parts if part is not None], extra)
+    said = rest.get("~finish_reason")
+    if said is None and reply.stop is not None:
+        said = _STOPS_BACK[reply.stop]
+    if said is not None:
+        fields["finishReason"] = said
+    return filled(fields, rest)
+
+
+def _write_usage(usage: Usage) -> Fields:
+    counts = {
+        "promptTokenCount": usage.input_tokens,
+        "candidatesTokenCount": None if usage.output_tokens is None else _answer_of(usage, usage.output_tokens),
+        "thoughtsTokenCount": usage.reasoning_tokens,
+        "cachedContentTokenCount": usage.cache_read_tokens,
+    }
+    fields = {key: count for key, count in counts.items() if count is not None}
+    is_own = usage.extra is not None and PROTOCOL in usage.extra
+    if not is_own and usage.input_tokens is not None and usage.output_tokens is not None:
+        fields["totalTokenCount"] = usage.input_tokens + usage.output_tokens
+    return given_back(fields, usage.extra)
+
+
+def _answer_of(usage: Usage, output: int) -> int | None:
+    """The tokens of the answer without its thoughts; None where the reply did not say them."""
+    answer = output - (usage.reasoning_tokens or 0)
+    return answer if answer or not note(usage.extra, PROTOCOL, "no_answer") else None
