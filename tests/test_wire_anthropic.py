@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from strategies import json_values
 from toolglot import InputError, Text, Thinking, ToolCall, ToolResult, Turn, dump, load
 from toolglot.conversation import Conversation, Media, Opaque, Options, Reasoning, Reply, ServerTool, ToolChoice, Usage
 from toolglot.wire.anthropic import reply, request
+from wire_laws import damaged, refused_or_read, same_json
 from wire_strategies import Fields, anthropic_replies, anthropic_requests
-
-
-def same_json(one: object, other: object) -> bool:
-    """Equal documents, 1 and 1.0 and true being different."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 @pytest.mark.law
@@ -40,36 +33,6 @@ def test_law_3_a_request_comes_back_through_the_stored_form_too(body: Fields) ->
 @given(anthropic_replies)
 def test_law_3_a_reply_comes_back_as_it_was(body: Fields) -> None:
     assert same_json(reply.encode(reply.decode(body)), body)
-
-
-@st.composite
-def damaged(draw: st.DrawFn, bodies: st.SearchStrategy[Fields]) -> Any:
-    """A body with one part replaced, removed or of another type."""
-    body = json.loads(json.dumps(draw(bodies)))
-    holder, steps = body, draw(st.integers(0, 6))
-    for _ in range(steps):
-        keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-        inner = [key for key in keys if isinstance(holder[key], dict | list) and holder[key]]
-        if not inner:
-            break
-        holder = holder[draw(st.sampled_from(inner))]
-    keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-    if keys:
-        key = draw(st.sampled_from(keys))
-        if draw(st.booleans()):
-            holder[key] = draw(json_values)
-        else:
-            del holder[key]
-    return body
-
-
-def refused_or_read(decode: Callable[[Fields], object], body: Any) -> str:
-    """Where a body is refused; `$` if it is not. Any other exception is a failure."""
-    try:
-        decode(body)
-    except InputError as error:
-        return error.path
-    return "$"
 
 
 @pytest.mark.law

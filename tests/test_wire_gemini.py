@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from strategies import json_values
 from toolglot import InputError, Text, Thinking, ToolCall, ToolResult, Turn, dump, load
 from toolglot.conversation import (
     Conversation,
@@ -29,12 +27,8 @@ from toolglot.conversation import (
 )
 from toolglot.wire.gemini import reply, request
 from wire_gemini_strategies import gemini_replies, gemini_requests
+from wire_laws import damaged, same_json
 from wire_strategies import Fields
-
-
-def same_json(one: object, other: object) -> bool:
-    """Equal documents, 1 and 1.0 and true being different."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 @pytest.mark.law
@@ -57,27 +51,6 @@ def test_law_3_a_reply_comes_back_as_it_was(body: Fields) -> None:
     before = json.dumps(body)
     assert same_json(reply.encode(reply.decode(body)), body)
     assert json.dumps(body) == before
-
-
-@st.composite
-def damaged(draw: st.DrawFn, bodies: st.SearchStrategy[Fields]) -> Any:
-    """A body with one part replaced, removed or of another type."""
-    body = json.loads(json.dumps(draw(bodies)))
-    holder, steps = body, draw(st.integers(0, 6))
-    for _ in range(steps):
-        keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-        inner = [key for key in keys if isinstance(holder[key], dict | list) and holder[key]]
-        if not inner:
-            break
-        holder = holder[draw(st.sampled_from(inner))]
-    keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-    if keys:
-        key = draw(st.sampled_from(keys))
-        if draw(st.booleans()):
-            holder[key] = draw(json_values)
-        else:
-            del holder[key]
-    return body
 
 
 def comes_back_or_is_refused(codec: Callable[[Fields], object], body: Any) -> bool:

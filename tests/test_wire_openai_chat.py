@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from strategies import conversations, json_values
+from strategies import conversations
 from toolglot import (
     InputError,
     Issuer,
@@ -39,13 +38,9 @@ from toolglot.conversation import (
 )
 from toolglot.wire.anthropic import request as anthropic_request
 from toolglot.wire.openai_chat import reply, request
+from wire_laws import damaged, same_json
 from wire_openai_chat_strategies import chat_replies, chat_requests
 from wire_strategies import Fields
-
-
-def same_json(one: object, other: object) -> bool:
-    """Equal documents, 1 and 1.0 and true being different."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 @pytest.mark.law
@@ -81,27 +76,6 @@ def test_one_message_is_one_turn(body: Fields) -> None:
 def test_any_conversation_made_elsewhere_can_be_written_and_read_again(made: Conversation) -> None:
     body = request.encode(load(dump(made).replace(b'"openai_chat"', b'"gemini"')))
     assert same_json(request.encode(request.decode(body)), body)
-
-
-@st.composite
-def damaged(draw: st.DrawFn, bodies: st.SearchStrategy[Fields]) -> Any:
-    """A body with one part replaced, removed or of another type."""
-    body = json.loads(json.dumps(draw(bodies)))
-    holder, steps = body, draw(st.integers(0, 6))
-    for _ in range(steps):
-        keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-        inner = [key for key in keys if isinstance(holder[key], dict | list) and holder[key]]
-        if not inner:
-            break
-        holder = holder[draw(st.sampled_from(inner))]
-    keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-    if keys:
-        key = draw(st.sampled_from(keys))
-        if draw(st.booleans()):
-            holder[key] = draw(json_values)
-        else:
-            del holder[key]
-    return body
 
 
 def comes_back_or_is_refused(

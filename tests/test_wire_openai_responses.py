@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from strategies import conversations, json_values
+from strategies import conversations
 from toolglot import InputError, Issuer, Text, Thinking, ToolCall, ToolResult, ToolSpec, Turn, dump, load
 from toolglot.conversation import (
     Block,
@@ -28,13 +26,9 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.wire.openai_responses import reply, request
+from wire_laws import damaged, refused_or_read, same_json
 from wire_openai_responses_strategies import openai_responses_replies, openai_responses_requests
 from wire_strategies import Fields
-
-
-def same_json(one: object, other: object) -> bool:
-    """Equal documents, 1 and 1.0 and true being different."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 @pytest.mark.law
@@ -66,36 +60,6 @@ def test_law_3_a_reply_comes_back_through_the_stored_form_too(body: Fields) -> N
     stored = load(dump(Conversation((found.turn,))))
     again = Reply(stored.turns[0], found.stop, found.usage, found.id, found.model, found.extra)
     assert same_json(reply.encode(again), body)
-
-
-@st.composite
-def damaged(draw: st.DrawFn, bodies: st.SearchStrategy[Fields]) -> Any:
-    """A body with one part replaced, removed or of another type."""
-    body = json.loads(json.dumps(draw(bodies)))
-    holder, steps = body, draw(st.integers(0, 6))
-    for _ in range(steps):
-        keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-        inner = [key for key in keys if isinstance(holder[key], dict | list) and holder[key]]
-        if not inner:
-            break
-        holder = holder[draw(st.sampled_from(inner))]
-    keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-    if keys:
-        key = draw(st.sampled_from(keys))
-        if draw(st.booleans()):
-            holder[key] = draw(json_values)
-        else:
-            del holder[key]
-    return body
-
-
-def refused_or_read(decode: Callable[[Fields], object], body: Any) -> str:
-    """Where a body is refused; `$` if it is not. Any other exception is a failure."""
-    try:
-        decode(body)
-    except InputError as error:
-        return error.path
-    return "$"
 
 
 @pytest.mark.law

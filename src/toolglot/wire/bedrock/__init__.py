@@ -1,0 +1,1 @@
+"""The Bedrock Converse protocol."""

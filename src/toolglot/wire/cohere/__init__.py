@@ -1,0 +1,1 @@
+"""The Cohere chat protocol, version 2."""

@@ -1,0 +1,266 @@
+"""Messages of Cohere's chat protocol, both ways. Requests and replies share them.
+
+Calls stand beside the content and come after it in a turn. A tool message is one result; what is left over of
+it travels with the result.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from toolglot import jsontext
+from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.errors import InputError
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    expected,
+    inside,
+    leftover,
+    note,
+    noted,
+    one_of,
+    optional,
+    required,
+    restored,
+)
+
+PROTOCOL: Final = "cohere"
+ERROR_PREFIX: Final = "Error: "
+
+_MESSAGE = frozenset({"role", "content", "tool_calls"})
+_RESULT = frozenset({"role", "content", "tool_call_id"})
+_CALL = frozenset({"id", "type", "function"})
+_FUNCTION = frozenset({"name", "arguments"})
+_TEXT = frozenset({"type", "text"})
+_THINKING = frozenset({"type", "thinking"})
+_IMAGE = frozenset({"type", "image_url"})
+_URL = frozenset({"url"})
+_DOCUMENT = frozenset({"type", "document"})
+_DATA = frozenset({"data"})
+_ROLES: Final[dict[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_INLINE: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+
+Part = Text | Media | Opaque
+
+
+def kept(extra: Extra | None) -> Fields | None:
+    """The fields of this protocol alone."""
+    return extra[PROTOCOL] if extra else None
+
+
+def read_message(fields: Fields) -> Turn:
+    role = one_of(fields, "role", _ROLES)
+    content: Any = fields.get("content")
+    form = "none" if content is None else "parts" if type(content) is list else None
+    if role == "tool":
+        extra = noted(leftover(fields, _RESULT, PROTOCOL), PROTOCOL, content=form)
+        return Turn("tool", (_read_result(fields, content, extra),))
+    calls = optional(fields, "tool_calls", list)
+    extra = noted(leftover(fields, _MESSAGE, PROTOCOL), PROTOCOL, content=form, calls=[] if calls == [] else None)
+    blocks = _read_content(content, _read_part)
+    return Turn(role, (*blocks, *each(calls or (), _read_call, ".tool_calls")), extra=extra)
+
+
+def _read_content(content: Any, read: Callable[[Fields], Any]) -> tuple[Any, ...]:
+    """A message's content, written as a string or as parts."""
+    if content is None:
+        return ()
+    if type(content) is str:
+        return (Text(content),)
+    if type(content) is not list:
+        raise expected("a string or an array of parts", content, ".content")
+    return tuple(each(content, read, ".content"))
+
+
+def _read_result(fields: Fields, content: Any, extra: Extra | None) -> ToolResult:
+    plain = content is None or type(content) is str
+    return ToolResult(
+        required(fields, "tool_call_id", str),
+        content if plain else _read_content(content, _read_result_part),
+        is_complete=True,
+        extra=extra,
+    )
+
+
+def _read_result_part(fields: Fields) -> Part:
+    """A part of a result: text or a document."""
+    part = _read_part(fields)
+    return part if isinstance(part, Text) else Opaque(PROTOCOL, fields, fields["type"])
+
+
+def _read_part(fields: Fields) -> Part | Thinking:
+    kind = required(fields, "type", str)
+    reader = _READERS.get(kind)
+    return Opaque(PROTOCOL, fields, kind) if reader is None else reader(fields)
+
+
+def _text(fields: Fields) -> Text:
+    return Text(required(fields, "text", str), extra=leftover(fields, _TEXT, PROTOCOL))
+
+
+def _thinking(fields: Fields) -> Thinking:
+    extra = noted(leftover(fields, _THINKING, PROTOCOL), PROTOCOL, own=True)
+    return Thinking(required(fields, "thinking", str), extra=extra)
+
+
+def _image(fields: Fields) -> Media:
+    image = required(fields, "image_url", dict)
+    try:
+        url = required(image, "url", str)
+    except InputError as error:
+        raise inside(error, ".image_url") from None
+    rest = kept(leftover(image, _URL, PROTOCOL))
+    extra = noted(leftover(fields, _IMAGE, PROTOCOL), PROTOCOL, image=rest)
+    inline = _INLINE.fullmatch(url)
+    if inline is None:
+        return Media("image", url=url, extra=extra)
+    return Media("image", inline[1], inline[2], extra=extra)
+
+
+def _document(fields: Fields) -> Text | Opaque:
+    """A document is text for everyone else; here it stays one."""
+    document = required(fields, "document", dict)
+    data: Any = document.get("data")
+    if type(data) is not str and type(data) is not dict:
+        return Opaque(PROTOCOL, fields, "document")
+    notes = {"document": kept(leftover(document, _DATA, PROTOCOL)) or {}, "data": data if type(data) is dict else None}
+    text = data if type(data) is str else compact(data)
+    return Text(text, extra=noted(leftover(fields, _DOCUMENT, PROTOCOL), PROTOCOL, **notes))
+
+
+def compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _read_call(fields: Fields) -> ToolCall:
+    kind = optional(fields, "type", str)
+    function = required(fields, "function", dict)
+    try:
+        name, written = required(function, "name", str), optional(function, "arguments", str)
+    except InputError as error:
+        raise inside(error, ".function") from None
+    arguments = None if written is None else _parsed(written)
+    exact = arguments is not None and compact(arguments) == written
+    extra = noted(
+        leftover(fields, _CALL, PROTOCOL),
+        PROTOCOL,
+        function=kept(leftover(function, _FUNCTION, PROTOCOL)),
+        type=None if kind == "function" else kind,
+        untyped=True if kind is None else None,
+        bare=True if written is None else None,
+    )
+    return ToolCall(required(fields, "id", str), name, arguments, raw_input=None if exact else written, extra=extra)
+
+
+def _parsed(written: str) -> Fields | None:
+    """The object that a text is, if it is one."""
+    try:
+        value = jsontext.parse(written).value
+    except InputError:
+        return None
+    return value if type(value) is dict else None
+
+
+_READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {
+    "text": _text,
+    "thinking": _thinking,
+    "image_url": _image,
+    "document": _document,
+}
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def write_turn(turn: Turn) -> list[Fields]:
+    """A turn as messages: one for each result, and one for the rest if there is any."""
+    messages = [_write_result(result) for result in turn.results]
+    says_more = any(isinstance(block, Text | Media | ToolCall) for block in turn.blocks)
+    if says_more or not (messages or turn.role == "tool"):
+        messages.append(write_message(turn))
+    return messages
+
+
+def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
+    """What a turn says, its results apart. Text alone is a string unless parts came or are asked for."""
+    fields: Fields = {"role": {"tool": "user", "developer": "system"}.get(turn.role, turn.role)}
+    form = note(turn.extra, PROTOCOL, "content")
+    parts = _write_parts(turn.blocks)
+    if form is None and as_parts and (parts or not turn.calls):
+        form = "parts"
+    texts = sum(isinstance(block, Text) for block in turn.blocks)
+    if form != "parts" and parts and len(parts) == texts:
+        fields["content"] = turn.text
+    elif form == "parts" or parts:
+        fields["content"] = parts
+    elif form is None and not turn.calls:
+        fields["content"] = ""
+    if turn.calls or note(turn.extra, PROTOCOL, "calls") is not None:
+        fields["tool_calls"] = [_write_call(call) for call in turn.calls]
+    return restored(fields, turn.extra, PROTOCOL)
+
+
+def _write_parts(blocks: Iterable[Block]) -> list[Fields]:
+    """The blocks that have a place in content."""
+    return [part for block in blocks if (part := _write_part(block)) is not None]
+
+
+def _write_part(block: Block) -> Fields | None:
+    if isinstance(block, Text):
+        return _write_text(block)
+    if isinstance(block, Thinking):
+        own = note(block.extra, PROTOCOL, "own")
+        return restored({"type": "thinking", "thinking": block.text}, block.extra, PROTOCOL) if own else None
+    if isinstance(block, Media):
+        return _write_image(block)
+    value: Fields | None = block.value if isinstance(block, Opaque) and block.protocol == PROTOCOL else None
+    return value
+
+
+def _write_text(block: Text) -> Fields:
+    rest = note(block.extra, PROTOCOL, "document")
+    if rest is None:
+        return restored({"type": "text", "text": block.text}, block.extra, PROTOCOL)
+    data = note(block.extra, PROTOCOL, "data")
+    written = data if data is not None and compact(data) == block.text else block.text
+    document = restored({"data": written}, {PROTOCOL: rest}, PROTOCOL)
+    return restored({"type": "document", "document": document}, block.extra, PROTOCOL)
+
+
+def _write_image(block: Media) -> Fields | None:
+    """An image, inline or by address. There is no part for other media."""
+    url = block.url if block.data is None else f"data:{block.media_type};base64,{block.data}"
+    if url is None or block.kind != "image":
+        return None
+    image = restored({"url": url}, {PROTOCOL: note(block.extra, PROTOCOL, "image") or {}}, PROTOCOL)
+    return restored({"type": "image_url", "image_url": image}, block.extra, PROTOCOL)
+
+
+def _write_result(result: ToolResult) -> Fields:
+    """A result, without its images. There is no field for a failure, so that its text says it."""
+    fields: Fields = {"role": "tool", "tool_call_id": result.call_id}
+    failed = result.is_error and not result.text.startswith(ERROR_PREFIX)
+    if isinstance(result.content, tuple):
+        parts = [part for part in result.content if not isinstance(part, Media)]
+        fields["content"] = _write_parts([Text(ERROR_PREFIX), *parts] if failed else parts)
+    elif failed or result.content is not None or note(result.extra, PROTOCOL, "content") != "none":
+        fields["content"] = (ERROR_PREFIX if failed else "") + result.text
+    return restored(fields, result.extra, PROTOCOL)
+
+
+def _write_call(call: ToolCall) -> Fields:
+    function: Fields = {"name": call.name}
+    if call.raw_input is not None:
+        function["arguments"] = call.raw_input
+    elif call.arguments is not None or not note(call.extra, PROTOCOL, "bare"):
+        function["arguments"] = compact(call.arguments or {})
+    restored(function, {PROTOCOL: note(call.extra, PROTOCOL, "function") or {}}, PROTOCOL)
+    fields: Fields = {"id": call.id, "function": function}
+    if not note(call.extra, PROTOCOL, "untyped"):
+        kind = note(call.extra, PROTOCOL, "type")
+        fields["type"] = "function" if kind is None else kind
+    return restored(fields, call.extra, PROTOCOL)

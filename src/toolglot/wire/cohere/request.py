@@ -1,0 +1,241 @@
+"""Requests of Cohere's chat protocol (`POST /v2/chat`), both ways."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from toolglot.conversation import (
+    ChoiceMode,
+    Conversation,
+    Extra,
+    Issuer,
+    Options,
+    OutputFormat,
+    Reasoning,
+    ReasoningMode,
+    Sampling,
+    ToolChoice,
+    ToolSpec,
+)
+from toolglot.errors import InputError
+from toolglot.wire.cohere.messages import PROTOCOL, kept, read_message, write_turn
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    inside,
+    leftover,
+    note,
+    noted,
+    optional,
+    optional_number,
+    optional_texts,
+    required,
+    restored,
+)
+
+_BODY = frozenset(
+    {"model", "messages", "tools", "tool_choice", "stream", "response_format", "thinking", "max_tokens"}
+    | {"temperature", "p", "k", "seed", "stop_sequences", "presence_penalty", "frequency_penalty"}
+)
+_TOOL = frozenset({"type", "function"})
+_FUNCTION = frozenset({"name", "description", "parameters"})
+_THINKING = frozenset({"type", "token_budget"})
+_FORMATS: Final = ("text", "json_object")
+_SCHEMAS: Final = ("json_schema", "schema")
+_CHOICES: Final[dict[str, ChoiceMode]] = {"REQUIRED": "required", "NONE": "none"}
+_CHOICES_BACK: Final[dict[ChoiceMode, str]] = {"required": "REQUIRED", "named": "REQUIRED", "none": "NONE"}
+_MODES: Final[dict[str, ReasoningMode]] = {"enabled": "on", "disabled": "off"}
+
+
+def decode(body: Fields) -> Conversation:
+    """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
+    try:
+        turns = each(required(body, "messages", list), read_message, ".messages")
+        strict = optional(body, "strict_tools", bool)
+        tools = each(optional(body, "tools", list) or (), lambda fields: _read_tool(fields, strict), ".tools")
+        model = optional(body, "model", str) or ""
+        return Conversation(tuple(turns), tuple(tools), _read_options(body), model, _read_rest(body))
+    except InputError as error:
+        raise inside(error, "$") from None
+
+
+def _read_rest(body: Fields) -> Extra | None:
+    """What has no canonical place, empty values included: they would not be told from absent ones."""
+    return leftover(body, _BODY - {key for key, value in body.items() if value in ("", [])}, PROTOCOL)
+
+
+def _read_tool(fields: Fields, strict: bool | None) -> ToolSpec:
+    kind = optional(fields, "type", str)
+    if kind is not None and kind != "function":
+        return ToolSpec("", type=kind, issuer=Issuer(PROTOCOL), extra={PROTOCOL: {"~tool": fields}})
+    function = required(fields, "function", dict)
+    extra = noted(
+        leftover(fields, _TOOL, PROTOCOL),
+        PROTOCOL,
+        function=kept(leftover(function, _FUNCTION, PROTOCOL)),
+        untyped=True if kind is None else None,
+    )
+    try:
+        return ToolSpec(
+            required(function, "name", str),
+            optional(function, "description", str),
+            optional(function, "parameters", dict),
+            strict=strict,
+            extra=extra,
+        )
+    except InputError as error:
+        raise inside(error, ".function") from None
+
+
+def _read_options(body: Fields) -> Options:
+    return Options(
+        sampling=Sampling(
+            max_tokens=optional(body, "max_tokens", int),
+            temperature=optional_number(body, "temperature"),
+            top_p=optional_number(body, "p"),
+            top_k=optional(body, "k", int),
+            stop=optional_texts(body, "stop_sequences"),
+            seed=optional(body, "seed", int),
+            presence_penalty=optional_number(body, "presence_penalty"),
+            frequency_penalty=optional_number(body, "frequency_penalty"),
+        ),
+        reasoning=_read_reasoning(body),
+        tool_choice=_read_choice(body),
+        output=_read_output(body),
+        stream=optional(body, "stream", bool),
+    )
+
+
+def _read_choice(body: Fields) -> ToolChoice | None:
+    written = optional(body, "tool_choice", str)
+    if written is None:
+        return None
+    mode = _CHOICES.get(written)
+    return ToolChoice(extra=noted(None, PROTOCOL, choice=written)) if mode is None else ToolChoice(mode)
+
+
+def _read_reasoning(body: Fields) -> Reasoning | None:
+    thinking = optional(body, "thinking", dict)
+    if thinking is None:
+        return None
+    try:
+        mode = _MODES.get(required(thinking, "type", str))
+        if mode is None:
+            return Reasoning(extra=noted(None, PROTOCOL, thinking=thinking))
+        budget = optional(thinking, "token_budget", int)
+    except InputError as error:
+        raise inside(error, ".thinking") from None
+    return Reasoning(mode, budget_tokens=budget, extra=leftover(thinking, _THINKING, PROTOCOL))
+
+
+def _read_output(body: Fields) -> OutputFormat | None:
+    format = optional(body, "response_format", dict)
+    if format is None:
+        return None
+    try:
+        kind = required(format, "type", str)
+        named = [key for key in _SCHEMAS if format.get(key) is not None]
+        if kind not in _FORMATS or len(named) > (kind == "json_object"):
+            return OutputFormat(extra=noted(None, PROTOCOL, format=format))
+        schema = required(format, named[0], dict) if named else None
+    except InputError as error:
+        raise inside(error, ".response_format") from None
+    extra = leftover(format, frozenset({"type", *named}), PROTOCOL)
+    if kind == "text":
+        return OutputFormat(extra=extra)
+    extra = noted(extra, PROTOCOL, schema="schema" if named == ["schema"] else None)
+    return OutputFormat("json_schema" if named else "json", schema=schema, extra=extra)
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def encode(conversation: Conversation) -> Fields:
+    """A conversation as a request body. What the protocol has no place for is not written."""
+    options = conversation.options
+    body: Fields = {"model": conversation.model} if conversation.model else {}
+    body["messages"] = [message for turn in conversation.turns for message in write_turn(turn)]
+    _write_tools(body, conversation.tools)
+    choice = _write_choice(options.tool_choice)
+    if choice is not None:
+        body["tool_choice"] = choice
+    body.update(_write_sampling(options.sampling))
+    if options.stream is not None:
+        body["stream"] = options.stream
+    thinking = _write_reasoning(options.reasoning)
+    if thinking is not None:
+        body["thinking"] = thinking
+    if options.output is not None:
+        body["response_format"] = _write_output(options.output)
+    return restored(body, conversation.extra, PROTOCOL)
+
+
+def _write_tools(body: Fields, tools: tuple[ToolSpec, ...]) -> None:
+    """The tools. Strictness is one flag for all of them: it is set if every one wants it."""
+    written = [fields for tool in tools if (fields := _write_tool(tool)) is not None]
+    if written:
+        body["tools"] = written
+    functions = [tool for tool in tools if tool.issuer is None]
+    if functions and all(tool.strict for tool in functions):
+        body["strict_tools"] = True
+
+
+def _write_tool(tool: ToolSpec) -> Fields | None:
+    """A tool that another provider runs itself is not written."""
+    verbatim: Fields | None = note(tool.extra, PROTOCOL, "tool")
+    if verbatim is not None or tool.issuer is not None:
+        return verbatim
+    function: Fields = {"name": tool.name}
+    if tool.description is not None:
+        function["description"] = tool.description
+    if tool.parameters is not None:
+        function["parameters"] = tool.parameters
+    restored(function, {PROTOCOL: note(tool.extra, PROTOCOL, "function") or {}}, PROTOCOL)
+    fields: Fields = {"function": function}
+    if not note(tool.extra, PROTOCOL, "untyped"):
+        fields["type"] = "function"
+    return restored(fields, tool.extra, PROTOCOL)
+
+
+def _write_choice(choice: ToolChoice | None) -> str | None:
+    """Free choice is what Cohere does when nothing is said."""
+    if choice is None:
+        return None
+    verbatim: str | None = note(choice.extra, PROTOCOL, "choice")
+    return _CHOICES_BACK.get(choice.mode) if verbatim is None else verbatim
+
+
+def _write_sampling(sampling: Sampling) -> Fields:
+    settings: dict[str, Any] = {
+        "max_tokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "p": sampling.top_p,
+        "k": sampling.top_k,
+        "stop_sequences": list(sampling.stop) or None,
+        "seed": sampling.seed,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+    }
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _write_reasoning(reasoning: Reasoning | None) -> Fields | None:
+    if reasoning is None:
+        return None
+    verbatim: Fields | None = note(reasoning.extra, PROTOCOL, "thinking")
+    if verbatim is not None or reasoning.mode is None:
+        return verbatim
+    fields: Fields = {"type": "disabled" if reasoning.mode == "off" else "enabled"}
+    if reasoning.budget_tokens is not None:
+        fields["token_budget"] = reasoning.budget_tokens
+    return restored(fields, reasoning.extra, PROTOCOL)
+
+
+def _write_output(output: OutputFormat) -> Fields:
+    verbatim: Fields | None = note(output.extra, PROTOCOL, "format")
+    if verbatim is not None:
+        return verbatim
+    fields: Fields = {"type": "text" if output.kind == "text" else "json_object"}
+    if output.schema is not None:
+        fields[note(output.extra, PROTOCOL, "schema") or "json_schema"] = output.schema
+    return restored(fields, output.extra, PROTOCOL)

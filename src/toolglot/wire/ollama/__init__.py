@@ -1,0 +1,1 @@
+"""The native chat protocol of Ollama."""

@@ -1,0 +1,146 @@
+"""Messages of Ollama's chat protocol, both ways. Requests and replies share them.
+
+A message has a field for each kind of content, so a turn's blocks are in the order of the fields: thinking,
+text, images, calls. A tool message is one result; what is left over of it travels with the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.errors import InputError
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    inside,
+    leftover,
+    note,
+    noted,
+    one_of,
+    optional,
+    optional_texts,
+    required,
+    restored,
+)
+
+PROTOCOL: Final = "ollama"
+ERROR_PREFIX: Final = "Error: "
+
+_MESSAGE = frozenset({"role", "content", "thinking", "images", "tool_calls"})
+_RESULT = frozenset({"role", "content", "images", "tool_name", "tool_call_id"})
+_CALL = frozenset({"id", "function"})
+_FUNCTION = frozenset({"name", "arguments"})
+_ROLES: Final[dict[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+
+
+def rest_of(fields: Fields, known: frozenset[str]) -> Extra | None:
+    """What is left over, empty values included: a canonical value does not tell them from absent ones.
+
+    Content is the exception: it is always written, unless a note says that there was none.
+    """
+    empty = {key for key, value in fields.items() if value in ("", []) and key != "content"}
+    return leftover(fields, known - empty, PROTOCOL)
+
+
+def read_message(fields: Fields) -> Turn:
+    role = one_of(fields, "role", _ROLES)
+    content = optional(fields, "content", str)
+    form = "none" if content is None else None
+    if role == "tool":
+        extra = noted(rest_of(fields, _RESULT), PROTOCOL, content=form)
+        return Turn("tool", (_read_result(fields, content, extra),))
+    blocks: list[Block] = []
+    thinking = optional(fields, "thinking", str)
+    if thinking:
+        blocks.append(Thinking(thinking))
+    if content:
+        blocks.append(Text(content))
+    blocks += _read_images(fields)
+    blocks += each(optional(fields, "tool_calls", list) or (), _read_call, ".tool_calls")
+    return Turn(role, tuple(blocks), extra=noted(rest_of(fields, _MESSAGE), PROTOCOL, content=form))
+
+
+def _read_images(fields: Fields) -> list[Media]:
+    return [Media("image", data=data) for data in optional_texts(fields, "images")]
+
+
+def _read_result(fields: Fields, content: str | None, extra: Extra | None) -> ToolResult:
+    images = _read_images(fields)
+    parts = ((Text(content),) if content else ()) + tuple(images)
+    return ToolResult(
+        optional(fields, "tool_call_id", str) or "",
+        parts if images else content,
+        name=optional(fields, "tool_name", str) or "",
+        is_complete=True,
+        extra=extra,
+    )
+
+
+def _read_call(fields: Fields) -> ToolCall:
+    function = required(fields, "function", dict)
+    try:
+        rest = leftover(function, _FUNCTION, PROTOCOL)
+        extra = noted(rest_of(fields, _CALL), PROTOCOL, function=rest[PROTOCOL] if rest else None)
+        name, arguments = required(function, "name", str), required(function, "arguments", dict)
+    except InputError as error:
+        raise inside(error, ".function") from None
+    return ToolCall(optional(fields, "id", str) or "", name, arguments, extra=extra)
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def write_turn(turn: Turn) -> list[Fields]:
+    """A turn as messages: one for each result, and one for the rest if there is any."""
+    messages = [_write_result(result) for result in turn.results]
+    says_more = any(isinstance(block, Text | Thinking | Media | ToolCall) for block in turn.blocks)
+    if says_more or not (messages or turn.role == "tool"):
+        messages.append(write_message(turn))
+    return messages
+
+
+def write_message(turn: Turn) -> Fields:
+    """What a turn says, its results apart."""
+    fields: Fields = {"role": {"tool": "user", "developer": "system"}.get(turn.role, turn.role)}
+    _write_content(fields, turn.text, turn.blocks, turn.extra)
+    thinking = "".join(block.text for block in turn.blocks if isinstance(block, Thinking))
+    if thinking:
+        fields["thinking"] = thinking
+    if turn.calls:
+        fields["tool_calls"] = [_write_call(call) for call in turn.calls]
+    return restored(fields, turn.extra, PROTOCOL)
+
+
+def _write_content(
+    fields: Fields, text: str, blocks: Iterable[Block | Text | Media | Opaque], extra: Extra | None
+) -> None:
+    """Text and inline images. Ollama fetches nothing, so that what has only an address is not written."""
+    if text or note(extra, PROTOCOL, "content") != "none":
+        fields["content"] = text
+    images = [block.data for block in blocks if isinstance(block, Media) and block.data is not None]
+    if images:
+        fields["images"] = images
+
+
+def _write_result(result: ToolResult) -> Fields:
+    """A result. There is no field for a failure, so that its text says it."""
+    fields: Fields = {"role": "tool"}
+    text = result.text
+    if result.is_error and not text.startswith(ERROR_PREFIX):
+        text = ERROR_PREFIX + text
+    parts: Any = result.content if isinstance(result.content, tuple) else ()
+    _write_content(fields, text, parts, result.extra)
+    if result.name:
+        fields["tool_name"] = result.name
+    if result.call_id:
+        fields["tool_call_id"] = result.call_id
+    return restored(fields, result.extra, PROTOCOL)
+
+
+def _write_call(call: ToolCall) -> Fields:
+    rest = note(call.extra, PROTOCOL, "function") or {}
+    function = restored({"name": call.name, "arguments": call.arguments or {}}, {PROTOCOL: rest}, PROTOCOL)
+    fields: Fields = {"id": call.id, "function": function} if call.id else {"function": function}
+    return restored(fields, call.extra, PROTOCOL)

@@ -1,0 +1,195 @@
+"""Requests of Ollama's chat protocol (`POST /api/chat`), both ways."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from toolglot.conversation import Conversation, Issuer, Options, OutputFormat, Reasoning, Sampling, ToolSpec
+from toolglot.errors import InputError
+from toolglot.wire.ollama.messages import PROTOCOL, read_message, rest_of, write_turn
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    expected,
+    inside,
+    leftover,
+    note,
+    noted,
+    optional,
+    optional_number,
+    optional_texts,
+    required,
+    restored,
+)
+
+_BODY = frozenset({"model", "messages", "tools", "stream", "options", "think", "format"})
+_OPTIONS = frozenset(
+    {"temperature", "top_p", "top_k", "num_predict", "stop", "seed", "presence_penalty", "frequency_penalty"}
+)
+_WHOLE: Final = ("top_k", "num_predict", "seed")
+_TOOL = frozenset({"type", "function"})
+_FUNCTION = frozenset({"name", "description", "parameters"})
+
+
+def decode(body: Fields) -> Conversation:
+    """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
+    try:
+        turns = each(required(body, "messages", list), read_message, ".messages")
+        tools = each(optional(body, "tools", list) or (), _read_tool, ".tools")
+        sampling, rest = _read_sampling(optional(body, "options", dict))
+        options = Options(
+            sampling=sampling,
+            reasoning=_read_reasoning(body),
+            output=_read_output(body),
+            stream=optional(body, "stream", bool),
+        )
+        extra = noted(rest_of(body, _BODY), PROTOCOL, options=rest)
+        return Conversation(tuple(turns), tuple(tools), options, optional(body, "model", str) or "", extra)
+    except InputError as error:
+        raise inside(error, "$") from None
+
+
+def _read_tool(fields: Fields) -> ToolSpec:
+    kind = optional(fields, "type", str)
+    if kind is not None and kind != "function":
+        return ToolSpec("", type=kind, issuer=Issuer(PROTOCOL), extra={PROTOCOL: {"~tool": fields}})
+    function = required(fields, "function", dict)
+    rest = leftover(function, _FUNCTION, PROTOCOL)
+    extra = noted(
+        leftover(fields, _TOOL, PROTOCOL),
+        PROTOCOL,
+        function=rest[PROTOCOL] if rest else None,
+        untyped=True if kind is None else None,
+    )
+    try:
+        return ToolSpec(
+            required(function, "name", str),
+            optional(function, "description", str),
+            optional(function, "parameters", dict),
+            extra=extra,
+        )
+    except InputError as error:
+        raise inside(error, ".function") from None
+
+
+def _read_sampling(fields: Fields | None) -> tuple[Sampling, Fields | None]:
+    """The settings that every protocol has, and the others as they are.
+
+    Ollama reads 40.0 as the whole number that it is, and a negative `num_predict` as no limit; neither has a
+    canonical form.
+    """
+    if fields is None:
+        return Sampling(), None
+    odd = {key for key in _WHOLE if type(fields.get(key)) is float}
+    limit: Any = fields.get("num_predict")
+    if type(limit) is int and limit < 0:
+        odd.add("num_predict")
+    plain = {key: value for key, value in fields.items() if key not in odd}
+    rest = rest_of(fields, _OPTIONS - odd)
+    try:
+        sampling = Sampling(
+            max_tokens=optional(plain, "num_predict", int),
+            temperature=optional_number(plain, "temperature"),
+            top_p=optional_number(plain, "top_p"),
+            top_k=optional(plain, "top_k", int),
+            stop=optional_texts(plain, "stop"),
+            seed=optional(plain, "seed", int),
+            presence_penalty=optional_number(plain, "presence_penalty"),
+            frequency_penalty=optional_number(plain, "frequency_penalty"),
+        )
+    except InputError as error:
+        raise inside(error, ".options") from None
+    return sampling, rest[PROTOCOL] if rest else {}
+
+
+def _read_reasoning(body: Fields) -> Reasoning | None:
+    think: Any = body.get("think")
+    if think is None:
+        return None
+    if type(think) is bool:
+        return Reasoning("on" if think else "off")
+    if type(think) is not str:
+        raise expected("true, false or a string", think, ".think")
+    return Reasoning("on", think)
+
+
+def _read_output(body: Fields) -> OutputFormat | None:
+    format: Any = body.get("format")
+    if format is None:
+        return None
+    if type(format) is dict:
+        return OutputFormat("json_schema", schema=format)
+    if type(format) is not str:
+        raise expected('"json" or an object', format, ".format")
+    return OutputFormat("json") if format == "json" else OutputFormat(extra=noted(None, PROTOCOL, format=format))
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def encode(conversation: Conversation) -> Fields:
+    """A conversation as a request body. What the protocol has no place for is not written."""
+    options = conversation.options
+    body: Fields = {"model": conversation.model} if conversation.model else {}
+    body["messages"] = [message for turn in conversation.turns for message in write_turn(turn)]
+    tools = [fields for tool in conversation.tools if (fields := _write_tool(tool)) is not None]
+    if tools:
+        body["tools"] = tools
+    settings = _write_sampling(options.sampling)
+    rest = note(conversation.extra, PROTOCOL, "options")
+    if settings or rest is not None:
+        body["options"] = restored(settings, {PROTOCOL: rest or {}}, PROTOCOL)
+    if options.stream is not None:
+        body["stream"] = options.stream
+    _write_reasoning_and_output(body, options)
+    return restored(body, conversation.extra, PROTOCOL)
+
+
+def _write_tool(tool: ToolSpec) -> Fields | None:
+    """A tool that another provider runs itself is not written."""
+    verbatim: Fields | None = note(tool.extra, PROTOCOL, "tool")
+    if verbatim is not None or tool.issuer is not None:
+        return verbatim
+    function: Fields = {"name": tool.name}
+    if tool.description is not None:
+        function["description"] = tool.description
+    if tool.parameters is not None:
+        function["parameters"] = tool.parameters
+    restored(function, {PROTOCOL: note(tool.extra, PROTOCOL, "function") or {}}, PROTOCOL)
+    fields: Fields = {"function": function}
+    if not note(tool.extra, PROTOCOL, "untyped"):
+        fields["type"] = "function"
+    return restored(fields, tool.extra, PROTOCOL)
+
+
+def _write_sampling(sampling: Sampling) -> Fields:
+    settings = {
+        "num_predict": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "stop": list(sampling.stop) or None,
+        "seed": sampling.seed,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+    }
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _write_reasoning_and_output(body: Fields, options: Options) -> None:
+    reasoning, output = options.reasoning, options.output
+    if reasoning is not None and reasoning.mode == "off":
+        body["think"] = False
+    elif reasoning is not None and reasoning.effort is not None:
+        body["think"] = reasoning.effort
+    elif reasoning is not None and reasoning.mode is not None:
+        body["think"] = True
+    if output is None:
+        return
+    verbatim = note(output.extra, PROTOCOL, "format")
+    if verbatim is not None:
+        body["format"] = verbatim
+    elif output.schema is not None:
+        body["format"] = output.schema
+    elif output.kind == "json":
+        body["format"] = "json"
