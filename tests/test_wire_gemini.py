@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
 
-from toolglot import InputError, Text, Thinking, ToolCall, ToolResult, Turn, dump, load
+from toolglot import InputError, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.conversation import (
     Conversation,
     Issuer,
@@ -26,31 +24,8 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.wire.gemini import reply, request
-from wire_gemini_strategies import gemini_replies, gemini_requests
-from wire_laws import damaged, same_json
+from wire_laws import same_json
 from wire_strategies import Fields
-
-
-@pytest.mark.law
-@given(gemini_requests)
-def test_law_3_a_request_comes_back_as_it_was(body: Fields) -> None:
-    before = json.dumps(body)
-    assert same_json(request.encode(request.decode(body)), body)
-    assert json.dumps(body) == before
-
-
-@pytest.mark.law
-@given(gemini_requests)
-def test_law_3_a_request_comes_back_through_the_stored_form_too(body: Fields) -> None:
-    assert same_json(request.encode(load(dump(request.decode(body)))), body)
-
-
-@pytest.mark.law
-@given(gemini_replies)
-def test_law_3_a_reply_comes_back_as_it_was(body: Fields) -> None:
-    before = json.dumps(body)
-    assert same_json(reply.encode(reply.decode(body)), body)
-    assert json.dumps(body) == before
 
 
 def comes_back_or_is_refused(codec: Callable[[Fields], object], body: Any) -> bool:
@@ -59,18 +34,6 @@ def comes_back_or_is_refused(codec: Callable[[Fields], object], body: Any) -> bo
         return same_json(codec(body), body)
     except InputError as error:
         return error.path.startswith("$")
-
-
-@pytest.mark.law
-@given(damaged(gemini_requests))
-def test_a_damaged_request_comes_back_or_is_refused_with_a_path(body: Any) -> None:
-    assert comes_back_or_is_refused(lambda found: request.encode(request.decode(found)), body)
-
-
-@pytest.mark.law
-@given(damaged(gemini_replies))
-def test_a_damaged_reply_comes_back_or_is_refused_with_a_path(body: Any) -> None:
-    assert comes_back_or_is_refused(lambda found: reply.encode(reply.decode(found)), body)
 
 
 # --- what requests mean -----------------------------------------------------------------------------

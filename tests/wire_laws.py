@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
 
 from strategies import json_values
-from toolglot import InputError
 
 Fields = dict[str, Any]
 
@@ -38,12 +36,3 @@ def damaged(draw: st.DrawFn, bodies: st.SearchStrategy[Fields]) -> Any:
         else:
             del holder[key]
     return body
-
-
-def refused_or_read(decode: Callable[[Fields], object], body: Any) -> str:
-    """Where a body is refused; `$` if it is not. Any other exception is a failure."""
-    try:
-        decode(body)
-    except InputError as error:
-        return error.path
-    return "$"

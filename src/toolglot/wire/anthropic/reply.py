@@ -19,6 +19,7 @@ from toolglot.wire.reading import (
     required,
     restored,
 )
+from toolglot.wire.stop_reason import derived
 
 _BODY = frozenset({"id", "type", "role", "model", "content", "stop_reason", "usage"})
 _USAGE = frozenset({"input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"})
@@ -66,10 +67,7 @@ def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
     """Why a reply ended, by what is in it rather than by what it says."""
     if said is None:
         return None
-    reason = _STOPS.get(said, "stop")
-    if has_calls:
-        return "tool_calls" if reason == "stop" else reason
-    return "stop" if reason == "tool_calls" else reason
+    return derived(_STOPS.get(said, "stop"), has_calls=has_calls)
 
 
 def _read_usage(body: Fields) -> Usage | None:

@@ -19,6 +19,7 @@ from toolglot.wire.reading import (
     required,
     restored,
 )
+from toolglot.wire.stop_reason import derived
 
 _BODY = frozenset({"output", "stopReason", "usage"})
 _OUTPUT = frozenset({"message"})
@@ -85,10 +86,7 @@ def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
     """Why a reply ended, by what is in it rather than by what it says."""
     if said is None:
         return None
-    reason = _STOPS.get(said, "error" if said.startswith("malformed_") else "stop")
-    if has_calls:
-        return "tool_calls" if reason == "stop" else reason
-    return "stop" if reason == "tool_calls" else reason
+    return derived(_STOPS.get(said, "error" if said.startswith("malformed_") else "stop"), has_calls=has_calls)
 
 
 def _read_usage(body: Fields) -> Usage | None:
@@ -118,8 +116,8 @@ def encode(reply: Reply) -> Fields:
     body: Fields = {"output": restored(output, {PROTOCOL: rest}, PROTOCOL)}
     if reply.stop is not None:
         said = note(reply.extra, PROTOCOL, "stop_reason")
-        derived = stop_of(said, has_calls=bool(reply.turn.calls))
-        body["stopReason"] = said if derived == reply.stop else _STOPS_BACK[reply.stop]
+        meant = stop_of(said, has_calls=bool(reply.turn.calls))
+        body["stopReason"] = said if meant == reply.stop else _STOPS_BACK[reply.stop]
     if reply.usage is not None:
         body["usage"] = _write_usage(reply.usage)
     return restored(body, reply.extra, PROTOCOL)

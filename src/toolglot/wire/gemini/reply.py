@@ -18,6 +18,7 @@ from toolglot.wire.gemini.blocks import (
     write_parts,
 )
 from toolglot.wire.reading import Fields, each, inside, note, optional
+from toolglot.wire.stop_reason import derived
 
 _BODY = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId"})
 _CANDIDATE = frozenset({"content", "finishReason"})
@@ -102,10 +103,8 @@ def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
     """Why a reply ended, by what is in it rather than by what it says."""
     if said is None:
         return None
-    reason = _STOPS.get(said)
-    if reason is None:
-        reason = next((stop for start, stop in _STOP_FAMILIES.items() if said.startswith(start)), "stop")
-    return "tool_calls" if has_calls and reason == "stop" else reason
+    family: StopReason = next((stop for start, stop in _STOP_FAMILIES.items() if said.startswith(start)), "stop")
+    return derived(_STOPS.get(said, family), has_calls=has_calls)
 
 
 def _read_usage(body: Fields) -> Usage | None:

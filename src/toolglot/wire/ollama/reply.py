@@ -8,6 +8,7 @@ from toolglot.conversation import Reply, StopReason, Usage
 from toolglot.errors import InputError
 from toolglot.wire.ollama.messages import PROTOCOL, read_message, write_message
 from toolglot.wire.reading import Fields, inside, leftover, note, noted, one_of, optional, required, restored
+from toolglot.wire.stop_reason import derived
 
 _BODY = frozenset({"model", "message", "done", "done_reason", "prompt_eval_count", "eval_count"})
 
@@ -40,7 +41,7 @@ def stop_of(said: str | None, *, done: bool, has_calls: bool) -> StopReason | No
     if not done:
         return None
     reason = _STOPS.get(said or "stop", "stop")
-    return "tool_calls" if has_calls and reason == "stop" else reason
+    return derived(reason, has_calls=has_calls)
 
 
 def _read_usage(body: Fields) -> Usage | None:

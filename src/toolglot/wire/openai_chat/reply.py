@@ -9,6 +9,7 @@ from toolglot.errors import InputError
 from toolglot.wire.openai_chat.blocks import PROTOCOL, held, rest_of, with_rest
 from toolglot.wire.openai_chat.messages import read_assistant, write_assistant
 from toolglot.wire.reading import Fields, each, inside, leftover, note, noted, one_of, optional, required, restored
+from toolglot.wire.stop_reason import derived
 
 _BODY = frozenset({"id", "model", "choices", "usage"})
 _CHOICE = frozenset({"message", "finish_reason"})
@@ -86,10 +87,7 @@ def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
     """Why a reply ended, by what is in it rather than by what it says."""
     if said is None:
         return None
-    reason = _STOPS.get(said, "stop")
-    if has_calls:
-        return "tool_calls" if reason == "stop" else reason
-    return "stop" if reason == "tool_calls" else reason
+    return derived(_STOPS.get(said, "stop"), has_calls=has_calls)
 
 
 def _read_usage(body: Fields) -> Usage | None:
