@@ -96,7 +96,7 @@ def each(items: Iterable[Any], read: Callable[[Fields], T], outer: str) -> list[
 
 def leftover(fields: Fields, known: frozenset[str], protocol: str) -> Extra | None:
     """The fields that are not known, and those that are null, under the protocol."""
-    if fields.keys() <= known and None not in fields.values():
+    if known.issuperset(fields) and None not in fields.values():
         return None
     rest = {
         f"~{key}" if key.startswith("~") else key: value
