@@ -55,9 +55,9 @@ def test_importing_toolglot_imports_no_extra_and_no_validator() -> None:
 
 
 def test_importing_toolglot_is_quick() -> None:
-    """The best of several processes, less what the bare interpreter takes: 120 ms are allowed."""
-    code = "import time; t = time.perf_counter(); import toolglot; print(time.perf_counter() - t)"
-    best = min(float(run(sys.executable, "-c", code).stdout) for _ in range(5))
+    """The best of several processes, in processor time, which a busy machine does not change: 120 ms are allowed."""
+    code = "import time; t = time.process_time(); import toolglot; print(time.process_time() - t)"
+    best = min(float(run(sys.executable, "-c", code).stdout) for _ in range(7))
     assert best < 0.120
 
 
