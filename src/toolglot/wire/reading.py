@@ -11,10 +11,13 @@ string or as a list, say). A wire field that starts with it gets a second one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from toolglot.conversation import Block, Extra, Opaque, ServerTool
 from toolglot.errors import InputError, quote
+
+ERROR_PREFIX: Final = "Error: "
+"""What marks a failed result where a protocol has no field for it."""
 
 T = TypeVar("T")
 Fields = dict[str, Any]
@@ -123,6 +126,11 @@ def note(extra: Extra | None, protocol: str, key: str) -> Any:
     """A note of the codec; None if there is none."""
     fields = extra.get(protocol) if extra else None
     return fields.get(f"~{key}") if fields else None
+
+
+def present(fields: Fields) -> Fields:
+    """The fields that are set: None means that there is nothing to say."""
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def restored(fields: Fields, extra: Extra | None, protocol: str) -> Fields:

@@ -16,6 +16,7 @@ from toolglot.wire.reading import (
     noted,
     one_of,
     optional,
+    present,
     required,
     restored,
 )
@@ -116,4 +117,4 @@ def _write_usage(usage: Usage) -> Fields:
         "cache_read_input_tokens": usage.cache_read_tokens,
         "cache_creation_input_tokens": usage.cache_write_tokens,
     }
-    return restored({key: count for key, count in fields.items() if count is not None}, usage.extra, PROTOCOL)
+    return restored(present(fields), usage.extra, PROTOCOL)

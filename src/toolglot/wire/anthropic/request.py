@@ -34,6 +34,7 @@ from toolglot.wire.reading import (
     optional,
     optional_number,
     optional_texts,
+    present,
     required,
     restored,
 )
@@ -279,7 +280,7 @@ def _write_sampling(body: Fields, sampling: Sampling, extra: Extra | None) -> No
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
     }
-    body.update({key: value for key, value in settings.items() if value is not None})
+    body.update(present(settings))
     if sampling.stop or note(extra, PROTOCOL, "stop_sequences") is not None:
         body["stop_sequences"] = list(sampling.stop)
 

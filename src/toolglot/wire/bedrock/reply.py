@@ -16,6 +16,7 @@ from toolglot.wire.reading import (
     noted,
     one_of,
     optional,
+    present,
     required,
     restored,
 )
@@ -134,4 +135,4 @@ def _write_usage(usage: Usage) -> Fields:
     }
     if not note(usage.extra, PROTOCOL, "own"):
         fields["totalTokens"] = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    return restored({key: count for key, count in fields.items() if count is not None}, usage.extra, PROTOCOL)
+    return restored(present(fields), usage.extra, PROTOCOL)

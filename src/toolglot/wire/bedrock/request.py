@@ -32,6 +32,7 @@ from toolglot.wire.reading import (
     optional,
     optional_number,
     optional_texts,
+    present,
     required,
     restored,
 )
@@ -198,7 +199,7 @@ def _write_sampling(sampling: Sampling) -> Fields:
         "topP": sampling.top_p,
         "stopSequences": list(sampling.stop) or None,
     }
-    return {key: value for key, value in settings.items() if value is not None}
+    return present(settings)
 
 
 def _write_tools(conversation: Conversation) -> Fields:

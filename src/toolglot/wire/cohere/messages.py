@@ -15,6 +15,7 @@ from toolglot import jsontext
 from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.errors import InputError
 from toolglot.wire.reading import (
+    ERROR_PREFIX,
     Fields,
     each,
     expected,
@@ -29,7 +30,6 @@ from toolglot.wire.reading import (
 )
 
 PROTOCOL: Final = "cohere"
-ERROR_PREFIX: Final = "Error: "
 
 _MESSAGE = frozenset({"role", "content", "tool_calls"})
 _RESULT = frozenset({"role", "content", "tool_call_id"})

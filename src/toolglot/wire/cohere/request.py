@@ -8,7 +8,6 @@ from toolglot.conversation import (
     ChoiceMode,
     Conversation,
     Extra,
-    Issuer,
     Options,
     OutputFormat,
     Reasoning,
@@ -18,7 +17,8 @@ from toolglot.conversation import (
     ToolSpec,
 )
 from toolglot.errors import InputError
-from toolglot.wire.cohere.messages import PROTOCOL, kept, read_message, write_turn
+from toolglot.wire.cohere.messages import PROTOCOL, read_message, write_turn
+from toolglot.wire.function_tools import read_function_tool, write_function_tool
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -29,6 +29,7 @@ from toolglot.wire.reading import (
     optional,
     optional_number,
     optional_texts,
+    present,
     required,
     restored,
 )
@@ -37,8 +38,6 @@ _BODY = frozenset(
     {"model", "messages", "tools", "tool_choice", "stream", "response_format", "thinking", "max_tokens"}
     | {"temperature", "p", "k", "seed", "stop_sequences", "presence_penalty", "frequency_penalty"}
 )
-_TOOL = frozenset({"type", "function"})
-_FUNCTION = frozenset({"name", "description", "parameters"})
 _THINKING = frozenset({"type", "token_budget"})
 _FORMATS: Final = ("text", "json_object")
 _SCHEMAS: Final = ("json_schema", "schema")
@@ -52,7 +51,11 @@ def decode(body: Fields) -> Conversation:
     try:
         turns = each(required(body, "messages", list), read_message, ".messages")
         strict = optional(body, "strict_tools", bool)
-        tools = each(optional(body, "tools", list) or (), lambda fields: _read_tool(fields, strict), ".tools")
+        tools = each(
+            optional(body, "tools", list) or (),
+            lambda tool: read_function_tool(tool, PROTOCOL, strict=strict),
+            ".tools",
+        )
         model = optional(body, "model", str) or ""
         return Conversation(tuple(turns), tuple(tools), _read_options(body), model, _read_rest(body))
     except InputError as error:
@@ -62,29 +65,6 @@ def decode(body: Fields) -> Conversation:
 def _read_rest(body: Fields) -> Extra | None:
     """What has no canonical place, empty values included: they would not be told from absent ones."""
     return leftover(body, _BODY - {key for key, value in body.items() if value in ("", [])}, PROTOCOL)
-
-
-def _read_tool(fields: Fields, strict: bool | None) -> ToolSpec:
-    kind = optional(fields, "type", str)
-    if kind is not None and kind != "function":
-        return ToolSpec("", type=kind, issuer=Issuer(PROTOCOL), extra={PROTOCOL: {"~tool": fields}})
-    function = required(fields, "function", dict)
-    extra = noted(
-        leftover(fields, _TOOL, PROTOCOL),
-        PROTOCOL,
-        function=kept(leftover(function, _FUNCTION, PROTOCOL)),
-        untyped=True if kind is None else None,
-    )
-    try:
-        return ToolSpec(
-            required(function, "name", str),
-            optional(function, "description", str),
-            optional(function, "parameters", dict),
-            strict=strict,
-            extra=extra,
-        )
-    except InputError as error:
-        raise inside(error, ".function") from None
 
 
 def _read_options(body: Fields) -> Options:
@@ -172,29 +152,12 @@ def encode(conversation: Conversation) -> Fields:
 
 def _write_tools(body: Fields, tools: tuple[ToolSpec, ...]) -> None:
     """The tools. Strictness is one flag for all of them: it is set if every one wants it."""
-    written = [fields for tool in tools if (fields := _write_tool(tool)) is not None]
+    written = [fields for tool in tools if (fields := write_function_tool(tool, PROTOCOL)) is not None]
     if written:
         body["tools"] = written
     functions = [tool for tool in tools if tool.issuer is None]
     if functions and all(tool.strict for tool in functions):
         body["strict_tools"] = True
-
-
-def _write_tool(tool: ToolSpec) -> Fields | None:
-    """A tool that another provider runs itself is not written."""
-    verbatim: Fields | None = note(tool.extra, PROTOCOL, "tool")
-    if verbatim is not None or tool.issuer is not None:
-        return verbatim
-    function: Fields = {"name": tool.name}
-    if tool.description is not None:
-        function["description"] = tool.description
-    if tool.parameters is not None:
-        function["parameters"] = tool.parameters
-    restored(function, {PROTOCOL: note(tool.extra, PROTOCOL, "function") or {}}, PROTOCOL)
-    fields: Fields = {"function": function}
-    if not note(tool.extra, PROTOCOL, "untyped"):
-        fields["type"] = "function"
-    return restored(fields, tool.extra, PROTOCOL)
 
 
 def _write_choice(choice: ToolChoice | None) -> str | None:
@@ -216,7 +179,7 @@ def _write_sampling(sampling: Sampling) -> Fields:
         "presence_penalty": sampling.presence_penalty,
         "frequency_penalty": sampling.frequency_penalty,
     }
-    return {key: value for key, value in settings.items() if value is not None}
+    return present(settings)
 
 
 def _write_reasoning(reasoning: Reasoning | None) -> Fields | None:

@@ -17,7 +17,7 @@ from toolglot.wire.gemini.blocks import (
     write_part,
     write_parts,
 )
-from toolglot.wire.reading import Fields, each, inside, note, optional
+from toolglot.wire.reading import Fields, each, inside, note, optional, present
 from toolglot.wire.stop_reason import derived
 
 _BODY = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId"})
@@ -171,7 +171,7 @@ def _write_usage(usage: Usage) -> Fields:
         "thoughtsTokenCount": usage.reasoning_tokens,
         "cachedContentTokenCount": usage.cache_read_tokens,
     }
-    fields = {key: count for key, count in counts.items() if count is not None}
+    fields = present(counts)
     is_own = usage.extra is not None and PROTOCOL in usage.extra
     if not is_own and usage.input_tokens is not None and usage.output_tokens is not None:
         fields["totalTokenCount"] = usage.input_tokens + usage.output_tokens

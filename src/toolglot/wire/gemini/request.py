@@ -42,6 +42,7 @@ from toolglot.wire.reading import (
     optional,
     optional_number,
     optional_texts,
+    present,
     required,
 )
 
@@ -409,7 +410,7 @@ def _write_config(options: Options, rest: Fields) -> Fields:
         "presencePenalty": sampling.presence_penalty,
         "frequencyPenalty": sampling.frequency_penalty,
     }
-    config = {key: value for key, value in settings.items() if value is not None}
+    config = present(settings)
     _as_floats(config, rest.get("~floats"))
     thinking = _write_reasoning(options.reasoning) if options.reasoning is not None else None
     if thinking is not None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.errors import InputError
 from toolglot.wire.reading import (
+    ERROR_PREFIX,
     Fields,
     each,
     inside,
@@ -26,7 +27,6 @@ from toolglot.wire.reading import (
 )
 
 PROTOCOL: Final = "ollama"
-ERROR_PREFIX: Final = "Error: "
 
 _MESSAGE = frozenset({"role", "content", "thinking", "images", "tool_calls"})
 _RESULT = frozenset({"role", "content", "images", "tool_name", "tool_call_id"})

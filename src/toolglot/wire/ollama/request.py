@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from toolglot.conversation import Conversation, Issuer, Options, OutputFormat, Reasoning, Sampling, ToolSpec
+from toolglot.conversation import Conversation, Options, OutputFormat, Reasoning, Sampling
 from toolglot.errors import InputError
+from toolglot.wire.function_tools import read_function_tool, write_function_tool
 from toolglot.wire.ollama.messages import PROTOCOL, read_message, rest_of, write_turn
 from toolglot.wire.reading import (
     Fields,
     each,
     expected,
     inside,
-    leftover,
     note,
     noted,
     optional,
     optional_number,
     optional_texts,
+    present,
     required,
     restored,
 )
@@ -27,15 +28,13 @@ _OPTIONS = frozenset(
     {"temperature", "top_p", "top_k", "num_predict", "stop", "seed", "presence_penalty", "frequency_penalty"}
 )
 _WHOLE: Final = ("top_k", "num_predict", "seed")
-_TOOL = frozenset({"type", "function"})
-_FUNCTION = frozenset({"name", "description", "parameters"})
 
 
 def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
     try:
         turns = each(required(body, "messages", list), read_message, ".messages")
-        tools = each(optional(body, "tools", list) or (), _read_tool, ".tools")
+        tools = each(optional(body, "tools", list) or (), lambda tool: read_function_tool(tool, PROTOCOL), ".tools")
         sampling, rest = _read_sampling(optional(body, "options", dict))
         options = Options(
             sampling=sampling,
@@ -47,29 +46,6 @@ def decode(body: Fields) -> Conversation:
         return Conversation(tuple(turns), tuple(tools), options, optional(body, "model", str) or "", extra)
     except InputError as error:
         raise inside(error, "$") from None
-
-
-def _read_tool(fields: Fields) -> ToolSpec:
-    kind = optional(fields, "type", str)
-    if kind is not None and kind != "function":
-        return ToolSpec("", type=kind, issuer=Issuer(PROTOCOL), extra={PROTOCOL: {"~tool": fields}})
-    function = required(fields, "function", dict)
-    rest = leftover(function, _FUNCTION, PROTOCOL)
-    extra = noted(
-        leftover(fields, _TOOL, PROTOCOL),
-        PROTOCOL,
-        function=rest[PROTOCOL] if rest else None,
-        untyped=True if kind is None else None,
-    )
-    try:
-        return ToolSpec(
-            required(function, "name", str),
-            optional(function, "description", str),
-            optional(function, "parameters", dict),
-            extra=extra,
-        )
-    except InputError as error:
-        raise inside(error, ".function") from None
 
 
 def _read_sampling(fields: Fields | None) -> tuple[Sampling, Fields | None]:
@@ -132,7 +108,7 @@ def encode(conversation: Conversation) -> Fields:
     options = conversation.options
     body: Fields = {"model": conversation.model} if conversation.model else {}
     body["messages"] = [message for turn in conversation.turns for message in write_turn(turn)]
-    tools = [fields for tool in conversation.tools if (fields := _write_tool(tool)) is not None]
+    tools = [fields for tool in conversation.tools if (fields := write_function_tool(tool, PROTOCOL)) is not None]
     if tools:
         body["tools"] = tools
     settings = _write_sampling(options.sampling)
@@ -143,23 +119,6 @@ def encode(conversation: Conversation) -> Fields:
         body["stream"] = options.stream
     _write_reasoning_and_output(body, options)
     return restored(body, conversation.extra, PROTOCOL)
-
-
-def _write_tool(tool: ToolSpec) -> Fields | None:
-    """A tool that another provider runs itself is not written."""
-    verbatim: Fields | None = note(tool.extra, PROTOCOL, "tool")
-    if verbatim is not None or tool.issuer is not None:
-        return verbatim
-    function: Fields = {"name": tool.name}
-    if tool.description is not None:
-        function["description"] = tool.description
-    if tool.parameters is not None:
-        function["parameters"] = tool.parameters
-    restored(function, {PROTOCOL: note(tool.extra, PROTOCOL, "function") or {}}, PROTOCOL)
-    fields: Fields = {"function": function}
-    if not note(tool.extra, PROTOCOL, "untyped"):
-        fields["type"] = "function"
-    return restored(fields, tool.extra, PROTOCOL)
 
 
 def _write_sampling(sampling: Sampling) -> Fields:
@@ -173,7 +132,7 @@ def _write_sampling(sampling: Sampling) -> Fields:
         "presence_penalty": sampling.presence_penalty,
         "frequency_penalty": sampling.frequency_penalty,
     }
-    return {key: value for key, value in settings.items() if value is not None}
+    return present(settings)
 
 
 def _write_reasoning_and_output(body: Fields, options: Options) -> None:

@@ -16,7 +16,19 @@ from toolglot.canonical_json import ENVELOPE_DEPTH
 from toolglot.conversation import Block, Extra, Media, Opaque, Text, ToolCall, ToolResult
 from toolglot.errors import InputError
 from toolglot.limits import DEEPEST, Limits
-from toolglot.wire.reading import Fields, each, expected, inside, leftover, note, noted, optional, required, restored
+from toolglot.wire.reading import (
+    ERROR_PREFIX,
+    Fields,
+    each,
+    expected,
+    inside,
+    leftover,
+    note,
+    noted,
+    optional,
+    required,
+    restored,
+)
 
 PROTOCOL: Final = "openai_chat"
 
@@ -35,7 +47,6 @@ _TOOL_MESSAGE = frozenset({"role", "content", "tool_call_id", "name"})
 _AUDIO_TYPES: Final = {"mp3": "audio/mpeg"}
 _AUDIO_FORMATS: Final = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
 
-_ERROR: Final = "Error: "
 """The protocol has no field for a tool's failure."""
 
 _ARGUMENT_LIMITS: Final = Limits(max_depth=DEEPEST - ENVELOPE_DEPTH)
@@ -363,11 +374,11 @@ def _result_content(result: ToolResult, form: ContentForm | None) -> str | list[
     if result.is_error:
         index = next((index for index, part in enumerate(parts) if part["type"] == "text"), None)
         if index is None:
-            parts.insert(0, {"type": "text", "text": _ERROR.rstrip()})
+            parts.insert(0, {"type": "text", "text": ERROR_PREFIX.rstrip()})
         else:
             parts[index] = {**parts[index], "text": _marked(parts[index]["text"])}
     return write_content(parts, form)
 
 
 def _marked(text: str) -> str:
-    return text if text.startswith(_ERROR.rstrip()) else f"{_ERROR}{text}"
+    return text if text.startswith(ERROR_PREFIX.rstrip()) else f"{ERROR_PREFIX}{text}"

@@ -8,7 +8,19 @@ from toolglot.conversation import Reply, StopReason, Turn, Usage
 from toolglot.errors import InputError
 from toolglot.wire.openai_chat.blocks import PROTOCOL, held, rest_of, with_rest
 from toolglot.wire.openai_chat.messages import read_assistant, write_assistant
-from toolglot.wire.reading import Fields, each, inside, leftover, note, noted, one_of, optional, required, restored
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    inside,
+    leftover,
+    note,
+    noted,
+    one_of,
+    optional,
+    present,
+    required,
+    restored,
+)
 from toolglot.wire.stop_reason import derived
 
 _BODY = frozenset({"id", "model", "choices", "usage"})
@@ -151,7 +163,7 @@ def _write_usage(usage: Usage) -> Fields:
     for (key, count), value in ((_PROMPT, usage.cache_read_tokens), (_COMPLETION, usage.reasoning_tokens)):
         if value is not None or note(usage.extra, PROTOCOL, key) is not None:
             fields[key] = with_rest({count: value} if value is not None else {}, usage.extra, key)
-    fields = restored({key: value for key, value in fields.items() if value is not None}, usage.extra, PROTOCOL)
+    fields = restored(present(fields), usage.extra, PROTOCOL)
     if prompt is not None and completion is not None and not note(usage.extra, PROTOCOL, "no_total"):
         fields.setdefault("total_tokens", prompt + completion)
     return fields

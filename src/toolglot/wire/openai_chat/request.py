@@ -30,6 +30,7 @@ from toolglot.wire.reading import (
     optional,
     optional_number,
     optional_texts,
+    present,
     required,
     restored,
 )
@@ -238,7 +239,7 @@ def _write_tool(tool: ToolSpec) -> Fields | None:
         settings: Fields = {"format": tool.format}
     else:
         settings = {"parameters": tool.parameters, "strict": tool.strict}
-    inner.update({name: value for name, value in settings.items() if value is not None})
+    inner.update(present(settings))
     fields: Fields = {} if note(tool.extra, PROTOCOL, "untyped") else {"type": key}
     fields[key] = with_rest(inner, tool.extra, key)
     return restored(fields, tool.extra, PROTOCOL)
@@ -286,7 +287,7 @@ def _write_sampling(body: Fields, sampling: Sampling, extra: Extra | None) -> No
         "presence_penalty": sampling.presence_penalty,
         "frequency_penalty": sampling.frequency_penalty,
     }
-    body.update({key: value for key, value in settings.items() if value is not None})
+    body.update(present(settings))
     form = note(extra, PROTOCOL, "stop")
     if form == "text" and len(sampling.stop) == 1:
         body["stop"] = sampling.stop[0]

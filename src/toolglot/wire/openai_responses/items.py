@@ -35,6 +35,7 @@ from toolglot.conversation import (
 from toolglot.limits import DEEPEST, Limits
 from toolglot.wire.openai_responses.parts import INPUT, OUTPUT, PROTOCOL, Part, is_part, read_content, write_part
 from toolglot.wire.reading import (
+    ERROR_PREFIX,
     Fields,
     each,
     leftover,
@@ -45,8 +46,6 @@ from toolglot.wire.reading import (
     required,
     restored,
 )
-
-ERROR_PREFIX: Final = "Error: "
 
 _ARGUMENT_LIMITS: Final = Limits(max_depth=DEEPEST - ENVELOPE_DEPTH)
 """Arguments that the stored form could not hold as an object stay text."""

@@ -7,7 +7,19 @@ from typing import Any, Final
 
 from toolglot.conversation import Block, Media, Opaque, Text
 from toolglot.errors import InputError
-from toolglot.wire.reading import Fields, each, expected, inside, leftover, note, noted, optional, required, restored
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    expected,
+    inside,
+    leftover,
+    note,
+    noted,
+    optional,
+    present,
+    required,
+    restored,
+)
 
 PROTOCOL: Final = "openai_responses"
 
@@ -132,7 +144,7 @@ def _write_media(media: Media) -> Fields | None:
             "file_id": media.file_id,
             "filename": media.name,
         }
-    written = {key: value for key, value in fields.items() if value is not None}
+    written = present(fields)
     return restored(written, media.extra, PROTOCOL) if len(written) > 1 else None
 
 

@@ -8,7 +8,7 @@ from toolglot.conversation import Opaque, Reply, StopReason, Turn, Usage
 from toolglot.errors import InputError
 from toolglot.wire.openai_responses.items import ItemWriter, read_model_item
 from toolglot.wire.openai_responses.parts import OUTPUT, PROTOCOL, is_part
-from toolglot.wire.reading import Fields, each, inside, leftover, note, noted, optional, required, restored
+from toolglot.wire.reading import Fields, each, inside, leftover, note, noted, optional, present, required, restored
 
 _BODY = frozenset({"id", "model", "output", "status", "usage"})
 _USAGE = frozenset({"input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details"})
@@ -161,4 +161,4 @@ def _write_usage(usage: Usage) -> Fields:
         rest = note(usage.extra, PROTOCOL, rest_note)
         if count is not None or rest is not None:
             fields[key] = restored({} if count is None else {name: count}, {PROTOCOL: rest or {}}, PROTOCOL)
-    return restored({key: value for key, value in fields.items() if value is not None}, usage.extra, PROTOCOL)
+    return restored(present(fields), usage.extra, PROTOCOL)

@@ -31,6 +31,7 @@ from toolglot.wire.reading import (
     noted,
     optional,
     optional_number,
+    present,
     required,
     restored,
 )
@@ -243,7 +244,7 @@ def encode(conversation: Conversation) -> Fields:
         "stream": options.stream,
         "user": options.user,
     }
-    body.update({key: value for key, value in settings.items() if value is not None})
+    body.update(present(settings))
     if options.reasoning is not None:
         _write_reasoning(body, options.reasoning)
     text = note(extra, PROTOCOL, "text")
@@ -322,7 +323,7 @@ def _write_allowed(choice: ToolChoice) -> Fields:
 
 def _write_reasoning(body: Fields, reasoning: Reasoning) -> None:
     fields = {"effort": reasoning.effort, "summary": reasoning.summary}
-    written = {key: value for key, value in fields.items() if value is not None}
+    written = present(fields)
     if written or note(reasoning.extra, PROTOCOL, "said") is not None:
         body["reasoning"] = restored(written, reasoning.extra, PROTOCOL)
 
