@@ -86,20 +86,24 @@ def optional_texts(fields: Fields, key: str) -> tuple[str, ...]:
 
 def each(items: Iterable[Any], read: Callable[[Fields], T], outer: str) -> list[T]:
     """Every object of a list, read."""
-    found = []
-    for index, item in enumerate(items):
-        if type(item) is not dict:
-            raise expected("an object", item, f"{outer}[{index}]")
-        try:
+    found: list[T] = []
+    try:
+        for item in items:
+            if type(item) is not dict:
+                raise expected("an object", item, "")
             found.append(read(item))
-        except InputError as error:
-            raise inside(error, f"{outer}[{index}]") from None
+    except InputError as error:
+        raise inside(error, f"{outer}[{len(found)}]") from None
     return found
 
 
-def leftover(fields: Fields, known: frozenset[str], protocol: str) -> Extra | None:
-    """The fields that are not known, and those that are null, under the protocol."""
-    if known.issuperset(fields) and None not in fields.values():
+def leftover(fields: Fields, known: frozenset[str], protocol: str, read: int = -1) -> Extra | None:
+    """The fields that are not known, and those that are null, under the protocol.
+
+    `read` is how many known fields were found that are not null, where the reader counted them: an object
+    that has no more fields leaves nothing over.
+    """
+    if len(fields) == read or (known.issuperset(fields) and None not in fields.values()):
         return None
     rest = {
         f"~{key}" if key.startswith("~") else key: value

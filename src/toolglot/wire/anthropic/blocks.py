@@ -50,9 +50,7 @@ def read_block(fields: Fields) -> Block:
     reader = _READERS.get(kind) if type(kind) is str else None
     if reader is not None:
         return reader(fields)
-    if type(kind) is not str:
-        required(fields, "type", str)
-    name = str(kind)
+    name = required(fields, "type", str)
     if name == "server_tool_use" or name.endswith("_tool_use"):
         return ServerTool(PROTOCOL, "call", fields, str(fields.get("name", "")), str(fields.get("id", "")))
     if name.endswith("_tool_result"):
@@ -61,7 +59,7 @@ def read_block(fields: Fields) -> Block:
 
 
 def _text(fields: Fields) -> Text:
-    return Text(required(fields, "text", str), extra=leftover(fields, _TEXT, PROTOCOL))
+    return Text(required(fields, "text", str), extra=leftover(fields, _TEXT, PROTOCOL, 2))
 
 
 def _thinking(fields: Fields) -> Thinking:
@@ -81,7 +79,7 @@ def _tool_use(fields: Fields) -> ToolCall:
         required(fields, "id", str),
         required(fields, "name", str),
         required(fields, "input", dict),
-        extra=leftover(fields, _TOOL_USE, PROTOCOL),
+        extra=leftover(fields, _TOOL_USE, PROTOCOL, 4),
     )
 
 
@@ -92,7 +90,9 @@ def _tool_result(fields: Fields) -> ToolResult:
             raise expected("a string or an array of blocks", content, ".content")
         content = tuple(each(content, _read_result_part, ".content"))
     flag = optional(fields, "is_error", bool)
-    extra = noted(leftover(fields, _TOOL_RESULT, PROTOCOL), PROTOCOL, not_error=True if flag is False else None)
+    extra = leftover(fields, _TOOL_RESULT, PROTOCOL, 2 + (content is not None) + (flag is not None))
+    if flag is False:
+        extra = noted(extra, PROTOCOL, not_error=True)
     return ToolResult(required(fields, "tool_use_id", str), content, is_error=bool(flag), is_complete=True, extra=extra)
 
 

@@ -103,10 +103,13 @@ def _read_system(body: Fields) -> list[Turn]:
 def _read_message(fields: Fields) -> Turn:
     role = one_of(fields, "role", _ROLES)
     content: Any = fields.get("content")
-    extra = leftover(fields, _MESSAGE, PROTOCOL)
-    form = "text" if type(content) is str else None
-    place = "message" if role == "system" else None
-    return Turn(role, read_content(content), extra=noted(extra, PROTOCOL, content=form, system=place))
+    blocks = read_content(content)
+    extra = leftover(fields, _MESSAGE, PROTOCOL, 2)
+    if type(content) is str:
+        extra = noted(extra, PROTOCOL, content="text")
+    if role == "system":
+        extra = noted(extra, PROTOCOL, system="message")
+    return Turn(role, blocks, extra=extra)
 
 
 def _read_tool(fields: Fields) -> ToolSpec:

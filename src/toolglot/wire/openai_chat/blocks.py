@@ -328,15 +328,18 @@ def write_content(parts: list[Fields], form: ContentForm | None, *, joined: bool
 
 
 def write_call(call: ToolCall) -> Fields:
-    fields: Fields = {"id": call.id} if call.id or not note(call.extra, PROTOCOL, "no_id") else {}
-    key = "custom" if call.type == "custom" else "function"
-    if not note(call.extra, PROTOCOL, "untyped"):
-        fields["type"] = key
     inner: Fields = {"name": call.name}
-    if key == "custom":
+    if call.type == "custom":
+        key = "custom"
         inner["input"] = call.raw_input if call.raw_input is not None else _compact(call.arguments or {})
     else:
+        key = "function"
         _write_arguments(inner, call)
+    if call.extra is None:
+        return {"id": call.id, "type": key, key: inner}
+    fields: Fields = {"id": call.id} if call.id or not note(call.extra, PROTOCOL, "no_id") else {}
+    if not note(call.extra, PROTOCOL, "untyped"):
+        fields["type"] = key
     fields[key] = with_rest(inner, call.extra, key)
     return restored(fields, call.extra, PROTOCOL)
 

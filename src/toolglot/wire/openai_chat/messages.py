@@ -6,7 +6,7 @@ calls. A turn made elsewhere may need several messages, since every tool result 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from toolglot.conversation import Block, Opaque, Role, Thinking, ToolCall, ToolResult, Turn
@@ -85,25 +85,25 @@ _ROLES: Final[dict[str, Callable[[Fields], Turn]]] = {
 
 def write_messages(turn: Turn) -> list[Fields]:
     """A turn's messages: its results one each, and one for the rest if there is any."""
-    results = [message for block in turn.blocks if (message := _write_whole(block)) is not None]
+    messages: list[Fields] = []
+    rest: list[Block] = []
+    for block in turn.blocks:
+        if isinstance(block, ToolResult):
+            messages.append(write_result(block))
+        elif isinstance(block, Opaque) and _place(block) == "message":
+            messages.append(block.value)
+        else:
+            rest.append(block)
     if turn.role == "assistant":
-        return [write_assistant(turn), *results]
-    parts = write_parts(turn.blocks)
-    if not parts and (results or turn.role == "tool"):
-        return results
-    form = note(turn.extra, PROTOCOL, "content")
-    fields: Fields = {"role": "user" if turn.role == "tool" else turn.role}
-    if parts or form != "none":
-        fields["content"] = write_content(parts, form)
-    return [*results, restored(fields, turn.extra, PROTOCOL)]
-
-
-def _write_whole(block: Block) -> Fields | None:
-    """A block that is a message."""
-    if isinstance(block, ToolResult):
-        return write_result(block)
-    value: Fields | None = block.value if isinstance(block, Opaque) and _place(block) == "message" else None
-    return value
+        return [_write_assistant(turn, rest), *messages]
+    parts = write_parts(rest)
+    if parts or not (messages or turn.role == "tool"):
+        form = note(turn.extra, PROTOCOL, "content")
+        fields: Fields = {"role": "user" if turn.role == "tool" else turn.role}
+        if parts or form != "none":
+            fields["content"] = write_content(parts, form)
+        messages.append(restored(fields, turn.extra, PROTOCOL))
+    return messages
 
 
 def _place(block: Opaque) -> Any:
@@ -111,23 +111,29 @@ def _place(block: Opaque) -> Any:
 
 
 def write_assistant(turn: Turn) -> Fields:
+    """The one message of a model's turn; results, which would be messages of their own, have no place in it."""
+    return _write_assistant(turn, turn.blocks)
+
+
+def _write_assistant(turn: Turn, blocks: Iterable[Block]) -> Fields:
     fields: Fields = {"role": "assistant"}
     calls: list[Fields] = []
-    for block in turn.blocks:
+    parts: list[Fields] = []
+    for block in blocks:
+        place = _place(block) if isinstance(block, Opaque) else None
         if isinstance(block, ToolCall):
             calls.append(write_call(block))
         elif isinstance(block, Thinking):
             field = note(block.extra, PROTOCOL, "field")
             if field is not None:
                 fields[field] = fields.get(field, "") + block.text
-        elif isinstance(block, Opaque):
-            place = _place(block)
-            if place == "tool_calls":
-                calls.append(block.value)
-            elif place in _OWN_FIELDS:
-                fields[place] = block.value[place]
+        elif place == "tool_calls":
+            calls.append(block.value)
+        elif place in _OWN_FIELDS:
+            fields[place] = block.value[place]
+        else:
+            parts += write_parts((block,))
     form = note(turn.extra, PROTOCOL, "content")
-    parts = write_parts(turn.blocks)
     if parts or form != "none":
         has_nothing = not parts and bool(calls) and form != "parts"
         fields["content"] = None if has_nothing else write_content(parts, form, joined=True)
