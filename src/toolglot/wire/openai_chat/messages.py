@@ -120,17 +120,17 @@ def _write_assistant(turn: Turn, blocks: Iterable[Block]) -> Fields:
     calls: list[Fields] = []
     parts: list[Fields] = []
     for block in blocks:
-        place = _place(block) if isinstance(block, Opaque) else None
         if isinstance(block, ToolCall):
             calls.append(write_call(block))
         elif isinstance(block, Thinking):
             field = note(block.extra, PROTOCOL, "field")
             if field is not None:
                 fields[field] = fields.get(field, "") + block.text
-        elif place == "tool_calls":
-            calls.append(block.value)
-        elif place in _OWN_FIELDS:
-            fields[place] = block.value[place]
+        elif isinstance(block, Opaque) and (place := _place(block)) is not None:
+            if place == "tool_calls":
+                calls.append(block.value)
+            elif place in _OWN_FIELDS:
+                fields[place] = block.value[place]
         else:
             parts += write_parts((block,))
     form = note(turn.extra, PROTOCOL, "content")
