@@ -4,12 +4,14 @@
 #   make test    every check and every test (what continuous integration runs)
 #   make check   formatting, lint, strict types, import layers, generated docs
 #   make bench   speed, as ratios measured in one run
-#   make soak    the property tests, for longer
+#   make soak    the property tests for longer, then the fuzzer
 #   make docs    write the generated pages of docs/
 #   make clean   remove .venv and caches
 #
 # PYTHON=python3.12 make …        another Python (where .venv is there already: make clean first)
 # SOAK_EXAMPLES=200000 make soak  how many examples each property gets
+# FUZZ_MINUTES=60 make soak       how long the fuzzer runs after that
+# BENCH_PEERS=0 make bench        without the other translators, which are installed the first time
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -22,7 +24,7 @@ READY := $(VENV)/.installed
 .PHONY: help serve test check bench soak docs clean
 
 help:
-	@sed -n '3,12s/^# \{0,1\}//p' Makefile
+	@sed -n '3,14s/^# \{0,1\}//p' Makefile
 
 $(READY): pyproject.toml Makefile
 	@command -v $(PYTHON) >/dev/null || { \
@@ -51,14 +53,15 @@ test: check
 	@$(BIN)/pytest -n auto --cov --cov-report=term
 
 bench: $(READY)
-	@$(BIN)/python bench/ids.py
+	@failed=0; for bench in ids wire; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
 
 soak: $(READY)
 	@$(BIN)/pytest -n auto -m law --hypothesis-profile=soak
+	@$(BIN)/python scripts/fuzz.py --minutes $${FUZZ_MINUTES:-10}
 
 docs: $(READY)
 	@$(BIN)/python scripts/generate_docs.py
 
 clean:
-	rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .venv-fuzz build dist .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -137,8 +137,56 @@ def cell(text: str) -> str:
     return "`".join(parts).replace("|", BAR)
 
 
+# --- what is carried from where to where -----------------------------------------------------------
+
+
+def pairs() -> str:
+    """The table of the tests that prove it (tests/carried.py)."""
+    sys.path.insert(0, str(DOCS.parent / "tests"))
+    import carried
+
+    shown = {name: f"{target}, {model}" for name, (target, model) in carried.PROTOCOLS.items()}
+    lines = [
+        "# What is carried from each protocol to each other",
+        "",
+        NOTICE,
+        "",
+        "Computed by the tests that prove it (`tests/carried.py`, `tests/test_carried.py`): each feature is written",
+        "in the source's protocol, converted, read in the target's, and looked for. The report of a conversion tells",
+        "every *nearest* and every *lost*; a test fails where one does not.",
+        "",
+        "- **yes**: in the target's own form. **text**: in words. **nearest**: as the nearest thing that can be said",
+        "  (another field, another place, another amount). **address**: in the request's address, not in its body.",
+        "- **lost**: the target, or the model that stands for it here, has no place for it. **–**: the source cannot",
+        "  say it.",
+        "",
+        "Targets and models that stand for the protocols: " + "; ".join(f"`{k}` ({v})" for k, v in shown.items()) + ".",
+        "",
+    ]
+    for title, features, outcome in (
+        ("Requests", carried.FEATURES, carried.request_outcome),
+        ("Replies: from a provider (left) to a client", carried.REPLY_FEATURES, carried.reply_outcome),
+    ):
+        lines += [f"## {title}", ""]
+        for source in carried.PROTOCOLS:
+            targets = [name for name in carried.PROTOCOLS if name != source]
+            lines += [
+                f"### From `{source}`",
+                "",
+                "| | " + " | ".join(f"`{name}`" for name in targets) + " |",
+                "|---" * (len(targets) + 1) + "|",
+            ]
+            for feature in features:
+                cells = [outcome(feature, source, target).cell for target in targets]
+                if set(cells) != {"–"}:
+                    lines.append(f"| {cell(feature.name)} | " + " | ".join(cells) + " |")
+            lines.append("")
+    return "\n".join(lines)
+
+
 PAGES = {
     "conversation.schema.json": conversation_schema,
+    "pairs.md": pairs,
     "rulebook.md": rulebook,
 }
 

@@ -57,7 +57,14 @@ tool_names = st.sampled_from(["read", "write", ""])
 text_blocks = st.builds(Text, texts, extra=extras)
 media_blocks = st.builds(Media, st.sampled_from(["image", "document", "audio"]), data=st.just("aGk="))
 opaque_blocks = st.builds(Opaque, st.just("anthropic"), json_values, st.just("unheard_of"))
-calls = st.builds(ToolCall, raw_ids, tool_names, st.none() | json_objects, raw_input=st.none() | texts)
+calls = st.builds(
+    ToolCall,
+    raw_ids,
+    tool_names,
+    st.none() | json_objects,
+    raw_input=st.none() | texts,
+    namespace=st.none() | tool_names,
+)
 results = st.builds(
     ToolResult,
     raw_ids,

@@ -185,3 +185,19 @@ def test_a_reply_with_a_field_of_the_wrong_type_is_refused(change: Fields, messa
     body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [], **change}
     with pytest.raises(InputError, match=message):
         reply.decode(body)
+
+
+def test_what_a_result_holds_is_text_media_or_carried_as_it_came() -> None:
+    held = {"type": "tool_use", "id": "i", "name": "n", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "x"}, held]}
+    body = {"messages": [{"role": "user", "content": [result]}]}
+    found = request.decode(body)
+    (read,) = found.turns[0].results
+    assert read.content == (Text("x"), Opaque("anthropic", held, "tool_use"))
+    assert request.encode(found) == body
+
+
+def test_an_error_beside_a_source_is_not_said_to_be_in_it() -> None:
+    media = {"type": "document", "source": {"type": "url", "url": "u"}, "title": 1}
+    with pytest.raises(InputError, match=r"^\$\.messages\[0\]\.content\[0\]\.title: "):
+        request.decode({"messages": [{"role": "user", "content": [media]}]})

@@ -190,7 +190,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
             {
                 "role": "tool",
                 "tool_call_id": "c1",
-                "content": [{"type": "text", "text": "Error: "}, {"type": "text", "text": "x"}],
+                "content": [{"type": "text", "text": "Error: x"}],
             },
             {"role": "tool", "tool_call_id": "c2", "content": "Error: known"},
             {"role": "tool", "tool_call_id": "c3", "content": "Error: y"},
@@ -200,7 +200,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
                 "tool_calls": [{"id": "c4", "type": "function", "function": {"name": "f", "arguments": '{"é":1}'}}],
             },
             {"role": "tool", "tool_call_id": "c4", "content": ""},
-            {"role": "tool", "tool_call_id": "c5", "content": "Error: "},
+            {"role": "tool", "tool_call_id": "c5", "content": "Error:"},
             {"role": "user", "content": "stray"},
             {"role": "assistant", "content": ""},
         ],

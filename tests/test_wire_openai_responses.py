@@ -251,7 +251,7 @@ def test_media_is_read_from_parts() -> None:
         ("document", "application/pdf", "aGk=", None, None, "a.pdf"),
         ("file", "", "aGk=", None, None, None),
         ("file", "", None, "u", None, None),
-        ("audio", "audio/mp3", "aGk=", None, None, None),
+        ("audio", "audio/mpeg", "aGk=", None, None, None),
     ]
     unknown = [block.kind for block in blocks if isinstance(block, Opaque)]
     assert unknown == ["input_image", "input_file", "input_audio", "refusal"]
@@ -500,6 +500,13 @@ def test_E8_a_custom_call_made_elsewhere_and_its_result_are_free_text(made: Tool
             [asked("Error:"), {"type": "input_image", "image_url": "u"}],
         ),
         (ToolResult("c", (Media("video", url="u"),), is_error=True), [asked("Error:")]),
+        (
+            ToolResult("c", (Media("image", url="u"), Text("a")), is_error=True),
+            [{"type": "input_image", "image_url": "u"}, asked("Error: a")],
+        ),
+        (ToolResult("c", (Text("Error:a"), Text("b")), is_error=True), "Error:ab"),
+        (ToolResult("c", (), is_error=True, error="boom"), "Error: boom"),
+        (ToolResult("c", "", is_error=True), "Error:"),
     ],
 )
 def test_a_result_made_elsewhere_is_text_unless_it_holds_more(result: ToolResult, written: Any) -> None:

@@ -115,16 +115,25 @@ items = st.one_of(
 
 # --- requests ---------------------------------------------------------------------------------------
 
-tools = st.one_of(
+plain_tools = st.one_of(
     typed(
         "function",
         {"name": texts},
         {"description": texts, "parameters": json_objects, "strict": st.booleans(), "defer_loading": st.booleans()},
     ),
     typed("custom", {"name": texts}, {"description": texts, "format": json_objects}),
-    typed("namespace", {"name": texts, "tools": st.lists(json_objects, max_size=1)}, {"description": texts}),
     wire_object({"type": st.sampled_from(["web_search", "mcp", "tool_search", "later"])}, {"name": texts}),
 )
+namespaces = st.one_of(
+    typed(
+        "namespace",
+        {"name": st.sampled_from(["a", "b", ""]), "tools": st.lists(plain_tools, max_size=3)},
+        {"description": texts},
+    ),
+    typed("namespace", {"name": texts}, {"description": texts, "tools": st.just([])}),
+)
+tools = plain_tools | namespaces
+tool_lists = st.lists(tools, max_size=3) | st.lists(namespaces, max_size=4)
 choices = st.one_of(
     st.sampled_from(["auto", "none", "required", "later"]),
     wire_object({"type": st.sampled_from(["function", "custom"]), "name": texts}, {}),
@@ -144,7 +153,7 @@ openai_responses_requests = wire_object(
     {"model": texts},
     {
         "instructions": texts,
-        "tools": st.lists(tools, max_size=2),
+        "tools": tool_lists,
         "tool_choice": choices,
         "parallel_tool_calls": st.booleans(),
         "max_output_tokens": counts,

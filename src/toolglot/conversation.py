@@ -29,6 +29,23 @@ SetAsideReason = Literal["conflict", "late", "superseded"]
 StopReason = Literal["stop", "tool_calls", "length", "filter", "pause", "error"]
 """Why a reply ended."""
 
+FailureKind = Literal[
+    "bad_request",
+    "auth",
+    "permission",
+    "billing",
+    "not_found",
+    "too_large",
+    "context_overflow",
+    "rate_limit",
+    "overloaded",
+    "content_filter",
+    "timeout",
+    "server",
+    "bad_output",
+]
+"""Why a provider did not answer. `bad_output`: what the model wrote could not be used, a second try may."""
+
 ChoiceMode = Literal["auto", "none", "required", "named", "allowed"]
 ReasoningMode = Literal["off", "on", "adaptive", "between_tools"]
 
@@ -135,6 +152,8 @@ class ToolCall(BlockValue, frozen=True, tag="tool_call"):
     """The arguments as the model wrote them, where the object alone does not say it."""
     signature: str | None = None
     """An opaque signature that the provider put on this call (Gemini does)."""
+    namespace: str | None = None
+    """The namespace that the tool is in, where the model named one (OpenAI Responses does)."""
     metadata: ToolMetadata | None = None
     extra: Extra | None = None
 
@@ -271,6 +290,7 @@ class ToolSpec(Value, frozen=True):
     format: dict[str, Any] | None = None
     """The grammar of a custom tool."""
     namespace: str | None = None
+    """The group that the tool is in; its name is unique only there."""
     issuer: Issuer | None = None
     """Set when the provider runs the tool itself."""
     extra: Extra | None = None
@@ -348,6 +368,32 @@ class Reply(Value, frozen=True):
     id: str = ""
     model: str = ""
     extra: Extra | None = None
+
+
+class Failure(Value, frozen=True):
+    """Why there is no answer, from whichever protocol it came. It holds no secret: keys are masked."""
+
+    kind: FailureKind
+    message: str = ""
+    status: int | None = None
+    """The HTTP status, as the provider sent it; None when there was none."""
+    code: str = ""
+    """The provider's own code or type."""
+    retry_after: float | None = None
+    """Seconds to wait, where the provider says so."""
+    request_id: str = ""
+    param: str = ""
+    """The field or JSON path that was complained about."""
+    rule: str = ""
+    """The id of the known demand that was not met: a rule or fact of a profile."""
+    in_band: bool = False
+    """It came inside an answer of HTTP status 2xx."""
+    extra: Extra | None = None
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.kind in ("rate_limit", "overloaded", "timeout", "server", "bad_output")
 
 
 class Conversation(Value, frozen=True):

@@ -8,7 +8,10 @@
     │   │   └── TruncatedJSONError          … because it ends too early
     │   ├── ArgumentsError    tool arguments that cannot be read
     │   │   └── TruncatedArgumentsError   … because they end too early: never guessed at
-    │   └── ProfileError      a profile file or override that does not make sense
+    │   ├── ProfileError      a profile file or override that does not make sense
+    │   └── RefusedError      a request that no change could make the target accept
+    │       └── ServerToolError      … because only another provider can run one of its tools
+    ├── ProviderError         what a provider answered instead of a reply (in wire/failures.py)
     └── HistoryError          an operation that the present state of a history forbids
 
 Law of this file: a message says what was wrong, `path` says where (a JSON path from `$`), `hint` says
@@ -78,6 +81,14 @@ class TruncatedArgumentsError(ArgumentsError):
 
 class ProfileError(InputError):
     """A profile names an unknown key, a value of the wrong kind, or a file that cannot be read."""
+
+
+class RefusedError(InputError):
+    """A request that the target cannot take, and that nothing else could say for it."""
+
+
+class ServerToolError(RefusedError):
+    """A tool that only another provider can run."""
 
 
 class HistoryError(ToolglotError, RuntimeError):

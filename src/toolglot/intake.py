@@ -340,4 +340,5 @@ def _orphan_id(raw_id: str | None, name: str, turn: Turn, position: int) -> str:
 def is_same_call(one: ToolCall, other: ToolCall) -> bool:
     """Whether two calls with one id are the same call and not two."""
     raw_ids = {raw_id_of(call.id, call.metadata) for call in (one, other)}
-    return one.name == other.name and one.arguments == other.arguments and len(raw_ids) == 1
+    names = {(call.namespace, call.name) for call in (one, other)}
+    return len(names) == len(raw_ids) == 1 and one.arguments == other.arguments

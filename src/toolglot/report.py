@@ -29,6 +29,13 @@ Action = Literal[
     "moved",
     "compressed",
     "deferred",
+    "renamed",
+    "filtered",
+    "lowered",
+    "replaced",
+    "added",
+    "dropped",
+    "mismatched",
 ]
 
 

@@ -41,7 +41,8 @@ def _block(block: Block) -> tuple[Any, ...]:
         return ("text", block.text)
     if isinstance(block, ToolCall):
         raw_id = raw_id_of(block.id, block.metadata)
-        return ("call", raw_id, block.name, block.type, block.arguments, block.raw_input)
+        named = block.name if block.namespace is None else [block.namespace, block.name]
+        return ("call", raw_id, named, block.type, block.arguments, block.raw_input)
     if isinstance(block, ToolResult):
         content: Any = block.content
         if isinstance(content, tuple):

@@ -165,6 +165,10 @@ class TurnRules(Group, frozen=True, kw_only=True):
     empty_turn: Annotated[bool, Meta(description="A turn without content is accepted.")] = False
     trailing_space: Annotated[bool, Meta(description="A final assistant text may end in white space.")] = False
     media: Annotated[Names, Meta(description="Media kinds that a user turn may hold.")] = ("image",)
+    media_sources: Annotated[
+        tuple[Literal["data", "url"], ...],
+        Meta(description="How a medium may be given: within the request, or by an address."),
+    ] = ("data",)
     assistant_media: Annotated[Names, Meta(description="Media kinds in assistant turns.")] = ()
 
 
@@ -248,6 +252,8 @@ class SchemaRules(Group, frozen=True, kw_only=True):
     refs: Annotated[bool, Meta(description="Local references are understood.")] = False
     type_lists: Annotated[bool, Meta(description="`type` may be a list.")] = False
     union_with_type: Annotated[bool, Meta(description="`type` may stand beside `anyOf`.")] = False
+    union_alone: Annotated[bool, Meta(description="Nothing at all may stand beside `anyOf`.")] = False
+    type_required: Annotated[bool, Meta(description="A schema that is no union must have a `type`.")] = False
     nullable: Annotated[bool, Meta(description="`nullable: true` is the way to allow null.")] = False
     tuple_items: Annotated[Literal["items", "prefixItems", "no"], Meta(description="How a tuple is written.")] = "no"
     enum_types: Annotated[Literal["any", "string"], Meta(description="Types that an enum may have.")] = "any"
@@ -255,12 +261,32 @@ class SchemaRules(Group, frozen=True, kw_only=True):
     properties_required: Annotated[bool, Meta(description="An object must list `properties`.")] = True
     properties_non_empty: Annotated[bool, Meta(description="An object must have at least one property.")] = False
     items_required: Annotated[bool, Meta(description="An array must have `items`.")] = True
+    required_defined: Annotated[bool, Meta(description="A required name must be one of the properties.")] = False
     property_pattern: Annotated[
         str | None, Meta(description="What a property's name matches, whole; null: anything.")
     ] = None
     max_depth: Annotated[int | None, Meta(description="Deepest nesting.")] = None
     strict_formats: Annotated[Names, Meta(description="Formats accepted in strict mode.")] = ()
-    strict_refused: Annotated[Names, Meta(description="Keywords refused in strict mode.")] = ()
+    strict_refused: Annotated[Names, Meta(description="Keywords refused in strict mode.")] = (
+        "default",
+        "oneOf",
+        "allOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "dependentRequired",
+        "dependentSchemas",
+        "patternProperties",
+        "propertyNames",
+        "contains",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+    )
+    strict_all_required: Annotated[bool, Meta(description="In strict mode every property must be required.")] = True
+    strict_max_depth: Annotated[int | None, Meta(description="Deepest nesting of a strict schema.")] = 10
+    strict_max_properties: Annotated[int | None, Meta(description="Most properties of a strict schema.")] = 5000
     strict_max_tools: Annotated[int | None, Meta(description="Most strict tools in a request.")] = None
 
 
@@ -282,6 +308,7 @@ class RequestRules(Group, frozen=True, kw_only=True):
     unknown_fields: Annotated[
         Literal["ignored", "refused"], Meta(description="What happens to a field it does not know.")
     ] = "refused"
+    user: Annotated[bool, Meta(description="A field names the end user.")] = False
     cache_markers: Annotated[bool, Meta(description="Cache markers on blocks are accepted.")] = False
     count_tokens: Annotated[str, Meta(description="Path that counts tokens; empty: none.")] = ""
 

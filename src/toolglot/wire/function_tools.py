@@ -1,48 +1,75 @@
-"""Function tools as Chat Completions writes them, for the protocols that copied the plain form."""
+"""Function tools as Chat Completions writes them, for the protocols that copied the plain form.
+
+And what holds for the tools of every protocol: one that a provider runs itself is carried as it came.
+"""
 
 from __future__ import annotations
 
 from toolglot.conversation import Issuer, ToolSpec
-from toolglot.errors import InputError
-from toolglot.wire.reading import Fields, inside, leftover, note, noted, optional, present, required, restored
+from toolglot.wire.reading import (
+    Fields,
+    held,
+    leftover,
+    note,
+    noted,
+    optional,
+    present,
+    required,
+    rest_of,
+    restored,
+    with_rest,
+)
 
 _TOOL = frozenset({"type", "function"})
 _FUNCTION = frozenset({"name", "description", "parameters"})
+
+
+def provider_tool(fields: Fields, protocol: str, kind: str, name: str = "") -> ToolSpec:
+    """A tool of a type that only its provider knows."""
+    return ToolSpec(name, type=kind, issuer=Issuer(protocol), extra={protocol: {"~tool": fields}})
+
+
+def as_it_came(tool: ToolSpec, protocol: str) -> Fields | None:
+    """A tool that was carried as it came; None for any other."""
+    verbatim: Fields | None = note(tool.extra, protocol, "tool")
+    return verbatim
+
+
+def is_foreign(tool: ToolSpec) -> bool:
+    """Whether nobody but the protocol that a tool came from can say it: its provider's own, an empty namespace."""
+    return tool.issuer is not None or tool.type == "namespace"
 
 
 def read_function_tool(fields: Fields, protocol: str, *, strict: bool | None = None) -> ToolSpec:
     """A tool of the type `function`, which may be left out; any other is carried as it is."""
     kind = optional(fields, "type", str)
     if kind is not None and kind != "function":
-        return ToolSpec("", type=kind, issuer=Issuer(protocol), extra={protocol: {"~tool": fields}})
-    function = required(fields, "function", dict)
-    rest = leftover(function, _FUNCTION, protocol)
-    extra = noted(
-        leftover(fields, _TOOL, protocol),
-        protocol,
-        function=rest[protocol] if rest else None,
-        untyped=True if kind is None else None,
-    )
-    try:
+        return provider_tool(fields, protocol, kind)
+
+    def read(function: Fields) -> ToolSpec:
         return ToolSpec(
             required(function, "name", str),
             optional(function, "description", str),
             optional(function, "parameters", dict),
             strict=strict,
-            extra=extra,
+            extra=noted(
+                leftover(fields, _TOOL, protocol),
+                protocol,
+                function=rest_of(function, _FUNCTION),
+                untyped=True if kind is None else None,
+            ),
         )
-    except InputError as error:
-        raise inside(error, ".function") from None
+
+    return held(fields, "function", read)
 
 
 def write_function_tool(tool: ToolSpec, protocol: str) -> Fields | None:
     """The tool; None for one that another provider runs itself."""
-    verbatim: Fields | None = note(tool.extra, protocol, "tool")
-    if verbatim is not None or tool.issuer is not None:
+    verbatim = as_it_came(tool, protocol)
+    if verbatim is not None or is_foreign(tool):
         return verbatim
     function = {"name": tool.name, **present({"description": tool.description, "parameters": tool.parameters})}
-    restored(function, {protocol: note(tool.extra, protocol, "function") or {}}, protocol)
-    fields: Fields = {"function": function}
+    fields: Fields = {"function": with_rest(function, tool.extra, protocol, "function")}
     if not note(tool.extra, protocol, "untyped"):
         fields["type"] = "function"
     return restored(fields, tool.extra, protocol)

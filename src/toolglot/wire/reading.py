@@ -10,14 +10,12 @@ string or as a list, say). A wire field that starts with it gets a second one.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from toolglot.conversation import Block, Extra, Opaque, ServerTool
 from toolglot.errors import InputError, quote
-
-ERROR_PREFIX: Final = "Error: "
-"""What marks a failed result where a protocol has no field for it."""
 
 T = TypeVar("T")
 Fields = dict[str, Any]
@@ -41,6 +39,19 @@ def inside(error: InputError, outer: str) -> InputError:
     return error
 
 
+def from_root(read: Callable[[Fields], T]) -> Callable[[Fields], T]:
+    """A reader of whole bodies: its errors say where they are from the root on."""
+
+    @functools.wraps(read)
+    def rooted(body: Fields) -> T:
+        try:
+            return read(body)
+        except InputError as error:
+            raise inside(error, "$") from None
+
+    return rooted
+
+
 def required(fields: Fields, key: str, kind: type[T]) -> T:
     """A field that must be there and of this type."""
     value = fields.get(key)
@@ -61,9 +72,10 @@ def optional(fields: Fields, key: str, kind: type[T]) -> T | None:
 
 def one_of(fields: Fields, key: str, meanings: Mapping[str, T]) -> T:
     """What a field means that has one of a few values."""
-    written = required(fields, key, str)
-    meaning = meanings.get(written)
+    written: Any = fields.get(key)
+    meaning = meanings.get(written) if type(written) is str else None
     if meaning is None:
+        written = required(fields, key, str)
         raise InputError(f"expected one of {', '.join(meanings)}, got {quote(written)}", path=f".{key}")
     return meaning
 
@@ -97,6 +109,20 @@ def each(items: Iterable[Any], read: Callable[[Fields], T], outer: str) -> list[
     return found
 
 
+def held(fields: Fields, key: str, read: Callable[[Fields], T]) -> T:
+    """The object in a field that must be there, read."""
+    inner = required(fields, key, dict)
+    try:
+        return read(inner)
+    except InputError as error:
+        raise inside(error, f".{key}") from None
+
+
+def held_or_none(fields: Fields, key: str, read: Callable[[Fields], T]) -> T | None:
+    """The object in a field, read; None if the field is absent or null."""
+    return None if fields.get(key) is None else held(fields, key, read)
+
+
 def leftover(fields: Fields, known: frozenset[str], protocol: str, read: int = -1) -> Extra | None:
     """The fields that are not known, and those that are null, under the protocol.
 
@@ -113,17 +139,39 @@ def leftover(fields: Fields, known: frozenset[str], protocol: str, read: int = -
     return {protocol: rest}
 
 
-def is_at_home(block: Block, protocol: str) -> bool:
-    """Whether a block can be written in a protocol: what is another protocol's own cannot."""
-    return not isinstance(block, Opaque | ServerTool) or block.protocol == protocol
+def rest_of(fields: Fields, known: frozenset[str], read: int = -1) -> Fields | None:
+    """What is left over of an inner object, for a note of the value that it belongs to; None if nothing is."""
+    rest = leftover(fields, known, "", read)
+    return rest[""] if rest else None
+
+
+def without_empty(fields: Fields, known: frozenset[str]) -> frozenset[str]:
+    """The known fields but those that are empty, where a canonical value does not tell these from absent ones."""
+    return known - {key for key, value in fields.items() if value == "" or value == []}
+
+
+def own_value(block: Block, protocol: str) -> Fields | None:
+    """What is a protocol's own, as it came; None for anything else, which that protocol cannot read."""
+    if isinstance(block, Opaque | ServerTool) and block.protocol == protocol:
+        value: Fields = block.value
+        return value
+    return None
 
 
 def noted(extra: Extra | None, protocol: str, **notes: Any) -> Extra | None:
     """The extra fields with the codec's own notes; a note of None is not written."""
-    kept = {f"~{key}": value for key, value in notes.items() if value is not None}
-    if not kept:
-        return extra
-    return {protocol: {**(extra[protocol] if extra else {}), **kept}}
+    return with_notes(extra, protocol, notes)
+
+
+def with_notes(extra: Extra | None, protocol: str, notes: Fields) -> Extra | None:
+    """The same for notes in a dictionary."""
+    kept: Fields | None = None
+    for key, value in notes.items():
+        if value is not None:
+            if kept is None:
+                kept = dict(extra[protocol]) if extra else {}
+            kept[f"~{key}"] = value
+    return extra if kept is None else {protocol: kept}
 
 
 def note(extra: Extra | None, protocol: str, key: str) -> Any:
@@ -139,7 +187,16 @@ def present(fields: Fields) -> Fields:
 
 def restored(fields: Fields, extra: Extra | None, protocol: str) -> Fields:
     """The fields of a wire object with those that were left over when it was read."""
-    rest = extra.get(protocol) if extra else None
+    return refilled(fields, extra.get(protocol)) if extra else fields
+
+
+def with_rest(fields: Fields, extra: Extra | None, protocol: str, key: str) -> Fields:
+    """An inner object with what was left over of it, which is a note."""
+    return refilled(fields, note(extra, protocol, key)) if extra else fields
+
+
+def refilled(fields: Fields, rest: Fields | None) -> Fields:
+    """The fields with those that were left over. What the fields say themselves counts."""
     if rest:
         for key, value in rest.items():
             if not key.startswith("~"):

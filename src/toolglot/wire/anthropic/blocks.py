@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from toolglot.conversation import Block, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
-from toolglot.errors import InputError
 from toolglot.wire.reading import (
     Fields,
     each,
     expected,
-    inside,
-    is_at_home,
+    held,
     leftover,
     note,
     noted,
     optional,
+    own_value,
     required,
     restored,
 )
@@ -59,7 +58,8 @@ def read_block(fields: Fields) -> Block:
 
 
 def _text(fields: Fields) -> Text:
-    return Text(required(fields, "text", str), extra=leftover(fields, _TEXT, PROTOCOL, 2))
+    text = required(fields, "text", str)
+    return Text(text) if len(fields) == 2 else Text(text, extra=leftover(fields, _TEXT, PROTOCOL))
 
 
 def _thinking(fields: Fields) -> Thinking:
@@ -79,7 +79,7 @@ def _tool_use(fields: Fields) -> ToolCall:
         required(fields, "id", str),
         required(fields, "name", str),
         required(fields, "input", dict),
-        extra=leftover(fields, _TOOL_USE, PROTOCOL, 4),
+        extra=None if len(fields) == 4 else leftover(fields, _TOOL_USE, PROTOCOL),
     )
 
 
@@ -103,23 +103,24 @@ def _read_result_part(fields: Fields) -> Text | Media | Opaque:
 
 def _media(kind: Any) -> Callable[[Fields], Block]:
     def read(fields: Fields) -> Block:
-        source = required(fields, "source", dict)
-        form = source.get("type")
-        known = _SOURCES.get(form) if type(form) is str else None
-        if known is None or not source.keys() <= known or None in source.values():
-            return Opaque(PROTOCOL, fields, kind)
-        try:
+        name, extra = optional(fields, "title", str), leftover(fields, _MEDIA, PROTOCOL)
+
+        def read_source(source: Fields) -> Block:
+            form = source.get("type")
+            known = _SOURCES.get(form) if type(form) is str else None
+            if known is None or not source.keys() <= known or None in source.values():
+                return Opaque(PROTOCOL, fields, kind)
             return Media(
                 kind,
                 media_type=optional(source, "media_type", str) or "",
                 data=required(source, "data", str) if form == "base64" else None,
                 url=required(source, "url", str) if form == "url" else None,
                 file_id=required(source, "file_id", str) if form == "file" else None,
-                name=optional(fields, "title", str),
-                extra=leftover(fields, _MEDIA, PROTOCOL),
+                name=name,
+                extra=extra,
             )
-        except InputError as error:
-            raise inside(error, ".source") from None
+
+        return held(fields, "source", read_source)
 
     return read
 
@@ -140,10 +141,10 @@ _READERS: Final[dict[str, Callable[[Fields], Block]]] = {
 
 def write_blocks(blocks: Iterable[Block]) -> list[Fields]:
     """The blocks that this protocol has a form for; what is another protocol's own is left out."""
-    return [write_block(block) for block in blocks if is_at_home(block, PROTOCOL)]
+    return [fields for block in blocks if (fields := _write_block(block)) is not None]
 
 
-def write_block(block: Block) -> Fields:
+def _write_block(block: Block) -> Fields | None:
     if isinstance(block, Text):
         return restored({"type": "text", "text": block.text}, block.extra, PROTOCOL)
     if isinstance(block, ToolCall):
@@ -155,8 +156,7 @@ def write_block(block: Block) -> Fields:
         return _write_thinking(block)
     if isinstance(block, Media):
         return _write_media(block)
-    value: Fields = block.value
-    return value
+    return own_value(block, PROTOCOL)
 
 
 def _write_result(result: ToolResult) -> Fields:

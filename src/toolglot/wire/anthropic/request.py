@@ -8,36 +8,36 @@ from toolglot.conversation import (
     ChoiceMode,
     Conversation,
     Extra,
-    Issuer,
     Options,
     OutputFormat,
     Reasoning,
     ReasoningMode,
     Role,
-    Sampling,
     Text,
     ToolChoice,
     ToolSpec,
     Turn,
 )
-from toolglot.errors import InputError
 from toolglot.wire.anthropic.blocks import PROTOCOL, read_content, write_blocks
+from toolglot.wire.function_tools import as_it_came, provider_tool
 from toolglot.wire.reading import (
     Fields,
     each,
     expected,
-    inside,
+    from_root,
+    held,
+    held_or_none,
     leftover,
     note,
     noted,
     one_of,
     optional,
-    optional_number,
-    optional_texts,
-    present,
     required,
+    rest_of,
     restored,
+    with_rest,
 )
+from toolglot.wire.sampling import read_sampling, write_sampling
 
 _BODY = frozenset(
     {"model", "messages", "system", "tools", "tool_choice", "max_tokens", "temperature", "top_p", "top_k"}
@@ -60,22 +60,27 @@ _MODES: Final[dict[str, ReasoningMode]] = {
 }
 _MODES_BACK: Final = {mode: written for written, mode in _MODES.items()}
 _FORMAT = frozenset({"type", "schema"})
+_SAMPLING: Final = {
+    "max_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "stop": "stop_sequences",
+}
 
 
+@from_root
 def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
-    try:
-        turns = _read_system(body)
-        turns += each(required(body, "messages", list), _read_message, ".messages")
-        return Conversation(
-            tuple(turns),
-            tuple(each(optional(body, "tools", list) or (), _read_tool, ".tools")),
-            _read_options(body),
-            optional(body, "model", str) or "",
-            _read_rest(body),
-        )
-    except InputError as error:
-        raise inside(error, "$") from None
+    turns = _read_system(body)
+    turns += each(required(body, "messages", list), _read_message, ".messages")
+    return Conversation(
+        tuple(turns),
+        tuple(each(optional(body, "tools", list) or (), _read_tool, ".tools")),
+        _read_options(body),
+        optional(body, "model", str) or "",
+        _read_rest(body),
+    )
 
 
 def _read_rest(body: Fields) -> Extra | None:
@@ -84,8 +89,7 @@ def _read_rest(body: Fields) -> Extra | None:
     written: Fields = {key: [] for key in ("tools", "stop_sequences") if body.get(key) == []}
     for key, known in (("metadata", _METADATA), ("output_config", _OUTPUT)):
         if type(body.get(key)) is dict:
-            nested = leftover(body[key], known, PROTOCOL)
-            written[key] = nested[PROTOCOL] if nested else {}
+            written[key] = rest_of(body[key], known) or {}
     return noted(rest, PROTOCOL, **written)
 
 
@@ -115,80 +119,53 @@ def _read_message(fields: Fields) -> Turn:
 def _read_tool(fields: Fields) -> ToolSpec:
     kind = optional(fields, "type", str)
     if kind is not None and kind != "custom":
-        name = optional(fields, "name", str) or ""
-        return ToolSpec(name, type=kind, issuer=Issuer(PROTOCOL), extra={PROTOCOL: {"~tool": fields}})
-    return ToolSpec(
-        required(fields, "name", str),
-        optional(fields, "description", str),
-        optional(fields, "input_schema", dict),
-        strict=optional(fields, "strict", bool),
-        extra=noted(leftover(fields, _TOOL, PROTOCOL), PROTOCOL, type=kind),
-    )
+        return provider_tool(fields, PROTOCOL, kind, optional(fields, "name", str) or "")
+    description, schema = optional(fields, "description", str), optional(fields, "input_schema", dict)
+    strict = optional(fields, "strict", bool)
+    read = 1 + sum(value is not None for value in (kind, description, schema, strict))
+    extra = leftover(fields, _TOOL, PROTOCOL, read)
+    if kind is not None:
+        extra = noted(extra, PROTOCOL, type=kind)
+    return ToolSpec(required(fields, "name", str), description, schema, strict=strict, extra=extra)
 
 
 def _read_options(body: Fields) -> Options:
-    metadata = optional(body, "metadata", dict) or {}
-    try:
-        user = optional(metadata, "user_id", str)
-    except InputError as error:
-        raise inside(error, ".metadata") from None
     return Options(
-        sampling=Sampling(
-            max_tokens=optional(body, "max_tokens", int),
-            temperature=optional_number(body, "temperature"),
-            top_p=optional_number(body, "top_p"),
-            top_k=optional(body, "top_k", int),
-            stop=optional_texts(body, "stop_sequences"),
-        ),
+        sampling=read_sampling(body, _SAMPLING),
         reasoning=_read_reasoning(body),
-        tool_choice=_read_choice(body),
-        output=_read_output(body),
+        tool_choice=held_or_none(body, "tool_choice", _read_choice),
+        output=held_or_none(body, "output_config", lambda config: held_or_none(config, "format", _read_format)),
         stream=optional(body, "stream", bool),
-        user=user,
+        user=held_or_none(body, "metadata", lambda metadata: optional(metadata, "user_id", str)),
     )
 
 
-def _read_choice(body: Fields) -> ToolChoice | None:
-    fields = optional(body, "tool_choice", dict)
-    if fields is None:
-        return None
-    try:
-        mode = _CHOICES.get(required(fields, "type", str))
-        if mode is None:
-            return ToolChoice(extra={PROTOCOL: {"~choice": fields}})
-        names = (required(fields, "name", str),) if mode == "named" else ()
-        serial = optional(fields, "disable_parallel_tool_use", bool)
-    except InputError as error:
-        raise inside(error, ".tool_choice") from None
+def _read_choice(fields: Fields) -> ToolChoice:
+    mode = _CHOICES.get(required(fields, "type", str))
+    if mode is None:
+        return ToolChoice(extra={PROTOCOL: {"~choice": fields}})
+    names = (required(fields, "name", str),) if mode == "named" else ()
+    serial = optional(fields, "disable_parallel_tool_use", bool)
     known = _CHOICE if names else _CHOICE - {"name"}
     return ToolChoice(mode, names, None if serial is None else not serial, leftover(fields, known, PROTOCOL))
 
 
 def _read_reasoning(body: Fields) -> Reasoning | None:
-    thinking, output = optional(body, "thinking", dict), optional(body, "output_config", dict) or {}
-    try:
-        effort = optional(output, "effort", str)
-    except InputError as error:
-        raise inside(error, ".output_config") from None
-    if thinking is None:
+    effort = held_or_none(body, "output_config", lambda config: optional(config, "effort", str))
+    if body.get("thinking") is None:
         return Reasoning(effort=effort) if effort is not None else None
-    try:
+
+    def read(thinking: Fields) -> Reasoning:
         mode = _MODES.get(required(thinking, "type", str))
         if mode is None:
             return Reasoning(effort=effort, extra={PROTOCOL: {"~thinking": thinking}})
         budget = optional(thinking, "budget_tokens", int)
-    except InputError as error:
-        raise inside(error, ".thinking") from None
-    return Reasoning(mode, effort, budget, extra=leftover(thinking, _THINKING, PROTOCOL))
+        return Reasoning(mode, effort, budget, extra=leftover(thinking, _THINKING, PROTOCOL))
+
+    return held(body, "thinking", read)
 
 
-def _read_output(body: Fields) -> OutputFormat | None:
-    output = optional(body, "output_config", dict)
-    format = output.get("format") if output is not None else None
-    if format is None:
-        return None
-    if type(format) is not dict:
-        raise expected("an object", format, ".output_config.format")
+def _read_format(format: Fields) -> OutputFormat:
     if format.get("type") != "json_schema" or type(format.get("schema")) is not dict:
         return OutputFormat(extra={PROTOCOL: {"~format": format}})
     return OutputFormat("json_schema", schema=format["schema"], extra=leftover(format, _FORMAT, PROTOCOL))
@@ -209,14 +186,16 @@ def encode(conversation: Conversation) -> Fields:
         body["tools"] = [_write_tool(tool) for tool in conversation.tools]
     if options.tool_choice is not None:
         body["tool_choice"] = _write_choice(options.tool_choice)
-    _write_sampling(body, options.sampling, conversation.extra)
+    body.update(write_sampling(options.sampling, _SAMPLING))
+    if note(conversation.extra, PROTOCOL, "stop_sequences") is not None:
+        body.setdefault("stop_sequences", [])
     _write_reasoning_and_output(body, options, conversation.extra)
     if options.stream is not None:
         body["stream"] = options.stream
     metadata = note(conversation.extra, PROTOCOL, "metadata")
     if options.user is not None or metadata is not None:
         user: Fields = {"user_id": options.user} if options.user is not None else {}
-        body["metadata"] = restored(user, {PROTOCOL: metadata or {}}, PROTOCOL)
+        body["metadata"] = with_rest(user, conversation.extra, PROTOCOL, "metadata")
     return restored(body, conversation.extra, PROTOCOL)
 
 
@@ -247,11 +226,10 @@ def _write_message(turn: Turn) -> Fields:
 
 
 def _write_tool(tool: ToolSpec) -> Fields:
-    verbatim = note(tool.extra, PROTOCOL, "tool")
+    verbatim = as_it_came(tool, PROTOCOL)
     if verbatim is not None:
-        fields: Fields = verbatim
-        return fields
-    fields = {"name": tool.name}
+        return verbatim
+    fields: Fields = {"name": tool.name}
     kind = note(tool.extra, PROTOCOL, "type")
     if kind is not None:
         fields["type"] = kind
@@ -276,18 +254,6 @@ def _write_choice(choice: ToolChoice) -> Fields:
     return restored(fields, choice.extra, PROTOCOL)
 
 
-def _write_sampling(body: Fields, sampling: Sampling, extra: Extra | None) -> None:
-    settings = {
-        "max_tokens": sampling.max_tokens,
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "top_k": sampling.top_k,
-    }
-    body.update(present(settings))
-    if sampling.stop or note(extra, PROTOCOL, "stop_sequences") is not None:
-        body["stop_sequences"] = list(sampling.stop)
-
-
 def _write_reasoning_and_output(body: Fields, options: Options, extra: Extra | None) -> None:
     config: Fields = {}
     reasoning = options.reasoning
@@ -308,6 +274,5 @@ def _write_reasoning_and_output(body: Fields, options: Options, extra: Extra | N
         elif options.output.schema is not None:
             format = {"type": "json_schema", "schema": options.output.schema}
             config["format"] = restored(format, options.output.extra, PROTOCOL)
-    written = note(extra, PROTOCOL, "output_config")
-    if config or written is not None:
-        body["output_config"] = restored(config, {PROTOCOL: written or {}}, PROTOCOL)
+    if config or note(extra, PROTOCOL, "output_config") is not None:
+        body["output_config"] = with_rest(config, extra, PROTOCOL, "output_config")

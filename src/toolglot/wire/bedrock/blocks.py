@@ -6,13 +6,26 @@ member is kept in the note `block`. A block with none that is known, or with sev
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
-from toolglot.errors import InputError
-from toolglot.wire.reading import Fields, each, inside, leftover, note, noted, optional, required, restored
+from toolglot.wire.argument_text import compact
+from toolglot.wire.media import AUDIO_TYPES
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    held,
+    leftover,
+    note,
+    noted,
+    optional,
+    own_value,
+    required,
+    rest_of,
+    restored,
+    with_rest,
+)
 
 PROTOCOL: Final = "bedrock"
 
@@ -37,7 +50,7 @@ _TYPES: Final = {
         "txt": "text/plain",
         "md": "text/markdown",
     },
-    "audio": {"mp3": "audio/mpeg"},
+    "audio": AUDIO_TYPES,
     "video": {"mkv": "video/x-matroska", "mov": "video/quicktime", "three_gp": "video/3gpp"},
 }
 _FORMATS = {media_type: format for formats in _TYPES.values() for format, media_type in formats.items()}
@@ -46,13 +59,12 @@ _FORMATS["image/jpg"] = "jpeg"
 
 def beside(fields: Fields, member: str) -> Fields | None:
     """What stands beside a union's member."""
-    rest = leftover(fields, frozenset({member}), PROTOCOL)
-    return rest[PROTOCOL] if rest else None
+    return None if len(fields) == 1 else rest_of(fields, frozenset({member}))
 
 
 def wrapped(member: str, value: Any, extra: Extra | None) -> Fields:
     """A union's member with what stood beside it."""
-    return restored({member: value}, {PROTOCOL: note(extra, PROTOCOL, "block") or {}}, PROTOCOL)
+    return with_rest({member: value}, extra, PROTOCOL, "block")
 
 
 def read_block(fields: Fields) -> Block:
@@ -68,23 +80,21 @@ def _text(fields: Fields) -> Text:
 
 
 def _tool_use(fields: Fields) -> Block:
-    call = required(fields, "toolUse", dict)
-    try:
+    def read(call: Fields) -> Block:
         if call.get("type") == "server_tool_use":
             return ServerTool(PROTOCOL, "call", fields, str(call.get("name", "")), str(call.get("toolUseId", "")))
         return ToolCall(
             required(call, "toolUseId", str),
             required(call, "name", str),
             required(call, "input", dict),
-            extra=noted(leftover(call, _TOOL_USE, PROTOCOL), PROTOCOL, block=beside(fields, "toolUse")),
+            extra=noted(leftover(call, _TOOL_USE, PROTOCOL, 3), PROTOCOL, block=beside(fields, "toolUse")),
         )
-    except InputError as error:
-        raise inside(error, ".toolUse") from None
+
+    return held(fields, "toolUse", read)
 
 
 def _tool_result(fields: Fields) -> Block:
-    result = required(fields, "toolResult", dict)
-    try:
+    def read(result: Fields) -> Block:
         kind = optional(result, "type", str)
         if kind is not None and kind != "tool_result":
             return ServerTool(PROTOCOL, "result", fields, kind, str(result.get("toolUseId", "")))
@@ -95,14 +105,14 @@ def _tool_result(fields: Fields) -> Block:
             is_error=status == "error",
             is_complete=True,
             extra=noted(
-                leftover(result, _TOOL_RESULT, PROTOCOL),
+                leftover(result, _TOOL_RESULT, PROTOCOL, 2 + (status is not None)),
                 PROTOCOL,
                 block=beside(fields, "toolResult"),
                 status=None if status == "error" else status,
             ),
         )
-    except InputError as error:
-        raise inside(error, ".toolResult") from None
+
+    return held(fields, "toolResult", read)
 
 
 def _read_result_part(fields: Fields) -> Text | Media | Opaque:
@@ -114,78 +124,64 @@ def _read_result_part(fields: Fields) -> Text | Media | Opaque:
     return part if isinstance(part, Text | Media) else Opaque(PROTOCOL, fields, next(iter(fields), ""))
 
 
-def compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def _reasoning(fields: Fields) -> Block:
-    reasoning = required(fields, "reasoningContent", dict)
-    shown, hidden = reasoning.get("reasoningText"), reasoning.get("redactedContent")
-    if (shown is None) == (hidden is None):
-        return Opaque(PROTOCOL, fields, "reasoningContent")
-    rest = leftover(reasoning, _REASONING, PROTOCOL)
-    notes = {"block": beside(fields, "reasoningContent"), "reasoning": rest[PROTOCOL] if rest else {}}
-    try:
+    def read(reasoning: Fields) -> Block:
+        shown, hidden = reasoning.get("reasoningText"), reasoning.get("redactedContent")
+        if (shown is None) == (hidden is None):
+            return Opaque(PROTOCOL, fields, "reasoningContent")
+        notes = {"block": beside(fields, "reasoningContent"), "reasoning": rest_of(reasoning, _REASONING) or {}}
         if hidden is not None:
             redacted = required(reasoning, "redactedContent", str)
             return Thinking(redacted=redacted, extra=noted(None, PROTOCOL, **notes))
-        return _reasoning_text(required(reasoning, "reasoningText", dict), notes)
-    except InputError as error:
-        raise inside(error, ".reasoningContent") from None
+        return held(reasoning, "reasoningText", lambda text: _reasoning_text(text, notes))
+
+    return held(fields, "reasoningContent", read)
 
 
 def _reasoning_text(fields: Fields, notes: Fields) -> Thinking:
-    try:
-        return Thinking(
-            required(fields, "text", str),
-            signature=optional(fields, "signature", str),
-            extra=noted(leftover(fields, _REASONING_TEXT, PROTOCOL), PROTOCOL, **notes),
-        )
-    except InputError as error:
-        raise inside(error, ".reasoningText") from None
+    return Thinking(
+        required(fields, "text", str),
+        signature=optional(fields, "signature", str),
+        extra=noted(leftover(fields, _REASONING_TEXT, PROTOCOL), PROTOCOL, **notes),
+    )
 
 
 def _media(kind: Any) -> Callable[[Fields], Block]:
     known = _DOCUMENT if kind == "document" else _MEDIA
 
-    def read(fields: Fields) -> Block:
-        media = required(fields, kind, dict)
-        try:
-            source = required(media, "source", dict)
-            format = optional(media, "format", str)
-            if source.keys() not in _SOURCES or None in source.values():
-                return Opaque(PROTOCOL, fields, kind)
-            media_type = "" if format is None else _TYPES.get(kind, {}).get(format, f"{kind}/{format}")
-            data, url, location = _read_source(source)
-            name = optional(media, "name", str) if kind == "document" else None
-            extra = noted(
-                leftover(media, known, PROTOCOL),
-                PROTOCOL,
-                block=beside(fields, kind),
-                location=location,
-                format=format if format_of(media_type) != format else None,
-                unnamed=True if kind == "document" and name is None else None,
-            )
-            return Media(kind, media_type, data, url, name=name, extra=extra)
-        except InputError as error:
-            raise inside(error, f".{kind}") from None
+    def read_media(fields: Fields, media: Fields) -> Block:
+        format = optional(media, "format", str)
+        source = held(media, "source", _read_source)
+        if source is None:
+            return Opaque(PROTOCOL, fields, kind)
+        media_type = "" if format is None else _TYPES.get(kind, {}).get(format, f"{kind}/{format}")
+        data, url, location = source
+        name = optional(media, "name", str) if kind == "document" else None
+        extra = noted(
+            leftover(media, known, PROTOCOL),
+            PROTOCOL,
+            block=beside(fields, kind),
+            location=location,
+            format=format if format_of(media_type) != format else None,
+            unnamed=True if kind == "document" and name is None else None,
+        )
+        return Media(kind, media_type, data, url, name=name, extra=extra)
 
-    return read
+    return lambda fields: held(fields, kind, lambda media: read_media(fields, media))
 
 
-def _read_source(source: Fields) -> tuple[str | None, str | None, Fields | None]:
-    """Inline data or an address in S3, and what else is said about that address."""
-    try:
-        if "bytes" in source:
-            return required(source, "bytes", str), None, None
-        location = required(source, "s3Location", dict)
-        try:
-            rest, uri = leftover(location, _URI, PROTOCOL), required(location, "uri", str)
-            return None, uri, rest[PROTOCOL] if rest else None if uri.startswith(_S3) else {}
-        except InputError as error:
-            raise inside(error, ".s3Location") from None
-    except InputError as error:
-        raise inside(error, ".source") from None
+def _read_source(source: Fields) -> tuple[str | None, str | None, Fields | None] | None:
+    """Inline data or an address in S3, and what else is said about that address; None for anything else."""
+    if source.keys() not in _SOURCES or None in source.values():
+        return None
+    if "bytes" in source:
+        return required(source, "bytes", str), None, None
+    return held(source, "s3Location", _read_location)
+
+
+def _read_location(location: Fields) -> tuple[None, str, Fields | None]:
+    uri = required(location, "uri", str)
+    return None, uri, rest_of(location, _URI) or (None if uri.startswith(_S3) else {})
 
 
 def format_of(media_type: str) -> str | None:
@@ -228,8 +224,7 @@ def _write_block(block: Block) -> Fields | None:
         return _write_thinking(block)
     if isinstance(block, Media):
         return _write_media(block)
-    value: Fields | None = block.value if block.protocol == PROTOCOL else None
-    return value
+    return own_value(block, PROTOCOL)
 
 
 def _write_text(block: Text) -> Fields:
@@ -260,7 +255,7 @@ def _write_thinking(block: Thinking) -> Fields | None:
         if block.signature is not None:
             shown["signature"] = block.signature
         fields = {"reasoningText": restored(shown, block.extra, PROTOCOL)}
-    return wrapped("reasoningContent", restored(fields, {PROTOCOL: rest or {}}, PROTOCOL), block.extra)
+    return wrapped("reasoningContent", with_rest(fields, block.extra, PROTOCOL, "reasoning"), block.extra)
 
 
 def _write_media(block: Media) -> Fields | None:
@@ -269,7 +264,7 @@ def _write_media(block: Media) -> Fields | None:
     if block.data is not None:
         source: Fields = {"bytes": block.data}
     elif block.url is not None and (location is not None or block.url.startswith(_S3)):
-        source = {"s3Location": restored({"uri": block.url}, {PROTOCOL: location or {}}, PROTOCOL)}
+        source = {"s3Location": with_rest({"uri": block.url}, block.extra, PROTOCOL, "location")}
     else:
         return None
     kind = "document" if block.kind == "file" else block.kind

@@ -10,8 +10,6 @@ from typing import Final
 from toolglot.conversation import (
     ChoiceMode,
     Conversation,
-    Extra,
-    Issuer,
     Options,
     Role,
     Sampling,
@@ -19,27 +17,36 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
-from toolglot.errors import InputError
 from toolglot.wire.bedrock.blocks import PROTOCOL, beside, read_block, wrapped, write_blocks
+from toolglot.wire.function_tools import as_it_came, is_foreign, provider_tool
 from toolglot.wire.reading import (
     Fields,
     each,
-    inside,
+    from_root,
+    held,
+    held_or_none,
     leftover,
     note,
     noted,
     one_of,
     optional,
-    optional_number,
-    optional_texts,
-    present,
     required,
+    rest_of,
     restored,
+    with_rest,
+    without_empty,
 )
+from toolglot.wire.sampling import read_sampling, write_sampling
 
 _BODY = frozenset({"modelId", "messages", "system", "inferenceConfig", "toolConfig"})
 _MESSAGE = frozenset({"role", "content"})
-_INFERENCE = frozenset({"maxTokens", "temperature", "topP", "stopSequences"})
+_SAMPLING: Final = {
+    "max_tokens": "maxTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "stop": "stopSequences",
+}
+_INFERENCE = frozenset(_SAMPLING.values())
 _TOOLS = frozenset({"tools", "toolChoice"})
 _TOOL = frozenset({"name", "description", "inputSchema", "strict"})
 _SCHEMA = frozenset({"json"})
@@ -48,34 +55,21 @@ _CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "any": "required", "to
 _CHOICES_BACK: Final = {**{mode: written for written, mode in _CHOICES.items()}, "allowed": "auto"}
 
 
+@from_root
 def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
-    try:
-        turns = _read_system(body)
-        turns += each(required(body, "messages", list), _read_message, ".messages")
-        config = optional(body, "toolConfig", dict)
-        tools, choice = _read_tools(config or {})
-        inference = optional(body, "inferenceConfig", dict)
-        extra = noted(
-            _rest(body, _BODY),
-            PROTOCOL,
-            inference=None if inference is None else _kept(inference, _INFERENCE),
-            tools=None if config is None else _kept(config, _TOOLS),
-        )
-        options = Options(sampling=_read_sampling(inference or {}), tool_choice=choice)
-        return Conversation(tuple(turns), tools, options, optional(body, "modelId", str) or "", extra)
-    except InputError as error:
-        raise inside(error, "$") from None
-
-
-def _rest(fields: Fields, known: frozenset[str]) -> Extra | None:
-    """What is left over, empty values included: a canonical value does not tell them from absent ones."""
-    return leftover(fields, known - {key for key, value in fields.items() if value in ("", [])}, PROTOCOL)
-
-
-def _kept(fields: Fields, known: frozenset[str]) -> Fields:
-    rest = _rest(fields, known)
-    return rest[PROTOCOL] if rest else {}
+    turns = _read_system(body)
+    turns += each(required(body, "messages", list), _read_message, ".messages")
+    tools, choice, tools_rest = held_or_none(body, "toolConfig", _read_tools) or ((), None, None)
+    sampling, rest = held_or_none(body, "inferenceConfig", _read_inference) or (Sampling(), None)
+    extra = leftover(body, without_empty(body, _BODY), PROTOCOL)
+    return Conversation(
+        tuple(turns),
+        tools,
+        Options(sampling=sampling, tool_choice=choice),
+        optional(body, "modelId", str) or "",
+        noted(extra, PROTOCOL, inference=rest, tools=tools_rest),
+    )
 
 
 def _read_system(body: Fields) -> list[Turn]:
@@ -89,76 +83,57 @@ def _read_message(fields: Fields) -> Turn:
     return Turn(role, tuple(blocks), extra=leftover(fields, _MESSAGE, PROTOCOL))
 
 
-def _read_sampling(fields: Fields) -> Sampling:
-    try:
-        return Sampling(
-            max_tokens=optional(fields, "maxTokens", int),
-            temperature=optional_number(fields, "temperature"),
-            top_p=optional_number(fields, "topP"),
-            stop=optional_texts(fields, "stopSequences"),
-        )
-    except InputError as error:
-        raise inside(error, ".inferenceConfig") from None
+def _read_inference(fields: Fields) -> tuple[Sampling, Fields]:
+    return read_sampling(fields, _SAMPLING), _rest(fields, _INFERENCE)
 
 
-def _read_tools(config: Fields) -> tuple[tuple[ToolSpec, ...], ToolChoice | None]:
-    try:
-        tools = each(optional(config, "tools", list) or (), _read_tool, ".tools")
-        return tuple(tools), _read_choice(config)
-    except InputError as error:
-        raise inside(error, ".toolConfig") from None
+def _rest(fields: Fields, known: frozenset[str]) -> Fields:
+    return rest_of(fields, without_empty(fields, known)) or {}
+
+
+def _read_tools(config: Fields) -> tuple[tuple[ToolSpec, ...], ToolChoice | None, Fields]:
+    tools = each(optional(config, "tools", list) or (), _read_tool, ".tools")
+    return tuple(tools), held_or_none(config, "toolChoice", _read_choice), _rest(config, _TOOLS)
 
 
 def _read_tool(fields: Fields) -> ToolSpec:
-    spec = optional(fields, "toolSpec", dict)
-    if spec is None:
-        kind = next((key for key, value in fields.items() if value is not None), "unknown")
-        system = fields.get("systemTool")
-        name = system.get("name") if type(system) is dict else None
-        name = name if type(name) is str else ""
-        return ToolSpec(name, type=kind, issuer=Issuer(PROTOCOL), extra={PROTOCOL: {"~tool": fields}})
-    try:
-        schema = optional(spec, "inputSchema", dict)
-        try:
-            parameters = optional(schema or {}, "json", dict)
-        except InputError as error:
-            raise inside(error, ".inputSchema") from None
-        rest = None if schema is None else leftover(schema, _SCHEMA, PROTOCOL)
-        bare: Fields | None = {} if schema is not None and parameters is None else None
-        return ToolSpec(
-            required(spec, "name", str),
-            optional(spec, "description", str),
-            parameters,
-            strict=optional(spec, "strict", bool),
-            extra=noted(
-                leftover(spec, _TOOL, PROTOCOL),
-                PROTOCOL,
-                block=beside(fields, "toolSpec"),
-                schema=rest[PROTOCOL] if rest else bare,
-            ),
-        )
-    except InputError as error:
-        raise inside(error, ".toolSpec") from None
+    if fields.get("toolSpec") is not None:
+        return held(fields, "toolSpec", lambda spec: _read_spec(fields, spec))
+    kind = next((key for key, value in fields.items() if value is not None), "unknown")
+    system = fields.get("systemTool")
+    name = system.get("name") if type(system) is dict else None
+    return provider_tool(fields, PROTOCOL, kind, name if type(name) is str else "")
 
 
-def _read_choice(config: Fields) -> ToolChoice | None:
-    fields = optional(config, "toolChoice", dict)
-    if fields is None:
-        return None
+def _read_spec(fields: Fields, spec: Fields) -> ToolSpec:
+    parameters, rest = held_or_none(spec, "inputSchema", _read_schema) or (None, None)
+    return ToolSpec(
+        required(spec, "name", str),
+        optional(spec, "description", str),
+        parameters,
+        strict=optional(spec, "strict", bool),
+        extra=noted(leftover(spec, _TOOL, PROTOCOL), PROTOCOL, block=beside(fields, "toolSpec"), schema=rest),
+    )
+
+
+def _read_schema(schema: Fields) -> tuple[Fields | None, Fields | None]:
+    """The schema of the arguments, and what stands beside it; a schema without one is noted."""
+    parameters = optional(schema, "json", dict)
+    return parameters, rest_of(schema, _SCHEMA) or ({} if parameters is None else None)
+
+
+def _read_choice(fields: Fields) -> ToolChoice:
     members = [key for key, value in fields.items() if value is not None and key in _CHOICES]
     if len(members) != 1:
         return ToolChoice(extra={PROTOCOL: {"~choice": fields}})
     (member,) = members
-    try:
-        inner = required(fields, member, dict)
-        try:
-            names = (required(inner, "name", str),) if member == "tool" else ()
-        except InputError as error:
-            raise inside(error, f".{member}") from None
-    except InputError as error:
-        raise inside(error, ".toolChoice") from None
-    rest = leftover(inner, frozenset({"name"} if names else ()), PROTOCOL)
-    return ToolChoice(_CHOICES[member], names, extra=noted(rest, PROTOCOL, block=beside(fields, member)))
+
+    def read(inner: Fields) -> ToolChoice:
+        names = (required(inner, "name", str),) if member == "tool" else ()
+        rest = leftover(inner, frozenset({"name"} if names else ()), PROTOCOL)
+        return ToolChoice(_CHOICES[member], names, extra=noted(rest, PROTOCOL, block=beside(fields, member)))
+
+    return held(fields, member, read)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -171,15 +146,14 @@ def encode(conversation: Conversation) -> Fields:
     if end:
         body["system"] = [fields for turn in conversation.turns[:end] for fields in write_blocks(turn.blocks)]
     body["messages"] = [_write_message(turn) for turn in conversation.turns[end:]]
-    inference = _write_sampling(conversation.options.sampling)
-    written = note(conversation.extra, PROTOCOL, "inference")
-    if inference or written is not None:
-        body["inferenceConfig"] = restored(inference, {PROTOCOL: written or {}}, PROTOCOL)
+    extra = conversation.extra
+    inference = write_sampling(conversation.options.sampling, _SAMPLING)
+    if inference or note(extra, PROTOCOL, "inference") is not None:
+        body["inferenceConfig"] = with_rest(inference, extra, PROTOCOL, "inference")
     config = _write_tools(conversation)
-    written = note(conversation.extra, PROTOCOL, "tools")
-    if "tools" in config or written is not None:
-        body["toolConfig"] = restored(config, {PROTOCOL: written or {}}, PROTOCOL)
-    return restored(body, conversation.extra, PROTOCOL)
+    if "tools" in config or note(extra, PROTOCOL, "tools") is not None:
+        body["toolConfig"] = with_rest(config, extra, PROTOCOL, "tools")
+    return restored(body, extra, PROTOCOL)
 
 
 def _is_system(turn: Turn) -> bool:
@@ -190,16 +164,6 @@ def _write_message(turn: Turn) -> Fields:
     """Converse has two roles: whatever the model did not say, the user did."""
     role = "assistant" if turn.role == "assistant" else "user"
     return restored({"role": role, "content": write_blocks(turn.blocks)}, turn.extra, PROTOCOL)
-
-
-def _write_sampling(sampling: Sampling) -> Fields:
-    settings = {
-        "maxTokens": sampling.max_tokens,
-        "temperature": sampling.temperature,
-        "topP": sampling.top_p,
-        "stopSequences": list(sampling.stop) or None,
-    }
-    return present(settings)
 
 
 def _write_tools(conversation: Conversation) -> Fields:
@@ -213,16 +177,15 @@ def _write_tools(conversation: Conversation) -> Fields:
 
 def _write_tool(tool: ToolSpec) -> Fields | None:
     """A tool that another provider runs itself is not written."""
-    verbatim: Fields | None = note(tool.extra, PROTOCOL, "tool")
-    if verbatim is not None or tool.issuer is not None:
+    verbatim = as_it_came(tool, PROTOCOL)
+    if verbatim is not None or is_foreign(tool):
         return verbatim
     fields: Fields = {"name": tool.name}
     if tool.description is not None:
         fields["description"] = tool.description
-    rest = note(tool.extra, PROTOCOL, "schema")
-    if tool.parameters is not None or rest is not None:
-        schema = {} if tool.parameters is None else {"json": tool.parameters}
-        fields["inputSchema"] = restored(schema, {PROTOCOL: rest or {}}, PROTOCOL)
+    if tool.parameters is not None or note(tool.extra, PROTOCOL, "schema") is not None:
+        schema: Fields = {} if tool.parameters is None else {"json": tool.parameters}
+        fields["inputSchema"] = with_rest(schema, tool.extra, PROTOCOL, "schema")
     if tool.strict is not None:
         fields["strict"] = tool.strict
     return wrapped("toolSpec", restored(fields, tool.extra, PROTOCOL), tool.extra)

@@ -6,27 +6,29 @@ it travels with the result.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from toolglot import jsontext
 from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
-from toolglot.errors import InputError
+from toolglot.wire import result_messages
+from toolglot.wire.argument_text import compact, read_object
+from toolglot.wire.failed_result import told_content
+from toolglot.wire.media import data_url, read_data_url
 from toolglot.wire.reading import (
-    ERROR_PREFIX,
     Fields,
     each,
     expected,
-    inside,
+    held,
     leftover,
     note,
     noted,
     one_of,
     optional,
+    own_value,
     required,
+    rest_of,
     restored,
+    with_rest,
 )
 
 PROTOCOL: Final = "cohere"
@@ -42,14 +44,8 @@ _URL = frozenset({"url"})
 _DOCUMENT = frozenset({"type", "document"})
 _DATA = frozenset({"data"})
 _ROLES: Final[dict[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
-_INLINE: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 Part = Text | Media | Opaque
-
-
-def kept(extra: Extra | None) -> Fields | None:
-    """The fields of this protocol alone."""
-    return extra[PROTOCOL] if extra else None
 
 
 def read_message(fields: Fields) -> Turn:
@@ -108,17 +104,12 @@ def _thinking(fields: Fields) -> Thinking:
 
 
 def _image(fields: Fields) -> Media:
-    image = required(fields, "image_url", dict)
-    try:
-        url = required(image, "url", str)
-    except InputError as error:
-        raise inside(error, ".image_url") from None
-    rest = kept(leftover(image, _URL, PROTOCOL))
+    url, rest = held(fields, "image_url", lambda image: (required(image, "url", str), rest_of(image, _URL)))
     extra = noted(leftover(fields, _IMAGE, PROTOCOL), PROTOCOL, image=rest)
-    inline = _INLINE.fullmatch(url)
+    inline = read_data_url(url)
     if inline is None:
         return Media("image", url=url, extra=extra)
-    return Media("image", inline[1], inline[2], extra=extra)
+    return Media("image", *inline, extra=extra)
 
 
 def _document(fields: Fields) -> Text | Opaque:
@@ -127,42 +118,28 @@ def _document(fields: Fields) -> Text | Opaque:
     data: Any = document.get("data")
     if type(data) is not str and type(data) is not dict:
         return Opaque(PROTOCOL, fields, "document")
-    notes = {"document": kept(leftover(document, _DATA, PROTOCOL)) or {}, "data": data if type(data) is dict else None}
+    notes = {"document": rest_of(document, _DATA) or {}, "data": data if type(data) is dict else None}
     text = data if type(data) is str else compact(data)
     return Text(text, extra=noted(leftover(fields, _DOCUMENT, PROTOCOL), PROTOCOL, **notes))
 
 
-def compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def _read_call(fields: Fields) -> ToolCall:
     kind = optional(fields, "type", str)
-    function = required(fields, "function", dict)
-    try:
-        name, written = required(function, "name", str), optional(function, "arguments", str)
-    except InputError as error:
-        raise inside(error, ".function") from None
-    arguments = None if written is None else _parsed(written)
-    exact = arguments is not None and compact(arguments) == written
+    name, written, rest = held(
+        fields,
+        "function",
+        lambda inner: (required(inner, "name", str), optional(inner, "arguments", str), rest_of(inner, _FUNCTION)),
+    )
+    arguments, raw = (None, None) if written is None else read_object(written)
     extra = noted(
         leftover(fields, _CALL, PROTOCOL),
         PROTOCOL,
-        function=kept(leftover(function, _FUNCTION, PROTOCOL)),
+        function=rest,
         type=None if kind == "function" else kind,
         untyped=True if kind is None else None,
         bare=True if written is None else None,
     )
-    return ToolCall(required(fields, "id", str), name, arguments, raw_input=None if exact else written, extra=extra)
-
-
-def _parsed(written: str) -> Fields | None:
-    """The object that a text is, if it is one."""
-    try:
-        value = jsontext.parse(written).value
-    except InputError:
-        return None
-    return value if type(value) is dict else None
+    return ToolCall(required(fields, "id", str), name, arguments, raw_input=raw, extra=extra)
 
 
 _READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {
@@ -178,29 +155,25 @@ _READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {
 
 def write_turn(turn: Turn) -> list[Fields]:
     """A turn as messages: one for each result, and one for the rest if there is any."""
-    messages = [_write_result(result) for result in turn.results]
-    says_more = any(isinstance(block, Text | Media | ToolCall) for block in turn.blocks)
-    if says_more or not (messages or turn.role == "tool"):
-        messages.append(write_message(turn))
-    return messages
+    return result_messages.write_turn(turn, (Text, Media, ToolCall), _write_result, write_message)
 
 
 def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
     """What a turn says, its results apart. Text alone is a string unless parts came or are asked for."""
     fields: Fields = {"role": {"tool": "user", "developer": "system"}.get(turn.role, turn.role)}
     form = note(turn.extra, PROTOCOL, "content")
-    parts = _write_parts(turn.blocks)
-    if form is None and as_parts and (parts or not turn.calls):
+    parts, calls = _write_parts(turn.blocks), turn.calls
+    if form is None and as_parts and (parts or not calls):
         form = "parts"
     texts = sum(isinstance(block, Text) for block in turn.blocks)
     if form != "parts" and parts and len(parts) == texts:
         fields["content"] = turn.text
     elif form == "parts" or parts:
         fields["content"] = parts
-    elif form is None and not turn.calls:
+    elif form is None and not calls:
         fields["content"] = ""
-    if turn.calls or note(turn.extra, PROTOCOL, "calls") is not None:
-        fields["tool_calls"] = [_write_call(call) for call in turn.calls]
+    if calls or note(turn.extra, PROTOCOL, "calls") is not None:
+        fields["tool_calls"] = [_write_call(call) for call in calls]
     return restored(fields, turn.extra, PROTOCOL)
 
 
@@ -217,38 +190,35 @@ def _write_part(block: Block) -> Fields | None:
         return restored({"type": "thinking", "thinking": block.text}, block.extra, PROTOCOL) if own else None
     if isinstance(block, Media):
         return _write_image(block)
-    value: Fields | None = block.value if isinstance(block, Opaque) and block.protocol == PROTOCOL else None
-    return value
+    return own_value(block, PROTOCOL)
 
 
 def _write_text(block: Text) -> Fields:
-    rest = note(block.extra, PROTOCOL, "document")
-    if rest is None:
+    if note(block.extra, PROTOCOL, "document") is None:
         return restored({"type": "text", "text": block.text}, block.extra, PROTOCOL)
     data = note(block.extra, PROTOCOL, "data")
     written = data if data is not None and compact(data) == block.text else block.text
-    document = restored({"data": written}, {PROTOCOL: rest}, PROTOCOL)
+    document = with_rest({"data": written}, block.extra, PROTOCOL, "document")
     return restored({"type": "document", "document": document}, block.extra, PROTOCOL)
 
 
 def _write_image(block: Media) -> Fields | None:
     """An image, inline or by address. There is no part for other media."""
-    url = block.url if block.data is None else f"data:{block.media_type};base64,{block.data}"
+    url = block.url if block.data is None else data_url(block.media_type, block.data)
     if url is None or block.kind != "image":
         return None
-    image = restored({"url": url}, {PROTOCOL: note(block.extra, PROTOCOL, "image") or {}}, PROTOCOL)
+    image = with_rest({"url": url}, block.extra, PROTOCOL, "image")
     return restored({"type": "image_url", "image_url": image}, block.extra, PROTOCOL)
 
 
 def _write_result(result: ToolResult) -> Fields:
     """A result, without its images. There is no field for a failure, so that its text says it."""
     fields: Fields = {"role": "tool", "tool_call_id": result.call_id}
-    failed = result.is_error and not result.text.startswith(ERROR_PREFIX)
-    if isinstance(result.content, tuple):
-        parts = [part for part in result.content if not isinstance(part, Media)]
-        fields["content"] = _write_parts([Text(ERROR_PREFIX), *parts] if failed else parts)
-    elif failed or result.content is not None or note(result.extra, PROTOCOL, "content") != "none":
-        fields["content"] = (ERROR_PREFIX if failed else "") + result.text
+    content = told_content(result)
+    if isinstance(content, tuple):
+        fields["content"] = _write_parts(part for part in content if not isinstance(part, Media))
+    elif content is not None or note(result.extra, PROTOCOL, "content") != "none":
+        fields["content"] = content or ""
     return restored(fields, result.extra, PROTOCOL)
 
 
@@ -258,8 +228,7 @@ def _write_call(call: ToolCall) -> Fields:
         function["arguments"] = call.raw_input
     elif call.arguments is not None or not note(call.extra, PROTOCOL, "bare"):
         function["arguments"] = compact(call.arguments or {})
-    restored(function, {PROTOCOL: note(call.extra, PROTOCOL, "function") or {}}, PROTOCOL)
-    fields: Fields = {"id": call.id, "function": function}
+    fields: Fields = {"id": call.id, "function": with_rest(function, call.extra, PROTOCOL, "function")}
     if not note(call.extra, PROTOCOL, "untyped"):
         kind = note(call.extra, PROTOCOL, "type")
         fields["type"] = "function" if kind is None else kind

@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from toolglot.conversation import (
     ChoiceMode,
     Conversation,
-    Extra,
     Options,
     OutputFormat,
     Reasoning,
     ReasoningMode,
-    Sampling,
     ToolChoice,
     ToolSpec,
 )
-from toolglot.errors import InputError
 from toolglot.wire.cohere.messages import PROTOCOL, read_message, write_turn
-from toolglot.wire.function_tools import read_function_tool, write_function_tool
+from toolglot.wire.function_tools import is_foreign, read_function_tool, write_function_tool
 from toolglot.wire.reading import (
     Fields,
     each,
-    inside,
+    from_root,
+    held_or_none,
     leftover,
     note,
     noted,
     optional,
-    optional_number,
-    optional_texts,
-    present,
     required,
     restored,
+    without_empty,
 )
+from toolglot.wire.sampling import read_sampling, write_sampling
 
+_SAMPLING: Final = {
+    "max_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_p": "p",
+    "top_k": "k",
+    "stop": "stop_sequences",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+}
 _BODY = frozenset(
-    {"model", "messages", "tools", "tool_choice", "stream", "response_format", "thinking", "max_tokens"}
-    | {"temperature", "p", "k", "seed", "stop_sequences", "presence_penalty", "frequency_penalty"}
+    {"model", "messages", "tools", "tool_choice", "stream", "response_format", "thinking", *_SAMPLING.values()}
 )
 _THINKING = frozenset({"type", "token_budget"})
 _FORMATS: Final = ("text", "json_object")
@@ -46,42 +52,31 @@ _CHOICES_BACK: Final[dict[ChoiceMode, str]] = {"required": "REQUIRED", "named": 
 _MODES: Final[dict[str, ReasoningMode]] = {"enabled": "on", "disabled": "off"}
 
 
+@from_root
 def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
-    try:
-        turns = each(required(body, "messages", list), read_message, ".messages")
-        strict = optional(body, "strict_tools", bool)
-        tools = each(
-            optional(body, "tools", list) or (),
-            lambda tool: read_function_tool(tool, PROTOCOL, strict=strict),
-            ".tools",
-        )
-        model = optional(body, "model", str) or ""
-        return Conversation(tuple(turns), tuple(tools), _read_options(body), model, _read_rest(body))
-    except InputError as error:
-        raise inside(error, "$") from None
-
-
-def _read_rest(body: Fields) -> Extra | None:
-    """What has no canonical place, empty values included: they would not be told from absent ones."""
-    return leftover(body, _BODY - {key for key, value in body.items() if value in ("", [])}, PROTOCOL)
+    turns = each(required(body, "messages", list), read_message, ".messages")
+    strict = optional(body, "strict_tools", bool)
+    tools = each(
+        optional(body, "tools", list) or (),
+        lambda tool: read_function_tool(tool, PROTOCOL, strict=strict),
+        ".tools",
+    )
+    return Conversation(
+        tuple(turns),
+        tuple(tools),
+        _read_options(body),
+        optional(body, "model", str) or "",
+        leftover(body, without_empty(body, _BODY), PROTOCOL),
+    )
 
 
 def _read_options(body: Fields) -> Options:
     return Options(
-        sampling=Sampling(
-            max_tokens=optional(body, "max_tokens", int),
-            temperature=optional_number(body, "temperature"),
-            top_p=optional_number(body, "p"),
-            top_k=optional(body, "k", int),
-            stop=optional_texts(body, "stop_sequences"),
-            seed=optional(body, "seed", int),
-            presence_penalty=optional_number(body, "presence_penalty"),
-            frequency_penalty=optional_number(body, "frequency_penalty"),
-        ),
-        reasoning=_read_reasoning(body),
+        sampling=read_sampling(body, _SAMPLING),
+        reasoning=held_or_none(body, "thinking", _read_reasoning),
         tool_choice=_read_choice(body),
-        output=_read_output(body),
+        output=held_or_none(body, "response_format", _read_output),
         stream=optional(body, "stream", bool),
     )
 
@@ -94,32 +89,20 @@ def _read_choice(body: Fields) -> ToolChoice | None:
     return ToolChoice(extra=noted(None, PROTOCOL, choice=written)) if mode is None else ToolChoice(mode)
 
 
-def _read_reasoning(body: Fields) -> Reasoning | None:
-    thinking = optional(body, "thinking", dict)
-    if thinking is None:
-        return None
-    try:
-        mode = _MODES.get(required(thinking, "type", str))
-        if mode is None:
-            return Reasoning(extra=noted(None, PROTOCOL, thinking=thinking))
-        budget = optional(thinking, "token_budget", int)
-    except InputError as error:
-        raise inside(error, ".thinking") from None
+def _read_reasoning(thinking: Fields) -> Reasoning:
+    mode = _MODES.get(required(thinking, "type", str))
+    if mode is None:
+        return Reasoning(extra=noted(None, PROTOCOL, thinking=thinking))
+    budget = optional(thinking, "token_budget", int)
     return Reasoning(mode, budget_tokens=budget, extra=leftover(thinking, _THINKING, PROTOCOL))
 
 
-def _read_output(body: Fields) -> OutputFormat | None:
-    format = optional(body, "response_format", dict)
-    if format is None:
-        return None
-    try:
-        kind = required(format, "type", str)
-        named = [key for key in _SCHEMAS if format.get(key) is not None]
-        if kind not in _FORMATS or len(named) > (kind == "json_object"):
-            return OutputFormat(extra=noted(None, PROTOCOL, format=format))
-        schema = required(format, named[0], dict) if named else None
-    except InputError as error:
-        raise inside(error, ".response_format") from None
+def _read_output(format: Fields) -> OutputFormat:
+    kind = required(format, "type", str)
+    named = [key for key in _SCHEMAS if format.get(key) is not None]
+    if kind not in _FORMATS or len(named) > (kind == "json_object"):
+        return OutputFormat(extra=noted(None, PROTOCOL, format=format))
+    schema = required(format, named[0], dict) if named else None
     extra = leftover(format, frozenset({"type", *named}), PROTOCOL)
     if kind == "text":
         return OutputFormat(extra=extra)
@@ -139,7 +122,7 @@ def encode(conversation: Conversation) -> Fields:
     choice = _write_choice(options.tool_choice)
     if choice is not None:
         body["tool_choice"] = choice
-    body.update(_write_sampling(options.sampling))
+    body.update(write_sampling(options.sampling, _SAMPLING))
     if options.stream is not None:
         body["stream"] = options.stream
     thinking = _write_reasoning(options.reasoning)
@@ -155,7 +138,7 @@ def _write_tools(body: Fields, tools: tuple[ToolSpec, ...]) -> None:
     written = [fields for tool in tools if (fields := write_function_tool(tool, PROTOCOL)) is not None]
     if written:
         body["tools"] = written
-    functions = [tool for tool in tools if tool.issuer is None]
+    functions = [tool for tool in tools if not is_foreign(tool)]
     if functions and all(tool.strict for tool in functions):
         body["strict_tools"] = True
 
@@ -166,20 +149,6 @@ def _write_choice(choice: ToolChoice | None) -> str | None:
         return None
     verbatim: str | None = note(choice.extra, PROTOCOL, "choice")
     return _CHOICES_BACK.get(choice.mode) if verbatim is None else verbatim
-
-
-def _write_sampling(sampling: Sampling) -> Fields:
-    settings: dict[str, Any] = {
-        "max_tokens": sampling.max_tokens,
-        "temperature": sampling.temperature,
-        "p": sampling.top_p,
-        "k": sampling.top_k,
-        "stop_sequences": list(sampling.stop) or None,
-        "seed": sampling.seed,
-        "presence_penalty": sampling.presence_penalty,
-        "frequency_penalty": sampling.frequency_penalty,
-    }
-    return present(settings)
 
 
 def _write_reasoning(reasoning: Reasoning | None) -> Fields | None:

@@ -12,17 +12,17 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
-from toolglot.errors import InputError
 from toolglot.wire.reading import (
     Fields,
     each,
-    inside,
+    held,
     leftover,
     note,
-    noted,
     optional,
+    own_value,
+    refilled,
     required,
-    restored,
+    with_notes,
 )
 
 PROTOCOL: Final = "gemini"
@@ -55,6 +55,8 @@ _OUTPUTS: Final = ("output", "result", "error")
 
 def in_camel(fields: Fields) -> tuple[Fields, Fields | None]:
     """The object with its known fields in camelCase, and which ones were not: snake_case → camelCase."""
+    if _CAMEL.keys().isdisjoint(fields):
+        return fields, None
     snake = {key: _CAMEL[key] for key in fields if key in _CAMEL and _CAMEL[key] not in fields}
     if not snake:
         return fields, None
@@ -63,26 +65,29 @@ def in_camel(fields: Fields) -> tuple[Fields, Fields | None]:
 
 def kept(fields: Fields, known: frozenset[str], **notes: Any) -> Extra | None:
     """What an object has left over, with notes."""
-    return noted(leftover(fields, known, PROTOCOL), PROTOCOL, **notes)
+    return with_notes(leftover(fields, known, PROTOCOL), PROTOCOL, notes)
 
 
-def rest_of(extra: Extra | None) -> Fields | None:
-    """What was kept of an object that has no canonical value of its own, for a note of the one that holds it."""
+def kept_rest(fields: Fields, known: frozenset[str], **notes: Any) -> Fields | None:
+    """The same for an object that has no canonical value of its own: a note of the one that holds it."""
+    extra = kept(fields, known, **notes)
     return extra[PROTOCOL] if extra else None
 
 
 def given_back(fields: Fields, extra: Extra | None) -> Fields:
     """An object with what it had left over, in the spelling it came in."""
-    restored(fields, extra, PROTOCOL)
-    for snake, camel in (note(extra, PROTOCOL, "snake") or {}).items():
-        if camel in fields:
-            fields[snake] = fields.pop(camel)
-    return fields
+    return filled(fields, extra.get(PROTOCOL)) if extra else fields
 
 
 def filled(fields: Fields, rest: Fields | None) -> Fields:
     """The same for an object that has no canonical value of its own."""
-    return given_back(fields, {PROTOCOL: rest}) if rest else fields
+    if not rest:
+        return fields
+    refilled(fields, rest)
+    for snake, camel in rest.get("~snake", {}).items():
+        if camel in fields:
+            fields[snake] = fields.pop(camel)
+    return fields
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -116,34 +121,27 @@ def _text(fields: Fields, snake: Fields | None) -> Block:
 
 
 def _call(fields: Fields, snake: Fields | None) -> Block:
-    call = required(fields, "functionCall", dict)
-    try:
+    signature = optional(fields, "thoughtSignature", str)
+
+    def read(call: Fields) -> ToolCall:
         id, name, args = optional(call, "id", str), required(call, "name", str), optional(call, "args", dict)
-    except InputError as error:
-        raise inside(error, ".functionCall") from None
-    inner = kept(call, _CALL if id else _CALL - {"id"}, no_args=True if args is None else None)
-    return ToolCall(
-        id or "",
-        name,
-        {} if args is None else args,
-        signature=optional(fields, "thoughtSignature", str),
-        extra=kept(fields, _CALL_PART, snake=snake, inner=rest_of(inner)),
-    )
+        inner = kept_rest(call, _CALL if id else _CALL - {"id"}, no_args=True if args is None else None)
+        extra = kept(fields, _CALL_PART, snake=snake, inner=inner)
+        return ToolCall(id or "", name, {} if args is None else args, signature=signature, extra=extra)
+
+    return held(fields, "functionCall", read)
 
 
 def _result(fields: Fields, snake: Fields | None) -> Block:
-    result = required(fields, "functionResponse", dict)
-    try:
-        id, name, response = (
-            optional(result, "id", str),
-            optional(result, "name", str),
-            optional(result, "response", dict),
-        )
-        media = each(optional(result, "parts", list) or (), _read_result_part, ".parts")
-    except InputError as error:
-        raise inside(error, ".functionResponse") from None
+    return held(fields, "functionResponse", lambda result: _read_result(fields, snake, result))
+
+
+def _read_result(fields: Fields, snake: Fields | None, result: Fields) -> ToolResult:
+    id, name = optional(result, "id", str), optional(result, "name", str)
+    response = optional(result, "response", dict)
+    media = each(optional(result, "parts", list) or (), _read_result_part, ".parts")
     text, is_error = meaning_of(response)
-    inner = kept(
+    inner = kept_rest(
         result,
         _RESULT - {key for key, value in (("id", id), ("name", name), ("parts", media)) if not value},
         no_name=None if name else True,
@@ -156,7 +154,7 @@ def _result(fields: Fields, snake: Fields | None) -> Block:
         name=name or "",
         is_complete=True,
         result=response,
-        extra=kept(fields, _RESULT_PART, snake=snake, inner=rest_of(inner)),
+        extra=kept(fields, _RESULT_PART, snake=snake, inner=inner),
     )
 
 
@@ -176,24 +174,20 @@ def _read_result_part(fields: Fields) -> Media | Opaque:
 def _media(key: str) -> Callable[[Fields, Fields | None], Block]:
     address, known = ("data", _INLINE) if key == "inlineData" else ("fileUri", _FILE)
 
-    def read(fields: Fields, snake: Fields | None) -> Block:
-        source, inner_snake = in_camel(required(fields, key, dict))
-        try:
-            media_type, place = optional(source, "mimeType", str), required(source, address, str)
-            name = optional(source, "displayName", str)
-        except InputError as error:
-            raise inside(error, f".{key}") from None
-        inner = kept(source, known if media_type else known - {"mimeType"}, snake=inner_snake)
+    def read(fields: Fields, snake: Fields | None, given: Fields) -> Media:
+        source, inner_snake = in_camel(given)
+        media_type, place = optional(source, "mimeType", str), required(source, address, str)
+        inner = kept_rest(source, known if media_type else known - {"mimeType"}, snake=inner_snake)
         return Media(
             _media_kind(media_type or ""),
             media_type or "",
             data=place if key == "inlineData" else None,
             url=place if key == "fileData" else None,
-            name=name,
-            extra=kept(fields, frozenset({key}), snake=snake, inner=rest_of(inner)),
+            name=optional(source, "displayName", str),
+            extra=kept(fields, frozenset({key}), snake=snake, inner=inner),
         )
 
-    return read
+    return lambda fields, snake: held(fields, key, lambda given: read(fields, snake, given))
 
 
 def _media_kind(media_type: str) -> Any:
@@ -264,8 +258,7 @@ def write_part(block: Block, *, foreign_thoughts: bool = False) -> Fields | None
         return given_back(_signed({"text": block.text, "thought": True}, block.signature), block.extra)
     if isinstance(block, Media):
         return _write_media(block)
-    value: Fields | None = block.value if block.protocol == PROTOCOL else None
-    return value
+    return own_value(block, PROTOCOL)
 
 
 def _signed(fields: Fields, signature: str | None) -> Fields:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Reply, StopReason, Turn, Usage
-from toolglot.errors import InputError
 from toolglot.wire.gemini.blocks import (
     PROTOCOL,
     filled,
     given_back,
     in_camel,
     kept,
+    kept_rest,
     read_parts,
-    rest_of,
     write_part,
     write_parts,
 )
-from toolglot.wire.reading import Fields, each, inside, note, optional, present
-from toolglot.wire.stop_reason import derived
+from toolglot.wire.reading import Fields, each, from_root, held_or_none, note, optional, present
+from toolglot.wire.stop_reason import meant_by
 
 _BODY = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId"})
 _CANDIDATE = frozenset({"content", "finishReason"})
@@ -51,28 +50,24 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
 }
 
 
+@from_root
 def decode(body: Fields) -> Reply:
     """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
     fields, snake = in_camel(body)
-    try:
-        candidates = optional(fields, "candidates", list) or []
-        id, model = optional(fields, "responseId", str), optional(fields, "modelVersion", str)
-        first = each(candidates[:1], _read_candidate, ".candidates")
-        turn, stop, candidate = first[0] if first else (Turn("assistant"), _blocked(fields), None)
-        unread = {
-            key for key, value in (("candidates", candidates), ("responseId", id), ("modelVersion", model)) if not value
-        }
-        extra = kept(
-            fields,
-            _BODY - unread,
-            snake=snake,
-            candidate=candidate,
-            no_candidate=None if candidates else True,
-            others=candidates[1:] or None,
-        )
-        return Reply(turn, stop, _read_usage(fields), id or "", model or "", extra)
-    except InputError as error:
-        raise inside(error, "$") from None
+    candidates = optional(fields, "candidates", list) or []
+    id, model = optional(fields, "responseId", str), optional(fields, "modelVersion", str)
+    first = each(candidates[:1], _read_candidate, ".candidates")
+    turn, stop, candidate = first[0] if first else (Turn("assistant"), _blocked(fields), None)
+    said = (("candidates", candidates), ("responseId", id), ("modelVersion", model))
+    extra = kept(
+        fields,
+        _BODY - {key for key, value in said if not value},
+        snake=snake,
+        candidate=candidate,
+        no_candidate=None if candidates else True,
+        others=candidates[1:] or None,
+    )
+    return Reply(turn, stop, held_or_none(fields, "usageMetadata", _read_usage), id or "", model or "", extra)
 
 
 def _blocked(body: Fields) -> StopReason | None:
@@ -85,18 +80,18 @@ def _read_candidate(given: Fields) -> tuple[Turn, StopReason | None, Fields | No
     """The turn, why it ended, and what else the candidate says."""
     fields, snake = in_camel(given)
     said = optional(fields, "finishReason", str)
-    content = optional(fields, "content", dict)
-    turn = Turn("assistant")
-    if content is not None:
-        try:
-            blocks, form = read_parts(content)
-        except InputError as error:
-            raise inside(error, ".content") from None
-        is_model = content.get("role") == "model"
-        known = _CONTENT if is_model else _CONTENT - {"role"}
-        turn = Turn("assistant", blocks, extra=kept(content, known, no_role=None if is_model else True, parts=form))
-    rest = kept(fields, _CANDIDATE, snake=snake, finish_reason=said, no_content=True if content is None else None)
-    return turn, stop_of(said, has_calls=bool(turn.calls)), rest_of(rest)
+    content = held_or_none(fields, "content", _read_content)
+    turn = Turn("assistant") if content is None else content
+    no_content = True if content is None else None
+    rest = kept_rest(fields, _CANDIDATE, snake=snake, finish_reason=said, no_content=no_content)
+    return turn, stop_of(said, has_calls=bool(turn.calls)), rest
+
+
+def _read_content(content: Fields) -> Turn:
+    blocks, form = read_parts(content)
+    is_model = content.get("role") == "model"
+    known = _CONTENT if is_model else _CONTENT - {"role"}
+    return Turn("assistant", blocks, extra=kept(content, known, no_role=None if is_model else True, parts=form))
 
 
 def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
@@ -104,31 +99,25 @@ def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
     if said is None:
         return None
     family: StopReason = next((stop for start, stop in _STOP_FAMILIES.items() if said.startswith(start)), "stop")
-    return derived(_STOPS.get(said, family), has_calls=has_calls)
+    return meant_by(said, _STOPS, has_calls=has_calls, otherwise=family)
 
 
-def _read_usage(body: Fields) -> Usage | None:
-    given = optional(body, "usageMetadata", dict)
-    if given is None:
-        return None
+def _read_usage(given: Fields) -> Usage:
     fields, snake = in_camel(given)
-    try:
-        answer, thoughts = optional(fields, "candidatesTokenCount", int), optional(fields, "thoughtsTokenCount", int)
-        return Usage(
-            optional(fields, "promptTokenCount", int),
-            None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0),
-            optional(fields, "cachedContentTokenCount", int),
-            reasoning_tokens=thoughts,
-            extra=kept(
-                fields,
-                _USAGE,
-                snake=snake,
-                no_answer=True if answer is None else None,
-                no_total=None if "totalTokenCount" in fields else True,
-            ),
-        )
-    except InputError as error:
-        raise inside(error, ".usageMetadata") from None
+    answer, thoughts = optional(fields, "candidatesTokenCount", int), optional(fields, "thoughtsTokenCount", int)
+    return Usage(
+        optional(fields, "promptTokenCount", int),
+        None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0),
+        optional(fields, "cachedContentTokenCount", int),
+        reasoning_tokens=thoughts,
+        extra=kept(
+            fields,
+            _USAGE,
+            snake=snake,
+            no_answer=True if answer is None else None,
+            no_total=None if "totalTokenCount" in fields else True,
+        ),
+    )
 
 
 # --- writing ----------------------------------------------------------------------------------------

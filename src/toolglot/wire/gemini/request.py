@@ -9,25 +9,23 @@ from msgspec.structs import replace
 from toolglot.conversation import (
     ChoiceMode,
     Conversation,
-    Issuer,
     Options,
     OutputFormat,
     Reasoning,
     Role,
-    Sampling,
     ToolChoice,
     ToolSpec,
     Turn,
 )
-from toolglot.errors import InputError
+from toolglot.wire.function_tools import as_it_came, is_foreign, provider_tool
 from toolglot.wire.gemini.blocks import (
     PROTOCOL,
     filled,
     given_back,
     in_camel,
     kept,
+    kept_rest,
     read_parts,
-    rest_of,
     write_part,
     write_parts,
 )
@@ -35,26 +33,35 @@ from toolglot.wire.reading import (
     Fields,
     each,
     expected,
-    inside,
+    from_root,
+    held_or_none,
     note,
     noted,
     one_of,
     optional,
     optional_number,
     optional_texts,
-    present,
     required,
 )
+from toolglot.wire.sampling import read_sampling, write_sampling
 
 _BODY = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
 _CONTENT = frozenset({"role", "parts"})
 _SYSTEM = frozenset({"parts"})
 _DECLARATION = frozenset({"name", "description"})
 _TOOL_CONFIG = frozenset({"functionCallingConfig"})
-_CONFIG = frozenset(
-    {"temperature", "topP", "topK", "maxOutputTokens", "stopSequences", "seed", "presencePenalty", "frequencyPenalty"}
-    | {"thinkingConfig", "responseMimeType", "responseSchema", "responseJsonSchema"}
-)
+_SAMPLING: Final = {
+    "max_tokens": "maxOutputTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "stop": "stopSequences",
+    "seed": "seed",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+}
+_WHOLE: Final = ("maxOutputTokens", "topK", "seed")
+_CONFIG = frozenset({"thinkingConfig", "responseMimeType", "responseSchema", "responseJsonSchema", *_SAMPLING.values()})
 _ROLES: Final[dict[str, Role]] = {"user": "user", "model": "assistant", "function": "tool"}
 _MODES: Final[dict[str, ChoiceMode]] = {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "auto"}
 _MODES_BACK: Final[dict[ChoiceMode, str]] = {
@@ -68,17 +75,21 @@ _JSON: Final = "application/json"
 _EXACT: Final = 2**53
 
 
+@from_root
 def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
     fields, snake = in_camel(body)
-    try:
-        turns = _read_system(fields)
-        turns += each(_read_list(fields, "contents"), _read_content, ".contents")
-        tools, shells = _read_tools(fields)
-        choice, tool_config = _read_tool_config(fields)
-        options, config = _read_config(fields)
-        single = [key for key in ("contents", "tools") if type(fields.get(key)) is dict]
-        extra = kept(
+    system = held_or_none(fields, "systemInstruction", _read_system)
+    turns = each(_read_list(fields, "contents"), _read_content, ".contents")
+    tools, shells = _read_tools(fields)
+    choice, tool_config = held_or_none(fields, "toolConfig", _read_tool_config) or (None, None)
+    options, config = held_or_none(fields, "generationConfig", _read_config) or (Options(), None)
+    single = [key for key in ("contents", "tools") if type(fields.get(key)) is dict]
+    return Conversation(
+        tuple(turns) if system is None else (system, *turns),
+        tuple(tools),
+        Options(options.sampling, options.reasoning, choice, options.output),
+        extra=kept(
             fields,
             _BODY,
             snake=snake,
@@ -86,14 +97,7 @@ def decode(body: Fields) -> Conversation:
             tools=shells,
             tool_config=tool_config,
             config=config,
-        )
-    except InputError as error:
-        raise inside(error, "$") from None
-    return Conversation(
-        tuple(turns),
-        tuple(tools),
-        Options(options.sampling, options.reasoning, choice, options.output),
-        extra=extra,
+        ),
     )
 
 
@@ -102,15 +106,9 @@ def _read_list(fields: Fields, key: str) -> list[Any]:
     return [fields[key]] if type(fields.get(key)) is dict else required(fields, key, list)
 
 
-def _read_system(body: Fields) -> list[Turn]:
-    content = optional(body, "systemInstruction", dict)
-    if content is None:
-        return []
-    try:
-        blocks, form = read_parts(content)
-    except InputError as error:
-        raise inside(error, ".systemInstruction") from None
-    return [Turn("system", blocks, extra=kept(content, _SYSTEM, system="top", parts=form))]
+def _read_system(content: Fields) -> Turn:
+    blocks, form = read_parts(content)
+    return Turn("system", blocks, extra=kept(content, _SYSTEM, system="top", parts=form))
 
 
 def _read_content(fields: Fields) -> Turn:
@@ -147,10 +145,9 @@ def _read_entry(given: Fields) -> tuple[list[ToolSpec], Fields]:
     tools = each(declared, _read_declaration, ".functionDeclarations")
     for key, value in fields.items():
         if value is not None and key != "functionDeclarations":
-            own = {PROTOCOL: {"~tool": {key: value}}}
-            tools.append(ToolSpec(key, type=key, issuer=Issuer(PROTOCOL), extra=own))
+            tools.append(provider_tool({key: value}, PROTOCOL, key, key))
     known = frozenset(fields if declared else fields.keys() - {"functionDeclarations"})
-    return tools, rest_of(kept(fields, known, snake=snake, bare=None if tools else True)) or {}
+    return tools, kept_rest(fields, known, snake=snake, bare=None if tools else True) or {}
 
 
 def _read_declaration(given: Fields) -> ToolSpec:
@@ -171,27 +168,15 @@ def _read_declaration(given: Fields) -> ToolSpec:
     )
 
 
-def _read_tool_config(body: Fields) -> tuple[ToolChoice | None, Fields | None]:
-    given = optional(body, "toolConfig", dict)
-    if given is None:
-        return None, None
+def _read_tool_config(given: Fields) -> tuple[ToolChoice | None, Fields]:
     fields, snake = in_camel(given)
-    try:
-        choice = _read_choice(fields)
-    except InputError as error:
-        raise inside(error, ".toolConfig") from None
-    return choice, rest_of(kept(fields, _TOOL_CONFIG, snake=snake)) or {}
+    choice = held_or_none(fields, "functionCallingConfig", _read_choice)
+    return choice, kept_rest(fields, _TOOL_CONFIG, snake=snake) or {}
 
 
-def _read_choice(config: Fields) -> ToolChoice | None:
-    given = optional(config, "functionCallingConfig", dict)
-    if given is None:
-        return None
+def _read_choice(given: Fields) -> ToolChoice:
     fields, snake = in_camel(given)
-    try:
-        said, names = optional(fields, "mode", str) or "", optional_texts(fields, "allowedFunctionNames")
-    except InputError as error:
-        raise inside(error, ".functionCallingConfig") from None
+    said, names = optional(fields, "mode", str) or "", optional_texts(fields, "allowedFunctionNames")
     mode = _mode_of(said, names)
     if mode not in ("named", "allowed"):
         names = ()
@@ -213,30 +198,16 @@ def _mode_of(said: str, names: tuple[str, ...]) -> ChoiceMode:
 # --- reading the configuration ----------------------------------------------------------------------
 
 
-def _read_config(body: Fields) -> tuple[Options, Fields | None]:
-    given = optional(body, "generationConfig", dict)
-    if given is None:
-        return Options(), None
+def _read_config(given: Fields) -> tuple[Options, Fields]:
     fields, snake = in_camel(given)
     floats: Fields = {}
-    try:
-        sampling = Sampling(
-            max_tokens=_whole(fields, "maxOutputTokens", floats),
-            temperature=optional_number(fields, "temperature"),
-            top_p=optional_number(fields, "topP"),
-            top_k=_whole(fields, "topK", floats),
-            stop=optional_texts(fields, "stopSequences"),
-            seed=_whole(fields, "seed", floats),
-            presence_penalty=optional_number(fields, "presencePenalty"),
-            frequency_penalty=optional_number(fields, "frequencyPenalty"),
-        )
-        reasoning = _read_reasoning(fields)
-        output, unread = _read_output(fields)
-    except InputError as error:
-        raise inside(error, ".generationConfig") from None
+    whole = {key: _whole(fields, key, floats) for key in _WHOLE}
+    sampling = read_sampling({**fields, **whole}, _SAMPLING)
+    reasoning = held_or_none(fields, "thinkingConfig", _read_reasoning)
+    output, unread = _read_output(fields)
     if not sampling.stop:
         unread.add("stopSequences")
-    rest = rest_of(kept(fields, _CONFIG - unread, snake=snake, floats=floats or None))
+    rest = kept_rest(fields, _CONFIG - unread, snake=snake, floats=floats or None)
     return Options(sampling, reasoning, output=output), rest or {}
 
 
@@ -251,19 +222,13 @@ def _whole(fields: Fields, key: str, floats: Fields) -> int | None:
     return int(value)
 
 
-def _read_reasoning(config: Fields) -> Reasoning | None:
+def _read_reasoning(given: Fields) -> Reasoning:
     """How much to think: by a budget, or by a level where there is none (a body may not have both)."""
-    given = optional(config, "thinkingConfig", dict)
-    if given is None:
-        return None
     fields, snake = in_camel(given)
     floats: Fields = {}
-    try:
-        budget = _whole(fields, "thinkingBudget", floats)
-        level = optional(fields, "thinkingLevel", str) if budget is None else None
-        shown = optional(fields, "includeThoughts", bool)
-    except InputError as error:
-        raise inside(error, ".thinkingConfig") from None
+    budget = _whole(fields, "thinkingBudget", floats)
+    level = optional(fields, "thinkingLevel", str) if budget is None else None
+    shown = optional(fields, "includeThoughts", bool)
     is_read = {
         "thinkingBudget": budget is not None and budget >= 0,
         "thinkingLevel": level is not None,
@@ -362,10 +327,10 @@ def _write_tools(tools: tuple[ToolSpec, ...], shells: list[Fields]) -> list[Fiel
     for tool in tools:
         group = note(tool.extra, PROTOCOL, "group") or 0
         groups += [{} for _ in range(len(groups), group + 1)]
-        verbatim = note(tool.extra, PROTOCOL, "tool")
+        verbatim = as_it_came(tool, PROTOCOL)
         if verbatim is not None:
             groups[group].update(verbatim)
-        elif tool.issuer is None:
+        elif not is_foreign(tool):
             groups[group].setdefault("functionDeclarations", []).append(_write_declaration(tool))
     written = []
     for index, entry in enumerate(groups):
@@ -399,18 +364,7 @@ def _write_choice(choice: ToolChoice | None) -> Fields:
 
 
 def _write_config(options: Options, rest: Fields) -> Fields:
-    sampling = options.sampling
-    settings: Fields = {
-        "temperature": sampling.temperature,
-        "topP": sampling.top_p,
-        "topK": sampling.top_k,
-        "maxOutputTokens": sampling.max_tokens,
-        "stopSequences": list(sampling.stop) or None,
-        "seed": sampling.seed,
-        "presencePenalty": sampling.presence_penalty,
-        "frequencyPenalty": sampling.frequency_penalty,
-    }
-    config = present(settings)
+    config = write_sampling(options.sampling, _SAMPLING)
     _as_floats(config, rest.get("~floats"))
     thinking = _write_reasoning(options.reasoning) if options.reasoning is not None else None
     if thinking is not None:

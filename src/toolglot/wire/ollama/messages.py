@@ -7,15 +7,15 @@ text, images, calls. A tool message is one result; what is left over of it trave
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
-from toolglot.errors import InputError
+from toolglot.wire import result_messages
+from toolglot.wire.failed_result import text_of, told_content
 from toolglot.wire.reading import (
-    ERROR_PREFIX,
     Fields,
     each,
-    inside,
+    held,
     leftover,
     note,
     noted,
@@ -23,7 +23,10 @@ from toolglot.wire.reading import (
     optional,
     optional_texts,
     required,
+    rest_of,
     restored,
+    with_rest,
+    without_empty,
 )
 
 PROTOCOL: Final = "ollama"
@@ -35,13 +38,13 @@ _FUNCTION = frozenset({"name", "arguments"})
 _ROLES: Final[dict[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
 
-def rest_of(fields: Fields, known: frozenset[str]) -> Extra | None:
-    """What is left over, empty values included: a canonical value does not tell them from absent ones.
+def _message_rest(fields: Fields, known: frozenset[str], form: str | None) -> Extra | None:
+    """What is left over, empty values included.
 
     Content is the exception: it is always written, unless a note says that there was none.
     """
-    empty = {key for key, value in fields.items() if value in ("", []) and key != "content"}
-    return leftover(fields, known - empty, PROTOCOL)
+    extra = leftover(fields, without_empty(fields, known) | {"content"}, PROTOCOL)
+    return noted(extra, PROTOCOL, content=form)
 
 
 def read_message(fields: Fields) -> Turn:
@@ -49,8 +52,7 @@ def read_message(fields: Fields) -> Turn:
     content = optional(fields, "content", str)
     form = "none" if content is None else None
     if role == "tool":
-        extra = noted(rest_of(fields, _RESULT), PROTOCOL, content=form)
-        return Turn("tool", (_read_result(fields, content, extra),))
+        return Turn("tool", (_read_result(fields, content, _message_rest(fields, _RESULT, form)),))
     blocks: list[Block] = []
     thinking = optional(fields, "thinking", str)
     if thinking:
@@ -59,7 +61,7 @@ def read_message(fields: Fields) -> Turn:
         blocks.append(Text(content))
     blocks += _read_images(fields)
     blocks += each(optional(fields, "tool_calls", list) or (), _read_call, ".tool_calls")
-    return Turn(role, tuple(blocks), extra=noted(rest_of(fields, _MESSAGE), PROTOCOL, content=form))
+    return Turn(role, tuple(blocks), extra=_message_rest(fields, _MESSAGE, form))
 
 
 def _read_images(fields: Fields) -> list[Media]:
@@ -79,13 +81,12 @@ def _read_result(fields: Fields, content: str | None, extra: Extra | None) -> To
 
 
 def _read_call(fields: Fields) -> ToolCall:
-    function = required(fields, "function", dict)
-    try:
-        rest = leftover(function, _FUNCTION, PROTOCOL)
-        extra = noted(rest_of(fields, _CALL), PROTOCOL, function=rest[PROTOCOL] if rest else None)
-        name, arguments = required(function, "name", str), required(function, "arguments", dict)
-    except InputError as error:
-        raise inside(error, ".function") from None
+    name, arguments, rest = held(
+        fields,
+        "function",
+        lambda inner: (required(inner, "name", str), required(inner, "arguments", dict), rest_of(inner, _FUNCTION)),
+    )
+    extra = noted(leftover(fields, without_empty(fields, _CALL), PROTOCOL), PROTOCOL, function=rest)
     return ToolCall(optional(fields, "id", str) or "", name, arguments, extra=extra)
 
 
@@ -94,11 +95,7 @@ def _read_call(fields: Fields) -> ToolCall:
 
 def write_turn(turn: Turn) -> list[Fields]:
     """A turn as messages: one for each result, and one for the rest if there is any."""
-    messages = [_write_result(result) for result in turn.results]
-    says_more = any(isinstance(block, Text | Thinking | Media | ToolCall) for block in turn.blocks)
-    if says_more or not (messages or turn.role == "tool"):
-        messages.append(write_message(turn))
-    return messages
+    return result_messages.write_turn(turn, (Text, Thinking, Media, ToolCall), _write_result, write_message)
 
 
 def write_message(turn: Turn) -> Fields:
@@ -108,8 +105,9 @@ def write_message(turn: Turn) -> Fields:
     thinking = "".join(block.text for block in turn.blocks if isinstance(block, Thinking))
     if thinking:
         fields["thinking"] = thinking
-    if turn.calls:
-        fields["tool_calls"] = [_write_call(call) for call in turn.calls]
+    calls = [_write_call(call) for call in turn.calls]
+    if calls:
+        fields["tool_calls"] = calls
     return restored(fields, turn.extra, PROTOCOL)
 
 
@@ -127,11 +125,8 @@ def _write_content(
 def _write_result(result: ToolResult) -> Fields:
     """A result. There is no field for a failure, so that its text says it."""
     fields: Fields = {"role": "tool"}
-    text = result.text
-    if result.is_error and not text.startswith(ERROR_PREFIX):
-        text = ERROR_PREFIX + text
-    parts: Any = result.content if isinstance(result.content, tuple) else ()
-    _write_content(fields, text, parts, result.extra)
+    content = told_content(result)
+    _write_content(fields, text_of(content), content if isinstance(content, tuple) else (), result.extra)
     if result.name:
         fields["tool_name"] = result.name
     if result.call_id:
@@ -140,7 +135,6 @@ def _write_result(result: ToolResult) -> Fields:
 
 
 def _write_call(call: ToolCall) -> Fields:
-    rest = note(call.extra, PROTOCOL, "function") or {}
-    function = restored({"name": call.name, "arguments": call.arguments or {}}, {PROTOCOL: rest}, PROTOCOL)
+    function = with_rest({"name": call.name, "arguments": call.arguments or {}}, call.extra, PROTOCOL, "function")
     fields: Fields = {"id": call.id, "function": function} if call.id else {"function": function}
     return restored(fields, call.extra, PROTOCOL)

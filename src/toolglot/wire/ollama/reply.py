@@ -4,44 +4,37 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.conversation import Reply, StopReason, Usage
-from toolglot.errors import InputError
+from toolglot.conversation import Reply, StopReason, Turn, Usage
 from toolglot.wire.ollama.messages import PROTOCOL, read_message, write_message
-from toolglot.wire.reading import Fields, inside, leftover, note, noted, one_of, optional, required, restored
-from toolglot.wire.stop_reason import derived
+from toolglot.wire.reading import Fields, from_root, held, leftover, note, noted, one_of, optional, required, restored
+from toolglot.wire.stop_reason import meant_by
 
 _BODY = frozenset({"model", "message", "done", "done_reason", "prompt_eval_count", "eval_count"})
 
 _STOPS: Final[dict[str, StopReason]] = {"stop": "stop", "length": "length"}
 
 
+@from_root
 def decode(body: Fields) -> Reply:
     """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
-    try:
-        message = required(body, "message", dict)
-        try:
-            one_of(message, "role", {"assistant": True})
-            turn = read_message(message)
-        except InputError as error:
-            raise inside(error, ".message") from None
-        done, said = required(body, "done", bool), optional(body, "done_reason", str)
-        return Reply(
-            turn,
-            stop_of(said, done=done, has_calls=bool(turn.calls)),
-            _read_usage(body),
-            model=required(body, "model", str),
-            extra=noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, done=done, done_reason=said),
-        )
-    except InputError as error:
-        raise inside(error, "$") from None
+    turn = held(body, "message", _read_message)
+    done, said = required(body, "done", bool), optional(body, "done_reason", str)
+    return Reply(
+        turn,
+        stop_of(said, done=done, has_calls=bool(turn.calls)),
+        _read_usage(body),
+        model=required(body, "model", str),
+        extra=noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, done=done, done_reason=said),
+    )
+
+
+def _read_message(fields: Fields) -> Turn:
+    return one_of(fields, "role", {"assistant": read_message})(fields)
 
 
 def stop_of(said: str | None, *, done: bool, has_calls: bool) -> StopReason | None:
     """Why a reply ended, by what is in it rather than by what it says."""
-    if not done:
-        return None
-    reason = _STOPS.get(said or "stop", "stop")
-    return derived(reason, has_calls=has_calls)
+    return meant_by(said or "stop", _STOPS, has_calls=has_calls) if done else None
 
 
 def _read_usage(body: Fields) -> Usage | None:

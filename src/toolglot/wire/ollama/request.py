@@ -5,77 +5,70 @@ from __future__ import annotations
 from typing import Any, Final
 
 from toolglot.conversation import Conversation, Options, OutputFormat, Reasoning, Sampling
-from toolglot.errors import InputError
 from toolglot.wire.function_tools import read_function_tool, write_function_tool
-from toolglot.wire.ollama.messages import PROTOCOL, read_message, rest_of, write_turn
+from toolglot.wire.ollama.messages import PROTOCOL, read_message, write_turn
 from toolglot.wire.reading import (
     Fields,
     each,
     expected,
-    inside,
+    from_root,
+    held_or_none,
+    leftover,
     note,
     noted,
     optional,
-    optional_number,
-    optional_texts,
-    present,
     required,
+    rest_of,
     restored,
+    with_rest,
+    without_empty,
 )
+from toolglot.wire.sampling import read_sampling, write_sampling
 
 _BODY = frozenset({"model", "messages", "tools", "stream", "options", "think", "format"})
-_OPTIONS = frozenset(
-    {"temperature", "top_p", "top_k", "num_predict", "stop", "seed", "presence_penalty", "frequency_penalty"}
-)
+_SAMPLING: Final = {
+    "max_tokens": "num_predict",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "stop": "stop",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+}
+_OPTIONS = frozenset(_SAMPLING.values())
 _WHOLE: Final = ("top_k", "num_predict", "seed")
 
 
+@from_root
 def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
-    try:
-        turns = each(required(body, "messages", list), read_message, ".messages")
-        tools = each(optional(body, "tools", list) or (), lambda tool: read_function_tool(tool, PROTOCOL), ".tools")
-        sampling, rest = _read_sampling(optional(body, "options", dict))
-        options = Options(
-            sampling=sampling,
-            reasoning=_read_reasoning(body),
-            output=_read_output(body),
-            stream=optional(body, "stream", bool),
-        )
-        extra = noted(rest_of(body, _BODY), PROTOCOL, options=rest)
-        return Conversation(tuple(turns), tuple(tools), options, optional(body, "model", str) or "", extra)
-    except InputError as error:
-        raise inside(error, "$") from None
+    turns = each(required(body, "messages", list), read_message, ".messages")
+    tools = each(optional(body, "tools", list) or (), lambda tool: read_function_tool(tool, PROTOCOL), ".tools")
+    sampling, rest = held_or_none(body, "options", _read_sampling) or (Sampling(), None)
+    options = Options(
+        sampling=sampling,
+        reasoning=_read_reasoning(body),
+        output=_read_output(body),
+        stream=optional(body, "stream", bool),
+    )
+    extra = noted(leftover(body, without_empty(body, _BODY), PROTOCOL), PROTOCOL, options=rest)
+    return Conversation(tuple(turns), tuple(tools), options, optional(body, "model", str) or "", extra)
 
 
-def _read_sampling(fields: Fields | None) -> tuple[Sampling, Fields | None]:
+def _read_sampling(fields: Fields) -> tuple[Sampling, Fields]:
     """The settings that every protocol has, and the others as they are.
 
     Ollama reads 40.0 as the whole number that it is, and a negative `num_predict` as no limit; neither has a
     canonical form.
     """
-    if fields is None:
-        return Sampling(), None
     odd = {key for key in _WHOLE if type(fields.get(key)) is float}
     limit: Any = fields.get("num_predict")
     if type(limit) is int and limit < 0:
         odd.add("num_predict")
     plain = {key: value for key, value in fields.items() if key not in odd}
-    rest = rest_of(fields, _OPTIONS - odd)
-    try:
-        sampling = Sampling(
-            max_tokens=optional(plain, "num_predict", int),
-            temperature=optional_number(plain, "temperature"),
-            top_p=optional_number(plain, "top_p"),
-            top_k=optional(plain, "top_k", int),
-            stop=optional_texts(plain, "stop"),
-            seed=optional(plain, "seed", int),
-            presence_penalty=optional_number(plain, "presence_penalty"),
-            frequency_penalty=optional_number(plain, "frequency_penalty"),
-        )
-    except InputError as error:
-        raise inside(error, ".options") from None
-    return sampling, rest[PROTOCOL] if rest else {}
+    rest = rest_of(fields, without_empty(fields, _OPTIONS - odd))
+    return read_sampling(plain, _SAMPLING), rest or {}
 
 
 def _read_reasoning(body: Fields) -> Reasoning | None:
@@ -111,28 +104,13 @@ def encode(conversation: Conversation) -> Fields:
     tools = [fields for tool in conversation.tools if (fields := write_function_tool(tool, PROTOCOL)) is not None]
     if tools:
         body["tools"] = tools
-    settings = _write_sampling(options.sampling)
-    rest = note(conversation.extra, PROTOCOL, "options")
-    if settings or rest is not None:
-        body["options"] = restored(settings, {PROTOCOL: rest or {}}, PROTOCOL)
+    settings = write_sampling(options.sampling, _SAMPLING)
+    if settings or note(conversation.extra, PROTOCOL, "options") is not None:
+        body["options"] = with_rest(settings, conversation.extra, PROTOCOL, "options")
     if options.stream is not None:
         body["stream"] = options.stream
     _write_reasoning_and_output(body, options)
     return restored(body, conversation.extra, PROTOCOL)
-
-
-def _write_sampling(sampling: Sampling) -> Fields:
-    settings = {
-        "num_predict": sampling.max_tokens,
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "top_k": sampling.top_k,
-        "stop": list(sampling.stop) or None,
-        "seed": sampling.seed,
-        "presence_penalty": sampling.presence_penalty,
-        "frequency_penalty": sampling.frequency_penalty,
-    }
-    return present(settings)
 
 
 def _write_reasoning_and_output(body: Fields, options: Options) -> None:

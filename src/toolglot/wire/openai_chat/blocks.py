@@ -7,34 +7,32 @@ a note with the name of its field.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
-import msgspec
-
-from toolglot import arguments
-from toolglot.canonical_json import ENVELOPE_DEPTH
 from toolglot.conversation import Block, Extra, Media, Opaque, Text, ToolCall, ToolResult
-from toolglot.errors import InputError
-from toolglot.limits import DEEPEST, Limits
+from toolglot.wire.argument_text import compact, read_arguments
+from toolglot.wire.failed_result import told_content
+from toolglot.wire.media import audio_format, audio_type, data_url, read_data_url
 from toolglot.wire.reading import (
-    ERROR_PREFIX,
     Fields,
     each,
     expected,
-    inside,
+    held,
     leftover,
     note,
     noted,
     optional,
     required,
+    rest_of,
     restored,
+    with_notes,
+    with_rest,
 )
 
 PROTOCOL: Final = "openai_chat"
 
 Part = Text | Media | Opaque
 ContentForm = Literal["text", "parts", "none"]
-T = TypeVar("T")
 
 _TEXT = frozenset({"type", "text"})
 _AUDIO = frozenset({"data", "format"})
@@ -42,39 +40,9 @@ _FILE = frozenset({"file_id", "file_data", "filename"})
 _URL = frozenset({"url"})
 _FUNCTION = frozenset({"name", "arguments"})
 _CUSTOM = frozenset({"name", "input"})
+_CALL: Final = {key: frozenset({"id", "type", key}) for key in ("function", "custom")}
 _TOOL_MESSAGE = frozenset({"role", "content", "tool_call_id", "name"})
-
-_AUDIO_TYPES: Final = {"mp3": "audio/mpeg"}
-_AUDIO_FORMATS: Final = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
-
-"""The protocol has no field for a tool's failure."""
-
-_ARGUMENT_LIMITS: Final = Limits(max_depth=DEEPEST - ENVELOPE_DEPTH)
-"""What is deeper could not be stored as an object; it stays text."""
-
-
-# --- objects in objects -----------------------------------------------------------------------------
-
-
-def held(fields: Fields, key: str, read: Callable[[Fields], T]) -> T:
-    """The object in a field, read."""
-    inner = required(fields, key, dict)
-    try:
-        return read(inner)
-    except InputError as error:
-        raise inside(error, f".{key}") from None
-
-
-def rest_of(fields: Fields, known: frozenset[str]) -> Fields | None:
-    """What is left over of an inner object; None if nothing is."""
-    rest = leftover(fields, known, PROTOCOL)
-    return rest[PROTOCOL] if rest else None
-
-
-def with_rest(fields: Fields, extra: Extra | None, key: str) -> Fields:
-    """An inner object with what was left over of it."""
-    rest = note(extra, PROTOCOL, key)
-    return restored(fields, {PROTOCOL: rest}, PROTOCOL) if rest else fields
+_UNNAMED_TOOL_MESSAGE = _TOOL_MESSAGE - {"name"}
 
 
 # --- content ----------------------------------------------------------------------------------------
@@ -102,19 +70,11 @@ def _text(fields: Fields) -> Text:
     return Text(required(fields, "text", str), extra=leftover(fields, _TEXT, PROTOCOL))
 
 
-def _from_data_url(url: str) -> tuple[str, str] | None:
-    """The media type and the data of an address that holds them, if it comes back as the same address."""
-    media_type, mark, data = url.removeprefix("data:").partition(";base64,")
-    if not mark or not media_type or "," in media_type or not url.startswith("data:"):
-        return None
-    return media_type, data
-
-
 def _by_address(kind: Literal["image", "video"], key: str) -> Callable[[Fields], Part]:
     outer = frozenset({"type", key})
 
     def media(url: str, extra: Extra | None) -> Media:
-        inline = _from_data_url(url)
+        inline = read_data_url(url)
         if inline is None:
             return Media(kind, url=url, extra=extra)
         return Media(kind, inline[0], data=inline[1], extra=extra)
@@ -137,26 +97,22 @@ def _audio(fields: Fields) -> Part:
         data, format = required(inner, "data", str), required(inner, "format", str)
         if ":" in data:  # an address, which some hosts take
             return Opaque(PROTOCOL, fields, "input_audio")
-        media_type = _AUDIO_TYPES.get(format, f"audio/{format}")
+        media_type = audio_type(format)
         extra = noted(
             leftover(fields, frozenset({"type", "input_audio"}), PROTOCOL),
             PROTOCOL,
             input_audio=rest_of(inner, _AUDIO),
-            format=None if _audio_format(media_type) == format else format,
+            format=None if audio_format(media_type) == format else format,
         )
         return Media("audio", media_type, data=data, extra=extra)
 
     return held(fields, "input_audio", read)
 
 
-def _audio_format(media_type: str) -> str:
-    return _AUDIO_FORMATS.get(media_type, media_type.removeprefix("audio/"))
-
-
 def _file(fields: Fields) -> Part:
     def read(inner: Fields) -> Part:
         written = optional(inner, "file_data", str)
-        inline = _from_data_url(written) if written is not None else None
+        inline = read_data_url(written) if written is not None else None
         is_address = inline is None and written is not None and ":" in written
         return Media(
             "file",
@@ -199,13 +155,12 @@ def placed(place: str) -> Extra:
 
 
 def _call_extra(fields: Fields, key: str, **notes: Any) -> Extra | None:
-    return noted(
-        leftover(fields, frozenset({"id", "type", key}), PROTOCOL),
-        PROTOCOL,
-        untyped=True if fields.get("type") is None else None,
-        no_id=True if fields.get("id") is None else None,
-        **notes,
-    )
+    untyped, no_id = fields.get("type") is None, fields.get("id") is None
+    if untyped:
+        notes["untyped"] = True
+    if no_id:
+        notes["no_id"] = True
+    return with_notes(leftover(fields, _CALL[key], PROTOCOL, 3 - untyped - no_id), PROTOCOL, notes)
 
 
 def _custom_call(fields: Fields) -> ToolCall:
@@ -228,7 +183,8 @@ def _function_call(fields: Fields) -> ToolCall:
 
     def read(inner: Fields) -> ToolCall:
         parsed, raw, form = _read_arguments(inner)
-        extra = _call_extra(fields, "function", function=rest_of(inner, _FUNCTION), arguments=form)
+        rest = rest_of(inner, _FUNCTION, 1 + (form != "none"))
+        extra = _call_extra(fields, "function", function=rest, arguments=form)
         return ToolCall(id, required(inner, "name", str), parsed, raw_input=raw, extra=extra)
 
     return held(fields, "function", read)
@@ -243,35 +199,27 @@ def _read_arguments(fields: Fields) -> tuple[Fields | None, str | None, str | No
         return written, None, "object"
     if type(written) is not str:
         raise expected("a string", written, ".arguments")
-    try:
-        parsed = arguments.parse(written, limits=_ARGUMENT_LIMITS).arguments
-    except InputError:
-        return None, written, "raw"
-    if _compact(parsed) == written:
-        return parsed, None, None
-    return parsed, written, "raw"
-
-
-def _compact(value: Fields) -> str:
-    return msgspec.json.encode(value).decode()
+    parsed, raw = read_arguments(written)
+    return parsed, raw, None if raw is None else "raw"
 
 
 def read_result(fields: Fields) -> ToolResult:
     """A tool message. What else it says belongs to the result, which is all that it holds."""
     parts, form = read_content(fields)
-    name = optional(fields, "name", str) or ""
-    known = _TOOL_MESSAGE if name else _TOOL_MESSAGE - {"name"}
+    name, id = optional(fields, "name", str), optional(fields, "tool_call_id", str)
+    known = _TOOL_MESSAGE if name else _UNNAMED_TOOL_MESSAGE
+    read = 1 + bool(name) + (id is not None) + (form != "none")
     content: Any = fields["content"] if form == "text" else parts if form == "parts" else None
     return ToolResult(
-        optional(fields, "tool_call_id", str) or "",
+        id or "",
         content,
-        name=name,
+        name=name or "",
         is_complete=True,
         extra=noted(
-            leftover(fields, known, PROTOCOL),
+            leftover(fields, known, PROTOCOL, read),
             PROTOCOL,
             content=None if form == "text" else form,
-            no_id=True if fields.get("tool_call_id") is None else None,
+            no_id=True if id is None else None,
         ),
     )
 
@@ -281,12 +229,13 @@ def read_result(fields: Fields) -> ToolResult:
 
 def write_parts(blocks: Iterable[Block]) -> list[Fields]:
     """The blocks that are content and that the protocol has a part for."""
-    return [part for block in blocks if (part := _write_part(block)) is not None]
+    return [part for block in blocks if (part := write_part(block)) is not None]
 
 
-def _write_part(block: Block) -> Fields | None:
+def write_part(block: Block) -> Fields | None:
     if isinstance(block, Text):
-        return restored({"type": "text", "text": block.text}, block.extra, PROTOCOL)
+        fields: Fields = {"type": "text", "text": block.text}
+        return restored(fields, block.extra, PROTOCOL) if block.extra else fields
     if isinstance(block, Media):
         return _write_media(block)
     if isinstance(block, Opaque) and block.protocol == PROTOCOL and note(block.extra, PROTOCOL, "place") is None:
@@ -298,40 +247,44 @@ def _write_part(block: Block) -> Fields | None:
 def _write_media(block: Media) -> Fields | None:
     if block.kind == "audio":
         return _write_audio(block)
-    address = f"data:{block.media_type};base64,{block.data}" if block.data is not None else block.url
+    address = data_url(block.media_type, block.data) if block.data is not None else block.url
     if block.kind in ("image", "video") and address is not None:
         key = f"{block.kind}_url"
         is_bare = note(block.extra, PROTOCOL, "bare")
-        inner: Any = address if is_bare else with_rest({"url": address}, block.extra, key)
+        inner: Any = address if is_bare else with_rest({"url": address}, block.extra, PROTOCOL, key)
         return restored({"type": key, key: inner}, block.extra, PROTOCOL)
     fields: Fields = {"file_id": block.file_id} if block.file_id is not None else {}
     if address is not None:
         fields["file_data"] = address if block.media_type or block.data is None else block.data
     if block.name is not None:
         fields["filename"] = block.name
-    return restored({"type": "file", "file": with_rest(fields, block.extra, "file")}, block.extra, PROTOCOL)
+    return restored({"type": "file", "file": with_rest(fields, block.extra, PROTOCOL, "file")}, block.extra, PROTOCOL)
 
 
 def _write_audio(block: Media) -> Fields | None:
     if block.data is None:
         return None
-    format = note(block.extra, PROTOCOL, "format") or _audio_format(block.media_type)
-    inner = with_rest({"data": block.data, "format": format}, block.extra, "input_audio")
+    format = note(block.extra, PROTOCOL, "format") or audio_format(block.media_type)
+    inner = with_rest({"data": block.data, "format": format}, block.extra, PROTOCOL, "input_audio")
     return restored({"type": "input_audio", "input_audio": inner}, block.extra, PROTOCOL)
 
 
 def write_content(parts: list[Fields], form: ContentForm | None, *, joined: bool = False) -> str | list[Fields]:
     """Parts as they were written before; as a string where that says the same."""
-    if form != "parts" and (joined or len(parts) <= 1) and all(part.keys() == _TEXT for part in parts):
-        return "".join(part["text"] for part in parts)
+    if form != "parts" and (joined or len(parts) <= 1) and all(map(_is_plain, parts)):
+        return "".join([part["text"] for part in parts])
     return parts
+
+
+def _is_plain(part: Fields) -> bool:
+    return len(part) == 2 and "type" in part and "text" in part
 
 
 def write_call(call: ToolCall) -> Fields:
     inner: Fields = {"name": call.name}
     if call.type == "custom":
         key = "custom"
-        inner["input"] = call.raw_input if call.raw_input is not None else _compact(call.arguments or {})
+        inner["input"] = call.raw_input if call.raw_input is not None else compact(call.arguments or {})
     else:
         key = "function"
         _write_arguments(inner, call)
@@ -340,48 +293,32 @@ def write_call(call: ToolCall) -> Fields:
     fields: Fields = {"id": call.id} if call.id or not note(call.extra, PROTOCOL, "no_id") else {}
     if not note(call.extra, PROTOCOL, "untyped"):
         fields["type"] = key
-    fields[key] = with_rest(inner, call.extra, key)
+    fields[key] = with_rest(inner, call.extra, PROTOCOL, key)
     return restored(fields, call.extra, PROTOCOL)
 
 
 def _write_arguments(fields: Fields, call: ToolCall) -> None:
     """Arguments as this protocol's model wrote them; those of another as the object that they mean."""
-    form = note(call.extra, PROTOCOL, "arguments")
+    form = note(call.extra, PROTOCOL, "arguments") if call.extra else None
     if form == "object" and call.arguments is not None:
         fields["arguments"] = call.arguments
     elif call.raw_input is not None and (form == "raw" or call.arguments is None):
         fields["arguments"] = call.raw_input
     elif call.arguments is not None or form != "none":
-        fields["arguments"] = _compact(call.arguments or {})
+        fields["arguments"] = compact(call.arguments or {})
 
 
 def write_result(result: ToolResult) -> Fields:
     """A result as a tool message."""
-    form = note(result.extra, PROTOCOL, "content")
+    form = note(result.extra, PROTOCOL, "content") if result.extra else None
     fields: Fields = {"role": "tool"}
     if result.call_id or not note(result.extra, PROTOCOL, "no_id"):
         fields["tool_call_id"] = result.call_id
     if result.name:
         fields["name"] = result.name
-    content = _result_content(result, form)
-    if result.content is not None or result.is_error or form != "none":
-        fields["content"] = content
+    content = told_content(result)
+    if isinstance(content, tuple):
+        fields["content"] = write_content(write_parts(content), form)
+    elif content is not None or form != "none":
+        fields["content"] = content or ""
     return restored(fields, result.extra, PROTOCOL)
-
-
-def _result_content(result: ToolResult, form: ContentForm | None) -> str | list[Fields]:
-    if result.content is None or isinstance(result.content, str):
-        text = result.content or (result.error if result.is_error else None) or ""
-        return _marked(text) if result.is_error else text
-    parts = write_parts(result.content)
-    if result.is_error:
-        index = next((index for index, part in enumerate(parts) if part["type"] == "text"), None)
-        if index is None:
-            parts.insert(0, {"type": "text", "text": ERROR_PREFIX.rstrip()})
-        else:
-            parts[index] = {**parts[index], "text": _marked(parts[index]["text"])}
-    return write_content(parts, form)
-
-
-def _marked(text: str) -> str:
-    return text if text.startswith(ERROR_PREFIX.rstrip()) else f"{ERROR_PREFIX}{text}"

@@ -6,10 +6,10 @@ calls. A turn made elsewhere may need several messages, since every tool result 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
-from toolglot.conversation import Block, Opaque, Role, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import Block, Extra, Opaque, Role, Thinking, ToolCall, ToolResult, Turn
 from toolglot.wire.openai_chat.blocks import (
     PROTOCOL,
     placed,
@@ -18,7 +18,7 @@ from toolglot.wire.openai_chat.blocks import (
     read_result,
     write_call,
     write_content,
-    write_parts,
+    write_part,
     write_result,
 )
 from toolglot.wire.reading import Fields, each, leftover, note, noted, one_of, optional, restored
@@ -45,7 +45,7 @@ def read_assistant(fields: Fields) -> Turn:
             blocks.append(Opaque(PROTOCOL, {"type": key, key: value}, key, placed(key)))
     calls = optional(fields, "tool_calls", list)
     blocks += each(calls or (), read_call, ".tool_calls")
-    extra = leftover(fields, _ASSISTANT.union(thoughts), PROTOCOL)
+    extra = leftover(fields, _ASSISTANT.union(thoughts) if thoughts else _ASSISTANT, PROTOCOL)
     return Turn(
         "assistant",
         tuple(blocks),
@@ -86,17 +86,16 @@ _ROLES: Final[dict[str, Callable[[Fields], Turn]]] = {
 def write_messages(turn: Turn) -> list[Fields]:
     """A turn's messages: its results one each, and one for the rest if there is any."""
     messages: list[Fields] = []
-    rest: list[Block] = []
+    if turn.role == "assistant":
+        return [_write_assistant(turn, messages), *messages]
+    parts: list[Fields] = []
     for block in turn.blocks:
         if isinstance(block, ToolResult):
             messages.append(write_result(block))
         elif isinstance(block, Opaque) and _place(block) == "message":
             messages.append(block.value)
-        else:
-            rest.append(block)
-    if turn.role == "assistant":
-        return [_write_assistant(turn, rest), *messages]
-    parts = write_parts(rest)
+        elif (part := write_part(block)) is not None:
+            parts.append(part)
     if parts or not (messages or turn.role == "tool"):
         form = note(turn.extra, PROTOCOL, "content")
         fields: Fields = {"role": "user" if turn.role == "tool" else turn.role}
@@ -112,31 +111,41 @@ def _place(block: Opaque) -> Any:
 
 def write_assistant(turn: Turn) -> Fields:
     """The one message of a model's turn; results, which would be messages of their own, have no place in it."""
-    return _write_assistant(turn, turn.blocks)
+    return _write_assistant(turn, [])
 
 
-def _write_assistant(turn: Turn, blocks: Iterable[Block]) -> Fields:
+def _write_assistant(turn: Turn, apart: list[Fields]) -> Fields:
+    """The message of a model's turn. What is a message of its own is put into `apart`."""
     fields: Fields = {"role": "assistant"}
     calls: list[Fields] = []
     parts: list[Fields] = []
-    for block in blocks:
+    for block in turn.blocks:
         if isinstance(block, ToolCall):
             calls.append(write_call(block))
         elif isinstance(block, Thinking):
             field = note(block.extra, PROTOCOL, "field")
             if field is not None:
                 fields[field] = fields.get(field, "") + block.text
+        elif isinstance(block, ToolResult):
+            apart.append(write_result(block))
         elif isinstance(block, Opaque) and (place := _place(block)) is not None:
             if place == "tool_calls":
                 calls.append(block.value)
+            elif place == "message":
+                apart.append(block.value)
             elif place in _OWN_FIELDS:
                 fields[place] = block.value[place]
-        else:
-            parts += write_parts((block,))
-    form = note(turn.extra, PROTOCOL, "content")
+        elif (part := write_part(block)) is not None:
+            parts.append(part)
+    _write_said(fields, parts, calls, turn.extra)
+    return restored(fields, turn.extra, PROTOCOL)
+
+
+def _write_said(fields: Fields, parts: list[Fields], calls: list[Fields], extra: Extra | None) -> None:
+    """Content and calls; a message that has calls alone has null for content."""
+    form = note(extra, PROTOCOL, "content")
     if parts or form != "none":
         has_nothing = not parts and bool(calls) and form != "parts"
         fields["content"] = None if has_nothing else write_content(parts, form, joined=True)
-    if calls or note(turn.extra, PROTOCOL, "tool_calls") is not None:
+    if calls or note(extra, PROTOCOL, "tool_calls") is not None:
         fields["tool_calls"] = calls
-    return restored(fields, turn.extra, PROTOCOL)

@@ -6,12 +6,14 @@ from typing import Any, Final
 
 from toolglot.conversation import Reply, StopReason, Turn, Usage
 from toolglot.errors import InputError
-from toolglot.wire.openai_chat.blocks import PROTOCOL, held, rest_of, with_rest
+from toolglot.wire.openai_chat.blocks import PROTOCOL
 from toolglot.wire.openai_chat.messages import read_assistant, write_assistant
 from toolglot.wire.reading import (
     Fields,
     each,
-    inside,
+    from_root,
+    held,
+    held_or_none,
     leftover,
     note,
     noted,
@@ -19,9 +21,12 @@ from toolglot.wire.reading import (
     optional,
     present,
     required,
+    rest_of,
     restored,
+    with_rest,
 )
-from toolglot.wire.stop_reason import derived
+from toolglot.wire.stop_reason import meant_by, word_for
+from toolglot.wire.token_counts import read_detail
 
 _BODY = frozenset({"id", "model", "choices", "usage"})
 _CHOICE = frozenset({"message", "finish_reason"})
@@ -52,28 +57,30 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
 }
 
 
+@from_root
 def decode(body: Fields) -> Reply:
     """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept.
 
     The first choice is the reply; the others are carried.
     """
-    try:
-        choices = _choices(body)
-        ((turn, said, rest),) = each(choices[:1], _read_choice, ".choices")
-        id, model = optional(body, "id", str) or "", optional(body, "model", str) or ""
-        empty = {key for key, value in (("id", id), ("model", model)) if not value}
-        extra = leftover(body, _BODY - empty, PROTOCOL)
-        notes: Fields = {"choice": rest, "choices": choices[1:] or None, "finish_reason": said}
-        return Reply(
-            turn,
-            stop_of(said, has_calls=bool(turn.calls)),
-            _read_usage(body),
-            id,
-            model,
-            noted(extra, PROTOCOL, **notes),
-        )
-    except InputError as error:
-        raise inside(error, "$") from None
+    choices = _choices(body)
+    ((turn, said, rest),) = each(choices[:1], _read_choice, ".choices")
+    id, model = optional(body, "id", str) or "", optional(body, "model", str) or ""
+    empty = {key for key, value in (("id", id), ("model", model)) if not value}
+    return Reply(
+        turn,
+        stop_of(said, has_calls=bool(turn.calls)),
+        held_or_none(body, "usage", _read_usage),
+        id,
+        model,
+        noted(
+            leftover(body, _BODY - empty, PROTOCOL),
+            PROTOCOL,
+            choice=rest,
+            choices=choices[1:] or None,
+            finish_reason=said,
+        ),
+    )
 
 
 def _choices(body: Fields) -> list[Any]:
@@ -97,18 +104,12 @@ def _read_message(fields: Fields) -> Turn:
 
 def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
     """Why a reply ended, by what is in it rather than by what it says."""
-    if said is None:
-        return None
-    return derived(_STOPS.get(said, "stop"), has_calls=has_calls)
+    return meant_by(said, _STOPS, has_calls=has_calls)
 
 
-def _read_usage(body: Fields) -> Usage | None:
-    return held(body, "usage", _read_counts) if body.get("usage") is not None else None
-
-
-def _read_counts(fields: Fields) -> Usage:
-    cached, prompt_rest = _read_details(fields, *_PROMPT)
-    reasoning, completion_rest = _read_details(fields, *_COMPLETION)
+def _read_usage(fields: Fields) -> Usage:
+    cached, prompt_rest = read_detail(fields, *_PROMPT)
+    reasoning, completion_rest = read_detail(fields, *_COMPLETION)
     rests = {_PROMPT[0]: prompt_rest, _COMPLETION[0]: completion_rest}
     no_total = None if "total_tokens" in fields else True
     return Usage(
@@ -118,13 +119,6 @@ def _read_counts(fields: Fields) -> Usage:
         reasoning_tokens=reasoning,
         extra=noted(leftover(fields, _USAGE, PROTOCOL), PROTOCOL, no_total=no_total, **rests),
     )
-
-
-def _read_details(fields: Fields, key: str, count: str) -> tuple[int | None, Fields | None]:
-    """One count of the details of another, and what is left over of them; nothing if there are none."""
-    if fields.get(key) is None:
-        return None, None
-    return held(fields, key, lambda inner: (optional(inner, count, int), rest_of(inner, frozenset({count})) or {}))
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -143,18 +137,18 @@ def encode(reply: Reply) -> Fields:
     if rest is None:
         choice = {"index": 0, "finish_reason": None, "logprobs": None, **choice}
         body = {"id": "", "object": "chat.completion", "created": 0, "model": "", **body}
-    body["choices"] = [with_rest(choice, reply.extra, "choice"), *(note(reply.extra, PROTOCOL, "choices") or ())]
+    body["choices"] = [
+        with_rest(choice, reply.extra, PROTOCOL, "choice"),
+        *(note(reply.extra, PROTOCOL, "choices") or ()),
+    ]
     if reply.usage is not None:
         body["usage"] = _write_usage(reply.usage)
     return restored(body, reply.extra, PROTOCOL)
 
 
 def _write_stop(reply: Reply) -> str | None:
-    """What the model's host said, as long as it means what the reply says now."""
     said: str | None = note(reply.extra, PROTOCOL, "finish_reason")
-    if said is not None and stop_of(said, has_calls=bool(reply.turn.calls)) == reply.stop:
-        return said
-    return _STOPS_BACK[reply.stop] if reply.stop is not None else None
+    return word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
 
 
 def _write_usage(usage: Usage) -> Fields:
@@ -162,7 +156,7 @@ def _write_usage(usage: Usage) -> Fields:
     fields: Fields = {"prompt_tokens": prompt, "completion_tokens": completion}
     for (key, count), value in ((_PROMPT, usage.cache_read_tokens), (_COMPLETION, usage.reasoning_tokens)):
         if value is not None or note(usage.extra, PROTOCOL, key) is not None:
-            fields[key] = with_rest({count: value} if value is not None else {}, usage.extra, key)
+            fields[key] = with_rest({count: value} if value is not None else {}, usage.extra, PROTOCOL, key)
     fields = restored(present(fields), usage.extra, PROTOCOL)
     if prompt is not None and completion is not None and not note(usage.extra, PROTOCOL, "no_total"):
         fields.setdefault("total_tokens", prompt + completion)

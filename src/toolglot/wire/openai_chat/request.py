@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from toolglot.conversation import (
     ChoiceMode,
     Conversation,
     Extra,
-    Issuer,
     Options,
     OutputFormat,
     Reasoning,
@@ -16,24 +17,27 @@ from toolglot.conversation import (
     ToolChoice,
     ToolSpec,
 )
-from toolglot.errors import InputError
-from toolglot.wire.openai_chat.blocks import PROTOCOL, held, rest_of, with_rest
+from toolglot.wire.function_tools import as_it_came, is_foreign, provider_tool
+from toolglot.wire.openai_chat.blocks import PROTOCOL
 from toolglot.wire.openai_chat.messages import read_message, write_messages
 from toolglot.wire.reading import (
     Fields,
     each,
     expected,
-    inside,
+    from_root,
+    held,
+    held_or_none,
     leftover,
     note,
     noted,
     optional,
-    optional_number,
     optional_texts,
-    present,
     required,
+    rest_of,
     restored,
+    with_rest,
 )
+from toolglot.wire.sampling import read_sampling, write_sampling
 
 _BODY = frozenset(
     {"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "max_tokens", "max_completion_tokens"}
@@ -47,21 +51,26 @@ _FORMAT = frozenset({"type", "json_schema"})
 _SCHEMA = frozenset({"name", "schema", "strict"})
 _LIMITS: Final = ("max_completion_tokens", "max_tokens")
 """The fields that limit an answer; the second is the old name, which many hosts know alone."""
+_SAMPLING: Final = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+}
 _CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 
 
+@from_root
 def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
-    try:
-        return Conversation(
-            tuple(each(required(body, "messages", list), read_message, ".messages")),
-            tuple(each(optional(body, "tools", list) or (), _read_tool, ".tools")),
-            _read_options(body),
-            optional(body, "model", str) or "",
-            _read_rest(body),
-        )
-    except InputError as error:
-        raise inside(error, "$") from None
+    return Conversation(
+        tuple(each(required(body, "messages", list), read_message, ".messages")),
+        tuple(each(optional(body, "tools", list) or (), _read_tool, ".tools")),
+        _read_options(body),
+        optional(body, "model", str) or "",
+        _read_rest(body),
+    )
 
 
 def _read_rest(body: Fields) -> Extra | None:
@@ -83,9 +92,7 @@ def _read_tool(fields: Fields) -> ToolSpec:
         return held(fields, "custom", lambda inner: _custom_tool(fields, inner))
     if kind == "function" or (kind is None and "function" in fields):
         return held(fields, "function", lambda inner: _function_tool(fields, inner))
-    kind = required(fields, "type", str)
-    name = optional(fields, "name", str) or ""
-    return ToolSpec(name, type=kind, issuer=Issuer(PROTOCOL), extra={PROTOCOL: {"~tool": fields}})
+    return provider_tool(fields, PROTOCOL, required(fields, "type", str), optional(fields, "name", str) or "")
 
 
 def _function_tool(fields: Fields, inner: Fields) -> ToolSpec:
@@ -119,18 +126,14 @@ def _read_options(body: Fields) -> Options:
     effort = optional(body, "reasoning_effort", str)
     stop: Any = body.get("stop")
     return Options(
-        sampling=Sampling(
+        sampling=replace(
+            read_sampling(body, _SAMPLING),
             max_tokens=limits[0] if limits[0] is not None else limits[1],
-            temperature=optional_number(body, "temperature"),
-            top_p=optional_number(body, "top_p"),
             stop=(stop,) if type(stop) is str else optional_texts(body, "stop"),
-            seed=optional(body, "seed", int),
-            presence_penalty=optional_number(body, "presence_penalty"),
-            frequency_penalty=optional_number(body, "frequency_penalty"),
         ),
         reasoning=None if effort is None else Reasoning(effort=effort),
         tool_choice=_read_choice(body),
-        output=_read_output(body),
+        output=held_or_none(body, "response_format", _read_output),
         stream=optional(body, "stream", bool),
         user=optional(body, "user", str),
     )
@@ -148,10 +151,7 @@ def _read_choice(body: Fields) -> ToolChoice | None:
         return ToolChoice(mode or "auto", (), parallel, noted(None, PROTOCOL, choice=verbatim))
     if type(written) is not dict:
         raise expected("a string or an object", written, ".tool_choice")
-    try:
-        return _read_choice_object(written, parallel)
-    except InputError as error:
-        raise inside(error, ".tool_choice") from None
+    return held(body, "tool_choice", lambda fields: _read_choice_object(fields, parallel))
 
 
 def _read_choice_object(fields: Fields, parallel: bool | None) -> ToolChoice:
@@ -178,10 +178,7 @@ def _allowed_name(fields: Fields) -> str | None:
     return held(fields, kind, lambda inner: required(inner, "name", str))
 
 
-def _read_output(body: Fields) -> OutputFormat | None:
-    format = optional(body, "response_format", dict)
-    if format is None:
-        return None
+def _read_output(format: Fields) -> OutputFormat:
     kind = format.get("type")
     if kind == "text":
         return OutputFormat("text", extra=leftover(format, _FORMAT - {"json_schema"}, PROTOCOL))
@@ -190,16 +187,14 @@ def _read_output(body: Fields) -> OutputFormat | None:
     inner = format.get("json_schema")
     if kind != "json_schema" or type(inner) is not dict or type(inner.get("name")) is not str:
         return OutputFormat(extra={PROTOCOL: {"~format": format}})
-    try:
-        return OutputFormat(
-            "json_schema",
-            inner["name"],
-            optional(inner, "schema", dict),
-            optional(inner, "strict", bool),
-            noted(leftover(format, _FORMAT, PROTOCOL), PROTOCOL, json_schema=rest_of(inner, _SCHEMA)),
-        )
-    except InputError as error:
-        raise inside(error, ".response_format.json_schema") from None
+    extra = noted(leftover(format, _FORMAT, PROTOCOL), PROTOCOL, json_schema=rest_of(inner, _SCHEMA))
+    return held(
+        format,
+        "json_schema",
+        lambda inner: OutputFormat(
+            "json_schema", inner["name"], optional(inner, "schema", dict), optional(inner, "strict", bool), extra
+        ),
+    )
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -228,20 +223,25 @@ def encode(conversation: Conversation) -> Fields:
 
 
 def _write_tool(tool: ToolSpec) -> Fields | None:
-    verbatim: Fields | None = note(tool.extra, PROTOCOL, "tool")
-    if verbatim is not None or tool.issuer is not None:
+    verbatim = as_it_came(tool, PROTOCOL)
+    if verbatim is not None or is_foreign(tool):
         return verbatim  # a tool that another provider runs has no place here
     key = "custom" if tool.type == "custom" else "function"
     inner: Fields = {"name": tool.name}
     if tool.description is not None:
         inner["description"] = tool.description
     if key == "custom":
-        settings: Fields = {"format": tool.format}
+        if tool.format is not None:
+            inner["format"] = tool.format
     else:
-        settings = {"parameters": tool.parameters, "strict": tool.strict}
-    inner.update(present(settings))
+        if tool.parameters is not None:
+            inner["parameters"] = tool.parameters
+        if tool.strict is not None:
+            inner["strict"] = tool.strict
+    if tool.extra is None:
+        return {"type": key, key: inner}
     fields: Fields = {} if note(tool.extra, PROTOCOL, "untyped") else {"type": key}
-    fields[key] = with_rest(inner, tool.extra, key)
+    fields[key] = with_rest(inner, tool.extra, PROTOCOL, key)
     return restored(fields, tool.extra, PROTOCOL)
 
 
@@ -257,7 +257,7 @@ def _write_choice(body: Fields, choice: ToolChoice, tools: tuple[ToolSpec, ...])
     elif choice.mode == "named":
         name = choice.names[0]
         kind = note(choice.extra, PROTOCOL, "type") or kinds.get(name, "function")
-        fields: Fields = {"type": kind, kind: with_rest({"name": name}, choice.extra, kind)}
+        fields: Fields = {"type": kind, kind: with_rest({"name": name}, choice.extra, PROTOCOL, kind)}
         body["tool_choice"] = restored(fields, choice.extra, PROTOCOL)
     elif choice.mode == "allowed":
         named = [(name, kinds.get(name, "function")) for name in choice.names]
@@ -279,15 +279,9 @@ def _still_says(verbatim: Any, choice: ToolChoice) -> bool:
 
 
 def _write_sampling(body: Fields, sampling: Sampling, extra: Extra | None) -> None:
-    settings = {
-        note(extra, PROTOCOL, "limit") or _LIMITS[0]: sampling.max_tokens,
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "seed": sampling.seed,
-        "presence_penalty": sampling.presence_penalty,
-        "frequency_penalty": sampling.frequency_penalty,
-    }
-    body.update(present(settings))
+    if sampling.max_tokens is not None:
+        body[note(extra, PROTOCOL, "limit") or _LIMITS[0]] = sampling.max_tokens
+    body.update(write_sampling(sampling, _SAMPLING))
     form = note(extra, PROTOCOL, "stop")
     if form == "text" and len(sampling.stop) == 1:
         body["stop"] = sampling.stop[0]
@@ -306,5 +300,5 @@ def _write_output(output: OutputFormat) -> Fields:
         inner["schema"] = output.schema
     if output.strict is not None:
         inner["strict"] = output.strict
-    fields = {"type": "json_schema", "json_schema": with_rest(inner, output.extra, "json_schema")}
+    fields = {"type": "json_schema", "json_schema": with_rest(inner, output.extra, PROTOCOL, "json_schema")}
     return restored(fields, output.extra, PROTOCOL)

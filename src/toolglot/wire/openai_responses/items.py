@@ -17,8 +17,6 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot import jsontext
-from toolglot.canonical_json import ENVELOPE_DEPTH
 from toolglot.conversation import (
     Block,
     Extra,
@@ -32,10 +30,10 @@ from toolglot.conversation import (
     ToolResult,
     Turn,
 )
-from toolglot.limits import DEEPEST, Limits
+from toolglot.wire.argument_text import compact, read_object
+from toolglot.wire.failed_result import text_of, told_content
 from toolglot.wire.openai_responses.parts import INPUT, OUTPUT, PROTOCOL, Part, is_part, read_content, write_part
 from toolglot.wire.reading import (
-    ERROR_PREFIX,
     Fields,
     each,
     leftover,
@@ -43,17 +41,15 @@ from toolglot.wire.reading import (
     noted,
     one_of,
     optional,
+    own_value,
     required,
     restored,
 )
 
-_ARGUMENT_LIMITS: Final = Limits(max_depth=DEEPEST - ENVELOPE_DEPTH)
-"""Arguments that the stored form could not hold as an object stay text."""
-
 _MESSAGE = frozenset({"type", "role", "content"})
 _REASONING = frozenset({"type", "id", "encrypted_content"})
-_FUNCTION_CALL = frozenset({"type", "call_id", "name", "arguments"})
-_CUSTOM_CALL = frozenset({"type", "call_id", "name", "input"})
+_FUNCTION_CALL = frozenset({"type", "call_id", "name", "arguments", "namespace"})
+_CUSTOM_CALL = frozenset({"type", "call_id", "name", "input", "namespace"})
 _OUTPUT_ITEM = frozenset({"type", "call_id", "output"})
 _ROLES: Final[dict[str, Role]] = {
     "user": "user",
@@ -83,12 +79,15 @@ def read_item(fields: Fields) -> Turn:
             return Turn(role, read_content(content, INPUT), extra=extra)
     if kind in _OUTPUTS:
         return Turn("tool", (_read_output(fields, kind),))
-    return Turn(_side(fields, kind), read_model_item(fields))
+    return Turn(_side(fields, kind), _model_blocks(fields, kind))
 
 
 def read_model_item(fields: Fields) -> tuple[Block, ...]:
     """An item of the model's side as blocks; what is not of that side is carried as it came."""
-    kind = _kind(fields)
+    return _model_blocks(fields, _kind(fields))
+
+
+def _model_blocks(fields: Fields, kind: str) -> tuple[Block, ...]:
     if kind == "message" and one_of(fields, "role", _ROLES) == "assistant":
         return _read_said(fields)
     if kind == "reasoning":
@@ -168,14 +167,26 @@ def _joined_texts(fields: Fields, key: str) -> str:
 
 def _read_function_call(fields: Fields) -> ToolCall:
     id, extra = _call_id(fields, _FUNCTION_CALL)
-    arguments, raw = _parsed(required(fields, "arguments", str))
-    return ToolCall(id, required(fields, "name", str), arguments, raw_input=raw, extra=extra)
+    arguments, raw = read_object(required(fields, "arguments", str))
+    return ToolCall(
+        id,
+        required(fields, "name", str),
+        arguments,
+        raw_input=raw,
+        namespace=optional(fields, "namespace", str),
+        extra=extra,
+    )
 
 
 def _read_custom_call(fields: Fields) -> ToolCall:
     id, extra = _call_id(fields, _CUSTOM_CALL)
     return ToolCall(
-        id, required(fields, "name", str), type="custom", raw_input=required(fields, "input", str), extra=extra
+        id,
+        required(fields, "name", str),
+        type="custom",
+        raw_input=required(fields, "input", str),
+        namespace=optional(fields, "namespace", str),
+        extra=extra,
     )
 
 
@@ -185,22 +196,6 @@ def _call_id(fields: Fields, known: frozenset[str]) -> tuple[str, Extra | None]:
     if fields.get("call_id") is None and type(fields.get("id")) is str:
         return fields["id"], noted(extra, PROTOCOL, call_id="item")
     return required(fields, "call_id", str), extra
-
-
-def _parsed(text: str) -> tuple[dict[str, Any] | None, str | None]:
-    """The object that a text is, if it is one and can be written again; and the text where that would differ."""
-    try:
-        value = jsontext.parse(text, limits=_ARGUMENT_LIMITS).value
-        written = _compact(value)
-    except ValueError:
-        return None, text
-    if type(value) is not dict:
-        return None, text
-    return value, None if written == text else text
-
-
-def _compact(arguments: Any) -> str:
-    return msgspec.json.encode(arguments).decode()
 
 
 def _read_output(fields: Fields, kind: str) -> ToolResult:
@@ -289,18 +284,16 @@ class ItemWriter:
             return self._result(block)
         if isinstance(block, Thinking):
             return _write_reasoning(block)
-        if isinstance(block, ServerTool | Opaque) and block.protocol == PROTOCOL:
-            value: Fields = block.value
-            return value
-        return None
+        return own_value(block, PROTOCOL)
 
     def _result(self, result: ToolResult) -> Fields:
         kind = note(result.extra, PROTOCOL, "item")
         if kind is None:
             kind = "custom_tool_call_output" if result.call_id in self._custom else "function_call_output"
         fields: Fields = {"type": kind, "call_id": result.call_id}
-        if result.content is not None or note(result.extra, PROTOCOL, "output") != "absent":
-            fields["output"] = _write_output(result)
+        content = told_content(result)
+        if content is not None or note(result.extra, PROTOCOL, "output") != "absent":
+            fields["output"] = _write_output(result.error or "" if content is None else content, result.extra)
         return restored(fields, result.extra, PROTOCOL)
 
 
@@ -315,8 +308,10 @@ def _write_call(call: ToolCall) -> Fields:
     if call.type == "custom":
         fields: Fields = {"type": "custom_tool_call", "name": call.name, "input": _free_text(call)}
     else:
-        arguments = _compact(call.arguments or {}) if call.raw_input is None else call.raw_input
+        arguments = compact(call.arguments or {}) if call.raw_input is None else call.raw_input
         fields = {"type": "function_call", "name": call.name, "arguments": arguments}
+    if call.namespace is not None:
+        fields["namespace"] = call.namespace
     own = (call.extra or {}).get(PROTOCOL, {})
     if "~call_id" not in own or own.get("id") != call.id:
         fields["call_id"] = call.id
@@ -328,7 +323,7 @@ def _free_text(call: ToolCall) -> str:
     if call.raw_input is not None:
         return call.raw_input
     wrapped = (call.arguments or {}).get("input", "")
-    return wrapped if type(wrapped) is str else _compact(wrapped)
+    return wrapped if type(wrapped) is str else compact(wrapped)
 
 
 def _write_reasoning(block: Thinking) -> Fields | None:
@@ -343,20 +338,9 @@ def _write_reasoning(block: Thinking) -> Fields | None:
     return restored(fields, block.extra, PROTOCOL)
 
 
-def _write_output(result: ToolResult) -> str | list[Fields]:
-    """What a tool gave, as text unless it holds more. There is no error flag, so an error says so."""
-    content = result.content if result.content is not None else result.error or ""
-    as_parts = note(result.extra, PROTOCOL, "output") == "parts"
+def _write_output(content: str | tuple[Part, ...], extra: Extra | None) -> str | list[Fields]:
+    """What a tool gave, as text unless it holds more."""
+    as_parts = note(extra, PROTOCOL, "output") == "parts"
     if isinstance(content, str) or not (as_parts or any(isinstance(part, Media) for part in content)):
-        text = content if isinstance(content, str) else result.text
-        return _error_text(text) if result.is_error else text
-    parts = [part for part in (write_part(block, INPUT) for block in content) if part is not None]
-    if result.is_error:
-        if not parts or parts[0].get("type") != INPUT:
-            return [{"type": INPUT, "text": ERROR_PREFIX.strip()}, *parts]
-        parts[0] = {**parts[0], "text": _error_text(parts[0]["text"])}
-    return parts
-
-
-def _error_text(text: str) -> str:
-    return text if text.startswith(ERROR_PREFIX) else ERROR_PREFIX + text
+        return text_of(content)
+    return [part for part in (write_part(block, INPUT) for block in content) if part is not None]

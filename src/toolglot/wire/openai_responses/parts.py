@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from toolglot.conversation import Block, Media, Opaque, Text
-from toolglot.errors import InputError
+from toolglot.wire.media import audio_format, audio_type, data_url, read_data_url
 from toolglot.wire.reading import (
     Fields,
     each,
     expected,
-    inside,
+    held,
     leftover,
     note,
     noted,
@@ -33,9 +32,7 @@ _TEXT = frozenset({"type", "text"})
 _IMAGE = frozenset({"type", "image_url", "file_id"})
 _FILE = frozenset({"type", "file_data", "file_url", "file_id", "filename"})
 _AUDIO = frozenset({"type", "input_audio"})
-_DATA_URL: Final = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 _AUDIO_FORMATS: Final = frozenset({"mp3", "wav"})
-_AUDIO_TYPES: Final = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav"}
 
 
 def read_content(content: Any, text_type: str, path: str = ".content") -> tuple[Part, ...]:
@@ -66,11 +63,11 @@ def _read_image(fields: Fields) -> Media | None:
     address, file_id = optional(fields, "image_url", str), optional(fields, "file_id", str)
     if address is None and file_id is None:
         return None
-    inline = _DATA_URL.fullmatch(address or "")
+    inline = read_data_url(address or "")
     return Media(
         "image",
-        media_type=inline[1] if inline else "",
-        data=inline[2] if inline else None,
+        media_type=inline[0] if inline else "",
+        data=inline[1] if inline else None,
         url=None if inline else address,
         file_id=file_id,
         extra=leftover(fields, _IMAGE, PROTOCOL),
@@ -82,12 +79,12 @@ def _read_file(fields: Fields) -> Media | None:
     file_id, name = optional(fields, "file_id", str), optional(fields, "filename", str)
     if data is None and address is None and file_id is None:
         return None
-    inline = _DATA_URL.fullmatch(data or "")
+    inline = read_data_url(data or "")
     bare = True if data is not None and inline is None else None
     return Media(
-        "document" if inline and inline[1] == "application/pdf" else "file",
-        media_type=inline[1] if inline else "",
-        data=inline[2] if inline else data,
+        "document" if inline and inline[0] == "application/pdf" else "file",
+        media_type=inline[0] if inline else "",
+        data=inline[1] if inline else data,
         url=address,
         file_id=file_id,
         name=name,
@@ -96,14 +93,13 @@ def _read_file(fields: Fields) -> Media | None:
 
 
 def _read_audio(fields: Fields) -> Media | None:
-    sound = required(fields, "input_audio", dict)
-    try:
+    def read(sound: Fields) -> Media | None:
         data, form = optional(sound, "data", str), optional(sound, "format", str)
-    except InputError as error:
-        raise inside(error, ".input_audio") from None
-    if data is None or form not in _AUDIO_FORMATS or len(sound) > 2:
-        return None
-    return Media("audio", f"audio/{form}", data=data, extra=leftover(fields, _AUDIO, PROTOCOL))
+        if data is None or form not in _AUDIO_FORMATS or len(sound) > 2:
+            return None
+        return Media("audio", audio_type(form), data=data, extra=leftover(fields, _AUDIO, PROTOCOL))
+
+    return held(fields, "input_audio", read)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -132,7 +128,7 @@ def _write_media(media: Media) -> Fields | None:
         return _write_audio(media)
     if media.kind == "video":
         return None
-    inline = None if media.data is None else f"data:{media.media_type};base64,{media.data}"
+    inline = None if media.data is None else data_url(media.media_type, media.data)
     if media.kind == "image":
         fields = {"type": "input_image", "image_url": inline or media.url, "file_id": media.file_id}
     else:
@@ -151,6 +147,5 @@ def _write_media(media: Media) -> Fields | None:
 def _write_audio(media: Media) -> Fields | None:
     if media.data is None:
         return None
-    form = _AUDIO_TYPES.get(media.media_type) or media.media_type.removeprefix("audio/")
-    sound = {"data": media.data, "format": form}
+    sound = {"data": media.data, "format": audio_format(media.media_type)}
     return restored({"type": "input_audio", "input_audio": sound}, media.extra, PROTOCOL)

@@ -5,10 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Opaque, Reply, StopReason, Turn, Usage
-from toolglot.errors import InputError
 from toolglot.wire.openai_responses.items import ItemWriter, read_model_item
 from toolglot.wire.openai_responses.parts import OUTPUT, PROTOCOL, is_part
-from toolglot.wire.reading import Fields, each, inside, leftover, note, noted, optional, present, required, restored
+from toolglot.wire.reading import (
+    Fields,
+    each,
+    from_root,
+    held_or_none,
+    leftover,
+    note,
+    noted,
+    optional,
+    present,
+    required,
+    restored,
+    with_rest,
+)
+from toolglot.wire.token_counts import read_detail
 
 _BODY = frozenset({"id", "model", "output", "status", "usage"})
 _USAGE = frozenset({"input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details"})
@@ -33,31 +46,21 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
 _CUT_BACK: Final = {reason: written for written, reason in _CUT.items()}
 
 
+@from_root
 def decode(body: Fields) -> Reply:
     """A response object. Why it ended is derived from the calls that are in it; what it said is kept."""
-    try:
-        items = each(required(body, "output", list), read_model_item, ".output")
-        turn = Turn("assistant", tuple(block for blocks in items for block in blocks))
-        said = optional(body, "status", str)
-        return Reply(
-            turn,
-            stop_of(said, _cut_by(body), turn),
-            _read_usage(body),
-            required(body, "id", str),
-            required(body, "model", str),
-            noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, read=True, status=said),
-        )
-    except InputError as error:
-        raise inside(error, "$") from None
-
-
-def _cut_by(body: Fields) -> str | None:
-    """Why a response is incomplete."""
-    details = optional(body, "incomplete_details", dict) or {}
-    try:
-        return optional(details, "reason", str)
-    except InputError as error:
-        raise inside(error, ".incomplete_details") from None
+    items = each(required(body, "output", list), read_model_item, ".output")
+    turn = Turn("assistant", tuple(block for blocks in items for block in blocks))
+    said = optional(body, "status", str)
+    cut_by = held_or_none(body, "incomplete_details", lambda details: optional(details, "reason", str))
+    return Reply(
+        turn,
+        stop_of(said, cut_by, turn),
+        held_or_none(body, "usage", _read_usage),
+        required(body, "id", str),
+        required(body, "model", str),
+        noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, read=True, status=said),
+    )
 
 
 def stop_of(said: str | None, cut_by: str | None, turn: Turn) -> StopReason | None:
@@ -75,36 +78,17 @@ def stop_of(said: str | None, cut_by: str | None, turn: Turn) -> StopReason | No
     return "filter" if refused else "stop"
 
 
-def _read_usage(body: Fields) -> Usage | None:
-    fields = optional(body, "usage", dict)
-    if fields is None:
-        return None
-    try:
-        cached, input_rest = _read_details(fields, "input_tokens_details", "cached_tokens")
-        thought, output_rest = _read_details(fields, "output_tokens_details", "reasoning_tokens")
-        extra = leftover(fields, _USAGE, PROTOCOL)
-        return Usage(
-            optional(fields, "input_tokens", int),
-            optional(fields, "output_tokens", int),
-            cache_read_tokens=cached,
-            reasoning_tokens=thought,
-            extra=noted(extra, PROTOCOL, read=True, input_details=input_rest, output_details=output_rest),
-        )
-    except InputError as error:
-        raise inside(error, ".usage") from None
-
-
-def _read_details(usage: Fields, key: str, count: str) -> tuple[int | None, Fields | None]:
-    """A count among the details of a usage, and the rest of these; None where there are no details."""
-    details = optional(usage, key, dict)
-    if details is None:
-        return None, None
-    try:
-        counted = optional(details, count, int)
-    except InputError as error:
-        raise inside(error, f".{key}") from None
-    rest = leftover(details, frozenset({count}), PROTOCOL)
-    return counted, rest[PROTOCOL] if rest else {}
+def _read_usage(fields: Fields) -> Usage:
+    cached, input_rest = read_detail(fields, "input_tokens_details", "cached_tokens")
+    thought, output_rest = read_detail(fields, "output_tokens_details", "reasoning_tokens")
+    extra = leftover(fields, _USAGE, PROTOCOL)
+    return Usage(
+        optional(fields, "input_tokens", int),
+        optional(fields, "output_tokens", int),
+        cache_read_tokens=cached,
+        reasoning_tokens=thought,
+        extra=noted(extra, PROTOCOL, read=True, input_details=input_rest, output_details=output_rest),
+    )
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -158,7 +142,6 @@ def _write_usage(usage: Usage) -> Fields:
         counts.update({key: {name: count or 0} for key, _, name, count in parts})
         return counts
     for key, rest_note, name, count in parts:
-        rest = note(usage.extra, PROTOCOL, rest_note)
-        if count is not None or rest is not None:
-            fields[key] = restored({} if count is None else {name: count}, {PROTOCOL: rest or {}}, PROTOCOL)
+        if count is not None or note(usage.extra, PROTOCOL, rest_note) is not None:
+            fields[key] = with_rest({} if count is None else {name: count}, usage.extra, PROTOCOL, rest_note)
     return restored(present(fields), usage.extra, PROTOCOL)

@@ -8,40 +8,40 @@ from toolglot.conversation import (
     ChoiceMode,
     Conversation,
     Extra,
-    Issuer,
     Options,
     OutputFormat,
     Reasoning,
-    Sampling,
     Text,
     ToolChoice,
-    ToolSpec,
     Turn,
 )
-from toolglot.errors import InputError
 from toolglot.wire.openai_responses.items import ItemWriter, joined_runs, read_item
 from toolglot.wire.openai_responses.parts import PROTOCOL
+from toolglot.wire.openai_responses.tools import read_tools, write_tools
 from toolglot.wire.reading import (
     Fields,
     each,
     expected,
-    inside,
+    from_root,
+    held,
+    held_or_none,
     leftover,
     note,
     noted,
     optional,
-    optional_number,
     present,
     required,
+    rest_of,
     restored,
+    with_rest,
 )
+from toolglot.wire.sampling import read_sampling, write_sampling
 
 _BODY = frozenset(
     {"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens"}
     | {"temperature", "top_p", "reasoning", "text", "stream", "user"}
 )
-_FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
-_CUSTOM = frozenset({"type", "name", "description", "format"})
+_SAMPLING: Final = {"max_tokens": "max_output_tokens", "temperature": "temperature", "top_p": "top_p"}
 _REASONING = frozenset({"effort", "summary"})
 _TEXT = frozenset({"format"})
 _FORMAT = frozenset({"type", "name", "schema", "strict"})
@@ -52,18 +52,16 @@ _FORMATS: Final[dict[str, Literal["text", "json"]]] = {"text": "text", "json_obj
 _FORMATS_BACK: Final = {kind: written for written, kind in _FORMATS.items()}
 
 
+@from_root
 def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
-    try:
-        return Conversation(
-            (*_read_instructions(body), *_read_input(body)),
-            tuple(each(optional(body, "tools", list) or (), _read_tool, ".tools")),
-            _read_options(body),
-            optional(body, "model", str) or "",
-            _read_rest(body),
-        )
-    except InputError as error:
-        raise inside(error, "$") from None
+    return Conversation(
+        (*_read_instructions(body), *_read_input(body)),
+        read_tools(body),
+        _read_options(body),
+        optional(body, "model", str) or "",
+        _read_rest(body),
+    )
 
 
 def _read_rest(body: Fields) -> Extra | None:
@@ -73,8 +71,7 @@ def _read_rest(body: Fields) -> Extra | None:
     if body.get("input") is None:
         written["input"] = "absent"
     if type(body.get("text")) is dict:
-        nested = leftover(body["text"], _TEXT, PROTOCOL)
-        written["text"] = nested[PROTOCOL] if nested else {}
+        written["text"] = rest_of(body["text"], _TEXT) or {}
     return noted(rest, PROTOCOL, **written)
 
 
@@ -95,44 +92,12 @@ def _read_input(body: Fields) -> list[Turn]:
     return joined_runs(each(found, read_item, ".input"))
 
 
-def _read_tool(fields: Fields) -> ToolSpec:
-    kind = required(fields, "type", str)
-    if kind == "function":
-        strict = optional(fields, "strict", bool)
-        return ToolSpec(
-            required(fields, "name", str),
-            optional(fields, "description", str),
-            optional(fields, "parameters", dict),
-            strict=strict,
-            extra=noted(leftover(fields, _FUNCTION, PROTOCOL), PROTOCOL, strict="absent" if strict is None else None),
-        )
-    if kind == "custom":
-        return ToolSpec(
-            required(fields, "name", str),
-            optional(fields, "description", str),
-            type="custom",
-            format=optional(fields, "format", dict),
-            extra=leftover(fields, _CUSTOM, PROTOCOL),
-        )
-    return ToolSpec(
-        optional(fields, "name", str) or "",
-        optional(fields, "description", str),
-        type=kind,
-        issuer=None if kind == "namespace" else Issuer(PROTOCOL),
-        extra={PROTOCOL: {"~tool": fields}},
-    )
-
-
 def _read_options(body: Fields) -> Options:
     return Options(
-        sampling=Sampling(
-            max_tokens=optional(body, "max_output_tokens", int),
-            temperature=optional_number(body, "temperature"),
-            top_p=optional_number(body, "top_p"),
-        ),
-        reasoning=_read_reasoning(body),
+        sampling=read_sampling(body, _SAMPLING),
+        reasoning=held_or_none(body, "reasoning", _read_reasoning),
         tool_choice=_read_choice(body),
-        output=_read_format(body),
+        output=held_or_none(body, "text", lambda text: held_or_none(text, "format", _read_format)),
         stream=optional(body, "stream", bool),
         user=optional(body, "user", str),
     )
@@ -150,10 +115,7 @@ def _read_choice(body: Fields) -> ToolChoice | None:
         return ToolChoice(mode or "auto", (), parallel, None if mode else {PROTOCOL: {"~choice": found}})
     if type(found) is not dict:
         raise expected("a string or an object", found, ".tool_choice")
-    try:
-        return _read_choice_of_tools(found, parallel)
-    except InputError as error:
-        raise inside(error, ".tool_choice") from None
+    return held(body, "tool_choice", lambda fields: _read_choice_of_tools(fields, parallel))
 
 
 def _read_choice_of_tools(fields: Fields, parallel: bool | None) -> ToolChoice:
@@ -175,36 +137,14 @@ def _names_of(tools: list[Any]) -> tuple[str, ...]:
     return tuple(name for name in names if name is not None)
 
 
-def _read_reasoning(body: Fields) -> Reasoning | None:
-    fields = optional(body, "reasoning", dict)
-    if fields is None:
-        return None
-    try:
-        effort, summary = optional(fields, "effort", str), optional(fields, "summary", str)
-    except InputError as error:
-        raise inside(error, ".reasoning") from None
+def _read_reasoning(fields: Fields) -> Reasoning:
+    effort, summary = optional(fields, "effort", str), optional(fields, "summary", str)
     said = True if effort is None and summary is None else None
     extra = noted(leftover(fields, _REASONING, PROTOCOL), PROTOCOL, said=said)
     return Reasoning(effort=effort, summary=summary, extra=extra)
 
 
-def _read_format(body: Fields) -> OutputFormat | None:
-    text = optional(body, "text", dict)
-    if text is None:
-        return None
-    try:
-        fields = optional(text, "format", dict)
-        if fields is None:
-            return None
-    except InputError as error:
-        raise inside(error, ".text") from None
-    try:
-        return _read_format_fields(fields)
-    except InputError as error:
-        raise inside(error, ".text.format") from None
-
-
-def _read_format_fields(fields: Fields) -> OutputFormat:
+def _read_format(fields: Fields) -> OutputFormat:
     kind = required(fields, "type", str)
     plain = _FORMATS.get(kind)
     if plain is not None:
@@ -234,23 +174,16 @@ def encode(conversation: Conversation) -> Fields:
     if turns or note(extra, PROTOCOL, "input") is None:
         body["input"] = _write_input(turns)
     if conversation.tools or note(extra, PROTOCOL, "tools") is not None:
-        body["tools"] = [tool for tool in map(_write_tool, conversation.tools) if tool is not None]
+        body["tools"] = write_tools(conversation.tools)
     if options.tool_choice is not None:
         _write_choice(body, options.tool_choice)
-    settings = {
-        "max_output_tokens": options.sampling.max_tokens,
-        "temperature": options.sampling.temperature,
-        "top_p": options.sampling.top_p,
-        "stream": options.stream,
-        "user": options.user,
-    }
-    body.update(present(settings))
+    body.update(write_sampling(options.sampling, _SAMPLING))
+    body.update(present({"stream": options.stream, "user": options.user}))
     if options.reasoning is not None:
         _write_reasoning(body, options.reasoning)
-    text = note(extra, PROTOCOL, "text")
-    if options.output is not None or text is not None:
+    if options.output is not None or note(extra, PROTOCOL, "text") is not None:
         format: Fields = {} if options.output is None else {"format": _write_format(options.output)}
-        body["text"] = restored(format, {PROTOCOL: text or {}}, PROTOCOL)
+        body["text"] = with_rest(format, extra, PROTOCOL, "text")
     return restored(body, extra, PROTOCOL)
 
 
@@ -269,27 +202,6 @@ def _write_input(turns: tuple[Turn, ...]) -> str | list[Fields]:
     for turn in turns:
         writer.write(turn)
     return writer.items
-
-
-def _write_tool(tool: ToolSpec) -> Fields | None:
-    verbatim: Fields | None = note(tool.extra, PROTOCOL, "tool")
-    if verbatim is not None:
-        return verbatim
-    if tool.type not in ("function", "custom"):
-        return None  # another provider's own tool
-    fields: Fields = {"type": tool.type, "name": tool.name}
-    if tool.description is not None:
-        fields["description"] = tool.description
-    if tool.type == "custom":
-        if tool.format is not None:
-            fields["format"] = tool.format
-        return restored(fields, tool.extra, PROTOCOL)
-    if tool.parameters is not None:
-        fields["parameters"] = tool.parameters
-    if tool.strict is not None or note(tool.extra, PROTOCOL, "strict") is None:
-        # Left out, it means strict where possible, which a schema from elsewhere does not ask for.
-        fields["strict"] = bool(tool.strict)
-    return restored(fields, tool.extra, PROTOCOL)
 
 
 def _write_choice(body: Fields, choice: ToolChoice) -> None:

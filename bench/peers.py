@@ -1,0 +1,140 @@
+"""Other translators, each in an environment and a process of its own, measured in turn with ours.
+
+A peer is a script that calls `answer`: it says once what it is and what it makes of the body, then waits; for every
+number it is sent it makes so many translations and says how long one took, in CPU time of its own process.
+Runs in the environments of the peers too: only the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO, Any, Final
+
+from timing import quiet_gc, spent
+
+ENVIRONMENTS: Final = Path(__file__).resolve().parent.parent / ".venv-peers"
+WARM_UP: Final = 5
+
+PEERS: Final[dict[str, tuple[str, ...]]] = {
+    "litellm": ("litellm>=1.106,<2", "orjson>=3.11"),
+    "llm-rosetta": ("llm-rosetta>=0.13,<1", "orjson>=3.11"),
+}
+"""What each environment gets; the script of a peer is `peer_<name>.py`."""
+
+
+class PeerError(Exception):
+    """A peer that cannot be measured, and why."""
+
+
+def census(body: Any) -> dict[str, int]:
+    """What a Chat body holds: two translations of one request should agree in it."""
+    messages = body["messages"]
+    calls = [call for message in messages for call in message.get("tool_calls") or ()]
+    results = [message for message in messages if message["role"] == "tool"]
+    return {"calls": len(calls), "results": len(results), "tools": len(body["tools"])}
+
+
+# --- in the environment of the peer -----------------------------------------------------------------
+
+
+def answer(name: str, translate: Callable[[bytes], bytes], path: str) -> None:
+    """The peer's side: says what it is, then answers every number on standard input with a time."""
+    body = Path(path).read_bytes()
+    for _ in range(WARM_UP):
+        made = translate(body)
+    _say({"name": name, "census": census(json.loads(made)), "bytes": len(made)})
+    quiet_gc()
+    for line in sys.stdin:
+        _say({"ns": spent(lambda: translate(body), int(line))})
+
+
+def _say(fields: dict[str, Any]) -> None:
+    print(json.dumps(fields), flush=True)
+
+
+# --- on our side ------------------------------------------------------------------------------------
+
+
+class Peer:
+    """A running peer. `measure(calls)` is one round."""
+
+    def __init__(self, kind: str, body: Path) -> None:
+        script = Path(__file__).with_name(f"peer_{kind.replace('-', '_')}.py")
+        self._kind = kind
+        self._process = subprocess.Popen(  # noqa: S603 - our own script in an environment that we made
+            [prepared(kind), script, body],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=_surroundings(),
+        )
+        said = self._hear()
+        self.name = str(said["name"])
+        self.census: dict[str, int] = said["census"]
+
+    def measure(self, calls: int) -> float:
+        stdin: IO[str] | None = self._process.stdin
+        assert stdin is not None
+        stdin.write(f"{calls}\n")
+        stdin.flush()
+        return float(self._hear()["ns"])
+
+    def stop(self) -> None:
+        self._process.communicate()  # the end of its input is the end of its work
+
+    def _hear(self) -> dict[str, Any]:
+        """The next thing the peer says; it may print lines of its own, which are passed over."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                said: dict[str, Any] = json.loads(line)
+                return said
+        _, complaint = self._process.communicate()
+        raise PeerError(f"{self._kind} stopped: {_last_line(complaint)}")
+
+
+def _surroundings() -> dict[str, str]:
+    """No packages of ours, no warnings, and no price list from the network when litellm starts."""
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return {**kept, "PYTHONWARNINGS": "ignore", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+
+
+def prepared(kind: str) -> Path:
+    """The Python of a peer's environment, which is made when it is not there."""
+    home = ENVIRONMENTS / kind
+    wanted = "\n".join(PEERS[kind])
+    stamp, python = home / ".installed", home / "bin" / "python"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return python
+    print(f"==> installing {', '.join(PEERS[kind])} into {home} (once)", file=sys.stderr, flush=True)
+    venv.create(home, clear=True, symlinks=True, with_pip=True)  # cleared: it may be half made
+    command: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PEERS[kind]]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - as above
+    if done.returncode:
+        raise PeerError(f"pip could not install {kind}: {_last_line(done.stderr)}")
+    stamp.write_text(wanted)
+    return python
+
+
+def start(kinds: Iterable[str], body: Path) -> tuple[dict[str, Peer], dict[str, str]]:
+    """The peers that run, and for the others why not."""
+    running: dict[str, Peer] = {}
+    missing: dict[str, str] = {}
+    for kind in kinds:
+        try:
+            running[kind] = Peer(kind, body)
+        except (PeerError, OSError, subprocess.SubprocessError) as error:
+            missing[kind] = str(error)
+    return running, missing
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("WARNING")]
+    return lines[-1][:200] if lines else "it gave no reason"

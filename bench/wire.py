@@ -1,0 +1,139 @@
+"""What a translated request costs, next to reading and writing the same JSON, and next to other translators.
+
+The body is a coding agent's. The floor is an untyped read and write of it, which nobody can go below. Peers that
+cannot be measured break their limits; BENCH_PEERS=0 leaves them out. Exits with 1 when a limit is broken.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+import peers
+from agent_body import agent_body
+from timing import Row, in_turn, quiet_gc, table, timed
+from toolglot import Conversation
+from toolglot.wire.anthropic import request as anthropic
+from toolglot.wire.bedrock import request as bedrock
+from toolglot.wire.gemini import request as gemini
+from toolglot.wire.openai_chat import request as openai_chat
+from toolglot.wire.openai_responses import request as openai_responses
+
+ROUNDS: Final = 41
+CALLS: Final = 10
+LONG_CALLS: Final = 2
+WARM_UP: Final = 5
+
+FLOOR_LIMIT: Final = 2.0
+LONG_LIMIT: Final = 11.0
+LITELLM_LIMIT: Final = 1.5
+
+FLOOR: Final = "json only: read + write"
+OURS: Final = "toolglot: anthropic -> openai_chat"
+FLOOR_LONG: Final = "json only, 400 messages"
+OURS_LONG: Final = "toolglot, 400 messages"
+
+Decode = Callable[[dict[str, Any]], Conversation]
+Encode = Callable[[Conversation], dict[str, Any]]
+
+read = msgspec.json.decode
+write = msgspec.json.Encoder().encode
+
+
+def floor(body: bytes) -> bytes:
+    return write(read(body))
+
+
+def pair(decode: Decode, encode: Encode) -> Callable[[bytes], bytes]:
+    return lambda body: write(encode(decode(read(body))))
+
+
+to_chat = pair(anthropic.decode, openai_chat.encode)
+
+
+def work(body: bytes, long: bytes) -> dict[str, tuple[Callable[[bytes], bytes], bytes, int]]:
+    """What is measured in this process: the function, its body, and how often it is called in a round."""
+    return {
+        FLOOR: (floor, body, CALLS),
+        OURS: (to_chat, body, CALLS),
+        FLOOR_LONG: (floor, long, LONG_CALLS),
+        OURS_LONG: (to_chat, long, LONG_CALLS),
+        "toolglot: openai_chat -> anthropic": (pair(openai_chat.decode, anthropic.encode), to_chat(body), CALLS),
+        "toolglot: anthropic -> openai_responses": (pair(anthropic.decode, openai_responses.encode), body, CALLS),
+        "toolglot: anthropic -> gemini": (pair(anthropic.decode, gemini.encode), body, CALLS),
+        "toolglot: anthropic -> bedrock": (pair(anthropic.decode, bedrock.encode), body, CALLS),
+    }
+
+
+def variants(body: bytes, long: bytes) -> dict[str, Callable[[], float]]:
+    made: dict[str, Callable[[], float]] = {}
+    for name, (run, given, calls) in work(body, long).items():
+        for _ in range(WARM_UP):
+            run(given)
+        made[name] = timed(lambda run=run, given=given: run(given), calls)  # type: ignore[misc]
+    return made
+
+
+def own_rows(names: list[str]) -> list[Row]:
+    limits = {
+        OURS: Row(OURS, FLOOR, most=FLOOR_LIMIT),
+        FLOOR_LONG: Row(FLOOR_LONG, FLOOR),
+        OURS_LONG: Row(OURS_LONG, OURS, most=LONG_LIMIT),
+    }
+    return [limits.get(name) or Row(name, FLOOR) for name in names]
+
+
+def peer_rows(running: dict[str, peers.Peer], missing: dict[str, str]) -> list[Row]:
+    """Peers against ours: a ratio over 1 is how many times faster ours is."""
+    least = {"litellm": LITELLM_LIMIT}
+    excused = not peers_wanted()
+    measured = {kind: Row(peer.name, OURS, least=least.get(kind)) for kind, peer in running.items()}
+    unmeasured = {
+        kind: Row(kind, OURS, least=least.get(kind), missing=why, excused=excused) for kind, why in missing.items()
+    }
+    return [(measured | unmeasured)[kind] for kind in peers.PEERS]
+
+
+def peers_wanted() -> bool:
+    return os.environ.get("BENCH_PEERS", "1") != "0"
+
+
+def started(body: bytes) -> tuple[dict[str, peers.Peer], dict[str, str]]:
+    """The peers, each with the body in hand; one that loses calls or results is not comparable."""
+    if not peers_wanted():
+        return {}, dict.fromkeys(peers.PEERS, "BENCH_PEERS=0")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "body.json"
+        path.write_bytes(body)
+        running, missing = peers.start(peers.PEERS, path)
+    ours = peers.census(read(to_chat(body)))
+    for kind, peer in list(running.items()):
+        if peer.census != ours:
+            missing[kind] = f"its translation has {peer.census}, ours {ours}"
+            running.pop(kind).stop()
+    return running, missing
+
+
+def main() -> int:
+    body, long = agent_body(40), agent_body(400)
+    running, missing = started(body)
+    measured = variants(body, long)
+    rows = own_rows(list(measured)) + peer_rows(running, missing)
+    measured |= {peer.name: lambda peer=peer: peer.measure(CALLS) for peer in running.values()}  # type: ignore[misc]
+    quiet_gc()
+    times = in_turn(ROUNDS, measured)
+    for peer in running.values():
+        peer.stop()
+    print(f"A coding agent's request: {len(body):,} bytes with 40 messages, {len(long):,} with 400; {ROUNDS} rounds.")
+    print(f"Ratio: own rows to '{FLOOR}' ({OURS_LONG} to 40 messages), other translators to '{OURS}'.\n")
+    return 0 if table("wire", "µs", 1000, rows, times) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+"""What is fuzzed, and what counts as a finding: anything but an `InputError`, or an `InputError` that comes late.
+
+A finding is known by its kind and place, made as small as time allows, written down and shown once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import time
+import traceback
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import msgspec
+
+import fuzz_documents
+import toolglot
+from toolglot import InputError, arguments, jsontext, profiles
+
+PACKAGE: Final = Path(toolglot.__file__).resolve().parent
+
+SLOW_SECONDS: Final = 5.0
+SHRINKING_SECONDS: Final = 5.0
+KEPT: Final = 20
+"""Different findings of one decoder that are written down; one is usually many."""
+
+Run = Callable[[bytes], None]
+Mutation = Callable[[bytes, int], bytes | None]
+
+
+class SlowInputError(Exception):
+    """A decoder that took too long over a small input."""
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """What is fuzzed: `run` raises an `InputError`, which is right, or anything else, which is a finding."""
+
+    run: Run
+    seeds: list[bytes]
+    words: list[str]
+    lines: bool = False
+    """Whether the input is text of lines and not JSON."""
+
+    def mutation(self) -> Mutation:
+        mutator = fuzz_documents.Mutator(self.seeds, self.words)
+        return mutator.mutate_lines if self.lines else mutator.mutate
+
+
+# --- the decoders -----------------------------------------------------------------------------------
+
+
+def decoder(name: str, protocols: tuple[str, ...]) -> Decoder:
+    """The decoder of that name; what it reads is written in all `protocols` by turns."""
+    if name == "load":
+        words = fuzz_documents.words_of(PACKAGE / "conversation.py", PACKAGE / "canonical_json.py")
+        return Decoder(_load, fuzz_documents.canonical_seeds(), words)
+    if name == "arguments":
+        return Decoder(_arguments, fuzz_documents.ARGUMENT_SEEDS, fuzz_documents.words_of(PACKAGE / "arguments"))
+    if name == "overrides":
+        return Decoder(
+            _overrides, fuzz_documents.OVERRIDE_SEEDS, fuzz_documents.words_of(PACKAGE / "profiles"), lines=True
+        )
+    protocol, kind = name.split(".")
+    seeds = {"request": fuzz_documents.request_seeds, "reply": fuzz_documents.reply_seeds}[kind]
+    words = fuzz_documents.words_of(PACKAGE / "wire" / protocol)
+    return Decoder(_wire(protocol, kind, protocols), seeds(protocol, _codec(protocol, kind).encode), words)
+
+
+def _codec(protocol: str, kind: str) -> ModuleType:
+    return importlib.import_module(f"toolglot.wire.{protocol}.{kind}")
+
+
+def _wire(protocol: str, kind: str, protocols: tuple[str, ...]) -> Run:
+    """Reads a body, and writes what was read at home and, by turns, in each other protocol."""
+    home = _codec(protocol, kind)
+    abroad = [_codec(other, kind) for other in protocols]
+
+    def run(data: bytes) -> None:
+        body = _body(data)
+        if body is None:
+            return
+        read = home.decode(body)
+        msgspec.json.encode(home.encode(read))
+        msgspec.json.encode(abroad[zlib.crc32(data) % len(abroad)].encode(read))
+
+    return run
+
+
+def _body(data: bytes) -> dict[str, Any] | None:
+    """A JSON object, within the limits that hold for every document; None if it is none."""
+    try:
+        jsontext.parse(data)
+        body = msgspec.json.decode(data)
+    except (InputError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    return body if type(body) is dict else None
+
+
+def _load(data: bytes) -> None:
+    toolglot.dump(toolglot.load(data))
+
+
+def _arguments(data: bytes) -> None:
+    """The input as arguments; of a document with `text` and `schema`, the text under that schema."""
+    body = _body(data)
+    if body is not None and type(body.get("text")) is str:
+        schema = body.get("schema")
+        arguments.parse(body["text"], schema=schema if type(schema) in (dict, bool) else None, xml=True)
+        return
+    try:
+        arguments.parse(data)
+    except InputError:
+        arguments.parse(data, xml=True)
+
+
+def _overrides(data: bytes) -> None:
+    overrides = profiles.Overrides(data)
+    for name in overrides.names:
+        profiles.get(name, "tuned-7b", overrides=overrides)
+
+
+# --- findings ---------------------------------------------------------------------------------------
+
+
+def finding(run: Run, data: bytes) -> BaseException | None:
+    """What came out of a decoder that should not have."""
+    start = time.process_time()
+    try:
+        run(data)
+    except InputError:
+        pass
+    except Exception as error:  # noqa: BLE001 - anything else is what is looked for
+        return error
+    took = time.process_time() - start
+    return SlowInputError(f"{took:.1f} s for {len(data)} bytes") if took > SLOW_SECONDS else None
+
+
+def mark(error: BaseException) -> str:
+    """What makes two findings the same: the kind of error, and the last line of toolglot that it went through."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if str(PACKAGE) in frame.filename]
+    where = f"{Path(frames[-1].filename).relative_to(PACKAGE)}:{frames[-1].lineno}" if frames else "?"
+    return f"{type(error).__name__} at {where}"
+
+
+def shrunk(run: Run, data: bytes, wanted: str) -> bytes:
+    """The smallest input near `data` that still gives the same finding."""
+    deadline = time.monotonic() + SHRINKING_SECONDS
+    smaller = True
+    while smaller:
+        smaller = False
+        for attempt in _smaller(data):
+            if time.monotonic() > deadline:
+                return data
+            error = finding(run, attempt)
+            if error is not None and mark(error) == wanted:
+                data, smaller = attempt, True
+                break
+    return data
+
+
+def _smaller(data: bytes) -> list[bytes]:
+    """The input with one part less: a value of a document, or a stretch of bytes."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        sizes = [len(data) >> shift for shift in range(1, 8) if len(data) >> shift]
+        return [data[:at] + data[at + size :] for size in sizes for at in range(0, len(data), size)]
+    attempts = []
+    for number in range(sum(1 for _ in fuzz_documents.slots(document))):
+        copied = json.loads(data)
+        holder, key = list(fuzz_documents.slots(copied))[number]
+        del holder[key]
+        attempts.append(json.dumps(copied).encode())
+    return [attempt for attempt in attempts if len(attempt) < len(data)]
+
+
+@dataclass
+class Hunt:
+    """One decoder being fuzzed: counts, and writes down each new finding once."""
+
+    name: str
+    decoder: Decoder
+    folder: Path
+    tried: int = 0
+    marks: set[str] = field(default_factory=set)
+
+    def try_one(self, data: bytes) -> None:
+        self.tried += 1
+        error = finding(self.decoder.run, data)
+        if error is None or mark(error) in self.marks or len(self.marks) >= KEPT:
+            return
+        self.marks.add(mark(error))
+        small = shrunk(self.decoder.run, data, mark(error))
+        path = self.folder / f"{self.name}-{zlib.crc32(mark(error).encode()):08x}"
+        path.write_bytes(small)
+        said = "".join(traceback.format_exception_only(error)).strip()[:300]
+        print(f"FOUND {self.name}: {mark(error)}\n  {said}\n  input {small[:400]!r}\n  in {path}", flush=True)

@@ -1,0 +1,331 @@
+"""From one protocol to another: a client's request for a provider, and the provider's reply for the client.
+
+    out = toolglot.convert(body, source="anthropic", target="openai", model="gpt-5.2")
+    out.data, out.report                          # what to send, and what was changed
+    back = toolglot.convert_reply(answer, source="openai", target="anthropic", request=out)
+
+This is where wire, history and render are joined; nothing else does. Law 3 (do no harm): a request that goes
+home and needs no change is forwarded as it came, byte for byte.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolglot import ids, jsontext, profiles
+from toolglot.conversation import (
+    Conversation,
+    Failure,
+    Issuer,
+    Media,
+    Reply,
+    ServerTool,
+    Thinking,
+    ToolCall,
+    ToolMetadata,
+    ToolSpec,
+    Turn,
+    Usage,
+)
+from toolglot.errors import InputError, quote
+from toolglot.intake import Intake
+from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.policy import DEFAULT_POLICY, Policy
+from toolglot.profiles import Overrides, Profile
+from toolglot.render import Rendered, render
+from toolglot.render.job import Job
+from toolglot.render.losses import tell_unwritten
+from toolglot.report import Entry, Report
+from toolglot.turn_keys import TurnKeys
+from toolglot.wire.codecs import codec
+from toolglot.wire.failures import ProviderError, from_input_error
+
+Body = bytes | str | dict[str, Any]
+Fields = dict[str, Any]
+
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+_COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
+_KINDS: Final = {Thinking: "thinking", Media: "an image or a sound", ServerTool: "a tool that the provider ran"}
+
+
+class Converted:
+    """A body in another protocol, and what was changed on the way."""
+
+    def __init__(self, body: Fields, report: Report, *, data: bytes | None = None) -> None:
+        self.body = body
+        self.report = report
+        self._data = data
+        """The bytes that came, where they say the same."""
+
+    @cached_property
+    def data(self) -> bytes:
+        """The body as it is sent: the very bytes that came, where nothing was changed."""
+        return self._data if self._data is not None else _encoded(self.body)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.report)} changes>"
+
+
+class ConvertedRequest(Converted):
+    """A request for a provider. Given back to `convert_reply`, it undoes what it changed about tools."""
+
+    def __init__(
+        self, body: Fields, report: Report, *, source: Profile, target: Profile, rendered: Rendered, data: bytes | None
+    ) -> None:
+        super().__init__(body, report, data=data)
+        self.source = source
+        self.target = target
+        self.rendered = rendered
+
+    @property
+    def model(self) -> str:
+        """The model to ask for; some protocols name it in the address, not in the body."""
+        return self.rendered.conversation.model
+
+    @property
+    def stream(self) -> bool:
+        """Whether the client wants a stream; some protocols say so in the address."""
+        return bool(self.rendered.conversation.options.stream)
+
+
+class ConvertedReply(Converted):
+    """A reply for a client."""
+
+    def __init__(self, body: Fields, report: Report, reply: Reply, *, data: bytes | None) -> None:
+        super().__init__(body, report, data=data)
+        self.reply = reply
+        """The answer in canonical form, under the client's names and ids."""
+
+
+class ConvertedError(Struct, frozen=True, kw_only=True):
+    """A failure in a client's own shape."""
+
+    status: int
+    body: Fields
+    headers: dict[str, str]
+    failure: Failure
+
+    @property
+    def data(self) -> bytes:
+        return _encoded(self.body)
+
+
+# --- requests ---------------------------------------------------------------------------------------
+
+
+def convert(
+    body: Body,
+    *,
+    source: str,
+    target: str,
+    model: str = "",
+    policy: Policy = DEFAULT_POLICY,
+    overrides: Overrides | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ConvertedRequest:
+    """A request of one protocol as a request that the target accepts.
+
+    `source` and `target` are any names of the profiles: a provider (`mistral`) or a protocol
+    (`openai_chat`). `model` is the one to ask for; without it, the request's own.
+    """
+    from_, fields = profiles.get(source, overrides=overrides), _parsed(body, limits)
+    conversation = codec(from_.protocol).request.decode(fields)
+    named = model or conversation.model
+    to = profiles.get(target, named, overrides=overrides)
+    from_ = profiles.get(source, conversation.model, overrides=overrides)
+    entries: list[Entry] = []
+    taken = replace(conversation, turns=_taken_in(conversation, from_, entries), model=named)
+    rendered = render(taken, to, policy=policy, source=from_)
+    entries += rendered.entries
+    written = codec(to.protocol).request.encode(_as_clasp(rendered.conversation, to, policy))
+    if from_.protocol != to.protocol:
+        entries += _unwritten(rendered.conversation, to, policy)
+    is_same = from_.protocol == to.protocol and written == fields
+    data = body if is_same and isinstance(body, bytes) else None
+    return ConvertedRequest(
+        fields if is_same else written,
+        Report(tuple(entries)),
+        source=from_,
+        target=to,
+        rendered=rendered,
+        data=data,
+    )
+
+
+def _taken_in(conversation: Conversation, source: Profile, entries: list[Entry]) -> tuple[Turn, ...]:
+    """The turns with canonical ids, and each result with its call."""
+    issuer = Issuer(source.name, model=conversation.model)
+    return Intake(entries).take_all([replace(turn, issuer=issuer) for turn in conversation.turns])
+
+
+def _as_clasp(conversation: Conversation, target: Profile, policy: Policy) -> Conversation:
+    """Tools of the Responses protocol with the nested `function` of seed 002, where the policy asks for it."""
+    if policy.responses_id_style != "clasp" or target.protocol != "openai_responses":
+        return conversation
+    tools = [_with_nested(tool, target) if tool.type == "function" else tool for tool in conversation.tools]
+    return replace(conversation, tools=tuple(tools))
+
+
+def _with_nested(tool: ToolSpec, target: Profile) -> ToolSpec:
+    said = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    nested = {key: value for key, value in said.items() if value is not None}
+    own = {**(tool.extra or {}).get(target.protocol, {}), "function": {**nested, "strict": bool(tool.strict)}}
+    return replace(tool, extra={**(tool.extra or {}), target.protocol: own})
+
+
+def _unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) -> list[Entry]:
+    job = Job(profile, policy, None)
+    tell_unwritten(value, job)
+    return job.entries
+
+
+# --- replies ----------------------------------------------------------------------------------------
+
+
+def convert_reply(
+    body: Body,
+    *,
+    source: str,
+    target: str,
+    request: ConvertedRequest | None = None,
+    policy: Policy = DEFAULT_POLICY,
+    overrides: Overrides | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ConvertedReply:
+    """A provider's answer (`source`) as the client (`target`) reads it.
+
+    With the `request` that it answers, tools get their own names back, free-text calls their free text, and
+    arguments are checked against the client's schema. An answer that is an error raises `ProviderError`.
+    """
+    from_, to = profiles.get(source, overrides=overrides), profiles.get(target, overrides=overrides)
+    fields = _parsed(body, limits)
+    failure = codec(from_.protocol).errors.decode(200, fields)
+    if failure is not None:
+        raise ProviderError(failure)
+    reply = codec(from_.protocol).reply.decode(fields)
+    job = Job(to, policy, from_)
+    client = _for_client(reply, from_, to, request, job)
+    written = codec(to.protocol).reply.encode(client)
+    is_same = from_.protocol == to.protocol and written == fields
+    if from_.protocol != to.protocol:
+        tell_unwritten(client, job)
+        _tell_unread(client, codec(to.protocol).reply.decode(written), job)
+    data = body if is_same and isinstance(body, bytes) else None
+    return ConvertedReply(fields if is_same else written, Report(tuple(job.entries)), client, data=data)
+
+
+def _tell_unread(meant: Reply, read: Reply, job: Job) -> None:
+    """Tell what the client will not see, by reading what it gets."""
+    if meant.stop != read.stop:
+        job.tell("dropped", f"the protocol has no word for a reply that ended with {meant.stop!r}", path="$.stop")
+    for name in _COUNTS:
+        count = getattr(meant.usage, name, None)
+        if count and getattr(read.usage, name, None) != count:
+            job.tell("dropped", f"{name.replace('_', ' ')} have no place there", path="$.usage")
+    for kind, what in _KINDS.items():
+        if any(isinstance(block, kind) for block in meant.turn.blocks) and not any(
+            isinstance(block, kind) for block in read.turn.blocks
+        ):
+            job.tell("dropped", f"{what} has no place there", path="$.content")
+
+
+def _for_client(reply: Reply, source: Profile, target: Profile, request: ConvertedRequest | None, job: Job) -> Reply:
+    if not reply.turn.calls:
+        return reply
+    if reply.stop is None and source.protocol != target.protocol:
+        reply = replace(reply, stop="tool_calls")  # a whole answer with calls ended for them, said or not
+    key = TurnKeys().new(reply.turn) + (f"@{len(request.rendered.ids)}" if request is not None else "")
+    given = ids.Projection(target, policy="reversible")
+    numbers = itertools.count()
+    blocks = tuple(
+        _call_for_client(block, source, target, key, next(numbers), given, request, job)
+        if isinstance(block, ToolCall)
+        else block
+        for block in reply.turn.blocks
+    )
+    return replace(reply, turn=replace(reply.turn, blocks=blocks))
+
+
+def _call_for_client(
+    call: ToolCall,
+    source: Profile,
+    target: Profile,
+    key: str,
+    index: int,
+    given: ids.Projection,
+    request: ConvertedRequest | None,
+    job: Job,
+) -> ToolCall:
+    """A call under the client's name for the tool, and an id that the client can send back."""
+    raw_id = call.id or None
+    issuer = Issuer(target.name if source.protocol == target.protocol and raw_id else source.name)
+    canonical = ids.mint(source.name, raw_id, call.name, key, index)
+    known = replace(call, id=canonical, metadata=ToolMetadata(raw_id, issuer))
+    emitted = replace(call, id=given.add(known))
+    if request is None:
+        return emitted
+    original = request.rendered.tools.original_call(emitted)
+    for mismatch in request.rendered.tools.mismatches(original):
+        where = f"arguments of {original.name[:80]} at {mismatch.path}"
+        job.tell("mismatched", f"{where}: {mismatch.message}", "canonical", call_ids=(original.id,))
+    return original
+
+
+# --- errors -----------------------------------------------------------------------------------------
+
+
+def convert_error(
+    status: int,
+    body: bytes | str | dict[str, Any] | None,
+    *,
+    source: str,
+    target: str,
+    headers: Mapping[str, str] = _NO_HEADERS,
+) -> ConvertedError:
+    """A provider's error (`source`) in the shape that the client (`target`) expects."""
+    failure = codec(profiles.get(source).protocol).errors.decode(status, body, headers)
+    if failure is None:
+        raise InputError(f"status {status} with this body is no error", path="status", hint="use convert_reply")
+    return error_for(failure, target=target)
+
+
+def error_for(failure: Failure | InputError, *, target: str) -> ConvertedError:
+    """A failure, or a mistake of the caller's, in a client's own shape."""
+    told = from_input_error(failure) if isinstance(failure, InputError) else failure
+    errors = codec(profiles.get(target).protocol).errors
+    status, body = errors.encode(told)
+    return ConvertedError(status=status, body=body, headers=errors.headers_of(told), failure=told)
+
+
+# --- JSON -------------------------------------------------------------------------------------------
+
+
+def _parsed(body: Body, limits: Limits) -> Fields:
+    """A body as an object. The fast reader reads what it can; the careful one mends or explains the rest."""
+    if isinstance(body, dict):
+        return body
+    if not isinstance(body, bytes | str):
+        raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
+    jsontext.refuse_large(body, limits, "$")
+    try:
+        value = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        value = jsontext.parse(body, limits=limits).value
+    if not isinstance(value, dict):
+        raise InputError(f"expected a JSON object, got {quote(value)}")
+    return value
+
+
+def _encoded(body: Fields) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot be written as JSON: {error}") from None

@@ -1,0 +1,342 @@
+"""Parsers: the tool calls in what a provider answered, by provider (seed 003).
+
+    calls = get_parser("anthropic").parse(body)      # a reply, a message, blocks, or a single call
+    calls = [validate_tool_call(call, provider="anthropic") for call in calls]
+
+Every target has a parser; `register_parser` adds or replaces one. The shapes are read by the codecs of `wire`,
+so a call says the same here as in a conversation.
+
+Law: read, never guessed. What is no reply of the provider is an error, a reply without calls is an empty list.
+A call that came without an id gets one that depends on the reply and on nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal, Protocol
+
+from msgspec.structs import replace
+
+from toolglot import arguments, ids, jsontext, profiles
+from toolglot.conversation import Block, Issuer, Opaque, Text, ToolCall, ToolMetadata, Turn
+from toolglot.errors import InputError, JSONError, TruncatedJSONError, quote
+from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.turn_keys import TurnKeys
+from toolglot.wire.codecs import codec
+from toolglot.wire.failures import ProviderError
+from toolglot.wire.reading import Fields, each, held, held_or_none, inside, required
+
+Format = Literal["json", "xml", "custom"]
+TextReader = Callable[[str], Iterable[ToolCall]]
+"""Reads the calls that a model wrote into its text."""
+
+
+class ToolParser(Protocol):
+    """What turns a provider's answer into calls. A class of one's own needs no base class."""
+
+    @property
+    def format(self) -> str:
+        """How the calls are written: `json`, `xml` or `custom`."""
+
+    @property
+    def provider_id(self) -> str:
+        """The provider whose answers it reads."""
+
+    def parse(self, response: Any) -> list[ToolCall]:
+        """The calls in an answer, in their order."""
+
+
+class ReplyParser:
+    """The parser of a target, by its protocol.
+
+    It reads a whole reply, a message, a list of content blocks or calls, or a single call, as text, bytes or
+    parsed JSON. With `read_text` it also reads calls from text: from an answer that is no JSON, and from what
+    the model said in one that has no calls of its own.
+    """
+
+    def __init__(
+        self,
+        provider_id: str,
+        *,
+        format: Format = "json",
+        read_text: TextReader | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        profile = profiles.get(provider_id)
+        self._provider = profile.name
+        self._protocol = profile.protocol
+        self._format = format
+        self._read_text = read_text
+        self._limits = limits
+
+    @property
+    def format(self) -> Format:
+        return self._format
+
+    @property
+    def provider_id(self) -> str:
+        """The target's own name: `gemini` for `google`."""
+        return self._provider
+
+    def __repr__(self) -> str:
+        return f"<ReplyParser of {self._provider}: {self._format}>"
+
+    def parse(self, response: str | bytes | dict[str, Any] | list[Any]) -> list[ToolCall]:
+        """The calls in an answer, in their order. An answer that is an error raises `ProviderError`."""
+        value = self._value(response)
+        if isinstance(value, str):
+            return self._identified([*self._from_text(value)])
+        if isinstance(value, dict):
+            failure = codec(self._protocol).errors.decode(200, value)
+            if failure is not None:
+                raise ProviderError(failure)
+        blocks = self._blocks(value)
+        calls = [block for block in blocks if isinstance(block, ToolCall)]
+        if not calls and self._read_text is not None:
+            calls = [*self._from_text("".join(block.text for block in blocks if isinstance(block, Text)))]
+        return self._identified(calls, blocks)
+
+    def _value(self, response: object) -> dict[str, Any] | list[Any] | str:
+        """The JSON that an answer is, or its text if it is none and text can be read."""
+        if isinstance(response, dict | list):
+            value: Any = jsontext.clone(response, limits=self._limits).value
+            return value  # type: ignore[no-any-return]
+        if not isinstance(response, str | bytes):
+            raise InputError(f"expected text, bytes, an object or an array, got {quote(response)}")
+        problem: InputError
+        try:
+            value = jsontext.parse(response, limits=self._limits).value
+        except JSONError as error:
+            problem = error
+        else:
+            if isinstance(value, dict | list):
+                return value
+            problem = InputError(f"expected a JSON object or array, got {quote(value)}")
+        if self._read_text is not None:
+            return response if isinstance(response, str) else jsontext.decode(response)
+        if not isinstance(problem, TruncatedJSONError):
+            problem.hint = "this parser reads JSON; for calls in text use ReplyParser(…, read_text=…)"
+        raise problem
+
+    def _from_text(self, text: str) -> Iterable[ToolCall]:
+        return self._read_text(text) if self._read_text is not None and text else ()
+
+    def _blocks(self, value: dict[str, Any] | list[Any]) -> list[Block]:
+        read = _READERS[self._protocol]
+        try:
+            found = [read(value)] if isinstance(value, dict) else each(value, read, "")
+        except InputError as error:
+            raise inside(error, "$") from None
+        blocks = [block for blocks in found for block in blocks]
+        if len(blocks) == 1 and isinstance(blocks[0], Opaque) and blocks[0].value is value:
+            raise _unknown(f"a reply, a message, blocks or a call of {self._provider}", "$")
+        return blocks
+
+    def _identified(self, calls: list[ToolCall], blocks: Iterable[Block] | None = None) -> list[ToolCall]:
+        """The calls, each with an id. A made one depends on all that the reply says."""
+        if all(call.id.strip() for call in calls):
+            return calls
+        key = TurnKeys().new(Turn("assistant", tuple(calls if blocks is None else blocks)))
+        return [with_id(call, self._provider, key, index) for index, call in enumerate(calls)]
+
+
+def with_id(call: ToolCall, provider: str, turn_key: str, index: int) -> ToolCall:
+    """The call; where it has no id, under a canonical one, and with metadata that say that it had none."""
+    if call.id.strip():
+        return call
+    provider = _key(provider)
+    metadata = call.metadata or ToolMetadata(issuer=Issuer(provider))
+    return replace(call, id=ids.mint(provider, None, call.name, turn_key, index), metadata=metadata)
+
+
+# --- the registry -----------------------------------------------------------------------------------
+
+_registered: Final[dict[str, ToolParser]] = {}
+"""Parsers that were registered, by resolved name. Single reads and writes of a dictionary need no lock."""
+
+
+def get_parser(provider_id: str) -> ToolParser:
+    """The parser of a provider, under any spelling of its name."""
+    name = _key(provider_id)
+    parser = _registered.get(name)
+    if parser is not None:
+        return parser
+    builtin = profiles.names()
+    if name not in builtin:
+        known = ", ".join(sorted({*builtin, *_registered}))
+        raise InputError(f"no parser for provider {quote(provider_id)}", path="provider_id", hint=f"known: {known}")
+    return _builtin(name)
+
+
+def register_parser(provider_id: str, parser: ToolParser | None) -> None:
+    """Add a parser, or put it in the place of another. None gives the place back to the built-in one."""
+    name = _key(provider_id)
+    if parser is None:
+        _registered.pop(name, None)
+        return
+    if isinstance(parser, type) or not callable(getattr(parser, "parse", None)):
+        hint = "pass an object with parse(response), format and provider_id"
+        raise InputError(f"expected a parser, got {quote(parser)}", path="parser", hint=hint)
+    for name_of in ("format", "provider_id"):
+        if not isinstance(getattr(parser, name_of, None), str):
+            raise InputError(f"expected a parser whose {name_of} is a string", path=f"parser.{name_of}")
+    _registered[name] = parser
+
+
+def _key(provider_id: object) -> str:
+    if not isinstance(provider_id, str) or not provider_id.strip() or len(provider_id) > profiles.MAX_NAME:
+        raise InputError(f"expected the name of a provider, got {quote(provider_id)}", path="provider_id")
+    return profiles.resolve(provider_id)
+
+
+@functools.cache
+def _builtin(name: str) -> ReplyParser:
+    return ReplyParser(name)
+
+
+# --- validation -------------------------------------------------------------------------------------
+
+
+def validate_tool_call(
+    call: ToolCall, *, provider: str = "unknown", index: int = 0, turn_key: str = "", strict: bool = False
+) -> ToolCall:
+    r"""The call as it may be executed; the one that was given stays as it is.
+
+    It has a name, an id, and an object of arguments, read from `raw_input` (JSON, otherwise XML) where there
+    was none, without control characters in it; `strict` takes out `\r` too. The free text of a custom tool
+    stays as it is.
+    """
+    if not isinstance(call, ToolCall):
+        raise InputError(f"expected a ToolCall, got {quote(call)}", path="call")
+    for field in ("name", "id"):
+        if not isinstance(getattr(call, field), str):
+            raise InputError(f"expected a string, got {quote(getattr(call, field))}", path=f"call.{field}")
+    if not call.name.strip():
+        raise InputError("tool call missing name", path="call.name")
+    call = with_id(call, provider, turn_key, index)
+    if call.type == "custom" and call.arguments is None:
+        return call
+    written = call.raw_input if call.arguments is None else call.arguments
+    read = arguments.parse(written, xml=True, path="call.arguments").arguments
+    clean = arguments.sanitise(read, strict=strict)
+    if clean is call.arguments:
+        return call
+    return replace(call, arguments=clean, raw_input=call.raw_input if clean is read else None)
+
+
+# --- the shapes, by protocol --------------------------------------------------------------------------
+# Each reader takes one object and returns the blocks in it. The codecs are loaded when first asked for.
+
+
+def _wire(module: str) -> Any:
+    return importlib.import_module(f"toolglot.wire.{module}")
+
+
+def _unknown(what: str, path: str = "") -> InputError:
+    return InputError(f"expected {what}", path=path, hint="is it an answer of another provider?")
+
+
+def _anthropic(fields: Fields) -> Iterable[Block]:
+    blocks = _wire("anthropic.blocks")
+
+    def read(block: Fields) -> Block:
+        if block.get("type") == "tool_use":  # those who imitate the protocol leave out what is empty
+            block = {
+                **block,
+                "id": block.get("id") or "",
+                "input": {} if block.get("input") is None else block["input"],
+            }
+        found: Block = blocks.read_block(block)
+        return found
+
+    if fields.get("type") not in (None, "message"):
+        return (read(fields),)
+    if "content" not in fields:
+        raise _unknown("a reply or message with content, or a content block")
+    content = fields["content"]
+    if isinstance(content, list):
+        return each(content, read, ".content")
+    found: Iterable[Block] = blocks.read_content(content)
+    return found
+
+
+def _openai_chat(fields: Fields) -> Iterable[Block]:
+    if "choices" in fields:
+        first = each(required(fields, "choices", list)[:1], _openai_chat, ".choices")
+        return [block for blocks in first for block in blocks]
+    if "message" in fields:
+        return held(fields, "message", _chat_message)
+    if not fields.keys().isdisjoint({"role", "content", "tool_calls", "function_call"}):
+        return _chat_message(fields)
+    if fields.keys().isdisjoint({"type", "function", "custom"}):
+        raise _unknown("a reply with choices, a message, or a tool call")
+    return (_wire("openai_chat.blocks").read_call(fields),)
+
+
+def _chat_message(fields: Fields) -> Iterable[Block]:
+    if fields.get("role", "assistant") != "assistant":
+        return ()
+    turn: Turn = _wire("openai_chat.messages").read_assistant(fields)
+    call = held_or_none(fields, "function_call", lambda inner: _openai_chat({"type": "function", "function": inner}))
+    return (*turn.blocks, *(call or ()))  # the one call that a message had before there were lists of them
+
+
+def _openai_responses(fields: Fields) -> Iterable[Block]:
+    read = _wire("openai_responses.items").read_model_item
+    if "output" in fields and "call_id" not in fields:
+        return [block for blocks in each(required(fields, "output", list), read, ".output") for block in blocks]
+    if fields.keys().isdisjoint({"type", "role"}):
+        raise _unknown("a response with output, or an item of one")
+    found: Iterable[Block] = read(fields)
+    return found
+
+
+def _gemini(given: Fields) -> Iterable[Block]:
+    blocks = _wire("gemini.blocks")
+    fields: Fields = blocks.in_camel(given)[0]
+    if "candidates" in fields:
+        first = each(required(fields, "candidates", list)[:1], _gemini, ".candidates")
+        return [block for found in first for block in found]
+    if "content" in fields:
+        return held_or_none(fields, "content", _gemini) or ()
+    if "parts" in fields:
+        found: Iterable[Block] = blocks.read_parts(fields)[0]
+        return found
+    if not fields.keys().isdisjoint({"finishReason", "usageMetadata", "modelVersion", "responseId", "role"}):
+        return ()  # a part of a stream, or a reply that ended before it began
+    return (blocks.read_part({"functionCall": fields} if "name" in fields else given),)
+
+
+def _bedrock(fields: Fields) -> Iterable[Block]:
+    read = _wire("bedrock.blocks").read_block
+    for key in ("output", "message"):
+        if key in fields:
+            return held(fields, key, _bedrock)
+    if "content" in fields:
+        return each(required(fields, "content", list), read, ".content")
+    return (read({"toolUse": fields} if "toolUseId" in fields else fields),)
+
+
+def _messages(module: str) -> Callable[[Fields], Iterable[Block]]:
+    def read(fields: Fields) -> Iterable[Block]:
+        if "message" in fields:
+            return held(fields, "message", read)
+        if "function" in fields:
+            fields = {"role": "assistant", "tool_calls": [fields]}
+        turn: Turn = _wire(module).read_message(fields)
+        return turn.blocks
+
+    return read
+
+
+_READERS: Final[dict[str, Callable[[Fields], Iterable[Block]]]] = {
+    "anthropic": _anthropic,
+    "openai_chat": _openai_chat,
+    "openai_responses": _openai_responses,
+    "gemini": _gemini,
+    "bedrock": _bedrock,
+    "cohere": _messages("cohere.messages"),
+    "ollama": _messages("ollama.messages"),
+}

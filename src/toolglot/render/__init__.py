@@ -1,0 +1,10 @@
+"""A conversation as one that a target accepts: ordered pure passes, and a report of what each changed.
+
+The renderer knows targets by their profiles alone, and no field names of any wire format. A pass that has
+nothing to change returns what it was given.
+"""
+
+from toolglot.render.rendering import Rendered, render
+from toolglot.render.tool_table import EmittedTool, ToolTable
+
+__all__ = ["EmittedTool", "Rendered", "ToolTable", "render"]

@@ -1,0 +1,90 @@
+"""The tool choice for a target: what it may be asked, and the nearest thing where it may not.
+
+A forced tool that the target refuses to be forced to (E9, E10) is still the only one that it is told of. The pass
+runs after the tools are fitted, since it may leave some of them out, and before names are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import ChoiceMode, Conversation, Options, ToolChoice
+from toolglot.render.job import Job
+from toolglot.render.tool_table import EmittedTool
+
+_NEAREST: Final[dict[ChoiceMode, tuple[ChoiceMode, ...]]] = {
+    "named": ("required", "auto"),
+    "required": ("auto",),
+    "allowed": ("auto",),
+    "none": (),
+    "auto": (),
+}
+"""What else to ask for, best first. `named` and `allowed` leave only their tools."""
+
+
+def is_thinking(options: Options, job: Job) -> bool:
+    mode = options.reasoning.mode if options.reasoning is not None else None
+    return (mode or job.profile.reasoning.default) != "off"
+
+
+def fit_choice(
+    conversation: Conversation, tools: Sequence[EmittedTool], job: Job
+) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
+    """The choice that the target accepts, and the tools that are left with it."""
+    choice = conversation.options.tool_choice
+    if choice is None:
+        return None, tools
+    choice = _with_parallel(choice, job)
+    if not tools and (job.profile.choice.needs_tools or choice.names):
+        if choice.mode not in ("auto", "none"):
+            job.tell("dropped", f"there are no tools to choose from for {choice.mode!r}", path="$.tool_choice")
+        return None, tools
+    rules = job.profile.choice
+    accepted = rules.while_thinking if is_thinking(conversation.options, job) else rules.modes
+    if choice.mode in accepted:
+        return choice, tools
+    if choice.mode == "none":
+        return _without_tools(conversation, tools, job)
+    return _nearest(choice, tools, accepted, job)
+
+
+def _with_parallel(choice: ToolChoice, job: Job) -> ToolChoice:
+    if choice.parallel is None or job.profile.choice.parallel_switch:
+        return choice
+    if not choice.parallel:
+        reason = f"the target has no switch for parallel calls {job.rule('choice.parallel_switch')}"
+        job.tell("dropped", reason, path="$.tool_choice")
+    return replace(choice, parallel=None)
+
+
+def _without_tools(
+    conversation: Conversation, tools: Sequence[EmittedTool], job: Job
+) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
+    """`none` for a target that has no such mode: no tools at all, unless the history needs them declared."""
+    uses_tools = any(turn.calls or turn.results for turn in conversation.turns)
+    if uses_tools and job.profile.tools.required_with_history:
+        reason = f"the target has no way to forbid tools that its history needs {job.rule('choice.modes')}"
+        job.tell("dropped", reason, path="$.tool_choice")
+        return None, tools
+    reason = f"the target cannot be told to call no tool {job.rule('choice.modes')}; the tools were left out"
+    job.tell("converted", reason, path="$.tool_choice")
+    return None, ()
+
+
+def _nearest(
+    choice: ToolChoice, tools: Sequence[EmittedTool], accepted: Sequence[ChoiceMode], job: Job
+) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
+    mode = next((other for other in _NEAREST[choice.mode] if other in accepted), None)
+    if choice.names:
+        wanted = frozenset(choice.names)
+        tools = [tool for tool in tools if tool.original.name in wanted or tool.emitted.name in wanted] or tools
+    kept = " of the tools that it names alone" if choice.names else ""
+    said = f"{mode!r}{kept}" if mode is not None else "nothing"
+    rule = "choice.while_thinking" if choice.mode in job.profile.choice.modes else "choice.modes"
+    job.tell("converted", f"{choice.mode!r} is refused {job.rule(rule)}; asked for {said}", path="$.tool_choice")
+    if mode is None:
+        return None, tools
+    return replace(choice, mode=mode, names=(), extra=None), tools

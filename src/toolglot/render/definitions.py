@@ -1,0 +1,86 @@
+"""Tool definitions for a target: which tools there are.
+
+The steps, in their order: tools that only another provider runs are refused or left out, since nothing after
+this could carry them; tools beyond the target's limit go, so that no work is spent on them; then each gets its
+form (`tool_form.py`). Names come last (`tool_table.py`), because they need to know all tools that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolglot.conversation import Conversation, ToolSpec
+from toolglot.errors import ServerToolError
+from toolglot.render.job import Job
+from toolglot.render.tool_form import fit_form
+from toolglot.render.tool_table import EmittedTool, Key
+from toolglot.schema import choose_tools
+from toolglot.schema.client_tools import as_function
+
+
+def fit_tools(conversation: Conversation, job: Job) -> list[EmittedTool]:
+    """The tools that the target is told of, each with what it was."""
+    tools = _within_limit(_runnable(conversation.tools, job), conversation, job)
+    return [fit_form(original, tool, job) for original, tool in tools]
+
+
+def key_of(tool: ToolSpec) -> Key:
+    return tool.namespace, tool.name
+
+
+# --- which tools ------------------------------------------------------------------------------------
+
+
+def _runnable(tools: Sequence[ToolSpec], job: Job) -> list[tuple[ToolSpec, ToolSpec]]:
+    """The tools that this target or the client can run, each with its form here."""
+    found: list[tuple[ToolSpec, ToolSpec]] = []
+    for index, tool in enumerate(tools):
+        if tool.issuer is None or _is_run_by(tool, job):
+            found.append((tool, tool))
+            continue
+        function = as_function(tool)
+        path = f"$.tools[{index}]"
+        if function is not None:
+            reason = f"{tool.type} is run by the client; it became a function with its published parameters"
+            job.tell("converted", reason, path=path)
+            found.append((function, function))
+        elif job.policy.server_tools == "drop":
+            job.tell("dropped", f"only {tool.issuer.provider} runs {tool.type}", "policy", path=path)
+        else:
+            raise ServerToolError(
+                f"{tool.type} is a tool that {tool.issuer.provider} runs itself; {job.profile.title} cannot",
+                path=path,
+                hint='take the tool out, or let it be left out with Policy(server_tools="drop")',
+            )
+    return found
+
+
+def _is_run_by(tool: ToolSpec, job: Job) -> bool:
+    """Whether the target runs a tool itself. At home a type that nobody listed yet is trusted."""
+    if tool.issuer is None or tool.issuer.provider != job.profile.protocol:
+        return False
+    return job.goes_home or any(tool.type.startswith(known) for known in job.profile.tools.server)
+
+
+def _within_limit(
+    tools: list[tuple[ToolSpec, ToolSpec]], conversation: Conversation, job: Job
+) -> list[tuple[ToolSpec, ToolSpec]]:
+    limit = job.profile.tools.max_count
+    if limit is None or len(tools) <= limit:
+        return tools
+    choice = conversation.options.tool_choice
+    used = [*(choice.names if choice is not None else ())]
+    used += [call.name for turn in reversed(conversation.turns) for call in turn.calls]
+    chosen = choose_tools([tool.name for tool, _ in tools], used, job.profile)
+    kept = frozenset(chosen.kept)
+    job.tell(
+        "dropped",
+        f"the target takes {limit} tools {job.rule('tools.max_count')}; left out: {_listed(chosen.dropped)}",
+        path="$.tools",
+    )
+    return [pair for pair in tools if pair[0].name in kept][:limit]
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(name[:40] for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,145 @@
+"""What only its issuer can read: signatures, encrypted thinking, a provider's own blocks.
+
+Law 12: opaque things go home only. Elsewhere thinking keeps its text where the target welcomes it, a
+server tool's block becomes plain text, a block nobody knows keeps the text it holds, and the rest goes.
+Each kind of loss is told once, with how often and where first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Issuer, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.profiles import resolve
+from toolglot.render.job import Job
+
+_TEXT_FIELDS: Final = ("text", "refusal")
+"""Where a block that nobody knows says something in words."""
+
+_ENCRYPTED: Final = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature")
+
+T = TypeVar("T")
+
+
+class _Tally:
+    """Losses of one kind, told as one entry."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._seen: dict[str, tuple[int, str]] = {}
+
+    def add(self, what: str, turn: Turn) -> None:
+        count, first = self._seen.get(what, (0, turn.key))
+        self._seen[what] = (count + 1, first)
+
+    def tell(self) -> None:
+        for what, (count, first) in self._seen.items():
+            times = "" if count == 1 else f" ({count} times)"
+            action, _, reason = what.partition(": ")
+            self._job.tell("converted" if action == "converted" else "dropped", f"{reason}{times}", turn_key=first)
+
+
+def strip_foreign(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+    """The turns without what only another issuer can read."""
+    tally = _Tally(job)
+    stripped = tuple(_strip_turn(turn, job, tally) for turn in turns)
+    tally.tell()
+    return stripped if any(new is not old for new, old in zip(stripped, turns, strict=True)) else turns
+
+
+def is_at_home(issuer: Issuer | None, job: Job) -> bool:
+    """Whether the target is the issuer, as far as both are known."""
+    if issuer is None or resolve(issuer.provider) != job.profile.name:
+        return False
+    bound = job.profile.reasoning.bound_to
+    return not ("model" in bound and issuer.model and job.profile.model and issuer.model != job.profile.model)
+
+
+def _strip_turn(turn: Turn, job: Job, tally: _Tally) -> Turn:
+    home = is_at_home(turn.issuer, job)
+    blocks = [kept for block in turn.blocks if (kept := _strip_block(block, turn, home, job, tally)) is not None]
+    is_same = len(blocks) == len(turn.blocks) and all(map(_is, blocks, turn.blocks))
+    return turn if is_same else replace(turn, blocks=tuple(blocks))
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def _strip_block(block: Block, turn: Turn, home: bool, job: Job, tally: _Tally) -> Block | None:
+    if isinstance(block, Text | Media):
+        return _unsigned(block, turn, tally) if isinstance(block, Text) and block.signature and not home else block
+    if isinstance(block, ToolCall):
+        return _unsigned(block, turn, tally) if block.signature and not home else block
+    if isinstance(block, ToolResult):
+        return _strip_result(block, turn, job, tally)
+    if isinstance(block, Thinking):
+        return block if home else _strip_thinking(block, turn, job, tally)
+    if block.protocol == job.profile.protocol and (home or job.goes_home or isinstance(block, Opaque)):
+        return block
+    return _as_text(block, turn, tally)
+
+
+def _unsigned(block: Any, turn: Turn, tally: _Tally) -> Any:
+    tally.add("dropped: a signature that only its issuer can read was left out", turn)
+    return replace(block, signature=None)
+
+
+def _strip_thinking(block: Thinking, turn: Turn, job: Job, tally: _Tally) -> Thinking | None:
+    if job.profile.reasoning.foreign == "text" and block.text:
+        if block.signature is not None or block.redacted is not None:
+            tally.add("dropped: the signature of thinking was left out, its text is kept", turn)
+        return Thinking(block.text)
+    tally.add(f"dropped: thinking of another model is refused {job.rule('reasoning.foreign')}", turn)
+    return None
+
+
+def _strip_result(result: ToolResult, turn: Turn, job: Job, tally: _Tally) -> ToolResult:
+    if not isinstance(result.content, tuple):
+        return result
+    parts = tuple(_kept_parts(result.content, turn, job, tally))
+    return (
+        result
+        if len(parts) == len(result.content) and all(map(_is, parts, result.content))
+        else replace(result, content=parts)
+    )
+
+
+def _kept_parts(
+    parts: Iterable[Text | Media | Opaque], turn: Turn, job: Job, tally: _Tally
+) -> Iterable[Text | Media | Opaque]:
+    for part in parts:
+        if isinstance(part, Opaque) and part.protocol != job.profile.protocol:
+            text = _as_text(part, turn, tally)
+            if text is not None:
+                yield text
+        else:
+            yield part
+
+
+def _as_text(block: Opaque | ServerTool, turn: Turn, tally: _Tally) -> Text | None:
+    """What another provider's own block says, in words."""
+    if isinstance(block, ServerTool):
+        tally.add(f"converted: a block of {block.protocol}'s own tools became text", turn)
+        said = msgspec.json.encode(_readable(block.value)).decode()
+        return Text(f"[{block.name or 'server tool'} {block.phase}] {said}")
+    value = block.value if isinstance(block.value, dict) else {}
+    text = next((value[field] for field in _TEXT_FIELDS if isinstance(value.get(field), str)), "")
+    if text:
+        tally.add(f"converted: a {block.kind or 'block'} of {block.protocol} became text", turn)
+        return Text(text)
+    tally.add(f"dropped: {block.kind or 'a block'} of {block.protocol} has no form here", turn)
+    return None
+
+
+def _readable(value: Any) -> Any:
+    """A block without what nobody but its issuer can read."""
+    if isinstance(value, dict):
+        return {key: _readable(inner) for key, inner in value.items() if key not in _ENCRYPTED}
+    if isinstance(value, list):
+        return [_readable(inner) for inner in value]
+    return value

@@ -1,0 +1,51 @@
+"""What every pass is given besides the conversation: the target, the policies, and where to tell changes."""
+
+from __future__ import annotations
+
+from toolglot.policy import Policy
+from toolglot.profiles import Profile
+from toolglot.report import Action, Entry, Fault
+
+
+class Job:
+    """One render."""
+
+    __slots__ = ("entries", "policy", "profile", "source")
+
+    def __init__(self, profile: Profile, policy: Policy, source: Profile | None) -> None:
+        self.profile = profile
+        self.policy = policy
+        self.source = source
+        """Whose conversation this is, where one provider's client wrote all of it."""
+        self.entries: list[Entry] = []
+
+    @property
+    def goes_home(self) -> bool:
+        """Whether the request goes to the provider that it was written for."""
+        return self.source is not None and self.source.name == self.profile.name
+
+    def tell(
+        self,
+        action: Action,
+        reason: str,
+        fault: Fault = "loss",
+        *,
+        path: str = "",
+        turn_key: str = "",
+        call_ids: tuple[str, ...] = (),
+    ) -> None:
+        self.entries.append(
+            Entry(
+                action=action,
+                reason=reason,
+                fault=fault,
+                path=path,
+                turn_key=turn_key,
+                call_ids=call_ids,
+                target=self.profile.name,
+            )
+        )
+
+    def rule(self, key: str) -> str:
+        """A rule of the target for a reason: its id in brackets."""
+        return f"({self.profile.origin(key).id})"

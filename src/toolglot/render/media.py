@@ -1,0 +1,170 @@
+"""Images, documents and sounds where the target takes them.
+
+A kind that a user turn cannot hold, or a file that only its issuer can open, leaves a line of text in its place.
+A kind that only results cannot hold (D-class: text-only tool messages) moves behind the last result of its run,
+never between two of them, with a line in the result that says so.
+
+Runs after `foreign`, which may drop blocks, and before anything that counts or joins turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Media, Opaque, Text, ToolResult, Turn
+from toolglot.profiles import resolve
+from toolglot.render.job import Job
+
+MOVED: Final = "[{kind}: shown after the tool results]"
+UNSEEN: Final = "[{kind}{name}: it cannot be shown here]"
+
+MAX_NAME: Final = 200
+
+_DOCUMENTS: Final = ("application/pdf", "text/")
+
+_STARTS: Final = {
+    "iVBORw0KGgo": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+    "JVBERi0": "application/pdf",
+}
+"""How the base64 of a file starts, by its type."""
+
+_ENDINGS: Final = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "pdf": "application/pdf",
+}
+
+
+def place_media(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+    """The turns with every medium where the target accepts it."""
+    if not any(_has_media(turn) for turn in turns):
+        return turns
+    placed: list[Turn] = []
+    waiting: list[Media] = []
+    for turn in turns:
+        if waiting and not turn.results:
+            placed.append(_shown(waiting, placed[-1]))
+            waiting = []
+        fitted = _fit_turn(turn, waiting, job)
+        if waiting and turn.role == "user" and not all(isinstance(block, ToolResult) for block in turn.blocks):
+            fitted = _behind_results(fitted, waiting)
+            waiting = []
+        placed.append(fitted)
+    if waiting:
+        placed.append(_shown(waiting, placed[-1]))
+    same = len(placed) == len(turns) and all(new is old for new, old in zip(placed, turns, strict=True))
+    return turns if same else tuple(placed)
+
+
+def _has_media(turn: Turn) -> bool:
+    return any(
+        isinstance(block, Media) or (isinstance(block, ToolResult) and isinstance(block.content, tuple))
+        for block in turn.blocks
+    )
+
+
+def _shown(media: Sequence[Media], near: Turn) -> Turn:
+    """A user turn for what moved out of results."""
+    return Turn("user", tuple(media), key=f"{near.key}+media")
+
+
+def _behind_results(turn: Turn, media: Sequence[Media]) -> Turn:
+    last = max(index for index, block in enumerate(turn.blocks) if isinstance(block, ToolResult))
+    return replace(turn, blocks=(*turn.blocks[: last + 1], *media, *turn.blocks[last + 1 :]))
+
+
+def _fit_turn(turn: Turn, moved: list[Media], job: Job) -> Turn:
+    accepted = job.profile.turns.assistant_media if turn.role == "assistant" else job.profile.turns.media
+    blocks: list[Block] = []
+    for block in turn.blocks:
+        if isinstance(block, Media):
+            blocks.append(_fit(block, accepted, turn, job))
+        elif isinstance(block, ToolResult) and isinstance(block.content, tuple):
+            blocks.append(_fit_result(block, block.content, moved, turn, job))
+        else:
+            blocks.append(block)
+    if all(new is old for new, old in zip(blocks, turn.blocks, strict=True)):
+        return turn
+    return replace(turn, blocks=tuple(blocks))
+
+
+def kind_of(media: Media) -> str:
+    """What a medium is; a file is what its type says."""
+    if media.kind != "file":
+        return media.kind
+    major = media.media_type.partition("/")[0]
+    if major in ("image", "audio", "video"):
+        return major
+    return "document" if media.media_type.startswith(_DOCUMENTS) else "file"
+
+
+def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media | Text:
+    """The medium as the target takes it, or a line of text."""
+    kind = kind_of(media)
+    if _is_out_of_reach(media, turn, job):
+        reason = f"a {kind} by file id can only be opened by the provider that keeps it"
+    elif media.data is None and media.url is not None and "url" not in job.profile.turns.media_sources:
+        reason = f"a {kind} by address is not accepted {job.rule('turns.media_sources')}"
+    elif kind in accepted or media.kind in accepted:
+        return _typed(media if media.kind in accepted else replace(media, kind=kind), job)
+    else:
+        key = "turns.assistant_media" if turn.role == "assistant" else "turns.media"
+        reason = f"{kind} is not accepted here {job.rule(key)}"
+    job.tell("converted", f"{reason}; a line of text stands for it", turn_key=turn.key)
+    name = media.name or media.url or ""
+    return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
+
+
+def _typed(media: Media, job: Job) -> Media:
+    """The medium with its type, which some protocols do not say and others demand."""
+    if media.media_type or job.goes_home:
+        return media
+    if media.data is not None:
+        found = next((type for start, type in _STARTS.items() if media.data.startswith(start)), "")
+    else:
+        ending = (media.url or "").partition("?")[0].rpartition(".")[2].lower()
+        found = _ENDINGS.get(ending, "")
+    return replace(media, media_type=found) if found else media
+
+
+def _is_out_of_reach(media: Media, turn: Turn, job: Job) -> bool:
+    if media.file_id is None or media.data is not None or media.url is not None:
+        return False
+    home = turn.issuer is not None and resolve(turn.issuer.provider) == job.profile.name
+    return not (home or job.goes_home)
+
+
+def _fit_result(
+    result: ToolResult, content: tuple[Text | Media | Opaque, ...], moved: list[Media], turn: Turn, job: Job
+) -> ToolResult:
+    results = job.profile.results
+    parts: list[Text | Media | Opaque] = []
+    for part in content:
+        if not isinstance(part, Media):
+            parts.append(part)
+            continue
+        kind = kind_of(part)
+        if kind in results.media and (results.error_media or not result.is_error):
+            parts.append(_fit(part, results.media, turn, job))
+            continue
+        fitted = _fit(part, job.profile.turns.media, turn, job)
+        if isinstance(fitted, Text):
+            parts.append(fitted)
+            continue
+        rule = "results.error_media" if kind in results.media else "results.media"
+        reason = f"a tool result takes no {kind} {job.rule(rule)}; it stands behind the results"
+        job.tell("moved", reason, turn_key=turn.key, call_ids=(result.call_id,))
+        moved.append(fitted)
+        parts.append(Text(MOVED.format(kind=kind)))
+    if all(new is old for new, old in zip(parts, content, strict=True)):
+        return result
+    return replace(result, content=tuple(parts))

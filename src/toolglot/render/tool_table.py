@@ -1,0 +1,113 @@
+"""The tools of one request as the target sees them, and the way back for what the model calls.
+
+Law: whatever a render changed about a tool (its name, its namespace, its free text, its schema) can be undone
+in the call that comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolglot.arguments import Mismatch, validate
+from toolglot.conversation import ToolCall, ToolSpec
+from toolglot.errors import InputError
+from toolglot.profiles import Profile
+from toolglot.schema import NameMap, without_introduced_nulls
+
+FREE_TEXT = "input"
+"""The one parameter of the function that stands for a free-text tool (E8)."""
+
+Key = tuple[str | None, str]
+"""A tool's namespace and name."""
+
+
+class EmittedTool(Struct, frozen=True, kw_only=True):
+    """A tool as it was declared, and as the target sees it."""
+
+    original: ToolSpec
+    emitted: ToolSpec
+    checked_by: dict[str, object] | None = None
+    """What arguments are checked against: the original schema less the required names that were filtered."""
+
+
+class ToolTable:
+    """The names of a request's tools, both ways."""
+
+    def __init__(self, profile: Profile, tools: Sequence[EmittedTool], used: Iterable[Key], *, wrap: bool) -> None:
+        self._wraps_free_text = wrap
+        named = {(tool.original.namespace, tool.original.name): tool for tool in tools if tool.emitted.issuer is None}
+        self._flat = _flat_names(list(named), used, profile)
+        self.names = NameMap(profile, list(self._flat.values()))
+        self._tools = {self.emitted_name(key): tool for key, tool in named.items()}
+
+    def emitted_name(self, key: Key) -> str:
+        flat = self._flat.get(key)
+        return self.names[flat] if flat is not None else key[1]
+
+    def of(self, emitted: str) -> EmittedTool | None:
+        """The declared tool that the model means by a name."""
+        return self._tools.get(emitted)
+
+    def emitted_call(self, call: ToolCall) -> ToolCall:
+        """A call of the history as the target must see it, but for its id."""
+        name = self.emitted_name((call.namespace, call.name))
+        namespace = call.namespace if name == call.name else None
+        if call.type == "custom" and self._wraps_free_text:
+            arguments = {FREE_TEXT: call.raw_input or ""}
+            return replace(call, name=name, namespace=namespace, type="function", arguments=arguments, raw_input=None)
+        if name == call.name and namespace == call.namespace:
+            return call
+        return replace(call, name=name, namespace=namespace)
+
+    def original_call(self, call: ToolCall) -> ToolCall:
+        """A call that the model made, as the client knows its tool."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return call
+        original = tool.original
+        call = replace(call, name=original.name, namespace=original.namespace or call.namespace)
+        if original.type == "custom" and tool.emitted.type != "custom":
+            return replace(call, type="custom", arguments=None, raw_input=_free_text(call))
+        if tool.emitted.strict and original.parameters is not None and call.arguments:
+            kept = without_introduced_nulls(call.arguments, original.parameters)
+            if kept != call.arguments:
+                return replace(call, arguments=kept, raw_input=None)
+        return call
+
+    def mismatches(self, call: ToolCall) -> tuple[Mismatch, ...]:
+        """How the arguments of a call, as the client will see it, differ from what its tool takes."""
+        tool = self._tools.get(self.emitted_name((call.namespace, call.name)))
+        if tool is None or call.type != "function" or tool.checked_by is None or call.arguments is None:
+            return ()
+        try:
+            return tuple(validate(call.arguments, tool.checked_by))
+        except InputError:
+            return ()  # a schema that cannot be checked against says nothing about arguments
+
+
+def _free_text(call: ToolCall) -> str:
+    """The text that the model put into the one parameter; all that it wrote where it did not."""
+    if call.arguments is not None:
+        text = call.arguments.get(FREE_TEXT)
+        if isinstance(text, str):
+            return text
+    return call.raw_input or ""
+
+
+def _flat_names(declared: Sequence[Key], used: Iterable[Key], profile: Profile) -> dict[Key, str]:
+    """One name for each tool; a namespace becomes a prefix where the target has none (E8)."""
+    keys = dict.fromkeys((*declared, *used))
+    if profile.tools.namespaces:
+        return {key: key[1] for key in keys}
+    taken = {name for namespace, name in keys if not namespace}
+    flat: dict[Key, str] = {}
+    for namespace, name in keys:
+        joined = f"{namespace}__{name}" if namespace else name
+        while namespace and joined in taken:
+            joined += "_"
+        taken.add(joined)
+        flat[(namespace, name)] = joined
+    return flat

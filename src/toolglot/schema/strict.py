@@ -1,0 +1,219 @@
+"""Strict mode: a schema that the provider enforces while the model writes.
+
+Law: strict or not, the tool takes the same calls. Every object is closed and every property required, an
+optional one nullable; where that cannot be said without loss (an open map, a default, a keyword that strict
+mode refuses), there is no strict form. The nulls come out again in `without_introduced_nulls`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from toolglot.jsontext import local_reference
+from toolglot.profiles.rules import SchemaRules
+from toolglot.schema.fitness import DEFINED
+from toolglot.schema.keywords import DEFINITIONS, Schema, key_of, type_of, types_of
+from toolglot.schema.mending import mended
+from toolglot.schema.merging import merge
+
+LOOK_AROUND: Final = re.compile(r"\(\?<?[=!]")
+MOST_UNIONS: Final = 50
+"""Unions inside each other."""
+DEEPEST_STRICT: Final = 100
+REMARKS: Final = frozenset({"$schema", "$id", "$comment", "examples", "example", "deprecated", "readOnly", "writeOnly"})
+"""What says nothing about values, and is better not sent."""
+TUPLES: Final = frozenset({"prefixItems", "additionalItems"})
+UNKNOWN_TO_STRICT: Final = frozenset(
+    {
+        "dependencies",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "minContains",
+        "maxContains",
+        "$dynamicRef",
+        "nullable",
+    }
+)
+
+
+class _LossyError(Exception):
+    """Strict mode would lose something."""
+
+
+def strict_form(schema: Schema, rules: SchemaRules) -> Schema | None:
+    """A schema for strict mode that says the same; None: there is none."""
+    try:
+        out = _Strict(schema, rules).root()
+    except _LossyError:
+        return None
+    return schema if out == schema else out
+
+
+def _lossy(*_: str) -> None:
+    raise _LossyError
+
+
+class _Strict:
+    def __init__(self, root: Schema, rules: SchemaRules) -> None:
+        self._root = root
+        self._rules = rules
+        self._refused = frozenset(rules.strict_refused)
+        self._properties = 0
+        self._unions = 0
+
+    def root(self) -> Schema:
+        if "$ref" in self._root or "anyOf" in self._root or self._root.get("type") != "object":
+            raise _LossyError
+        out = self._node(self._root, 1, is_root=True)
+        tables = [out.pop(keyword) for keyword in DEFINITIONS if keyword in out]
+        definitions = {name: self._node(held, 2) for table in tables for name, held in table.items()}
+        if len(definitions) < sum(map(len, tables)):
+            raise _LossyError
+        return {**out, "$defs": definitions} if definitions else out
+
+    def _node(self, schema: Any, depth: int, *, is_root: bool = False) -> Schema:
+        if type(schema) is not dict or depth > (self._rules.strict_max_depth or DEEPEST_STRICT):
+            raise _LossyError
+        node = {keyword: value for keyword, value in schema.items() if keyword not in REMARKS}
+        node = self._opened(node)
+        if "$ref" in node:
+            return _reference(node["$ref"])
+        if "oneOf" in node and "oneOf" in self._refused and "anyOf" not in node and told_apart(node["oneOf"]):
+            node["anyOf"] = node.pop("oneOf")
+        self._refuse(node, is_root)
+        if "anyOf" in node:
+            return self._union(node, depth)
+        types = _types(node)
+        if "object" in types:
+            self._object(node, depth, is_root)
+        if "array" in types:
+            node["items"] = self._node(node.get("items"), depth + 1)
+        return node
+
+    def _opened(self, node: Schema) -> Schema:
+        """A reference that nothing stands beside, or no reference; no `allOf` of one."""
+        for _ in range(DEEPEST_STRICT):
+            members = node.get("allOf")
+            if members is not None and len(members) == 1 and "allOf" in self._refused and type(members[0]) is dict:
+                rest = {keyword: value for keyword, value in node.items() if keyword != "allOf"}
+                node = {**members[0], **rest} if not set(rest) & set(members[0]) - {"description", "title"} else {}
+                if not node:
+                    raise _LossyError
+            elif "$ref" not in node or len(node) == 1 or DEFINED.fullmatch(node["$ref"]) is None:
+                return node
+            else:
+                target = mended(local_reference(self._root, node.pop("$ref")), _lossy)
+                if "$ref" in target or "allOf" in target:
+                    raise _LossyError
+                node = merge(node, target, _lossy)
+        raise _LossyError
+
+    def _refuse(self, node: Schema, is_root: bool) -> None:
+        kept = {keyword for keyword in node if not (is_root and keyword in DEFINITIONS)}
+        if kept & (self._refused | TUPLES | UNKNOWN_TO_STRICT | {*DEFINITIONS, "$ref"}):
+            raise _LossyError
+        if "format" in node and node["format"] not in self._rules.strict_formats:
+            raise _LossyError
+        if "pattern" in node and LOOK_AROUND.search(node["pattern"]):
+            raise _LossyError
+
+    def _union(self, node: Schema, depth: int) -> Schema:
+        if any(keyword not in ("anyOf", "description", "title") for keyword in node):
+            raise _LossyError
+        self._unions += 1
+        if self._unions > MOST_UNIONS:
+            raise _LossyError
+        node["anyOf"] = [self._node(branch, depth) for branch in node["anyOf"]]
+        self._unions -= 1
+        return node
+
+    def _object(self, node: Schema, depth: int, is_root: bool) -> None:
+        properties = node.get("properties", {})
+        # An object that names no keys is a map. One that names some, and says nothing of others, has these.
+        is_open = "additionalProperties" not in node and not properties and not is_root
+        if is_open or node.get("additionalProperties", False) is not False:
+            raise _LossyError
+        required = node.get("required", [])
+        if any(name not in properties for name in required):
+            raise _LossyError
+        self._properties += len(properties)
+        if self._properties > (self._rules.strict_max_properties or self._properties):
+            raise _LossyError
+        node["properties"] = {
+            name: self._property(held, depth + 1, is_optional=name not in required) for name, held in properties.items()
+        }
+        if self._rules.strict_all_required:
+            node["required"] = [*required, *(name for name in properties if name not in required)]
+        node["additionalProperties"] = False
+
+    def _property(self, schema: Any, depth: int, *, is_optional: bool) -> Schema:
+        if not is_optional or type(schema) is not dict or not self._rules.strict_all_required:
+            return self._node(schema, depth)
+        # Null stands for a property that is left out, and so says what a default of null says.
+        has_null_default = "default" in schema and schema["default"] is None
+        plain = {key: held for key, held in schema.items() if key != "default"} if has_null_default else schema
+        return _nullable(self._node(plain, depth))
+
+
+def _reference(reference: str) -> Schema:
+    """A reference as strict mode has it: alone, and to the root or `$defs`."""
+    if DEFINED.fullmatch(reference) is None:
+        raise _LossyError
+    return {"$ref": reference.replace("#/definitions/", "#/$defs/", 1)}
+
+
+def _types(node: Schema) -> tuple[str, ...]:
+    """The types of a node, written down where listed values tell them."""
+    if "type" not in node:
+        values = [node["const"]] if "const" in node else node.get("enum")
+        if not values:
+            raise _LossyError
+        types = list(dict.fromkeys(type_of(value) for value in values))
+        node["type"] = types[0] if len(types) == 1 else types
+    return types_of(node)
+
+
+def _nullable(node: Schema) -> Schema:
+    """A node that takes null, too."""
+    if "$ref" in node:
+        return {"anyOf": [node, {"type": "null"}]}
+    if "anyOf" in node:
+        is_there = any("null" in types_of(branch) for branch in node["anyOf"])
+        return node if is_there else {**node, "anyOf": [*node["anyOf"], {"type": "null"}]}
+    types = types_of(node)
+    out = dict(node) if "null" in types else {**node, "type": [*types, "null"]}
+    if "const" in out and out["const"] is not None:
+        out["enum"] = [out.pop("const")]
+    if "enum" in out and None not in out["enum"]:
+        out["enum"] = [*out["enum"], None]
+    return out
+
+
+def told_apart(branches: list[Any]) -> bool:
+    """Whether no value can be accepted by two branches, plainly said: by type, or by a property's values."""
+    if not all(type(branch) is dict for branch in branches):
+        return False
+    types = [name for branch in branches for name in types_of(branch) or ("any",)]
+    if len(set(types)) == len(types) and "any" not in types and not {"number", "integer"} <= set(types):
+        return True
+    tags = [_tags(branch) for branch in branches]
+    for name in tags[0]:
+        values = [value for tag in tags for value in tag.get(name, (None, None))]
+        if len(set(values)) == len(values):
+            return True
+    return False
+
+
+def _tags(branch: Schema) -> dict[str, tuple[Any, ...]]:
+    """The values that each required property of an object is limited to."""
+    if branch.get("type") != "object" or type(branch.get("properties")) is not dict:
+        return {}
+    found = {}
+    for name in branch.get("required", ()):
+        held = branch["properties"].get(name)
+        values = [held["const"]] if type(held) is dict and "const" in held else None
+        values = values or (held.get("enum") if type(held) is dict else None)
+        if values:
+            found[name] = tuple(dict.fromkeys(key_of(value) for value in values))
+    return found

@@ -1,0 +1,52 @@
+"""Arguments that a protocol carries as text: the object that they are, and the text of an object.
+
+Law: what was read is written as it came. Where the object, written again, is not the text to the byte, the
+text is kept beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import msgspec
+
+from toolglot import arguments, jsontext
+from toolglot.canonical_json import ENVELOPE_DEPTH
+from toolglot.errors import InputError
+from toolglot.limits import DEEPEST, Limits
+
+LIMITS: Final = Limits(max_depth=DEEPEST - ENVELOPE_DEPTH)
+"""What is deeper could not be stored as an object; it stays text."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def compact(value: Any) -> str:
+    """A JSON value as text: no spaces, letters as they are, whole numbers of any size."""
+    try:
+        return _encode(value).decode()
+    except UnicodeEncodeError:  # half a surrogate pair, which a body that was not read from bytes may hold
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def read_object(text: str) -> tuple[dict[str, Any] | None, str | None]:
+    """The object that a text is, if it is one; and the text where the object does not say it all."""
+    try:
+        value = jsontext.parse(text, limits=LIMITS).value
+    except InputError:
+        return None, text
+    if type(value) is not dict:
+        return None, text
+    return value, None if compact(value) == text else text
+
+
+def read_arguments(text: str) -> tuple[dict[str, Any] | None, str | None]:
+    """The same for a text that may be blank, or JSON in a string, as some hosts of models write arguments."""
+    value, raw = read_object(text)
+    if value is not None:
+        return value, raw
+    try:
+        return arguments.parse(text, limits=LIMITS).arguments, text
+    except InputError:
+        return None, text

@@ -1,0 +1,43 @@
+"""How a failed result says that it failed where a protocol has no field for it (Chat, Responses, Cohere, Ollama).
+
+The rule: its first text starts with `Error: `, unless it starts with `Error:` already; a result without text
+gets one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Media, Opaque, Text, ToolResult
+
+_MARK: Final = "Error:"
+
+Content = str | tuple[Text | Media | Opaque, ...] | None
+
+
+def told_content(result: ToolResult) -> Content:
+    """A result's content, which tells of the failure if it is one."""
+    content = result.content
+    if not result.is_error:
+        return content
+    if not isinstance(content, tuple):
+        return _marked(content or result.error or "")
+    for index, part in enumerate(content):
+        if isinstance(part, Text):
+            return (*content[:index], replace(part, text=_marked(part.text)), *content[index + 1 :])
+    return (Text(_marked(result.error or "")), *content)
+
+
+def text_of(content: Content) -> str:
+    """The textual content in one string."""
+    if isinstance(content, str):
+        return content
+    return "".join(part.text for part in content or () if isinstance(part, Text))
+
+
+def _marked(text: str) -> str:
+    if text.startswith(_MARK):
+        return text
+    return f"{_MARK} {text}" if text else _MARK

@@ -1,0 +1,39 @@
+"""Errors of the Ollama protocol, both ways: `{"error":"…"}`, in a stream as a line of its own."""
+
+from __future__ import annotations
+
+from toolglot.conversation import Failure
+from toolglot.wire.error_bodies import own_error
+from toolglot.wire.failures import Shape, Spelling
+from toolglot.wire.ollama.messages import PROTOCOL
+from toolglot.wire.reading import Fields
+
+
+def _write(_failure: Failure, _spelling: Spelling, message: str) -> Fields:
+    return {"error": message}
+
+
+SHAPE = Shape(
+    PROTOCOL,
+    own_error,
+    _write,
+    {
+        "bad_request": Spelling(400),
+        "auth": Spelling(401),
+        "permission": Spelling(403),
+        "billing": Spelling(402),
+        "not_found": Spelling(404),
+        "too_large": Spelling(413),
+        "context_overflow": Spelling(400, said="the prompt exceeds the context length"),
+        "rate_limit": Spelling(429),
+        "overloaded": Spelling(503),
+        "content_filter": Spelling(400),
+        "timeout": Spelling(504),
+        "server": Spelling(500),
+        "bad_output": Spelling(500),
+    },
+)
+
+decode = SHAPE.decode
+encode = SHAPE.encode
+headers_of = SHAPE.headers_of

@@ -1,0 +1,1 @@
+"""The real SDKs as witnesses of the wire formats: what they send, and what they understand."""

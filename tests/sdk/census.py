@@ -1,0 +1,303 @@
+"""What is in a body, counted over its raw JSON by one who does not know the codecs.
+
+`of_body` finds calls, results, media, thinking, server tools and texts by the provider's own description of its
+format; `of_turns` counts the same in canonical turns. Both must agree for every recording: a codec that carried
+everything verbatim would come back equal, and be caught here. `VERBATIM` lists what may be carried as it came.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from toolglot.conversation import Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
+
+Found = tuple[str, ...]
+"""A kind (call, result, media, thinking, server, text, verbatim) and what identifies it."""
+
+VERBATIM: Final[dict[str, frozenset[str]]] = {
+    "anthropic": frozenset({"search_result", "tool_reference", "text document"}),
+    "openai_chat": frozenset({"refusal", "function_call", "function", "thinking", "reference", "document_url"}),
+    "openai_responses": frozenset(
+        {"refusal", "item_reference", "local_shell_call", "local_shell_call_output", "compaction", "mcp_list_tools"}
+        | {"mcp_approval_request", "mcp_approval_response"}
+    ),
+    "gemini": frozenset(),
+    "bedrock": frozenset({"cachePoint", "guardContent", "searchResult", "citationsContent", "text document"}),
+    "cohere": frozenset(),
+    "ollama": frozenset(),
+}
+"""Parts that a protocol has and the canonical form has no block for."""
+
+
+def of_turns(turns: Iterable[Turn]) -> Counter[Found]:
+    """What the codec found."""
+    return Counter(found for turn in turns for block in turn.blocks for found in _of_block(block))
+
+
+def _of_block(block: Any) -> Iterator[Found]:
+    match block:
+        case Text():
+            yield "text", block.text
+        case ToolCall():
+            yield "call", block.id, block.name, written(block.raw_input if block.arguments is None else block.arguments)
+        case ToolResult():
+            yield "result", block.call_id, block.text, "error" if block.is_error else "fine"
+            if isinstance(block.content, tuple):
+                yield from (found for part in block.content for found in _of_block(part) if found[0] != "text")
+        case Media() | Thinking() | ServerTool() | Opaque():
+            yield (_NAMES[type(block)],)
+
+
+_NAMES: Final = {Media: "media", Thinking: "thinking", ServerTool: "server", Opaque: "verbatim"}
+
+
+def of_body(protocol: str, body: dict[str, Any]) -> Counter[Found]:
+    """What the provider's description says is there. Something that it does not know is an error of the census."""
+    return Counter(_READERS[protocol](body))
+
+
+def written(arguments: Any) -> str:
+    """Arguments in one form: an object, or the text of one, as JSON; any other text as it is. No text means none."""
+    if isinstance(arguments, str) and arguments:
+        try:
+            parsed = json.loads(arguments)
+        except ValueError:
+            return arguments
+        return written(parsed) if isinstance(parsed, dict | str) else arguments
+    return json.dumps(arguments or {}, sort_keys=True)
+
+
+def _compact(value: Any) -> str:
+    """A JSON value as the text that it is for a model."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _verbatim(protocol: str, kind: str) -> Iterator[Found]:
+    assert kind in VERBATIM[protocol], f"{protocol} has an unexpected {kind}"
+    yield ("verbatim",)
+
+
+def _listed(content: Any, text: str = "text") -> list[dict[str, Any]]:
+    """Content as a list, where a string is one text part."""
+    return [{"type": text, "text": content}] if isinstance(content, str) else content or []
+
+
+# --- Anthropic --------------------------------------------------------------------------------------
+
+
+def _anthropic(body: dict[str, Any]) -> Iterator[Found]:
+    contents = [body.get("system"), body.get("content"), *(message["content"] for message in body.get("messages", ()))]
+    for content in contents:
+        for block in _listed(content):
+            yield from _anthropic_block(block)
+
+
+def _anthropic_block(block: dict[str, Any]) -> Iterator[Found]:
+    kind = block["type"]
+    if kind == "text":
+        yield "text", block["text"]
+    elif kind == "tool_use":
+        yield "call", block["id"], block["name"], written(block["input"])
+    elif kind == "tool_result":
+        inner = [found for part in _listed(block.get("content")) for found in _anthropic_block(part)]
+        said = "".join(found[1] for found in inner if found[0] == "text")
+        yield "result", block["tool_use_id"], said, "error" if block.get("is_error") else "fine"
+        yield from (found for found in inner if found[0] != "text")
+    elif kind in ("thinking", "redacted_thinking"):
+        yield ("thinking",)
+    elif kind == "server_tool_use" or kind.endswith("_tool_result"):
+        yield ("server",)
+    elif kind in ("image", "document") and block["source"]["type"] in ("base64", "url", "file"):
+        yield ("media",)
+    else:
+        yield from _verbatim("anthropic", "text document" if kind == "document" else kind)
+
+
+# --- Chat Completions -------------------------------------------------------------------------------
+
+
+def _openai_chat(body: dict[str, Any]) -> Iterator[Found]:
+    choices = [choice["message"] for choice in body.get("choices", ())]
+    for message in body.get("messages", choices):
+        yield from _chat_message(message)
+
+
+def _chat_message(message: dict[str, Any]) -> Iterator[Found]:
+    if message["role"] == "function":
+        yield from _verbatim("openai_chat", "function")
+        return
+    parts = [found for part in _listed(message.get("content")) for found in _chat_part(part)]
+    if message["role"] == "tool":
+        yield "result", message["tool_call_id"], "".join(found[1] for found in parts), "fine"
+        return
+    yield from parts
+    if message.get("reasoning_content"):
+        yield ("thinking",)
+    for field in ("refusal", "function_call"):
+        if message.get(field) is not None:
+            yield from _verbatim("openai_chat", field)
+    for call in message.get("tool_calls") or ():
+        made = call.get("function") or call["custom"]
+        yield "call", call["id"], made["name"], written(made["arguments"] if "arguments" in made else made["input"])
+
+
+def _chat_part(part: dict[str, Any]) -> Iterator[Found]:
+    if part["type"] == "text":
+        yield "text", part["text"]
+    elif part["type"] in ("image_url", "input_audio", "file"):
+        yield ("media",)
+    else:
+        yield from _verbatim("openai_chat", part["type"])
+
+
+# --- Responses --------------------------------------------------------------------------------------
+
+
+def _openai_responses(body: dict[str, Any]) -> Iterator[Found]:
+    """What was sent, or what was answered: a reply repeats the instructions, which are no part of it."""
+    items = body.get("output", body.get("input", ()))
+    if "output" not in body and body.get("instructions") is not None:
+        yield "text", body["instructions"]
+    if isinstance(items, str):
+        yield "text", items
+        return
+    for item in items:
+        yield from _responses_item(item)
+
+
+def _responses_item(item: dict[str, Any]) -> Iterator[Found]:
+    kind = item.get("type", "message")
+    if kind == "message":
+        for part in _listed(item["content"], "input_text"):
+            yield from _responses_part(part)
+    elif kind in ("function_call", "custom_tool_call"):
+        given = item["arguments"] if kind == "function_call" else item["input"]
+        yield "call", item["call_id"], item["name"], written(given)
+    elif kind in ("function_call_output", "custom_tool_call_output"):
+        inner = [found for part in _listed(item["output"], "input_text") for found in _responses_part(part)]
+        yield "result", item["call_id"], "".join(found[1] for found in inner if found[0] == "text"), "fine"
+        yield from (found for found in inner if found[0] != "text")
+    elif kind == "reasoning":
+        yield ("thinking",)
+    elif kind in ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"):
+        yield ("server",)
+    else:
+        yield from _verbatim("openai_responses", kind)
+
+
+def _responses_part(part: dict[str, Any]) -> Iterator[Found]:
+    if part["type"] in ("input_text", "output_text"):
+        yield "text", part["text"]
+    elif part["type"] in ("input_image", "input_file"):
+        yield ("media",)
+    else:
+        yield from _verbatim("openai_responses", part["type"])
+
+
+# --- Gemini -----------------------------------------------------------------------------------------
+
+
+def _gemini(body: dict[str, Any]) -> Iterator[Found]:
+    answers = [candidate.get("content", {}) for candidate in body.get("candidates", ())]
+    for content in (body.get("systemInstruction", {}), *body.get("contents", answers)):
+        for part in content.get("parts", ()):
+            yield from _gemini_part(part)
+
+
+def _gemini_part(part: dict[str, Any]) -> Iterator[Found]:
+    if "functionCall" in part:
+        call = part["functionCall"]
+        yield "call", call.get("id", ""), call["name"], written(call.get("args"))
+    elif "functionResponse" in part:
+        result = part["functionResponse"]
+        response = result["response"]
+        said = response.get("output", response.get("error")) if len(response) == 1 else ""
+        yield "result", result.get("id", ""), said, "error" if "error" in response else "fine"
+        yield from (("media",) for _ in result.get("parts", ()))
+    elif part.keys() & {"inlineData", "fileData", "inline_data", "file_data"}:
+        yield ("media",)
+    elif part.keys() & {"executableCode", "codeExecutionResult", "toolCall", "toolResponse"}:
+        yield ("server",)
+    else:
+        yield ("thinking",) if part.get("thought") else ("text", part["text"])
+
+
+# --- Bedrock ----------------------------------------------------------------------------------------
+
+
+def _bedrock(body: dict[str, Any]) -> Iterator[Found]:
+    answer = [body["output"]["message"]] if "output" in body else []
+    for content in (body.get("system", ()), *(message["content"] for message in body.get("messages", answer))):
+        for block in content:
+            yield from _bedrock_block(block)
+
+
+def _bedrock_block(block: dict[str, Any]) -> Iterator[Found]:
+    ((kind, value),) = block.items()
+    if kind in ("text", "json"):
+        yield "text", value if kind == "text" else _compact(value)
+    elif kind in ("toolUse", "toolResult") and value.get("type") is not None:
+        yield ("server",)
+    elif kind == "toolUse":
+        yield "call", value["toolUseId"], value["name"], written(value["input"])
+    elif kind == "toolResult":
+        inner = [found for part in value["content"] for found in _bedrock_block(part)]
+        said = "".join(found[1] for found in inner if found[0] == "text")
+        yield "result", value["toolUseId"], said, "error" if value.get("status") == "error" else "fine"
+        yield from (found for found in inner if found[0] != "text")
+    elif kind == "reasoningContent":
+        yield ("thinking",)
+    elif kind in ("image", "document", "video", "audio") and value["source"].keys() & {"bytes", "s3Location"}:
+        yield ("media",)
+    else:
+        yield from _verbatim("bedrock", "text document" if kind == "document" else kind)
+
+
+# --- Cohere and Ollama ------------------------------------------------------------------------------
+
+
+def _cohere(body: dict[str, Any]) -> Iterator[Found]:
+    for message in body.get("messages") or [body["message"]]:
+        parts = [found for part in _listed(message.get("content")) for found in _cohere_part(part)]
+        if message["role"] == "tool":
+            yield "result", message["tool_call_id"], "".join(found[1] for found in parts), "fine"
+        else:
+            yield from parts
+        for call in message.get("tool_calls") or ():
+            yield "call", call["id"], call["function"]["name"], written(call["function"]["arguments"])
+
+
+def _cohere_part(part: dict[str, Any]) -> Iterator[Found]:
+    if part["type"] == "image_url":
+        yield ("media",)
+    elif part["type"] == "thinking":
+        yield ("thinking",)
+    else:
+        yield "text", part["text"] if part["type"] == "text" else _compact(part["document"]["data"])
+
+
+def _ollama(body: dict[str, Any]) -> Iterator[Found]:
+    for message in body.get("messages") or [body["message"]]:
+        yield from (("media",) for _ in message.get("images", ()))
+        if message["role"] == "tool":
+            yield "result", message.get("tool_call_id", ""), message["content"], "fine"
+        elif message.get("content"):
+            yield "text", message["content"]
+        if message.get("thinking"):
+            yield ("thinking",)
+        for call in message.get("tool_calls") or ():
+            yield "call", call.get("id", ""), call["function"]["name"], written(call["function"]["arguments"])
+
+
+_READERS: Final = {
+    "anthropic": _anthropic,
+    "bedrock": _bedrock,
+    "cohere": _cohere,
+    "gemini": _gemini,
+    "ollama": _ollama,
+    "openai_chat": _openai_chat,
+    "openai_responses": _openai_responses,
+}

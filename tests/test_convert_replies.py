@@ -1,0 +1,159 @@
+"""`convert_reply` and `convert_error`: what a provider answers, as the client reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import toolglot
+from toolglot import convert, convert_error, convert_reply
+
+Fields = dict[str, Any]
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"location": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["location"],
+}
+TOOL = {"name": "get_weather", "description": "Weather.", "input_schema": SCHEMA}
+
+
+def chat(*calls: Fields, content: Any = None, finish: str | None = "stop") -> Fields:
+    message: Fields = {"role": "assistant", "content": content}
+    if calls:
+        message["tool_calls"] = list(calls)
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt", "choices": [choice]}
+
+
+def called(id: str | None, arguments: Any = '{"location":"San Francisco"}', name: str = "get_weather") -> Fields:
+    call: Fields = {"type": "function", "function": {"name": name, "arguments": arguments}}
+    return call if id is None else {"id": id, **call}
+
+
+def asked(tool: Fields = TOOL, target: str = "openai") -> toolglot.ConvertedRequest:
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "tools": [tool]}
+    return convert(body, source="anthropic", target=target, model="gpt-4.1")
+
+
+@pytest.mark.parametrize("finish", ["tool_calls", "stop", None])
+def test_R_002_6_R_002_T8_calls_of_chat_are_tool_use_whatever_the_reply_says(finish: str | None) -> None:
+    out = convert_reply(chat(called("call_abc123"), finish=finish), source="openai", target="anthropic")
+    assert out.body["content"] == [
+        {"type": "tool_use", "id": "toolu_abc123", "name": "get_weather", "input": {"location": "San Francisco"}}
+    ]
+    assert out.body["stop_reason"] == "tool_use"
+
+
+def test_R_002_7_calls_of_responses_are_tool_use() -> None:
+    item = {
+        "type": "function_call",
+        "id": "fc_abc123",
+        "call_id": "fc_abc123",
+        "name": "get_weather",
+        "arguments": '{"location":"San Francisco"}',
+    }
+    body = {"id": "resp_1", "object": "response", "status": "completed", "model": "gpt", "output": [item]}
+    out = convert_reply(body, source="openai_responses", target="anthropic")
+    assert out.body["content"] == [
+        {"type": "tool_use", "id": "toolu_abc123", "name": "get_weather", "input": {"location": "San Francisco"}}
+    ]
+    assert out.body["stop_reason"] == "tool_use"
+
+
+def test_ids_of_parallel_calls_stay_apart_and_missing_ones_are_made_deterministically() -> None:
+    replies = [
+        convert_reply(chat(called(None), called(None), called("call_1")), source="openai", target="anthropic").body
+        for _ in range(2)
+    ]
+    ids = [block["id"] for block in replies[0]["content"]]
+    assert len(set(ids)) == 3
+    assert all(id.startswith("toolu_") for id in ids)
+    assert replies[0] == replies[1]
+
+
+def test_a_reply_for_its_own_protocol_is_forwarded_byte_for_byte() -> None:
+    data = b'{"id" : "msg_1","type":"message","role":"assistant","model":"m","content":[],"n":1.0}'
+    out = convert_reply(data, source="anthropic", target="anthropic")
+    assert out.data is data
+
+
+def test_a_renamed_tool_comes_back_under_its_own_name() -> None:
+    request = asked({**TOOL, "name": "files/read"})
+    emitted = request.body["tools"][0]["function"]["name"]
+    out = convert_reply(chat(called("call_1", name=emitted)), source="openai", target="anthropic", request=request)
+    assert out.body["content"][0]["name"] == "files/read"
+
+
+def test_a_name_that_the_model_made_up_stays_as_it_wrote_it() -> None:
+    out = convert_reply(chat(called("call_1", name="other")), source="openai", target="anthropic", request=asked())
+    assert out.body["content"][0]["name"] == "other"
+
+
+def test_arguments_that_do_not_fit_the_original_schema_are_told_to_the_caller() -> None:
+    reply = chat(called("call_1", '{"days":"three"}'))
+    out = convert_reply(reply, source="openai", target="anthropic", request=asked())
+    told = [entry.reason for entry in out.report if entry.action == "mismatched"]
+    assert any("$.days" in reason for reason in told)
+    assert any("location" in reason for reason in told)
+
+
+def test_arguments_are_checked_less_the_required_names_that_were_filtered() -> None:
+    schema = {**SCHEMA, "properties": {"location": {"type": "string", "description": "Optional."}}}
+    request = asked({**TOOL, "input_schema": schema})
+    out = convert_reply(chat(called("call_1", "{}")), source="openai", target="anthropic", request=request)
+    assert not [entry for entry in out.report if entry.action == "mismatched"]
+
+
+def test_nulls_that_strict_mode_introduced_are_taken_out_before_the_check() -> None:
+    schema = {**SCHEMA, "additionalProperties": False}
+    request = asked({**TOOL, "input_schema": schema, "strict": True})
+    function = request.body["tools"][0]["function"]
+    assert function["strict"] is True
+    assert function["parameters"]["required"] == ["location", "days"]
+    reply = chat(called("call_1", '{"location":"Rome","days":null}'))
+    out = convert_reply(reply, source="openai", target="anthropic", request=request)
+    assert out.body["content"][0]["input"] == {"location": "Rome"}
+    assert not [entry for entry in out.report if entry.action == "mismatched"]
+
+
+def test_counts_and_reasons_that_the_client_has_no_word_for_are_told() -> None:
+    body = chat(content="hi", finish="content_filter")
+    body["usage"] = {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "total_tokens": 15,
+        "prompt_tokens_details": {"cached_tokens": 4},
+    }
+    out = convert_reply(body, source="openai", target="ollama")
+    told = [entry.reason for entry in out.report]
+    assert any("'filter'" in reason for reason in told)
+    assert any("cache read tokens" in reason for reason in told)
+
+
+# --- errors -----------------------------------------------------------------------------------------
+
+
+def test_an_error_inside_an_answer_is_raised_as_the_providers() -> None:
+    with pytest.raises(toolglot.ProviderError) as raised:
+        convert_reply({"error": {"message": "overloaded", "code": 503}}, source="openrouter", target="anthropic")
+    assert raised.value.failure.kind == "overloaded"
+    again = toolglot.error_for(raised.value.failure, target="anthropic")
+    assert again.status == 529
+    assert again.body["error"]["type"] == "overloaded_error"
+
+
+def test_an_error_of_one_protocol_is_written_in_another_with_its_headers() -> None:
+    body = {"error": {"message": "slow down", "type": "rate_limit_error", "code": "rate_limit_exceeded"}}
+    out = convert_error(429, body, source="openai", target="anthropic", headers={"Retry-After": "7"})
+    assert out.status == 429
+    assert out.body["error"]["type"] == "rate_limit_error"
+    assert out.headers["retry-after"] == "7"
+    assert out.failure.retryable
+    assert out.data.startswith(b"{")
+
+
+def test_what_is_no_error_is_not_converted_as_one() -> None:
+    with pytest.raises(toolglot.InputError, match="no error"):
+        convert_error(200, chat(content="hi"), source="openai", target="anthropic")

@@ -1,0 +1,406 @@
+"""`convert`: a request of one protocol as a request that the target accepts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import toolglot
+from toolglot import Policy, convert
+
+Fields = dict[str, Any]
+
+WEATHER: Fields = {
+    "name": "get_weather",
+    "description": "Get current weather for a location",
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "location": {"type": "string", "description": "City name"},
+            "units": {
+                "type": "string",
+                "enum": ["celsius", "fahrenheit"],
+                "description": "Temperature units (optional, defaults to fahrenheit)",
+            },
+        },
+        "required": ["location", "units"],
+    },
+}
+FILTERED = {**WEATHER["input_schema"], "required": ["location"]}
+
+
+def asking(*messages: Fields, **fields: Any) -> Fields:
+    said = messages or ({"role": "user", "content": "hi"},)
+    return {"model": "claude-sonnet-4-6", "max_tokens": 100, "messages": list(said), **fields}
+
+
+def calling(*ids: str, name: str = "get_weather") -> tuple[Fields, Fields]:
+    calls = [{"type": "tool_use", "id": id, "name": name, "input": {"location": "Rome"}} for id in ids]
+    results = [{"type": "tool_result", "tool_use_id": id, "content": "72°F, sunny"} for id in ids]
+    return {"role": "assistant", "content": calls}, {"role": "user", "content": results}
+
+
+def to(target: str, body: Fields, *, source: str = "anthropic", model: str = "", **policy: Any) -> Any:
+    return convert(body, source=source, target=target, model=model, policy=Policy(**policy))
+
+
+# --- seed 002 ---------------------------------------------------------------------------------------
+
+
+def test_R_002_1_tools_from_anthropic_to_chat_are_functions_that_are_not_strict() -> None:
+    out = to("openai", asking(tools=[WEATHER]), model="gpt-4.1")
+    assert out.body["tools"] == [
+        {
+            "type": "function",
+            "function": {
+                "name": "get_weather",
+                "description": "Get current weather for a location",
+                "parameters": FILTERED,
+                "strict": False,
+            },
+        }
+    ]
+
+
+def test_R_002_2_tools_from_anthropic_to_responses_are_flat() -> None:
+    out = to("openai_responses", asking(tools=[WEATHER]), model="gpt-5.2")
+    assert out.body["tools"] == [
+        {
+            "type": "function",
+            "name": "get_weather",
+            "description": "Get current weather for a location",
+            "parameters": FILTERED,
+            "strict": False,
+        }
+    ]
+
+
+def test_R_002_2_R_002_T6_the_nested_function_is_an_option() -> None:
+    out = to("openai_responses", asking(tools=[WEATHER]), model="gpt-5.2", responses_id_style="clasp")
+    (tool,) = out.body["tools"]
+    assert tool["function"] == {
+        "name": "get_weather",
+        "description": "Get current weather for a location",
+        "parameters": FILTERED,
+        "strict": False,
+    }
+    assert tool["name"] == "get_weather"
+    assert tool["parameters"] == FILTERED
+
+
+def test_R_002_3_required_names_that_were_filtered_are_told_with_their_reason() -> None:
+    out = to("openai", asking(tools=[WEATHER]), model="gpt-4.1")
+    (entry,) = [entry for entry in out.report if entry.action == "filtered"]
+    assert "units is no longer required" in entry.reason
+    assert entry.fault == "policy"
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("openai", "anthropic"), ("anthropic", "gemini"), ("openai", "openai_responses")]
+)
+def test_R_002_3_required_names_are_filtered_from_anthropic_to_openai_only(source: str, target: str) -> None:
+    function = {"name": "w", "parameters": WEATHER["input_schema"]}
+    tools = [WEATHER] if source == "anthropic" else [{"type": "function", "function": function}]
+    out = to(target, asking(tools=tools), source=source)
+    assert not [entry for entry in out.report if entry.action == "filtered"]
+
+
+def test_R_002_T1_aggressive_filtering_and_none_are_options() -> None:
+    schema = {"type": "object", "properties": {"all": {"type": "boolean"}}, "required": ["all"]}
+    tool = {"name": "t", "input_schema": schema}
+    kept = to("openai", asking(tools=[tool]), model="gpt-4.1").body["tools"][0]["function"]["parameters"]
+    gone = to("openai", asking(tools=[tool]), model="gpt-4.1", required="aggressive").body["tools"][0]["function"]
+    assert kept["required"] == ["all"]
+    assert "required" not in gone["parameters"]
+    asked = to("openai", asking(tools=[WEATHER]), model="gpt-4.1", required="keep").body["tools"][0]["function"]
+    assert asked["parameters"]["required"] == ["location", "units"]
+    assert asked["strict"] is False
+
+
+@pytest.mark.parametrize("target", ["groq", "deepseek", "ollama", "gemini", "bedrock"])
+def test_R_002_1_strict_is_left_out_where_the_target_refuses_it(target: str) -> None:
+    assert '"strict"' not in to(target, asking(tools=[WEATHER])).data.decode()
+
+
+def test_R_002_10_ids_go_to_the_prefix_of_the_target_and_pair() -> None:
+    body = asking({"role": "user", "content": "hi"}, *calling("toolu_abc123", "toolu_def456"), tools=[WEATHER])
+    chat = to("openai", body, model="gpt-4.1").body["messages"]
+    assert [call["id"] for call in chat[1]["tool_calls"]] == ["call_abc123", "call_def456"]
+    assert [message["tool_call_id"] for message in chat[2:]] == ["call_abc123", "call_def456"]
+    items = to("openai_responses", body, model="gpt-5.2").body["input"]
+    assert [item["call_id"] for item in items[1:]] == ["call_abc123", "call_def456"] * 2
+    assert not any("id" in item for item in items)
+
+
+def test_R_002_9_R_002_T3_clasp_ids_are_an_option() -> None:
+    body = asking({"role": "user", "content": "hi"}, *calling("toolu_abc123"), tools=[WEATHER])
+    items = to("openai_responses", body, model="gpt-5.2", responses_id_style="clasp").body["input"]
+    assert [item["call_id"] for item in items[1:]] == ["fc_abc123", "fc_abc123"]
+
+
+@pytest.mark.parametrize(
+    ("said", "chat", "responses"),
+    [
+        ({"type": "auto"}, "auto", "auto"),
+        ({"type": "any"}, "required", "required"),
+        ({"type": "none"}, "none", "none"),
+        (
+            {"type": "tool", "name": "get_weather"},
+            {"type": "function", "function": {"name": "get_weather"}},
+            {"type": "function", "name": "get_weather"},
+        ),
+    ],
+)
+def test_R_002_12_the_tool_choice_table(said: Fields, chat: Any, responses: Any) -> None:
+    body = asking(tools=[WEATHER], tool_choice=said)
+    assert to("openai", body, model="gpt-4.1").body["tool_choice"] == chat
+    assert to("openai_responses", body, model="gpt-5.2").body["tool_choice"] == responses
+
+
+def test_R_002_15_arguments_are_one_json_text() -> None:
+    body = asking({"role": "user", "content": "hi"}, *calling("toolu_1"), tools=[WEATHER])
+    (call,) = to("openai", body, model="gpt-4.1").body["messages"][1]["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"location": "Rome"}
+
+
+def test_R_002_16_a_format_that_the_target_does_not_know_moves_into_the_description() -> None:
+    schema = {"type": "object", "properties": {"at": {"type": "string", "format": "uri"}}}
+    out = to("gemini", asking(tools=[{"name": "t", "input_schema": schema}]))
+    assert '"format"' not in out.data.decode()
+    assert "uri" in out.data.decode()
+    assert any(entry.action == "lowered" for entry in out.report)
+
+
+# --- bytes and reports ------------------------------------------------------------------------------
+
+
+def test_law_3_a_request_that_goes_home_unchanged_is_forwarded_byte_for_byte() -> None:
+    data = b'{ "model":"claude-sonnet-4-6", "max_tokens":9,"messages":[{"role":"user","content":"h\\u0069"}],"new":1.0}'
+    out = convert(data, source="anthropic", target="anthropic")
+    assert out.data is data
+    assert not out.report.entries
+
+
+def test_a_model_that_is_asked_for_replaces_the_requests_own() -> None:
+    out = convert(asking(), source="anthropic", target="anthropic", model="claude-opus-4-6")
+    assert out.body["model"] == out.model == "claude-opus-4-6"
+
+
+def test_fields_that_have_no_place_are_told_once_with_how_often() -> None:
+    marked = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
+    body = asking({"role": "user", "content": [marked, marked]}, service_tier="auto")
+    told = [str(entry) for entry in to("openai", body, model="gpt-4.1").report]
+    assert sum("cache_control" in entry for entry in told) == 1
+    assert any("(2 times)" in entry for entry in told)
+    assert any("service_tier" in entry for entry in told)
+
+
+def test_what_the_address_says_elsewhere_is_told_to_the_caller() -> None:
+    out = to("gemini", asking(stream=True), model="gemini-3-pro")
+    assert out.stream is True
+    assert out.model == "gemini-3-pro"
+    assert "stream" not in out.body
+
+
+# --- names, namespaces, free text -------------------------------------------------------------------
+
+
+def test_E4_illegal_names_are_renamed_everywhere_and_told() -> None:
+    name = "files/read.all"
+    tool = {**WEATHER, "name": name}
+    body = asking(
+        {"role": "user", "content": "hi"},
+        *calling("toolu_1", name=name),
+        tools=[tool],
+        tool_choice={"type": "tool", "name": name},
+    )
+    out = to("openai", body, model="gpt-4.1")
+    emitted = out.body["tools"][0]["function"]["name"]
+    assert emitted != name
+    assert out.body["tool_choice"]["function"]["name"] == emitted
+    assert out.body["messages"][1]["tool_calls"][0]["function"]["name"] == emitted
+    assert any(entry.action == "renamed" and entry.fault == "projection" for entry in out.report)
+
+
+def test_E7_tools_beyond_the_limit_go_but_for_those_that_are_used() -> None:
+    tools = [{**WEATHER, "name": f"tool_{number}"} for number in range(140)]
+    body = asking({"role": "user", "content": "hi"}, *calling("toolu_1", name="tool_139"), tools=tools)
+    out = to("openai", body, model="gpt-4.1")
+    names = [tool["function"]["name"] for tool in out.body["tools"]]
+    assert len(names) == 128
+    assert names[-1] == "tool_139"
+    assert any(entry.action == "dropped" and "128 tools" in entry.reason for entry in out.report)
+
+
+PATCH: Fields = {
+    "type": "custom",
+    "name": "apply_patch",
+    "description": "Applies a patch.",
+    "format": {"type": "grammar", "syntax": "lark", "definition": 'start: "*** Begin" LINE+'},
+}
+FREE_TEXT = '*** Begin\n-a "quoted"\\\n+b\t\u00e9\n'
+
+
+def test_E8_a_free_text_tool_is_a_function_of_one_string_and_its_call_is_byte_exact_both_ways() -> None:
+    body = {
+        "model": "gpt-5.2",
+        "input": [
+            {"role": "user", "content": "patch it"},
+            {"type": "custom_tool_call", "call_id": "call_1", "name": "apply_patch", "input": FREE_TEXT},
+            {"type": "custom_tool_call_output", "call_id": "call_1", "output": "done"},
+            {"role": "user", "content": "again"},
+        ],
+        "tools": [PATCH],
+    }
+    out = convert(body, source="openai_responses", target="anthropic", model="claude-sonnet-4-6")
+    (tool,) = out.body["tools"]
+    assert tool["input_schema"]["required"] == ["input"]
+    assert 'start: "*** Begin" LINE+' in tool["input_schema"]["properties"]["input"]["description"]
+    assert out.body["messages"][1]["content"][0]["input"] == {"input": FREE_TEXT}
+    reply = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "tool_use", "id": "toolu_9", "name": "apply_patch", "input": {"input": FREE_TEXT}}],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+    back = toolglot.convert_reply(reply, source="anthropic", target="openai_responses", request=out)
+    (item,) = back.body["output"]
+    assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "apply_patch", FREE_TEXT)
+    assert item["call_id"] == "call_9"
+
+
+def test_E8_a_namespace_becomes_a_prefix_and_comes_back() -> None:
+    function = {"type": "function", "name": "read", "parameters": {"type": "object", "properties": {}}}
+    body = {
+        "model": "gpt-5.2",
+        "input": [
+            {"role": "user", "content": "hi"},
+            {"type": "function_call", "call_id": "call_1", "name": "read", "namespace": "files", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "call_1", "output": "done"},
+        ],
+        "tools": [{"type": "namespace", "name": "files", "description": "Files.", "tools": [function]}, function],
+    }
+    out = convert(body, source="openai_responses", target="anthropic", model="claude-sonnet-4-6")
+    assert [tool["name"] for tool in out.body["tools"]] == ["files__read", "read"]
+    assert out.body["messages"][1]["content"][0]["name"] == "files__read"
+    reply = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "tool_use", "id": "toolu_9", "name": "files__read", "input": {}}],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+    back = toolglot.convert_reply(reply, source="anthropic", target="openai_responses", request=out)
+    assert (back.body["output"][0]["name"], back.body["output"][0]["namespace"]) == ("read", "files")
+
+
+def test_E8_a_flat_name_that_is_taken_is_not_given_to_a_namespaced_tool() -> None:
+    function = {"type": "function", "name": "read", "parameters": {"type": "object", "properties": {}}}
+    body = {
+        "model": "gpt-5.2",
+        "input": "hi",
+        "tools": [
+            {"type": "namespace", "name": "files", "description": "Files.", "tools": [function]},
+            {**function, "name": "files__read"},
+        ],
+    }
+    out = convert(body, source="openai_responses", target="anthropic", model="claude-sonnet-4-6")
+    assert [tool["name"] for tool in out.body["tools"]] == ["files__read_", "files__read"]
+
+
+# --- tools that a provider runs ---------------------------------------------------------------------
+
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+
+
+def test_a_server_tool_for_another_provider_is_refused_by_name_with_its_path() -> None:
+    with pytest.raises(toolglot.ServerToolError) as refused:
+        to("openai", asking(tools=[WEATHER, SEARCH]))
+    assert refused.value.path == "$.tools[1]"
+    assert "web_search_20250305" in refused.value.message
+    assert "server_tools" in refused.value.hint
+
+
+def test_a_server_tool_is_left_out_where_the_policy_says_so_and_that_is_told() -> None:
+    out = to("openai", asking(tools=[WEATHER, SEARCH]), model="gpt-4.1", server_tools="drop")
+    assert [tool["function"]["name"] for tool in out.body["tools"]] == ["get_weather"]
+    assert any(entry.action == "dropped" and "web_search" in entry.reason for entry in out.report)
+
+
+@pytest.mark.parametrize(
+    ("type", "name"),
+    [("bash_20250124", "bash"), ("text_editor_20250728", "str_replace_based_edit_tool"), ("memory_20250818", "memory")],
+)
+def test_a_tool_that_the_client_runs_becomes_a_function(type: str, name: str) -> None:
+    out = to("openai", asking(tools=[{"type": type, "name": name}]), model="gpt-4.1")
+    function = out.body["tools"][0]["function"]
+    assert function["name"] == name
+    assert "command" in function["parameters"]["properties"]
+    assert any(entry.action == "converted" and type in entry.reason for entry in out.report)
+
+
+def test_a_server_tool_at_home_is_carried_whatever_its_type() -> None:
+    body = asking(tools=[{"type": "brand_new_20270101", "name": "brand_new"}])
+    out = convert(body, source="anthropic", target="anthropic")
+    assert out.body is body
+    assert not out.report.entries
+
+
+# --- tool choice ------------------------------------------------------------------------------------
+
+
+def test_E9_a_forced_tool_that_the_target_refuses_is_the_only_one_it_is_told_of() -> None:
+    body = asking(tools=[WEATHER, {**WEATHER, "name": "other"}], tool_choice={"type": "tool", "name": "get_weather"})
+    out = to("glm", body)
+    assert [tool["function"]["name"] for tool in out.body["tools"]] == ["get_weather"]
+    assert out.body["tool_choice"] == "auto"
+    assert any(entry.action == "converted" and "named" in entry.reason for entry in out.report)
+
+
+def test_E10_a_target_without_none_is_told_of_no_tools() -> None:
+    out = to("glm", asking(tools=[WEATHER], tool_choice={"type": "none"}))
+    assert "tools" not in out.body
+    assert "tool_choice" not in out.body
+
+
+def test_a_target_that_needs_its_tools_declared_keeps_them_without_a_choice() -> None:
+    body = asking({"role": "user", "content": "hi"}, *calling("toolu_1"), tools=[WEATHER], tool_choice={"type": "none"})
+    out = to("bedrock", body, model="anthropic.claude-sonnet-4-6")
+    assert len(out.body["toolConfig"]["tools"]) == 1
+    assert any("no way to forbid" in entry.reason for entry in out.report)
+
+
+# --- bad input --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"x"', b"\xff", "nonsense", b"[" * 100_000, 5, None])
+def test_what_is_no_json_object_is_refused(body: Any) -> None:
+    with pytest.raises(toolglot.InputError):
+        convert(body, source="anthropic", target="openai")
+
+
+def test_half_a_surrogate_pair_is_mended() -> None:
+    data = b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"\\ud800"}]}'
+    assert "\ufffd" in convert(data, source="anthropic", target="openai").data.decode()
+
+
+def test_a_wrong_field_is_told_in_the_clients_own_shape_with_its_path() -> None:
+    with pytest.raises(toolglot.InputError) as refused:
+        convert({"model": "m", "messages": [{"role": "user", "content": 5}]}, source="anthropic", target="openai")
+    error = toolglot.error_for(refused.value, target="anthropic")
+    assert error.status == 400
+    assert error.body["error"]["type"] == "invalid_request_error"
+    assert "$.messages[0].content" in error.body["error"]["message"]
+
+
+def test_a_body_that_cannot_be_written_is_refused() -> None:
+    out = convert(asking(metadata={"user_id": "u", "x": object()}), source="anthropic", target="anthropic")
+    with pytest.raises(toolglot.InputError, match="cannot be written as JSON"):
+        out.data  # noqa: B018
