@@ -1,0 +1,1 @@
+"""The independent judge: a wire body and a profile → what the target would refuse, in its own words."""
