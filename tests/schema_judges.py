@@ -154,8 +154,7 @@ def strict_objections(schema: Schema) -> list[str]:
             "refused": STRICT_REFUSED & set(node),
             "open": "object" in names and not closed,
             "untyped": not names and not {"anyOf", "$ref"} & set(node),
-            "reference": "$ref" in node
-            and (len(node) > 1 or not re.fullmatch(r"#|#/\$defs/[^/]+", node["$ref"])),
+            "reference": "$ref" in node and (len(node) > 1 or not re.fullmatch(r"#|#/\$defs/[^/]+", node["$ref"])),
             "format": "format" in node and node["format"] not in STRICT_FORMATS,
             "items": "array" in names and not isinstance(node.get("items"), dict),
             "deep": depth > 10,

@@ -93,11 +93,14 @@ def tools(draw: Draw, *, nonsense: bool = True, roots: bool = True) -> Schema:
     root: Schema = out if isinstance(out, dict) else {}
     if roots and draw(st.booleans()):
         root = {**draw(_objects(1, nonsense, definitions)), **root}
+    if not nonsense and "properties" in root and not root["properties"]:
+        root["properties"] = {"a": draw(schemas(2, nonsense=False, definitions=definitions))}
     if kind in ("object", "union", "allOf") and draw(st.booleans()):
         root["type"] = "object"
     if definitions:
-        keyword = draw(st.sampled_from(["$defs", "$defs", "definitions"]))
-        root[keyword] = {name: draw(schemas(1, nonsense=nonsense)) for name in DEFINITIONS[: draw(st.integers(1, 3))]}
+        keyword = draw(st.sampled_from(["$defs", "$defs", "definitions"])) if nonsense else "$defs"
+        names = DEFINITIONS[: draw(st.integers(1, 3))] if nonsense else DEFINITIONS
+        root[keyword] = {name: draw(schemas(1, nonsense=nonsense)) for name in names}
     if draw(st.integers(0, 5)) == 0:
         drafts = ("http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema")
         root["$schema"] = draw(st.sampled_from(drafts))
@@ -135,10 +138,11 @@ def _plain(depth: int, nonsense: bool, definitions: bool) -> Any:
 
 @st.composite
 def _references(draw: Draw, depth: int, nonsense: bool, definitions: bool) -> Schema:
-    names = [f"#/$defs/{name}" for name in DEFINITIONS] + [f"#/definitions/{name}" for name in DEFINITIONS]
-    odd = (
-        ["#", "#/properties/a", "#/$defs/Nobody", "https://example.com/schema"] if nonsense else ["#", "#/properties/a"]
-    )
+    names = [f"#/$defs/{name}" for name in DEFINITIONS]
+    odd = ["#"]
+    if nonsense:
+        names += [f"#/definitions/{name}" for name in DEFINITIONS]
+        odd += ["#/properties/a", "#/$defs/Nobody", "https://example.com/schema"]
     out: Schema = {"$ref": draw(st.sampled_from(names * 2 + odd))}
     return {
         **out,

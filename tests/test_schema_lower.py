@@ -203,6 +203,13 @@ def test_a_reference_to_the_root_is_cut_one_level_down() -> None:
     assert lowered["properties"]["sub"]["properties"]["sub"]["description"] == "(recursive: the whole)"
 
 
+def test_a_root_without_a_type_that_is_referred_to_is_told() -> None:
+    lowered = lower({"properties": {"a": {"$ref": "#"}}}, OPENAI)
+    assert lowered.schema == tool(a={"$ref": "#"})
+    assert [loss.keyword for loss in lowered.losses] == ["type"]
+    assert lower({"properties": {"a": STRING}}, OPENAI).losses == ()
+
+
 def test_members_of_an_all_of_may_use_each_others_definitions() -> None:
     schema = {
         **tool(a={"allOf": [{"$ref": "#/$defs/Base"}, tool(parent={"$ref": "#/$defs/Base"})]}),
@@ -384,7 +391,7 @@ def test_what_cannot_be_merged_keeps_its_first_half_and_is_told() -> None:
 
 
 def test_listed_values_are_compared_as_json_has_them() -> None:
-    schema = {"allOf": [{"enum": [[1, {"a": 1}], {"b": [True]}, 1]}, {"enum": [[1.0, {"a": 1}], {"b": [1]}, True]}]}
+    schema = {"allOf": [{"enum": [[1, {"a": 1}], {"b": [True]}, 1]}, {"enum": [True, {"b": [1]}, [1.0, {"a": 1}]]}]}
     assert parameter(schema, COHERE) == {"enum": [[1, {"a": 1}]]}
 
 

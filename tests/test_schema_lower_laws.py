@@ -75,16 +75,14 @@ def test_whatever_the_schema_the_lowered_one_is_accepted(schema: Schema, targets
 
 
 @pytest.mark.law
-@given(data=st.data(), schema=tools(nonsense=False), targets=some_targets)
+@given(data=st.data(), schema=tools(nonsense=False))
 @corpus(CORPUS // 4)
-def test_what_the_original_accepts_is_not_forbidden(
-    data: st.DataObject, schema: Schema, targets: tuple[str, ...]
-) -> None:
+def test_what_the_original_accepts_is_not_forbidden(data: st.DataObject, schema: Schema) -> None:
     original = validator(schema)
     if original is None:
         return
     accepted = [value for value in (data.draw(values(schema)) for _ in range(3)) if original.is_valid(value)]
-    for target in targets if accepted else ():
+    for target in TARGETS if accepted else ():
         check_nothing_forbidden(schema, target, accepted)
 
 
@@ -119,7 +117,7 @@ def check_nothing_forbidden(schema: Schema, target: str, accepted: list[Any]) ->
     judge: Any = jsonschema_rs.Draft202012Validator
     if profile.schema.tuple_items == "items":
         judge = jsonschema_rs.Draft7Validator
-    judging = judge(meaning(lowered.schema), offline=True)
+    judging = judge(meaning(lowered.schema), offline=True, validate_formats=False)
     for value in accepted:
         assert judging.is_valid(value), (target, value, lowered.schema)
 
@@ -129,7 +127,9 @@ class Original:
 
     def __init__(self, schema: Schema) -> None:
         readings = [schema, {keyword: value for keyword, value in schema.items() if keyword != "$schema"}]
-        self._validators = [jsonschema_rs.validator_for(reading, offline=True) for reading in readings]
+        self._validators = [
+            jsonschema_rs.validator_for(reading, offline=True, validate_formats=False) for reading in readings
+        ]
 
     def is_valid(self, value: Any) -> bool:
         return all(validator.is_valid(value) for validator in self._validators)

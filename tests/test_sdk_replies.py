@@ -97,16 +97,18 @@ def clients() -> Iterator[Clients]:
 
 def as_shown_by(name: str, reply: Reply) -> reading.Seen:
     """What the user of an SDK sees, by what its protocol can say."""
-    expected = reading.expected_of(reply)
+    expected = reading.expected_of(reply, free_text=name in reading.HAS_FREE_TEXT)
     calls = expected.calls if name in reading.HAS_CALL_IDS else tuple(("", *call[1:]) for call in expected.calls)
     thinking = expected.thinking if name in reading.SHOWS_THINKING else ""
-    return replace(expected, calls=calls, thinking=thinking, stop=reading.STOPS[name].get(expected.stop or ""))
+    tokens = expected.tokens or ((0, 0) if name in reading.HAS_ALWAYS_USAGE else None)
+    stop = reading.STOPS[name].get(expected.stop or "")
+    return replace(expected, calls=calls, tokens=tokens, thinking=thinking, stop=stop)
 
 
 @pytest.mark.parametrize(("name", "found"), SERVED)
 def test_a_reply_from_elsewhere_is_read_by_the_sdk(clients: Clients, name: str, found: str) -> None:
     reply = CLIENTS[name][found]
-    body = reading.completed(name, codec(PROTOCOLS[name], "reply").encode(reply))
+    body = codec(PROTOCOLS[name], "reply").encode(reply)
     client, answer = clients.ask(name, body)
     seen, expected = reading.SEEN[name](answer), as_shown_by(name, reply)
     assert seen == (expected if expected.stop is not None else replace(expected, stop=seen.stop))

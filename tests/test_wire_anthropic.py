@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from toolglot import InputError, Text, Thinking, ToolCall, ToolResult, Turn
-from toolglot.conversation import Conversation, Media, Opaque, Options, Reasoning, Reply, ServerTool, ToolChoice, Usage
+import pytest
+from msgspec.structs import replace
+
+from toolglot import InputError, Issuer, Text, Thinking, ToolCall, ToolResult, ToolSpec, Turn
+from toolglot.conversation import (
+    Block,
+    Conversation,
+    Media,
+    Opaque,
+    Options,
+    Reasoning,
+    Reply,
+    ServerTool,
+    StopReason,
+    ToolChoice,
+    Usage,
+)
 from toolglot.wire.anthropic import reply, request
 from wire_strategies import Fields
 
@@ -155,6 +170,155 @@ SAID: list[Fields] = [{"type": "text", "text": "x"}]
 def test_J1_J2_why_a_reply_ended_is_derived_from_its_calls(said: str | None, content: list[Fields], stop: str) -> None:
     body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": content, "stop_reason": said}
     assert reply.decode(body).stop == stop
+
+
+def reply_of(*blocks: Block, stop: StopReason = "stop", usage: Usage | None = None) -> Fields:
+    return reply.encode(Reply(Turn("assistant", blocks), stop, usage, "m1", "c"))
+
+
+@pytest.mark.parametrize(
+    ("thought", "written"),
+    [
+        (Thinking("hm"), [{"type": "thinking", "thinking": "hm", "signature": ""}]),
+        (Thinking("hm", "sig"), [{"type": "thinking", "thinking": "hm", "signature": ""}]),
+        (Thinking("hm", redacted="xx", id="rs_1"), [{"type": "thinking", "thinking": "hm", "signature": ""}]),
+        (Thinking(redacted="xx"), []),
+    ],
+)
+def test_law_12_T1_T2_of_another_models_thinking_the_text_alone_is_shown(thought: Thinking, written: Any) -> None:
+    assert reply_of(thought)["content"] == written
+
+
+def test_thinking_from_home_stays_as_it_was() -> None:
+    content = [
+        {"type": "thinking", "thinking": "a"},
+        {"type": "thinking", "thinking": "", "signature": "s"},
+        {"type": "redacted_thinking", "data": "xx"},
+        {"type": "image", "source": {"type": "url", "url": "u"}},
+    ]
+    body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": content}
+    assert reply.encode(reply.decode(body)) == body
+
+
+def test_a_request_shows_thinking_that_can_be_read() -> None:
+    made = Conversation((Turn("assistant", (Thinking("hm", "s", "xx"), Thinking(redacted="yy"))),))
+    assert request.encode(made)["messages"][0]["content"] == [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "redacted_thinking", "data": "yy"},
+    ]
+
+
+def test_G1_a_reply_made_elsewhere_has_no_media() -> None:
+    assert reply_of(Media("image", url="u"), Text("x"), Opaque("gemini", {}))["content"] == SAID
+
+
+def test_C1_a_call_with_free_text_holds_it_in_one_argument() -> None:
+    (written,) = reply_of(ToolCall("c", "patch", type="custom", raw_input="+x"))["content"]
+    assert written["input"] == {"input": "+x"}
+
+
+@pytest.mark.parametrize(
+    ("usage", "written"),
+    [
+        (None, {"input_tokens": 0, "output_tokens": 0}),
+        (Usage(21), {"input_tokens": 21, "output_tokens": 0}),
+        (
+            Usage(21, 5, reasoning_tokens=4),
+            {"input_tokens": 21, "output_tokens": 5, "output_tokens_details": {"thinking_tokens": 4}},
+        ),
+    ],
+)
+def test_U5_U6_a_reply_made_elsewhere_has_all_counts_that_clients_demand(usage: Usage | None, written: Fields) -> None:
+    assert reply_of(usage=usage)["usage"] == written
+
+
+def test_U1_tokens_of_thinking_are_counted() -> None:
+    usage = {"input_tokens": 1, "output_tokens": 5, "output_tokens_details": {"thinking_tokens": 4, "x": 1}}
+    body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [], "usage": usage}
+    found = reply.decode(body)
+    assert found.usage is not None
+    assert found.usage.reasoning_tokens == 4
+    assert reply.encode(found) == body
+
+
+def test_E1_a_failed_reply_does_not_look_finished() -> None:
+    assert reply_of(stop="error")["stop_reason"] == "max_tokens"
+
+
+def test_a_reason_that_changed_is_written_as_it_is_now() -> None:
+    body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": SAID, "stop_reason": "end_turn"}
+    changed = replace(reply.decode(body), stop="length")
+    assert reply.encode(changed)["stop_reason"] == "max_tokens"
+
+
+TEXT_DOCUMENT: Fields = {
+    "type": "document",
+    "title": "t",
+    "source": {"type": "text", "media_type": "text/plain", "data": "the text"},
+    "context": "c",
+}
+PARTS: list[Fields] = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("block", "words"),
+    [
+        (TEXT_DOCUMENT, "t\nthe text"),
+        ({"type": "document", "source": {"type": "content", "content": "said"}}, "said"),
+        ({"type": "document", "source": {"type": "content", "content": PARTS}, "title": None}, "a\nb"),
+        ({"type": "search_result", "source": "s", "title": "t", "content": PARTS}, "t\ns\na\nb"),
+    ],
+)
+def test_A1_a_document_of_words_is_text_that_others_read_and_returns_as_it_was(block: Fields, words: str) -> None:
+    result = {"type": "tool_result", "tool_use_id": "a", "content": [block]}
+    body = {"messages": [{"role": "user", "content": [block, result]}]}
+    found = request.decode(body)
+    assert (found.turns[0].text, found.turns[0].results[0].text) == (words, words)
+    assert request.encode(found) == body
+    changed = replace(found.turns[0].blocks[0], text="new")
+    (written,) = request.encode(Conversation((Turn("user", (changed,)),)))["messages"][0]["content"]
+    assert (written["type"], written["text"]) == ("text", "new")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "document", "source": {"type": "text", "data": 3}},
+        {"type": "document", "source": {"type": "content", "content": [{"type": "image"}]}},
+        {"type": "document", "source": {"type": "content", "content": 3}},
+        {"type": "search_result", "source": "s", "title": 3, "content": PARTS},
+        {"type": "search_result", "source": 3, "title": "t", "content": PARTS},
+        {"type": "search_result", "source": "s", "title": "t", "content": []},
+    ],
+)
+def test_a_document_that_is_not_all_words_is_carried_as_it_came(block: Fields) -> None:
+    body = {"messages": [{"role": "user", "content": [block]}]}
+    found = request.decode(body)
+    assert found.turns[0].blocks == (Opaque("anthropic", block, block["type"]),)
+    assert request.encode(found) == body
+
+
+@pytest.mark.parametrize(
+    ("result", "content"),
+    [
+        (ToolResult("a", result={"a": 1, "b": [1.0]}), '{"a":1,"b":[1.0]}'),
+        (ToolResult("a", error="boom", is_error=True), "boom"),
+    ],
+)
+def test_J1_a_result_without_content_says_what_the_tool_gave(result: ToolResult, content: str) -> None:
+    (written,) = request.encode(Conversation((Turn("tool", (result,)),)))["messages"][0]["content"]
+    assert written["content"] == content
+
+
+def test_S1_S2_tools_from_elsewhere_have_a_schema_and_are_not_run_by_others() -> None:
+    made = Conversation(
+        tools=(ToolSpec("ping"), ToolSpec("googleSearch", type="googleSearch", issuer=Issuer("gemini")))
+    )
+    empty = {"type": "object", "properties": {}}
+    assert request.encode(made)["tools"] == [{"name": "ping", "input_schema": empty}]
+    assert "tools" not in request.encode(Conversation(tools=made.tools[1:]))
+    body = {**BASE, "tools": [{"name": "ping"}, {"name": "pong", "type": "custom"}]}
+    assert request.encode(request.decode(body)) == body
 
 
 def test_a_reply_made_elsewhere_is_written() -> None:

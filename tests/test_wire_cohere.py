@@ -184,7 +184,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
             },
             {
                 "role": "assistant",
-                "content": "so",
+                "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "so"}],
                 "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
             },
             {
@@ -204,12 +204,50 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
             {"role": "user", "content": "stray"},
             {"role": "assistant", "content": ""},
         ],
-        "tools": [{"type": "function", "function": {"name": "f"}}],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
         "strict_tools": True,
         "tool_choice": "REQUIRED",
         "thinking": {"type": "enabled"},
         "response_format": {"type": "json_object"},
     }
+
+
+def test_thinking_that_another_provider_hides_is_not_written() -> None:
+    turn = Turn("assistant", (Thinking(redacted="xx"), Text("so")))
+    assert request.encode(Conversation((turn,)))["messages"] == [{"role": "assistant", "content": "so"}]
+    own = {"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": ""}]}]}
+    assert request.encode(request.decode(own)) == own
+
+
+def test_a_tool_of_its_own_client_without_parameters_stays_without() -> None:
+    body = {"messages": [], "tools": [{"type": "function", "function": {"name": "f"}}]}
+    assert request.encode(request.decode(body)) == body
+
+
+def test_a_result_that_is_only_a_value_is_written_as_its_json() -> None:
+    results = (ToolResult("c", result={"a": [1.0]}), ToolResult("d", result={"b": 1}, is_error=True))
+    written = request.encode(Conversation((Turn("tool", results),)))["messages"]
+    assert [message["content"] for message in written] == ['{"a":[1.0]}', 'Error: {"b":1}']
+
+
+def test_E8_a_free_text_call_from_elsewhere_is_one_argument() -> None:
+    turn = Turn("assistant", (ToolCall("c", "patch", type="custom", raw_input='+"x"'),))
+    (written,) = request.encode(Conversation((turn,)))["messages"][0]["tool_calls"]
+    assert written["function"] == {"name": "patch", "arguments": '{"input":"+\\"x\\""}'}
+    assert reply.encode(Reply(turn, "tool_calls"))["message"]["tool_calls"] == [written]
+
+
+@pytest.mark.parametrize(
+    ("written", "arguments"),
+    [('"{\\"a\\":1}"', {"a": 1}), ("", {}), (" ", {}), ('{"a": 1}', {"a": 1}), ('{"a":', None), ("[1]", None)],
+)
+def test_arguments_are_read_with_the_unwrapping_of_chat_and_come_back_as_they_were(
+    written: str, arguments: Fields | None
+) -> None:
+    body = call(id="c", type="function", function={"name": "f", "arguments": written})
+    found = request.decode(body)
+    assert found.turns[0].calls[0].arguments == arguments
+    assert request.encode(found) == body
 
 
 def test_what_cohere_cannot_be_told_is_not_written() -> None:
@@ -304,17 +342,43 @@ def test_a_count_written_as_a_float_is_a_count_and_comes_back_as_one() -> None:
     assert reply.encode(changed)["usage"] == {"tokens": {"input_tokens": 13, "output_tokens": 3}}
 
 
+def test_tokens_from_the_cache_are_counted() -> None:
+    usage = {"tokens": {"input_tokens": 20, "output_tokens": 1}, "cached_tokens": 5.0}
+    body = {"id": "r", "message": SAID, "usage": usage}
+    found = reply.decode(body)
+    assert found.usage is not None
+    assert found.usage.cache_read_tokens == 5
+    assert same_json(reply.encode(found), body)
+    changed = replace(found, usage=replace(found.usage, cache_read_tokens=6))
+    assert reply.encode(changed)["usage"]["cached_tokens"] == 6
+    with pytest.raises(InputError, match=r"^\$\.usage\.cached_tokens: expected a number"):
+        reply.decode({**body, "usage": {"cached_tokens": "5"}})
+
+
+def test_images_of_a_reply_from_elsewhere_are_left_out_and_those_from_home_are_not() -> None:
+    turn = Turn("assistant", (Media("image", "image/png", data="aGk="), Text("x")))
+    assert reply.encode(Reply(turn))["message"] == {"role": "assistant", "content": [{"type": "text", "text": "x"}]}
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    own = {"id": "r", "message": {"role": "assistant", "content": [image]}}
+    assert reply.encode(reply.decode(own)) == own
+
+
+@pytest.mark.parametrize(("stop", "said"), [("error", "ERROR"), ("filter", "ERROR"), ("stop", "COMPLETE")])
+def test_E1_a_reply_that_failed_does_not_look_finished(stop: Any, said: str) -> None:
+    assert reply.encode(Reply(Turn("assistant"), stop))["finish_reason"] == said
+
+
 def test_a_reply_made_elsewhere_is_written() -> None:
     turn = Turn("assistant", (Thinking("hm", "sig"), Text("x"), ToolCall("c", "f", {"a": 1})))
     assert reply.encode(Reply(turn, "tool_calls", Usage(10, 5, 3, 2), "m1", "c")) == {
         "id": "m1",
         "message": {
             "role": "assistant",
-            "content": [{"type": "text", "text": "x"}],
+            "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "x"}],
             "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}],
         },
         "finish_reason": "TOOL_CALL",
-        "usage": {"tokens": {"input_tokens": 10, "output_tokens": 5}},
+        "usage": {"tokens": {"input_tokens": 10, "output_tokens": 5}, "cached_tokens": 3},
     }
     assert reply.encode(Reply(Turn("assistant"), usage=Usage())) == {
         "id": "",

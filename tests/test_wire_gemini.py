@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from toolglot import InputError, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot import InputError, Text, Thinking, ToolCall, ToolResult, Turn, profiles
 from toolglot.conversation import (
     Conversation,
     Issuer,
@@ -133,14 +134,14 @@ def test_a_part_says_what_it_means(part: Fields, block: object) -> None:
         ({"output": "x"}, "x", False),
         ({"result": "x"}, "x", False),
         ({"error": "x"}, "x", True),
-        ({"error": {"code": 1}}, None, True),
-        ({"output": {"a": 1}}, None, False),
-        ({"output": "x", "more": 1}, None, False),
-        ({"answer": "x"}, None, False),
-        ({}, None, False),
+        ({"error": {"code": 1}}, '{"error":{"code":1}}', True),
+        ({"output": {"a": 1}}, '{"output":{"a":1}}', False),
+        ({"output": "x", "more": 1.0}, '{"output":"x","more":1.0}', False),
+        ({"answer": "é"}, '{"answer":"é"}', False),
+        ({}, "{}", False),
     ],
 )
-def test_the_text_of_a_response_is_its_content(response: Fields, content: str | None, is_error: bool) -> None:
+def test_a_response_is_text_for_everyone_else(response: Fields, content: str, is_error: bool) -> None:
     part = {"functionResponse": {"id": "c", "name": "f", "response": response}}
     expected = ToolResult("c", content, is_error=is_error, name="f", is_complete=True, result=response)
     assert blocks_of(part) == [expected]
@@ -151,7 +152,48 @@ def test_media_of_a_response_is_content_too() -> None:
     (found,) = blocks_of({"functionResponse": {"name": "f", "response": {"output": "x"}, "parts": [image]}})
     assert found.content == (Text("x"), Media("image", "image/png", data="aGk="))
     (found,) = blocks_of({"functionResponse": {"name": "f", "response": {"a": 1}, "parts": [image, {"later": 1}]}})
-    assert found.content == (Media("image", "image/png", data="aGk="), Opaque("gemini", {"later": 1}, "later"))
+    assert found.content == (
+        Text('{"a":1}'),
+        Media("image", "image/png", data="aGk="),
+        Opaque("gemini", {"later": 1}, "later"),
+    )
+    (found,) = blocks_of({"functionResponse": {"name": "f"}})
+    assert found.content is None
+
+
+@pytest.mark.parametrize(
+    ("data", "standard"),
+    [
+        ("aGk=", "aGk="),
+        ("k-M_", "k+M/"),
+        ("k-M_aA", "k+M/aA=="),
+        ("aGk", "aGk="),
+        ("k+M_", "k+M_"),
+        ("-", "+"),
+        ("", ""),
+    ],
+)
+def test_data_is_read_in_the_alphabet_that_others_want_and_comes_back_in_its_own(data: str, standard: str) -> None:
+    image = {"inlineData": {"mimeType": "image/png", "data": data}}
+    body = content(image, {"functionResponse": {"name": "f", "response": {"output": ""}, "parts": [image]}})
+    found = request.decode(body)
+    assert same_json(request.encode(found), body)
+    media, result = found.turns[0].blocks
+    assert isinstance(result, ToolResult)
+    assert isinstance(result.content, tuple)
+    for part in (media, result.content[1]):
+        assert isinstance(part, Media)
+        assert part.data == standard
+
+
+def test_a_response_that_is_nested_too_deeply_is_refused_with_its_path() -> None:
+    response: Fields = {}
+    for _ in range(100_000):
+        response = {"a": response}
+    with pytest.raises(InputError, match=r"^\$\.contents\[0\]\.parts\[0\]\.functionResponse: nested too deeply"):
+        request.decode(content({"functionResponse": {"name": "f", "response": response}}))
+    while response:  # from the outside in: to free it all at once is what Python has a limit for
+        response = response.pop("a", {})
 
 
 def test_a_content_that_was_changed_is_written_instead_of_the_response() -> None:
@@ -169,14 +211,19 @@ def test_a_content_that_was_changed_is_written_instead_of_the_response() -> None
         ({"mode": "ANY"}, ToolChoice("required")),
         ({"mode": "any", "allowed_function_names": ["f"]}, ToolChoice("named", ("f",))),
         ({"mode": "ANY", "allowedFunctionNames": ["f", "g"]}, ToolChoice("allowed", ("f", "g"))),
-        ({"mode": "VALIDATED", "allowedFunctionNames": ["f"]}, ToolChoice("auto")),
+        ({"mode": "VALIDATED", "allowedFunctionNames": ["f"]}, ToolChoice("allowed", ("f",))),
+        ({"mode": "validated", "allowedFunctionNames": ["f", "g"]}, ToolChoice("allowed", ("f", "g"))),
+        ({"mode": "VALIDATED"}, ToolChoice("auto")),
+        ({"mode": "AUTO", "allowedFunctionNames": ["f"]}, ToolChoice("auto")),
         ({"mode": "LATER"}, ToolChoice("auto")),
         ({}, ToolChoice("auto")),
     ],
 )
 def test_a_tool_choice_says_what_it_means(config: Fields, choice: ToolChoice) -> None:
-    found = options_of(tool_config={"function_calling_config": config}).tool_choice
-    assert bare(found) == choice
+    body = {"contents": [], "tool_config": {"function_calling_config": config}}
+    found = request.decode(body)
+    assert bare(found.options.tool_choice) == choice
+    assert same_json(request.encode(found), body)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +271,8 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
             Turn(
                 "assistant",
                 (
-                    Thinking("hm", "sig"),
+                    Thinking("hm"),
+                    Thinking(redacted="xx"),
                     ServerTool("anthropic", "call", {}),
                     Opaque("openai_chat", {}),
                     ToolCall("c1", "f", signature="s"),
@@ -255,6 +303,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
             {
                 "role": "model",
                 "parts": [
+                    {"text": "hm", "thought": True},
                     {"functionCall": {"id": "c1", "name": "f", "args": {}}, "thoughtSignature": "s"},
                     {"functionCall": {"name": "g", "args": {"a": 1}}},
                 ],
@@ -276,7 +325,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
                 ]
             }
         ],
-        "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f", "g"]}},
+        "toolConfig": {"functionCallingConfig": {"mode": "VALIDATED", "allowedFunctionNames": ["f", "g"]}},
         "generationConfig": {"topK": 4, "maxOutputTokens": 5},
     }
 
@@ -291,6 +340,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
         (ToolResult("c", result=[1]), {"output": [1]}),
         (ToolResult("c", "x", result={"a": 1}), {"output": "x"}),
         (ToolResult("c", (Media("image", data="aGk="),)), {"output": ""}),
+        (ToolResult("c", (Media("image", data="aGk="),), result={"a": 1}), {"a": 1}),
     ],
 )
 def test_a_result_made_elsewhere_is_an_object(result: ToolResult, response: Fields) -> None:
@@ -328,6 +378,66 @@ def test_media_of_a_result_made_elsewhere_goes_into_its_parts() -> None:
 )
 def test_options_made_elsewhere_are_written(options: Options, config: Fields | None) -> None:
     assert request.encode(Conversation(options=options)).get("generationConfig") == config
+
+
+@pytest.mark.parametrize(
+    ("field", "parameters", "output"),
+    [
+        ("parameters", "parameters", "responseSchema"),
+        ("parametersJsonSchema", "parametersJsonSchema", "responseJsonSchema"),
+        (None, "parametersJsonSchema", "responseJsonSchema"),
+    ],
+)
+def test_the_profile_says_in_which_field_a_schema_from_elsewhere_stands(
+    field: str | None, parameters: str, output: str
+) -> None:
+    profile = profiles.get("gemini")
+    if field is not None:
+        profile = replace(profile, schema=replace(profile.schema, field=field))
+    schema = {"type": "object"}
+    made = Conversation((), (ToolSpec("f", None, schema),), Options(output=OutputFormat("json_schema", None, schema)))
+    body = request.encode(made, profile if field is not None else None)
+    assert body["tools"] == [{"functionDeclarations": [{"name": "f", parameters: schema}]}]
+    assert body["generationConfig"] == {"responseMimeType": "application/json", output: schema}
+
+
+@pytest.mark.parametrize("parameters", ["parameters", "parametersJsonSchema"])
+@pytest.mark.parametrize("output", ["responseSchema", "responseJsonSchema"])
+@pytest.mark.parametrize("field", ["parameters", "parametersJsonSchema"])
+def test_law_3_a_schema_from_home_stays_in_its_field_whatever_the_profile_says(
+    parameters: str, output: str, field: str
+) -> None:
+    profile = profiles.get("gemini")
+    body: Fields = {
+        "contents": [],
+        "tools": [{"functionDeclarations": [{"name": "f", parameters: {"type": "object"}}]}],
+        "generationConfig": {output: {"type": "object"}, "responseMimeType": "application/json"},
+    }
+    there = replace(profile, schema=replace(profile.schema, field=field))
+    assert same_json(request.encode(request.decode(body), there), body)
+
+
+def test_an_image_by_address_is_written_as_a_file_with_its_type() -> None:
+    turn = Turn("user", (Media("image", "image/png", url="https://example.invalid/a.png"),))
+    (written,) = request.encode(Conversation((turn,)))["contents"][0]["parts"]
+    assert written == {"fileData": {"mimeType": "image/png", "fileUri": "https://example.invalid/a.png"}}
+
+
+def test_E8_a_free_text_call_from_elsewhere_is_one_argument() -> None:
+    turn = Turn("assistant", (ToolCall("c", "patch", type="custom", raw_input='+"x"'),))
+    call = {"id": "c", "name": "patch", "args": {"input": '+"x"'}}
+    assert request.encode(Conversation((turn,)))["contents"][0]["parts"] == [{"functionCall": call}]
+    assert reply.encode(Reply(turn, "tool_calls"))["candidates"][0]["content"]["parts"] == [{"functionCall": call}]
+
+
+def test_law_12_a_client_is_shown_a_signature_of_gemini_and_of_nobody_else() -> None:
+    thought = {"text": "hm", "thought": True, "thoughtSignature": "c2ln"}
+    body = {"candidates": [{"content": {"role": "model", "parts": [thought]}}]}
+    assert reply.encode(reply.decode(body)) == body
+    for signature in ("c2ln", "sig-1"):
+        made = Reply(Turn("assistant", (Thinking("hm", signature),)))
+        (part,) = reply.encode(made)["candidates"][0]["content"]["parts"]
+        assert part == {"text": "hm", "thought": True}
 
 
 def test_what_was_changed_after_reading_is_written_as_it_is_now() -> None:
@@ -526,7 +636,7 @@ def test_a_reply_made_elsewhere_is_written() -> None:
                 "content": {
                     "role": "model",
                     "parts": [
-                        {"text": "hm", "thought": True, "thoughtSignature": "sig"},
+                        {"text": "hm", "thought": True},
                         {"text": "x"},
                         {"functionCall": {"id": "c1", "name": "f", "args": {}}},
                     ],
@@ -563,6 +673,11 @@ def test_a_reply_made_elsewhere_is_written() -> None:
 )
 def test_why_a_reply_of_others_ended_is_said(stop: Any, said: str) -> None:
     assert reply.encode(Reply(Turn("assistant"), stop))["candidates"][0]["finishReason"] == said
+
+
+def test_a_reply_that_ended_otherwise_than_it_said_is_written_as_it_ended() -> None:
+    found = reply.decode({"candidates": [{"content": SAID, "finishReason": "RECITATION"}]})
+    assert reply.encode(replace(found, stop="length"))["candidates"][0]["finishReason"] == "MAX_TOKENS"
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,8 @@ def test_law_3_namespaces_come_back_as_they_were(tools: list[dict[str, Any]], na
     assert [tool.namespace for tool in tools_of(*tools)] == names
 
 
-OTHERS = ["bedrock", "cohere", "gemini", "ollama", "openai_chat"]
+SCHEMA = {"type": "object"}
+OTHERS = ["anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat"]
 
 
 def written_by(protocol: str, *tools: ToolSpec) -> list[Any]:
@@ -86,22 +87,22 @@ def test_an_empty_namespace_is_carried_and_goes_nowhere_else(protocol: str) -> N
 
 def test_tools_of_a_namespace_made_elsewhere_are_written_in_it() -> None:
     made = (
-        ToolSpec("f", namespace="a"),
+        ToolSpec("f", parameters=SCHEMA, namespace="a"),
         ToolSpec("w", type="web_search_20250305", namespace="a", issuer=Issuer("anthropic")),
         ToolSpec("g", type="custom", namespace="a"),
-        ToolSpec("h", namespace="b"),
-        ToolSpec("i"),
-        ToolSpec("j", namespace="b"),
+        ToolSpec("h", parameters=SCHEMA, namespace="b"),
+        ToolSpec("i", parameters=SCHEMA),
+        ToolSpec("j", parameters=SCHEMA, namespace="b"),
     )
     assert request.encode(Conversation(tools=made))["tools"] == [
-        namespace("a", function("f"), {"type": "custom", "name": "g"}, description="a"),
-        namespace("b", function("h"), description="b"),
-        function("i"),
-        namespace("b", function("j"), description="b"),
+        namespace("a", function("f", parameters=SCHEMA), {"type": "custom", "name": "g"}, description="a"),
+        namespace("b", function("h", parameters=SCHEMA), description="b"),
+        function("i", parameters=SCHEMA),
+        namespace("b", function("j", parameters=SCHEMA), description="b"),
     ]
 
 
-@pytest.mark.parametrize("protocol", [*OTHERS, "anthropic"])
+@pytest.mark.parametrize("protocol", OTHERS)
 def test_other_protocols_write_the_tools_of_a_namespace_as_any_other(protocol: str) -> None:
     tools = tools_of(namespace("a", function("f"), function("g"), description="n"))
     alone = tools_of(function("f"), function("g"))

@@ -104,7 +104,16 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
     made = Conversation(
         (
             Turn("developer", (Text("a"), Text("b"))),
-            Turn("user", (Media("image", url="https://example.invalid/a.png"), Text("see"))),
+            Turn(
+                "user",
+                (
+                    Media("image", url="https://example.invalid/a.png"),
+                    Media("document", "application/pdf", data="JVBERi0="),
+                    Media("audio", "audio/wav", data="UklGRg=="),
+                    Media("image", "image/png", data="aGk="),
+                    Text("see"),
+                ),
+            ),
             Turn(
                 "assistant",
                 (Thinking("hm", "sig"), Thinking(redacted="xx"), Opaque("anthropic", {}), ToolCall("c1", "f")),
@@ -132,7 +141,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
     assert request.encode(made) == {
         "messages": [
             {"role": "system", "content": "ab"},
-            {"role": "user", "content": "see"},
+            {"role": "user", "content": "see", "images": ["aGk="]},
             {
                 "role": "assistant",
                 "content": "",
@@ -187,6 +196,26 @@ def test_a_field_of_the_wrong_type_is_refused_with_its_path(change: Fields, mess
         request.decode({"messages": [], **change})
 
 
+def test_a_result_that_is_only_a_value_is_written_as_its_json() -> None:
+    results = (ToolResult("c", result={"a": [1.0]}), ToolResult("d", result={"b": 1}, is_error=True))
+    written = request.encode(Conversation((Turn("tool", results),)))["messages"]
+    assert [message["content"] for message in written] == ['{"a":[1.0]}', 'Error: {"b":1}']
+
+
+def test_E8_a_free_text_call_from_elsewhere_is_one_argument() -> None:
+    turn = Turn("assistant", (ToolCall("c", "patch", type="custom", raw_input="+x"),))
+    written = [{"id": "c", "function": {"name": "patch", "arguments": {"input": "+x"}}}]
+    assert request.encode(Conversation((turn,)))["messages"][0]["tool_calls"] == written
+    assert reply.encode(Reply(turn, "tool_calls"))["message"]["tool_calls"] == written
+
+
+def test_images_of_a_reply_from_elsewhere_are_left_out_and_those_from_home_are_not() -> None:
+    turn = Turn("assistant", (Media("image", "image/png", data="aGk="), Text("x")))
+    assert reply.encode(Reply(turn))["message"] == {"role": "assistant", "content": "x"}
+    own = {"model": "m", "message": {**SAID, "images": ["aGk="]}, "done": True}
+    assert reply.encode(reply.decode(own)) == own
+
+
 CALLED: Fields = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
 SAID: Fields = {"role": "assistant", "content": "x"}
 
@@ -237,6 +266,11 @@ def test_a_reply_made_elsewhere_is_written() -> None:
         "message": {"role": "assistant", "content": ""},
         "done": False,
     }
+
+
+@pytest.mark.parametrize(("stop", "said"), [("error", "length"), ("filter", "stop"), ("pause", "stop")])
+def test_E1_a_reply_that_failed_does_not_look_finished(stop: Any, said: str) -> None:
+    assert reply.encode(Reply(Turn("assistant"), stop))["done_reason"] == said
 
 
 def test_a_reply_that_ended_otherwise_than_it_said_is_written_as_it_ended() -> None:

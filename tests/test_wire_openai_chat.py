@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from strategies import conversations
 from toolglot import (
@@ -23,19 +24,23 @@ from toolglot import (
     Turn,
     dump,
     load,
+    profiles,
 )
 from toolglot.conversation import (
+    Block,
     Conversation,
     Options,
     OutputFormat,
     Reasoning,
     Reply,
+    Role,
     Sampling,
     StopReason,
     ToolChoice,
     ToolSpec,
     Usage,
 )
+from toolglot.wire.anthropic import reply as anthropic_reply
 from toolglot.wire.anthropic import request as anthropic_request
 from toolglot.wire.openai_chat import reply, request
 from wire_laws import same_json
@@ -145,9 +150,9 @@ def test_a_request_says_what_it_means() -> None:
     assert found.turns[4].results[0].content == (Text("out"),)
     assert [block.kind for turn in found.turns for block in turn.blocks if isinstance(block, Opaque)] == [
         "function",
-        "refusal",
         "function_call",
     ]
+    assert found.turns[6].blocks[0] == Text("no", extra={NOTES: {"~place": "refusal"}})
     assert (found.tools[0].parameters, found.tools[0].strict) == ({"type": "object"}, True)
     assert found.tools[1] == ToolSpec("g", type="custom", format={"type": "text"})
     assert (found.tools[2].type, found.tools[2].issuer) == ("builtin_function", Issuer(NOTES))
@@ -191,7 +196,33 @@ def test_a_request_says_what_it_means() -> None:
         ),
         ({"type": "file", "file": {"file_data": "aGk="}}, Media("file", data="aGk=")),
         ({"type": "file", "file": {"file_data": "https://a"}}, Media("file", url="https://a")),
-        ({"type": "refusal", "refusal": "no"}, Opaque(NOTES, {"type": "refusal", "refusal": "no"}, "refusal")),
+        ({"type": "refusal", "refusal": "no"}, Text("no", extra={NOTES: {"~refusal": True}})),
+        (
+            {"type": "input_audio", "input_audio": "UklGRg=="},
+            Media("audio", "audio/wav", data="UklGRg==", extra={NOTES: {"~bare": True}}),
+        ),
+        ({"type": "input_audio", "input_audio": "aGk="}, Media("audio", data="aGk=", extra={NOTES: {"~bare": True}})),
+        (
+            {"type": "input_audio", "input_audio": "https://a"},
+            Media("audio", url="https://a", extra={NOTES: {"~bare": True}}),
+        ),
+        ({"type": "file", "file_id": "f1"}, Media("file", file_id="f1", extra={NOTES: {"~bare": True}})),
+        (
+            {"type": "document_url", "document_url": "https://a", "document_name": "n"},
+            Media("document", url="https://a", name="n", extra={NOTES: {"~document_url": True}}),
+        ),
+        (
+            {"type": "document_url", "document_url": "data:application/pdf;base64,aGk="},
+            Media("document", "application/pdf", data="aGk=", extra={NOTES: {"~document_url": True}}),
+        ),
+        (
+            {"type": "document_url", "document_url": {"url": "u"}},
+            Opaque(NOTES, {"type": "document_url", "document_url": {"url": "u"}}, "document_url"),
+        ),
+        (
+            {"type": "thinking", "thinking": []},
+            Opaque(NOTES, {"type": "thinking", "thinking": []}, "thinking"),
+        ),
         ({"type": "later"}, Opaque(NOTES, {"type": "later"}, "later")),
     ],
 )
@@ -317,7 +348,10 @@ def test_what_is_left_of_a_message_without_content_is_still_written() -> None:
             Turn("developer", (Text("a"), Text("b"))),
             [{"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}],
         ),
-        (Turn("assistant", (Thinking("hm"), Text("a"), Text("b"))), [{"role": "assistant", "content": "ab"}]),
+        (
+            Turn("assistant", (Thinking("h"), Thinking(redacted="x"), Text("a"), Thinking("m"), Text("b"))),
+            [{"role": "assistant", "reasoning_content": "hm", "content": "ab"}],
+        ),
         (Turn("assistant"), [{"role": "assistant", "content": ""}]),
         (
             Turn("assistant", (Text("a"), ToolCall("c1", "f"), ToolResult("c1", "x"))),
@@ -655,13 +689,198 @@ def test_a_reply_made_elsewhere_is_written() -> None:
             "prompt_tokens": 10,
             "completion_tokens": 5,
             "total_tokens": 15,
-            "prompt_tokens_details": {"cached_tokens": 3},
+            "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
             "completion_tokens_details": {"reasoning_tokens": 1},
         },
     }
     bare = reply.encode(Reply(Turn("assistant"), usage=Usage(output_tokens=5)))
     assert bare["choices"][0]["finish_reason"] is None
-    assert bare["usage"] == {"completion_tokens": 5}
+
+
+@pytest.mark.parametrize(
+    ("usage", "written"),
+    [
+        (None, {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}),
+        (Usage(21), {"prompt_tokens": 21, "completion_tokens": 0, "total_tokens": 21}),
+    ],
+)
+def test_U5_U6_a_reply_made_elsewhere_has_all_counts_that_clients_demand(usage: Usage | None, written: Fields) -> None:
+    assert reply.encode(Reply(Turn("assistant"), "stop", usage))["usage"] == written
+
+
+def test_U2_tokens_written_to_a_cache_are_counted() -> None:
+    details = {"cached_tokens": 5, "cache_write_tokens": 10}
+    usage = {"prompt_tokens": 20, "completion_tokens": 1, "total_tokens": 21, "prompt_tokens_details": details}
+    found = reply.decode({**replied(SAID), "usage": usage})
+    assert found.usage is not None
+    assert (found.usage.cache_read_tokens, found.usage.cache_write_tokens) == (5, 10)
+
+
+REFUSED: Fields = {"content": None, "refusal": "I cannot."}
+
+
+@pytest.mark.parametrize(
+    ("message", "stop"),
+    [
+        (REFUSED, "filter"),
+        ({"content": [{"type": "refusal", "refusal": "I cannot."}]}, "filter"),
+        ({"content": "x", "refusal": "I cannot."}, "stop"),
+        ({"content": "x", "refusal": ""}, "stop"),
+        ({**CALLED, "refusal": "I cannot."}, "tool_calls"),
+    ],
+)
+def test_F1_a_refusal_is_text_that_others_show_and_a_reply_that_only_refuses_was_filtered(
+    message: Fields, stop: str
+) -> None:
+    body = replied(message, finish_reason="stop")
+    found = reply.decode(body)
+    assert found.stop == stop
+    assert same_json(reply.encode(found), body)
+    shown = anthropic_reply.encode(found)
+    assert "".join(block.get("text", "") for block in shown["content"]) == found.turn.text
+
+
+def test_refusals_of_merged_messages_are_one_text() -> None:
+    (refusal,) = blocks_of({"role": "assistant", "refusal": "no"})
+    assert messages_of(Turn("assistant", (refusal, refusal))) == [
+        {"role": "assistant", "refusal": "nono", "content": ""}
+    ]
+
+
+def test_T3_thinking_of_another_model_is_shown_and_its_media_left_out() -> None:
+    turn = Turn("assistant", (Thinking("hm", "sig", "xx"), Media("image", url="u"), Text("x")))
+    (choice,) = reply.encode(Reply(turn, "stop"))["choices"]
+    assert choice["message"] == {"role": "assistant", "reasoning_content": "hm", "content": "x"}
+
+
+def test_media_in_a_reply_from_home_stays() -> None:
+    body = replied({"content": [{"type": "image_url", "image_url": {"url": "u"}}]})
+    assert same_json(reply.encode(reply.decode(body)), body)
+
+
+def test_E1_a_failed_reply_does_not_look_finished() -> None:
+    (choice,) = reply.encode(Reply(Turn("assistant"), "error"))["choices"]
+    assert choice["finish_reason"] == "length"
+
+
+# --- Mistral's chunks -------------------------------------------------------------------------------
+
+CHUNK: Fields = {"type": "thinking", "thinking": [{"type": "text", "text": "a"}, {"type": "reference"}], "closed": True}
+
+
+def test_M3_a_chunk_of_thinking_is_thinking_and_returns_to_its_place() -> None:
+    content = [{"type": "text", "text": "x"}, {**CHUNK, "signature": "s"}, {"type": "text", "text": "y"}]
+    message = {"role": "assistant", "content": content}
+    blocks = blocks_of(message)
+    assert [(type(block), block.text) for block in blocks] == [(Text, "x"), (Thinking, "a"), (Text, "y")]
+    assert blocks[1].signature == "s"
+    assert messages_of(*request.decode({"messages": [message]}).turns) == [message]
+
+
+def test_a_chunk_of_thinking_that_was_changed_is_written_as_it_is_now() -> None:
+    (thought,) = blocks_of({"role": "assistant", "content": [CHUNK]})
+    changed = Turn("assistant", (replace(thought, text="b"),))
+    assert messages_of(changed) == [
+        {"role": "assistant", "content": [{**CHUNK, "thinking": [{"type": "text", "text": "b"}]}]}
+    ]
+
+
+@pytest.mark.parametrize("change", [{"thinking": "a"}, {"signature": 3}])
+def test_a_chunk_of_another_shape_is_carried(change: Fields) -> None:
+    chunk = {**CHUNK, **change}
+    assert blocks_of({"role": "assistant", "content": [chunk]}) == (Opaque(NOTES, chunk, "thinking"),)
+
+
+# --- what a target's profile says about the form ----------------------------------------------------
+
+
+def written_for(target: str, *blocks: Block, role: Role = "assistant", model: str = "") -> Fields:
+    made = Conversation((Turn(role, blocks),), options=Options(Sampling(9)))
+    return request.encode(made, profiles.get(target, model))
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("deepseek", {"reasoning_content": "hm", "content": "x"}),
+        ("vllm", {"reasoning": "hm", "content": "x"}),
+        ("openrouter", {"reasoning": "hm", "content": "x"}),
+        ("openai", {"reasoning_content": "hm", "content": "x"}),
+        ("minimax", {"content": "<think>hm</think>x"}),
+        (
+            "mistral",
+            {
+                "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+                    {"type": "text", "text": "x"},
+                ]
+            },
+        ),
+    ],
+)
+def test_thinking_from_elsewhere_goes_where_the_target_keeps_it(target: str, message: Fields) -> None:
+    assert written_for(target, Thinking("hm"), Text("x"))["messages"] == [{"role": "assistant", **message}]
+
+
+def test_thinking_that_says_its_field_stays_in_it() -> None:
+    thought = Thinking("hm", extra={NOTES: {"~field": "reasoning"}})
+    (message,) = written_for("deepseek", thought)["messages"]
+    assert message["reasoning"] == "hm"
+
+
+@pytest.mark.parametrize(("model", "role"), [("gpt-5.1", "developer"), ("gpt-4o", "system")])
+def test_a_developers_turn_has_a_role_that_the_target_knows(model: str, role: str) -> None:
+    assert written_for("openai", Text("x"), role="developer", model=model)["messages"] == [
+        {"role": role, "content": "x"}
+    ]
+
+
+@pytest.mark.parametrize(("target", "field"), [("openai", "max_completion_tokens"), ("mistral", "max_tokens")])
+def test_a_limit_from_elsewhere_has_the_name_that_the_target_knows(target: str, field: str) -> None:
+    assert written_for(target)[field] == 9
+    own = request.decode({**BASE, "max_tokens": 5})
+    assert request.encode(own, profiles.get(target))["max_tokens"] == 5
+
+
+# --- tools from elsewhere ---------------------------------------------------------------------------
+
+
+def test_S2_a_tool_without_parameters_gets_an_empty_schema_unless_it_came_without() -> None:
+    (written,) = request.encode(Conversation(tools=(ToolSpec("ping"),)))["tools"]
+    assert written["function"] == {"name": "ping", "parameters": {"type": "object", "properties": {}}}
+    body = {**BASE, "tools": [{"type": "function", "function": {"name": "ping"}}]}
+    assert same_json(request.encode(request.decode(body)), body)
+
+
+FLAT: Fields = {"type": "grammar", "syntax": "lark", "definition": "start: A"}
+NESTED: Fields = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: A"}}
+
+
+@pytest.mark.parametrize(
+    ("written", "format"),
+    [
+        (NESTED, FLAT),
+        (FLAT, FLAT),
+        ({"type": "text"}, {"type": "text"}),
+        ({**NESTED, "x": 1}, {**NESTED, "x": 1}),
+        ({"type": "grammar", "grammar": {"type": "x"}}, {"type": "grammar", "grammar": {"type": "x"}}),
+    ],
+)
+def test_S4_the_grammar_of_a_tool_has_one_canonical_form_and_returns_as_it_was(written: Fields, format: Fields) -> None:
+    body = {**BASE, "tools": [{"type": "custom", "custom": {"name": "p", "format": written}}]}
+    found = request.decode(body)
+    assert found.tools[0].format == format
+    assert same_json(request.encode(found), body)
+
+
+def test_S3_a_grammar_from_elsewhere_is_nested() -> None:
+    (written,) = request.encode(Conversation(tools=(ToolSpec("p", type="custom", format=FLAT),)))["tools"]
+    assert written["custom"]["format"] == NESTED
+
+
+def test_J1_a_result_that_is_a_value_is_written_as_json() -> None:
+    (message,) = messages_of(Turn("tool", (ToolResult("a", result={"a": 1, "b": [1.0]}),)))
+    assert message["content"] == '{"a":1,"b":[1.0]}'
 
 
 @pytest.mark.parametrize(

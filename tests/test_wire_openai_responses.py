@@ -25,6 +25,7 @@ from toolglot.conversation import (
     ToolChoice,
     Usage,
 )
+from toolglot.wire.openai_chat import reply as chat_reply
 from toolglot.wire.openai_responses import reply, request
 from wire_laws import same_json
 from wire_openai_responses_strategies import openai_responses_replies
@@ -195,7 +196,8 @@ def test_a_call_without_a_call_id_is_known_by_its_items_id() -> None:
         ('{"a":1,"a":2}', {"a": 2}, '{"a":1,"a":2}'),
         ('{"a":', None, '{"a":'),
         ("[1]", None, "[1]"),
-        ("", None, ""),
+        ("", {}, ""),
+        ('"{\\"a\\":1}"', {"a": 1}, '"{\\"a\\":1}"'),
         ('{"a":' + "9" * 5000 + "}", None, '{"a":' + "9" * 5000 + "}"),
         ('{"a":' * 190 + "1" + "}" * 190, None, '{"a":' * 190 + "1" + "}" * 190),
     ],
@@ -205,8 +207,15 @@ def test_arguments_are_parsed_and_kept_where_the_object_does_not_say_them(
 ) -> None:
     item = call(arguments=written)
     (found,) = blocks_of(item)
-    assert found == ToolCall("call_1", "f", arguments, raw_input=raw)
+    notes = None if raw is None else {"openai_responses": {"~arguments": "raw"}}
+    assert found == ToolCall("call_1", "f", arguments, raw_input=raw, extra=notes)
     assert items_of(*load(dump(Conversation((Turn("assistant", (found,)),)))).turns) == [item]
+
+
+def test_D3_arguments_from_elsewhere_are_written_as_the_object_that_they_mean() -> None:
+    made = ToolCall("c", "f", {"a": 1}, raw_input='"{\\"a\\":1}"')
+    odd = ToolCall("c", "f", raw_input="nonsense")
+    assert [item["arguments"] for item in items_of(Turn("assistant", (made, odd)))] == ['{"a":1}', "nonsense"]
 
 
 def test_D9_reasoning_says_its_summary_or_its_text_and_keeps_what_only_its_issuer_reads() -> None:
@@ -254,13 +263,15 @@ def test_media_is_read_from_parts() -> None:
         ("audio", "audio/mpeg", "aGk=", None, None, None),
     ]
     unknown = [block.kind for block in blocks if isinstance(block, Opaque)]
-    assert unknown == ["input_image", "input_file", "input_audio", "refusal"]
+    assert unknown == ["input_image", "input_file", "input_audio"]
+    assert blocks[-1] == Text("no", extra={"openai_responses": {"~refusal": True}})
 
 
 def test_an_output_may_be_parts_or_nothing() -> None:
     picture = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+    undetailed = {"openai_responses": {"~no_detail": True}}
     results = [turn.results[0] for turn in turns_of(output(output=[asked("a"), picture]), output(output=None))]
-    assert results[0].content == (Text("a"), Media("image", "image/png", data="aGk="))
+    assert results[0].content == (Text("a"), Media("image", "image/png", data="aGk=", extra=undetailed))
     assert results[1].content is None
     assert all(result.is_complete and not result.is_error for result in results)
 
@@ -377,7 +388,7 @@ def test_a_message_whose_first_part_was_taken_out_is_still_one() -> None:
     ]
     assert items_of(Turn("assistant", (second, Text("new")))) == [
         message("assistant", said("a"), id="msg_1"),
-        message("assistant", said("new")),
+        {"role": "assistant", "content": "new"},
     ]
 
 
@@ -435,15 +446,24 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
         "instructions": "be brief",
         "input": [
             message("developer", asked("b")),
-            message("user", asked("hi"), {"type": "input_image", "image_url": "data:image/png;base64,aGk="}),
-            message("assistant", said("a"), said("b")),
+            message(
+                "user",
+                asked("hi"),
+                {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "auto"},
+            ),
+            {
+                "type": "reasoning",
+                "id": "rs_b82e2178ecf4d0c5859dc2e169d7fed8673f9f6e",
+                "summary": [{"type": "summary_text", "text": "hm"}],
+            },
+            {"role": "assistant", "content": "ab"},
             {"type": "function_call", "call_id": "toolu_1", "name": "f", "arguments": '{"a":[1,"é"]}'},
             {"type": "function_call_output", "call_id": "toolu_1", "output": "out"},
             message("user", asked("and?")),
         ],
         "tools": [
             {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": False},
-            {"type": "function", "name": "g", "strict": True},
+            {"type": "function", "name": "g", "parameters": {"type": "object", "properties": {}}, "strict": True},
         ],
         "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]},
         "parallel_tool_calls": False,
@@ -479,6 +499,9 @@ def test_E8_a_custom_call_made_elsewhere_and_its_result_are_free_text(made: Tool
     ]
 
 
+PICTURE: Fields = {"type": "input_image", "image_url": "u", "detail": "auto"}
+
+
 @pytest.mark.parametrize(
     ("result", "written"),
     [
@@ -486,23 +509,24 @@ def test_E8_a_custom_call_made_elsewhere_and_its_result_are_free_text(made: Tool
         (ToolResult("c", "Error: x", is_error=True), "Error: x"),
         (ToolResult("c", error="boom", is_error=True), "Error: boom"),
         (ToolResult("c"), ""),
+        (ToolResult("c", result={"a": [1.0]}), '{"a":[1.0]}'),
         (ToolResult("c", (Text("a"), Opaque("anthropic", {}), Text("b"))), "ab"),
         (
             ToolResult("c", (Text("a"), Media("image", url="u"), Opaque("anthropic", {}))),
-            [asked("a"), {"type": "input_image", "image_url": "u"}],
+            [asked("a"), PICTURE],
         ),
         (
             ToolResult("c", (Text("a"), Media("image", url="u")), is_error=True),
-            [asked("Error: a"), {"type": "input_image", "image_url": "u"}],
+            [asked("Error: a"), PICTURE],
         ),
         (
             ToolResult("c", (Media("image", url="u"),), is_error=True),
-            [asked("Error:"), {"type": "input_image", "image_url": "u"}],
+            [asked("Error:"), PICTURE],
         ),
         (ToolResult("c", (Media("video", url="u"),), is_error=True), [asked("Error:")]),
         (
             ToolResult("c", (Media("image", url="u"), Text("a")), is_error=True),
-            [{"type": "input_image", "image_url": "u"}, asked("Error: a")],
+            [PICTURE, asked("Error: a")],
         ),
         (ToolResult("c", (Text("Error:a"), Text("b")), is_error=True), "Error:ab"),
         (ToolResult("c", (), is_error=True, error="boom"), "Error: boom"),
@@ -661,18 +685,28 @@ def test_a_reply_says_what_it_means() -> None:
 
 
 def test_a_reply_made_elsewhere_is_written() -> None:
-    turn = Turn("assistant", (Thinking("hm"), Text("x"), ToolCall("toolu_1", "f")))
+    turn = Turn("assistant", (Thinking("hm", "sig", "xx"), Thinking(redacted="y"), Text("x"), ToolCall("toolu_1", "f")))
     body = reply.encode(Reply(turn, "tool_calls", Usage(10, 5, 3, 2), "resp_1", "c"))
     assert body == {
         "id": "resp_1",
         "object": "response",
         "model": "c",
+        "created_at": 0,
+        "error": None,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
         "status": "completed",
         "incomplete_details": None,
         "output": [
             {
+                "type": "reasoning",
+                "id": "rs_b82e2178ecf4d0c5859dc2e169d7fed8673f9f6e",
+                "summary": [{"type": "summary_text", "text": "hm"}],
+            },
+            {
                 "type": "message",
-                "id": "msg_1_0",
+                "id": "msg_1_1",
                 "status": "completed",
                 "role": "assistant",
                 "content": [{"type": "output_text", "text": "x", "annotations": []}],
@@ -681,13 +715,31 @@ def test_a_reply_made_elsewhere_is_written() -> None:
         ],
         "usage": {
             "input_tokens": 10,
-            "input_tokens_details": {"cached_tokens": 3},
+            "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
             "output_tokens": 5,
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": 15,
         },
     }
     assert same_json(reply.encode(reply.decode(body)), body)
+
+
+def test_F2_a_refusal_is_text_that_others_show() -> None:
+    body = {"id": "r", "model": "g", "status": "completed", "output": [REFUSED]}
+    found = reply.decode(body)
+    assert found.turn.text == "no"
+    assert same_json(reply.encode(found), body)
+    shown = chat_reply.encode(found)["choices"][0]
+    assert (shown["message"]["content"], shown["finish_reason"]) == ("no", "content_filter")
+    answered = {**body, "output": [SAID, REFUSED]}
+    assert reply.decode(answered).stop == "stop"
+
+
+def test_U3_tokens_written_to_a_cache_are_counted() -> None:
+    usage = {"input_tokens": 20, "input_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 10}}
+    found = reply.decode({"id": "r", "model": "g", "output": [], "usage": usage}).usage
+    assert found is not None
+    assert (found.cache_read_tokens, found.cache_write_tokens) == (5, 10)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from toolglot import InputError, Text, ToolResult
 from toolglot.conversation import Media
 from toolglot.wire.argument_text import compact, read_arguments, read_object
 from toolglot.wire.failed_result import text_of, told_content
-from toolglot.wire.media import audio_format, audio_type, data_url, read_data_url
-from toolglot.wire.reading import Fields, from_root, held, held_or_none, required
+from toolglot.wire.media import audio_format, audio_type, audio_type_of, data_url, read_data_url
+from toolglot.wire.reading import Fields, each_by_type, from_root, held, held_or_none, require_all, required
 
 
 @pytest.mark.law
@@ -136,3 +136,44 @@ def test_an_error_inside_of_an_object_says_the_whole_way() -> None:
         with pytest.raises(InputError) as caught:
             read(body)
         assert caught.value.path == path
+
+
+def _refuse(fields: Fields) -> str:
+    return required(fields, "type", str)
+
+
+def test_objects_of_a_list_are_read_by_their_types() -> None:
+    readers = {"a": lambda fields: required(fields, "x", str)}
+    assert each_by_type([{"type": "a", "x": "1"}, {"type": "b"}], readers, _refuse, ".l") == ["1", "b"]
+    for item, path in (
+        ({"type": "a"}, ".l[1].x"),
+        ({}, ".l[1].type"),
+        ({"type": []}, ".l[1].type"),
+        ("a", ".l[1]"),
+        (None, ".l[1]"),
+        ([1], ".l[1]"),
+    ):
+        with pytest.raises(InputError) as caught:
+            each_by_type([{"type": "b"}, item], readers, _refuse, ".l")
+        assert caught.value.path == path
+
+
+def test_the_first_field_that_is_wrong_is_named() -> None:
+    kinds = {"a": str, "b": dict}
+    assert [require_all(fields, kinds).path for fields in ({}, {"a": "x"}, {"a": "x", "b": []})] == [".a", ".b", ".b"]
+    with pytest.raises(AssertionError):
+        require_all({"a": "x", "b": {}}, kinds)
+
+
+@pytest.mark.parametrize(
+    ("start", "media_type"),
+    [
+        ("UklGRiQ", "audio/wav"),
+        ("SUQzBAA", "audio/mpeg"),
+        ("//uQxAA", "audio/mpeg"),
+        ("T2dnUwA", "audio/ogg"),
+        ("", ""),
+    ],
+)
+def test_a_sound_is_known_by_its_first_bytes(start: str, media_type: str) -> None:
+    assert audio_type_of(start) == media_type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import strategies as st
@@ -33,6 +34,22 @@ bedrock_media = st.one_of(
     media("video", ["mp4", "three_gp", "mkv"]),
     media("audio", ["mp3", "mpeg", "wav"]),
 )
+worded = st.one_of(
+    st.lists(wire_object({"text": texts}, {}) | st.just({"text": "said"}), max_size=2),
+    st.lists(json_values, max_size=1),
+)
+bedrock_words = st.one_of(
+    member("citationsContent", wire_object({}, {"content": worded, "citations": st.lists(json_objects, max_size=1)})),
+    member("searchResult", wire_object({}, {"content": worded, "source": texts, "title": texts | json_values})),
+    member(
+        "document",
+        wire_object(
+            {"source": st.fixed_dictionaries({"text": texts}) | st.fixed_dictionaries({"content": worded})},
+            {"format": st.just("txt"), "name": texts, "context": texts},
+        ),
+    ),
+    st.just({"citationsContent": {"content": [{"text": "7 "}, {"text": "°C"}]}}),
+)
 cache_points = member("cachePoint", wire_object({"type": st.just("default")}, {"ttl": texts}))
 reasoning = member(
     "reasoningContent",
@@ -51,7 +68,7 @@ results = member(
         {
             "toolUseId": texts,
             "content": st.lists(
-                bedrock_text | bedrock_media | member("json", json_values) | member("searchResult", json_objects),
+                bedrock_text | bedrock_media | bedrock_words | member("json", json_values),
                 max_size=2,
             ),
         },
@@ -71,11 +88,12 @@ calls = member(
 bedrock_blocks = st.one_of(
     bedrock_text,
     bedrock_media,
+    bedrock_words,
     cache_points,
     reasoning,
     results,
     calls,
-    member("guardContent", json_objects),
+    member("guardContent", json_objects | wire_object({"text": wire_object({"text": texts}, {})}, {})),
     wire_object({"text": texts, "toolUse": json_objects}, {}),
     wire_object({}, {}),
 )
@@ -97,6 +115,33 @@ bedrock_tools = st.one_of(
     cache_points,
     member("systemTool", wire_object({}, {"name": texts})),
     wire_object({}, {}),
+)
+claude_fields = wire_object(
+    {},
+    {
+        "thinking": json_values
+        | wire_object(
+            {"type": st.sampled_from(["enabled", "disabled", "adaptive", "later"])},
+            {"budget_tokens": counts | json_values},
+        ),
+        "output_config": json_values | wire_object({}, {"effort": st.just("high") | json_values}),
+        "top_k": counts | json_values,
+    },
+)
+schema_texts = texts | json_values.map(json.dumps) | json_objects.map(json.dumps)
+output_configs = wire_object(
+    {},
+    {
+        "effort": texts | json_values,
+        "textFormat": json_values
+        | wire_object(
+            {
+                "type": st.sampled_from(["json_schema", "later"]),
+                "structure": wire_object({"jsonSchema": wire_object({"schema": schema_texts}, {"name": texts})}, {}),
+            },
+            {},
+        ),
+    },
 )
 bedrock_requests = wire_object(
     {"messages": st.lists(bedrock_messages, max_size=4)},
@@ -124,7 +169,8 @@ bedrock_requests = wire_object(
                 ),
             },
         ),
-        "additionalModelRequestFields": json_values,
+        "additionalModelRequestFields": json_values | claude_fields,
+        "outputConfig": json_values | output_configs,
         "requestMetadata": json_objects,
     },
 )

@@ -26,6 +26,7 @@ contents = texts | st.lists(text_parts | document_parts | image_parts | other_pa
 written_arguments = st.one_of(
     texts,
     json_values.map(json.dumps),
+    json_objects.map(json.dumps).map(json.dumps),
     json_objects.map(json.dumps),
     json_objects.map(lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False)),
 )
@@ -86,6 +87,7 @@ cohere_replies = wire_object(
                     {}, {"input_tokens": counts | st.floats(0, 9), "output_tokens": counts | st.just(5.0)}
                 ),
                 "billed_units": json_objects,
+                "cached_tokens": counts | st.just(7.0),
             },
         ),
     },

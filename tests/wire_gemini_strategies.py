@@ -48,7 +48,7 @@ one_output = st.builds(
 )
 responses = one_output | json_objects
 inline = gemini_object(
-    {"data": st.just("aGk=")},
+    {"data": st.sampled_from(["aGk=", "aGk", "k-M_", "k-M_aA", "k+M/", "k+M_", "a", "a-", "=-", ""]) | texts},
     {
         "mimeType": st.sampled_from(
             ["image/png", "audio/wav", "video/mp4", "application/pdf", "text/plain", "a/b", ""]

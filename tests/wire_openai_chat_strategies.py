@@ -52,7 +52,10 @@ chat_parts = st.one_of(
     ),
     part("file", {"file": wire_object({}, {"file_id": texts, "file_data": addresses | texts, "filename": texts})}),
     part("refusal", {"refusal": texts}),
-    part("thinking", {"thinking": st.lists(json_objects, max_size=1)}),
+    part("input_audio", {"input_audio": st.sampled_from(["aGk=", "https://example.invalid/a.mp3", ""])}),
+    part("file", {"file_id": texts}, {"file": st.none()}),
+    part("document_url", {"document_url": addresses}, {"document_name": texts}),
+    part("thinking", {"thinking": st.lists(json_objects | text_parts, max_size=2)}, {"signature": texts}),
     part("later", {}),
 )
 contents = texts | st.lists(chat_parts, max_size=3)
@@ -131,6 +134,12 @@ chat_messages = st.one_of(
 
 # --- requests ---------------------------------------------------------------------------------------
 
+grammars = wire_object({}, {"syntax": texts, "definition": texts})
+formats = st.one_of(
+    json_objects,
+    wire_object({"type": st.just("grammar"), "grammar": grammars}, {}),
+    wire_object({"type": st.just("grammar")}, {"syntax": texts, "definition": texts}),
+)
 chat_tools = st.one_of(
     wire_object(
         {
@@ -143,7 +152,7 @@ chat_tools = st.one_of(
     wire_object(
         {
             "type": st.just("custom"),
-            "custom": wire_object({"name": texts}, {"description": texts, "format": json_objects}),
+            "custom": wire_object({"name": texts}, {"description": texts, "format": formats}),
         },
         {},
     ),
@@ -237,7 +246,9 @@ chat_replies = wire_object(
                 "prompt_tokens": counts,
                 "completion_tokens": counts,
                 "total_tokens": counts,
-                "prompt_tokens_details": wire_object({}, {"cached_tokens": counts, "audio_tokens": counts}),
+                "prompt_tokens_details": wire_object(
+                    {}, {"cached_tokens": counts, "cache_write_tokens": counts, "audio_tokens": counts}
+                ),
                 "completion_tokens_details": wire_object({}, {"reasoning_tokens": counts, "audio_tokens": counts}),
                 "prompt_cache_hit_tokens": counts,
             },

@@ -193,7 +193,9 @@ openai_responses_replies = wire_object(
                 "input_tokens": counts,
                 "output_tokens": counts,
                 "total_tokens": counts,
-                "input_tokens_details": wire_object({}, {"cached_tokens": counts, "audio_tokens": counts}),
+                "input_tokens_details": wire_object(
+                    {}, {"cached_tokens": counts, "cache_write_tokens": counts, "audio_tokens": counts}
+                ),
                 "output_tokens_details": wire_object({}, {"reasoning_tokens": counts}),
             },
         ),

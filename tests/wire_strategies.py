@@ -48,6 +48,10 @@ sources = st.one_of(
     st.fixed_dictionaries({"type": st.just("url"), "url": st.just("https://example.invalid/a.png")}),
     st.fixed_dictionaries({"type": st.just("file"), "file_id": texts}),
     st.fixed_dictionaries({"type": st.just("content"), "content": texts}),
+    wire_object({"type": st.just("text"), "data": texts}, {"media_type": texts}),
+    wire_object(
+        {"type": st.just("content"), "content": st.lists(wire_object({"type": st.just("text")}, {"text": texts}))}, {}
+    ),
     wire_object({"type": st.just("url"), "url": texts}, {}),
 )
 anthropic_text = block("text", {"text": texts}, {"citations": st.lists(json_objects, max_size=1)})
@@ -73,6 +77,7 @@ anthropic_blocks = st.one_of(
     block("server_tool_use", {"id": texts, "name": texts, "input": json_objects}),
     block("web_search_tool_result", {"tool_use_id": texts, "content": json_values}),
     block("compaction", {"content": texts}),
+    block("search_result", {"source": texts, "title": texts, "content": st.lists(anthropic_text, max_size=2)}),
 )
 anthropic_messages = wire_object(
     {
@@ -137,7 +142,12 @@ anthropic_replies = wire_object(
         "stop_sequence": texts,
         "usage": wire_object(
             {"input_tokens": counts, "output_tokens": counts},
-            {"cache_read_input_tokens": counts, "cache_creation_input_tokens": counts, "service_tier": texts},
+            {
+                "cache_read_input_tokens": counts,
+                "cache_creation_input_tokens": counts,
+                "output_tokens_details": wire_object({}, {"thinking_tokens": counts}),
+                "service_tier": texts,
+            },
         ),
     },
 )

@@ -10,7 +10,7 @@ Ids in turns that a `History` took in are canonical; the provider's own are in `
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -137,6 +137,10 @@ class ToolMetadata(Value, frozen=True):
     matched_by: MatchedBy | None = None
     thought_signature: str | None = None
     """A signature that a proxy hid inside the id."""
+
+
+FREE_TEXT: Final = "input"
+"""The one argument that holds the text of a free-text call where only objects are known (E8)."""
 
 
 class ToolCall(BlockValue, frozen=True, tag="tool_call"):

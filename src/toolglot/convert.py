@@ -32,11 +32,9 @@ from toolglot.conversation import (
     ToolCall,
     ToolMetadata,
     ToolSpec,
-    Turn,
     Usage,
 )
 from toolglot.errors import InputError, quote
-from toolglot.intake import Intake
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
@@ -141,14 +139,16 @@ def convert(
     named = model or conversation.model
     to = profiles.get(target, named, overrides=overrides)
     from_ = profiles.get(source, conversation.model, overrides=overrides)
-    entries: list[Entry] = []
-    taken = replace(conversation, turns=_taken_in(conversation, from_, entries), model=named)
-    rendered = render(taken, to, policy=policy, source=from_)
-    entries += rendered.entries
-    written = codec(to.protocol).request.encode(_as_clasp(rendered.conversation, to, policy))
+    rendered = render(replace(conversation, model=named), to, policy=policy, source=from_)
+    entries = list(rendered.entries)
+    is_same = from_.protocol == to.protocol and rendered.is_unchanged and named == conversation.model
+    written = fields
+    if not is_same:
+        written = codec(to.protocol).request.encode(_as_clasp(rendered.conversation, to, policy), to)
     if from_.protocol != to.protocol:
         entries += _unwritten(rendered.conversation, to, policy)
-    is_same = from_.protocol == to.protocol and written == fields
+    else:
+        is_same = written == fields
     data = body if is_same and isinstance(body, bytes) else None
     return ConvertedRequest(
         fields if is_same else written,
@@ -158,12 +158,6 @@ def convert(
         rendered=rendered,
         data=data,
     )
-
-
-def _taken_in(conversation: Conversation, source: Profile, entries: list[Entry]) -> tuple[Turn, ...]:
-    """The turns with canonical ids, and each result with its call."""
-    issuer = Issuer(source.name, model=conversation.model)
-    return Intake(entries).take_all([replace(turn, issuer=issuer) for turn in conversation.turns])
 
 
 def _as_clasp(conversation: Conversation, target: Profile, policy: Policy) -> Conversation:

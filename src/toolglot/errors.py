@@ -10,7 +10,9 @@
     │   │   └── TruncatedArgumentsError   … because they end too early: never guessed at
     │   ├── ProfileError      a profile file or override that does not make sense
     │   └── RefusedError      a request that no change could make the target accept
-    │       └── ServerToolError      … because only another provider can run one of its tools
+    │       ├── ServerToolError          … because only another provider can run one of its tools
+    │       ├── EmptyConversationError   … because it says nothing
+    │       └── ToolProtocolError        … because the model takes tools over another protocol only
     ├── ProviderError         what a provider answered instead of a reply (in wire/failures.py)
     └── HistoryError          an operation that the present state of a history forbids
 
@@ -89,6 +91,14 @@ class RefusedError(InputError):
 
 class ServerToolError(RefusedError):
     """A tool that only another provider can run."""
+
+
+class EmptyConversationError(RefusedError):
+    """A conversation without a single turn."""
+
+
+class ToolProtocolError(RefusedError):
+    """A model that takes tools, but not over this protocol."""
 
 
 class HistoryError(ToolglotError, RuntimeError):

@@ -20,6 +20,8 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Final, Literal, get_args
 
+from msgspec.structs import replace
+
 from toolglot.conversation import ToolCall
 from toolglot.errors import InputError, ProfileError, quote
 from toolglot.profiles import MAX_NAME, Profile, resolve
@@ -192,7 +194,10 @@ class Projection:
         policy: Policy = "reversible",
         prefix: str | None = None,
         digest: Digest = _sha256,
+        canonical_id: Callable[[str], str] | None = None,
+        issuer: str = "",
     ) -> None:
+        """`canonical_id` tells the canonical id of a call that goes by its native one, which `issuer` gave."""
         if not isinstance(profile, Profile):
             raise InputError(f"expected a Profile, got {quote(profile)}", path="profile", hint="profiles.get(name)")
         if policy not in get_args(Policy):
@@ -206,6 +211,8 @@ class Projection:
         self._fixed_length = rules.fixed_length
         self._legal = re.compile(rules.pattern)
         self._digest = digest
+        self._canonical_id = canonical_id
+        self._is_home = bool(issuer) and resolve(issuer) == self._target
         self._emitted: dict[str, str] = {}
         self._canonical: dict[str, str] = {}
         self._number_after: dict[int, int] = {}
@@ -251,6 +258,8 @@ class Projection:
             return native
         if self._style == "ordinal":
             return self._ordinal(call, name)
+        if self._canonical_id is not None:
+            call = replace(call, id=self._canonical_id(call.id))
         styled = self._styled(call)
         if styled is not None and self._is_free(styled):
             return styled
@@ -264,13 +273,15 @@ class Projection:
 
     def _native(self, call: ToolCall) -> str | None:
         origin = call.metadata
+        if origin is None and self._is_home and self._is_free(call.id):
+            return call.id
         if origin is None or origin.raw_id is None or origin.issuer is None:
             return None
         goes_home = resolve(origin.issuer.provider) == self._target
         return origin.raw_id if goes_home and self._is_free(origin.raw_id) else None
 
     def _reversible(self, call: ToolCall) -> str | None:
-        raw = call.metadata.raw_id if call.metadata is not None else None
+        raw = call.metadata.raw_id if call.metadata is not None else call.id if self._canonical_id else None
         if self._policy != "reversible" or self._style != "prefixed" or raw is None or SMUGGLED_MARK in raw:
             return None
         prefix = next((known for known in PREFIXES if raw.startswith(known)), None)

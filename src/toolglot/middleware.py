@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from toolglot import ids, jsontext, profiles
-from toolglot.conversation import Conversation, ToolCall, ToolSpec
+from toolglot.conversation import Conversation, Text, ToolCall, ToolSpec, Turn
 from toolglot.convert import ConvertedRequest, convert
 from toolglot.errors import InputError, quote
 from toolglot.parsers import ToolParser, get_parser, validate_tool_call
@@ -36,8 +36,8 @@ _SHAPES: Final[dict[str, Callable[[ToolCall], Fields]]] = {
     "openai": ToolCall.to_openai,
     "generic": ToolCall.to_generic,
 }
-_NO_TURNS: Final = {"anthropic": "messages", "openai_chat": "messages", "openai_responses": "input"}
-"""The protocols whose tool definitions are recognised, and the field that a request without turns needs."""
+_TURNS: Final = {"anthropic": "messages", "openai_chat": "messages", "openai_responses": "input"}
+"""The protocols whose tool definitions are recognised, and the field that holds the turns of a request."""
 
 
 # --- requests and responses -------------------------------------------------------------------------
@@ -162,11 +162,13 @@ def _as_request(tools: Sequence[Fields | ToolSpec]) -> tuple[str, Fields]:
     if len({*shapes}) == 1 and shapes[0] is not None:
         return shapes[0], _request(shapes[0], jsontext.clone(listed).value)
     specs = [_spec(tool, shape, index) for index, (tool, shape) in enumerate(zip(listed, shapes, strict=True))]
-    return "openai_chat", codec("openai_chat").request.encode(Conversation(tools=tuple(specs)))
+    asked = Conversation((Turn("user", (Text("?"),)),), tuple(specs))
+    return "openai_chat", codec("openai_chat").request.encode(asked)
 
 
 def _request(protocol: str, tools: list[Any]) -> Fields:
-    return {_NO_TURNS[protocol]: [], "tools": tools}
+    """A request for the sake of its tools."""
+    return {_TURNS[protocol]: [{"role": "user", "content": "?"}], "tools": tools}
 
 
 def _shape_of(tool: object, index: int) -> str | None:

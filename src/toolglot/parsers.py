@@ -239,27 +239,24 @@ def _unknown(what: str, path: str = "") -> InputError:
 
 
 def _anthropic(fields: Fields) -> Iterable[Block]:
-    blocks = _wire("anthropic.blocks")
-
-    def read(block: Fields) -> Block:
-        if block.get("type") == "tool_use":  # those who imitate the protocol leave out what is empty
-            block = {
-                **block,
-                "id": block.get("id") or "",
-                "input": {} if block.get("input") is None else block["input"],
-            }
-        found: Block = blocks.read_block(block)
-        return found
-
+    read: Callable[[Any, str], Iterable[Block]] = _wire("anthropic.blocks").read_content
     if fields.get("type") not in (None, "message"):
-        return (read(fields),)
+        try:
+            return read([_filled(fields)], "")
+        except InputError as error:
+            error.path = error.path.removeprefix("[0]")
+            raise
     if "content" not in fields:
         raise _unknown("a reply or message with content, or a content block")
     content = fields["content"]
-    if isinstance(content, list):
-        return each(content, read, ".content")
-    found: Iterable[Block] = blocks.read_content(content)
-    return found
+    return read([_filled(block) for block in content] if isinstance(content, list) else content, ".content")
+
+
+def _filled(block: Any) -> Any:
+    """A call with what those who imitate the protocol leave out because it is empty."""
+    if not isinstance(block, dict) or block.get("type") != "tool_use":
+        return block
+    return {**block, "id": block.get("id") or "", "input": {} if block.get("input") is None else block["input"]}
 
 
 def _openai_chat(fields: Fields) -> Iterable[Block]:

@@ -18,14 +18,14 @@ Found = tuple[str, ...]
 """A kind (call, result, media, thinking, server, text, verbatim) and what identifies it."""
 
 VERBATIM: Final[dict[str, frozenset[str]]] = {
-    "anthropic": frozenset({"search_result", "tool_reference", "text document"}),
-    "openai_chat": frozenset({"refusal", "function_call", "function", "thinking", "reference", "document_url"}),
+    "anthropic": frozenset({"tool_reference"}),
+    "openai_chat": frozenset({"function_call", "function", "reference"}),
     "openai_responses": frozenset(
-        {"refusal", "item_reference", "local_shell_call", "local_shell_call_output", "compaction", "mcp_list_tools"}
+        {"item_reference", "local_shell_call", "local_shell_call_output", "compaction", "mcp_list_tools"}
         | {"mcp_approval_request", "mcp_approval_response"}
     ),
     "gemini": frozenset(),
-    "bedrock": frozenset({"cachePoint", "guardContent", "searchResult", "citationsContent", "text document"}),
+    "bedrock": frozenset({"cachePoint", "guarded image"}),
     "cohere": frozenset(),
     "ollama": frozenset(),
 }
@@ -112,8 +112,21 @@ def _anthropic_block(block: dict[str, Any]) -> Iterator[Found]:
         yield ("server",)
     elif kind in ("image", "document") and block["source"]["type"] in ("base64", "url", "file"):
         yield ("media",)
+    elif kind in ("document", "search_result"):
+        yield "text", "\n".join(_anthropic_words(block))
     else:
-        yield from _verbatim("anthropic", "text document" if kind == "document" else kind)
+        yield from _verbatim("anthropic", kind)
+
+
+def _anthropic_words(block: dict[str, Any]) -> Iterator[str]:
+    """A text document or a search result: its title, its address, its text."""
+    source = block["source"]
+    if block.get("title"):
+        yield block["title"]
+    if isinstance(source, str):
+        yield source
+    content = block["content"] if isinstance(source, str) else source.get("data", source.get("content"))
+    yield from (part["text"] for part in _listed(content))
 
 
 # --- Chat Completions -------------------------------------------------------------------------------
@@ -136,19 +149,22 @@ def _chat_message(message: dict[str, Any]) -> Iterator[Found]:
     yield from parts
     if message.get("reasoning_content"):
         yield ("thinking",)
-    for field in ("refusal", "function_call"):
-        if message.get(field) is not None:
-            yield from _verbatim("openai_chat", field)
+    if message.get("refusal") is not None:
+        yield "text", message["refusal"]
+    if message.get("function_call") is not None:
+        yield from _verbatim("openai_chat", "function_call")
     for call in message.get("tool_calls") or ():
         made = call.get("function") or call["custom"]
         yield "call", call["id"], made["name"], written(made["arguments"] if "arguments" in made else made["input"])
 
 
 def _chat_part(part: dict[str, Any]) -> Iterator[Found]:
-    if part["type"] == "text":
-        yield "text", part["text"]
-    elif part["type"] in ("image_url", "input_audio", "file"):
+    if part["type"] in ("text", "refusal"):
+        yield "text", part[part["type"]]
+    elif part["type"] in ("image_url", "input_audio", "file", "document_url"):
         yield ("media",)
+    elif part["type"] == "thinking":
+        yield ("thinking",)
     else:
         yield from _verbatim("openai_chat", part["type"])
 
@@ -189,8 +205,8 @@ def _responses_item(item: dict[str, Any]) -> Iterator[Found]:
 
 
 def _responses_part(part: dict[str, Any]) -> Iterator[Found]:
-    if part["type"] in ("input_text", "output_text"):
-        yield "text", part["text"]
+    if part["type"] in ("input_text", "output_text", "refusal"):
+        yield "text", part["refusal" if part["type"] == "refusal" else "text"]
     elif part["type"] in ("input_image", "input_file"):
         yield ("media",)
     else:
@@ -214,8 +230,9 @@ def _gemini_part(part: dict[str, Any]) -> Iterator[Found]:
     elif "functionResponse" in part:
         result = part["functionResponse"]
         response = result["response"]
-        said = response.get("output", response.get("error")) if len(response) == 1 else ""
-        yield "result", result.get("id", ""), said, "error" if "error" in response else "fine"
+        words = [response[key] for key in ("output", "result", "error") if response.keys() == {key}]
+        said = words[0] if words and isinstance(words[0], str) else _compact(response)
+        yield "result", result.get("id", ""), said, "error" if response.keys() == {"error"} else "fine"
         yield from (("media",) for _ in result.get("parts", ()))
     elif part.keys() & {"inlineData", "fileData", "inline_data", "file_data"}:
         yield ("media",)
@@ -252,8 +269,22 @@ def _bedrock_block(block: dict[str, Any]) -> Iterator[Found]:
         yield ("thinking",)
     elif kind in ("image", "document", "video", "audio") and value["source"].keys() & {"bytes", "s3Location"}:
         yield ("media",)
+    elif kind in ("document", "searchResult", "citationsContent") or (kind == "guardContent" and "text" in value):
+        yield "text", _bedrock_words(kind, value)
     else:
-        yield from _verbatim("bedrock", "text document" if kind == "document" else kind)
+        yield from _verbatim("bedrock", "guarded image" if kind == "guardContent" else kind)
+
+
+def _bedrock_words(kind: str, value: dict[str, Any]) -> str:
+    """What a block says that holds words beside what is said about them."""
+    if kind == "guardContent":
+        return str(value["text"]["text"])
+    holder = value["source"] if kind == "document" else value
+    texts = [holder["text"]] if "text" in holder else [part["text"] for part in holder["content"]]
+    if kind == "citationsContent":
+        return "".join(texts)
+    head = [value["name"]] if kind == "document" else [value["title"], value["source"]]
+    return "\n".join([*head, *texts])
 
 
 # --- Cohere and Ollama ------------------------------------------------------------------------------

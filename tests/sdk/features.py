@@ -7,31 +7,22 @@ it: each entry is a defect, and goes when the codec is mended.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 from typing import Any, Final
 
-from toolglot.conversation import Conversation, Media, Reply, Text, Thinking, ToolCall, ToolResult, ToolSpec, Turn
+from toolglot.conversation import Conversation, Media, Reply, Thinking, ToolCall, ToolResult, ToolSpec, Turn
 
 AUDIO_OR_VIDEO: Final = "audio or video"
 CALL_WITHOUT_ID: Final = "call without an id"
 CUSTOM_CALL: Final = "call with free text"
 CUSTOM_TOOL: Final = "tool that takes free text"
 DEVELOPER: Final = "developer turn"
-FOREIGN_TOOL: Final = "tool that another provider runs"
-GRAMMAR: Final = "grammar of a tool"
-IMAGE: Final = "image"
 LIMITED_CHOICE: Final = "choice among some of the tools"
 MEDIA: Final = "media"
 MEDIA_IN_RESULT: Final = "media in a result"
-NO_ANSWER_COUNT: Final = "usage without a count of the answer"
 NO_BUDGET: Final = "reasoning without a budget"
 NO_MEDIA_TYPE: Final = "media without a type"
 NO_PARAMETERS: Final = "tool without parameters"
-NO_USAGE: Final = "no usage"
-SAID: Final = "text of the model"
-SHOWN_AND_HIDDEN: Final = "thinking with a text and a cipher"
-ODD_SIGNATURE: Final = "signature that is not base64"
 UNSIGNED: Final = "thinking without a signature"
 UPPER_CASE: Final = "schema with upper-case types"
 VIDEO: Final = "video"
@@ -47,25 +38,25 @@ NEEDS_RENDERING: Final[dict[str, frozenset[str]]] = {
     "responses": frozenset({AUDIO_OR_VIDEO}),
 }
 OPEN: Final[dict[str, frozenset[str]]] = {
-    "anthropic": frozenset({FOREIGN_TOOL, NO_PARAMETERS}),
-    "boto3": frozenset({NO_PARAMETERS}),
-    "cohere": frozenset({NO_PARAMETERS}),
+    "anthropic": frozenset(),
+    "boto3": frozenset(),
+    "cohere": frozenset(),
     "genai": frozenset(),
-    "mistral": frozenset({NO_PARAMETERS}),
+    "mistral": frozenset(),
     "ollama": frozenset(),
-    "openai": frozenset({GRAMMAR}),
-    "responses": frozenset({SAID, IMAGE, NO_PARAMETERS, GRAMMAR}),
+    "openai": frozenset(),
+    "responses": frozenset(),
 }
 """Of requests."""
 
 OPEN_REPLIES: Final[dict[str, frozenset[str]]] = {
-    "anthropic": frozenset({MEDIA, UNSIGNED, SHOWN_AND_HIDDEN, NO_USAGE, NO_ANSWER_COUNT, CUSTOM_CALL}),
-    "boto3": frozenset({CALL_WITHOUT_ID, NO_USAGE, NO_ANSWER_COUNT, CUSTOM_CALL}),
-    "cohere": frozenset({MEDIA}),
-    "genai": frozenset({CUSTOM_CALL, ODD_SIGNATURE}),
-    "mistral": frozenset({NO_USAGE, CUSTOM_CALL}),
-    "ollama": frozenset({MEDIA, CUSTOM_CALL}),
-    "openai": frozenset({MEDIA, NO_ANSWER_COUNT}),
+    "anthropic": frozenset(),
+    "boto3": frozenset(),
+    "cohere": frozenset(),
+    "genai": frozenset(),
+    "mistral": frozenset({CUSTOM_CALL}),
+    "ollama": frozenset(),
+    "openai": frozenset(),
     "responses": frozenset(),
 }
 
@@ -82,12 +73,7 @@ def of_conversation(conversation: Conversation) -> frozenset[str]:
 
 
 def of_reply(reply: Reply) -> frozenset[str]:
-    found = set(_of_turn(reply.turn))
-    if reply.usage is None:
-        found.add(NO_USAGE)
-    elif reply.usage.output_tokens is None:
-        found.add(NO_ANSWER_COUNT)
-    return frozenset(found)
+    return frozenset(_of_turn(reply.turn))
 
 
 def _of_turn(turn: Turn) -> Iterator[str]:
@@ -95,8 +81,6 @@ def _of_turn(turn: Turn) -> Iterator[str]:
         yield DEVELOPER
     for block in turn.blocks:
         yield from _of_block(block)
-        if turn.role == "assistant" and isinstance(block, Text):
-            yield SAID
 
 
 def _of_block(block: Any) -> Iterator[str]:
@@ -110,27 +94,12 @@ def _of_block(block: Any) -> Iterator[str]:
     elif isinstance(block, ToolResult) and isinstance(block.content, tuple):
         inner = [feature for part in block.content for feature in _of_block(part)]
         yield from (*inner, MEDIA_IN_RESULT) if MEDIA in inner else inner
-    elif isinstance(block, Thinking):
-        if block.redacted is None and block.signature is None:
-            yield UNSIGNED
-        if not _is_base64(block.signature or ""):
-            yield ODD_SIGNATURE
-        if block.redacted is not None and block.text:
-            yield SHOWN_AND_HIDDEN
-
-
-def _is_base64(text: str) -> bool:
-    try:
-        base64.b64decode(text, validate=True)
-    except ValueError:
-        return False
-    return True
+    elif isinstance(block, Thinking) and block.signature is None and (block.redacted is None or block.text):
+        yield UNSIGNED
 
 
 def _of_media(media: Media) -> Iterator[str]:
     yield MEDIA
-    if media.kind == "image":
-        yield IMAGE
     if media.kind in ("audio", "video"):
         yield AUDIO_OR_VIDEO
     if media.kind == "video":
@@ -141,11 +110,9 @@ def _of_media(media: Media) -> Iterator[str]:
 
 def _of_tool(tool: ToolSpec) -> Iterator[str]:
     if tool.issuer is not None:
-        yield FOREIGN_TOOL
-    elif tool.type != "function":
+        return
+    if tool.type != "function":
         yield CUSTOM_TOOL
-        if (tool.format or {}).get("type") == "grammar":
-            yield GRAMMAR
     elif tool.parameters is None:
         yield NO_PARAMETERS
     elif str(tool.parameters.get("type")).isupper():

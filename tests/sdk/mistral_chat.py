@@ -8,7 +8,7 @@ from mistralai.client import Mistral
 from mistralai.client import models as m
 
 from sdk.recording import Sdk, named
-from sdk.samples import ANSWER, HARD_TEXT, NESTED, PNG, WEATHER
+from sdk.samples import ANSWER, HARD_TEXT, NESTED, PNG, WAV, WEATHER
 
 MODEL: Final = "mistral-large-latest"
 ASKED: Final[Any] = m.UserMessage(content="What is the weather in Köln?")
@@ -58,6 +58,9 @@ def media(client: Mistral) -> object:
                     m.ImageURLChunk(image_url=f"data:image/png;base64,{PNG}"),
                     m.ImageURLChunk(image_url=m.ImageURL(url="https://example.com/a.png", detail="low")),
                     m.DocumentURLChunk(document_url="https://example.com/a.pdf", document_name="a.pdf"),
+                    m.AudioChunk(input_audio=WAV),
+                    m.AudioChunk(input_audio="https://example.com/a.wav"),
+                    m.FileChunk(file_id="00edaf84-95b0-45db-8f83-f71138491f23"),
                     m.ReferenceChunk(reference_ids=[1, 2]),
                 ]
             )

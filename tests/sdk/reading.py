@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +19,7 @@ from openai.types.responses import Response
 from pydantic import TypeAdapter
 
 from sdk.census import written
-from toolglot.conversation import Reply, Thinking, Usage
+from toolglot.conversation import Reply, Thinking, ToolCall, Usage
 
 Call = tuple[str, str, str]
 """Id, name, arguments."""
@@ -37,14 +38,17 @@ class Seen:
     thinking: str = ""
 
 
-def expected_of(reply: Reply) -> Seen:
-    """What the user of any SDK should see."""
-    calls = tuple(
-        (call.id, call.name, written(call.raw_input if call.arguments is None else call.arguments))
-        for call in reply.turn.calls
-    )
+def expected_of(reply: Reply, *, free_text: bool = True) -> Seen:
+    """What the user of any SDK should see. Without `free_text` the text of a call is its one argument."""
+    calls = tuple((call.id, call.name, _arguments(call, free_text)) for call in reply.turn.calls)
     thinking = _joined(block.text for block in reply.turn.blocks if isinstance(block, Thinking))
     return Seen(reply.turn.text, calls, _tokens(reply.usage), reply.stop, thinking)
+
+
+def _arguments(call: ToolCall, free_text: bool) -> str:
+    if call.type == "custom" and not free_text:
+        return written({"input": call.raw_input})
+    return written(call.raw_input if call.arguments is None else call.arguments)
 
 
 def _tokens(usage: Usage | None) -> tuple[int, int] | None:
@@ -73,7 +77,7 @@ def _anthropic(message: Message) -> Seen:
 def _chat(completion: ChatCompletion) -> Seen:
     message, usage = completion.choices[0].message, completion.usage
     return Seen(
-        message.content or "",
+        _joined((message.content, message.refusal)),
         tuple(
             (call.id, call.function.name, written(call.function.arguments))
             if call.type == "function"
@@ -82,6 +86,7 @@ def _chat(completion: ChatCompletion) -> Seen:
         ),
         (usage.prompt_tokens, usage.completion_tokens) if usage else None,
         completion.choices[0].finish_reason,
+        (message.model_extra or {}).get("reasoning_content") or "",
     )
 
 
@@ -103,14 +108,17 @@ def _mistral(completion: ChatCompletionResponse) -> Seen:
 def _responses(response: Response) -> Seen:
     usage = response.usage
     calls = [item for item in response.output if item.type in ("function_call", "custom_tool_call")]
+    parts = [part for item in response.output if item.type == "message" for part in item.content]
+    thoughts = [item for item in response.output if item.type == "reasoning"]
     return Seen(
-        response.output_text,
+        _joined(part.refusal if part.type == "refusal" else part.text for part in parts),
         tuple(
             (call.call_id, call.name, written(call.arguments if call.type == "function_call" else call.input))
             for call in calls
         ),
         (usage.input_tokens, usage.output_tokens) if usage else None,
         (response.incomplete_details.reason if response.incomplete_details else None) or response.status,
+        _joined(summary.text for item in thoughts for summary in item.summary),
     )
 
 
@@ -134,15 +142,27 @@ def _boto3(answer: dict[str, Any]) -> Seen:
     calls = [block["toolUse"] for block in content if "toolUse" in block]
     cached = (usage.get("cacheReadInputTokens") or 0) + (usage.get("cacheWriteInputTokens") or 0) if usage else 0
     return Seen(
-        _joined(block.get("text") for block in content),
+        _joined(map(_converse_text, content)),
         tuple(
-            (call["toolUseId"], call["name"], written(call["input"]))
+            (_GIVEN_ID.sub("", call["toolUseId"]), call["name"], written(call["input"]))
             for call in calls
             if call.get("type") != "server_tool_use"
         ),
         (usage.get("inputTokens", 0) + cached, usage.get("outputTokens", 0)) if usage else None,
         answer.get("stopReason"),
+        _joined(block.get("reasoningContent", {}).get("reasoningText", {}).get("text") for block in content),
     )
+
+
+_GIVEN_ID: Final = re.compile(r"^tooluse_\d+$")
+"""An id that a call has because Converse wants one; whoever made the call gave it none."""
+
+
+def _converse_text(block: dict[str, Any]) -> str:
+    """Plain text, an answer with its citations, or words for a guardrail."""
+    cited = block.get("citationsContent", {}).get("content", ())
+    guarded = block.get("guardContent", {}).get("text", {})
+    return _joined(part.get("text") for part in (block, *cited, guarded))
 
 
 def _cohere(answer: V2ChatResponse) -> Seen:
@@ -153,6 +173,7 @@ def _cohere(answer: V2ChatResponse) -> Seen:
         tuple((id, function.name or "", written(function.arguments)) for id, function in calls),
         (int(usage.input_tokens or 0), int(usage.output_tokens or 0)) if usage else None,
         answer.finish_reason,
+        _joined(part.thinking for part in answer.message.content or () if part.type == "thinking"),
     )
 
 
@@ -180,42 +201,52 @@ SEEN: Final[dict[str, Callable[[Any], Seen]]] = {
 }
 
 STOPS: Final[dict[str, dict[str, str]]] = {
-    "anthropic": {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "filter": "refusal"},
-    "boto3": {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "filter": "content_filtered"},
-    "cohere": {"stop": "COMPLETE", "tool_calls": "TOOL_CALL", "length": "MAX_TOKENS"},
-    "genai": {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "filter": "SAFETY"},
+    "anthropic": {
+        "stop": "end_turn",
+        "tool_calls": "tool_use",
+        "length": "max_tokens",
+        "filter": "refusal",
+        "pause": "pause_turn",
+        "error": "max_tokens",
+    },
+    "boto3": {
+        "stop": "end_turn",
+        "tool_calls": "tool_use",
+        "length": "max_tokens",
+        "filter": "content_filtered",
+        "error": "malformed_model_output",
+    },
+    "cohere": {"stop": "COMPLETE", "tool_calls": "TOOL_CALL", "length": "MAX_TOKENS", "error": "ERROR"},
+    "genai": {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "filter": "SAFETY", "error": "OTHER"},
     "mistral": {"stop": "stop", "tool_calls": "tool_calls", "length": "length"},
     "ollama": {"stop": "stop", "tool_calls": "stop", "length": "length"},
-    "openai": {"stop": "stop", "tool_calls": "tool_calls", "length": "length", "filter": "content_filter"},
+    "openai": {
+        "stop": "stop",
+        "tool_calls": "tool_calls",
+        "length": "length",
+        "filter": "content_filter",
+        "error": "length",
+    },
     "responses": {
         "stop": "completed",
         "tool_calls": "completed",
         "length": "max_output_tokens",
         "filter": "content_filter",
+        "error": "failed",
     },
 }
 """The SDK's word for why a reply of another provider ended, where it has one."""
 
-SHOWS_THINKING: Final = frozenset({"anthropic", "genai", "ollama"})
+SHOWS_THINKING: Final = frozenset({"anthropic", "boto3", "cohere", "genai", "ollama", "openai", "responses"})
 """SDKs whose user sees what another provider's model thought."""
 
 HAS_CALL_IDS: Final = frozenset(SEEN) - {"ollama"}
 
-_ENVELOPE: Final[dict[str, dict[str, Any]]] = {
-    "boto3": {"metrics": {"latencyMs": 0}},
-    "responses": {"created_at": 0, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []},
-}
-"""What a definition demands and only the one who serves the reply knows: the time, and the request's own settings."""
+HAS_FREE_TEXT: Final = frozenset({"openai", "responses"})
+"""SDKs that know calls whose input is no object."""
 
-
-def completed(name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """A body as it is served, with what the codec of a reply cannot know."""
-    whole = {**_ENVELOPE.get(name, {}), **body}
-    if name == "responses" and whole.get("usage"):
-        details = {"cache_write_tokens": 0, **whole["usage"]["input_tokens_details"]}
-        whole["usage"] = {**whole["usage"], "input_tokens_details": details}
-    return whole
-
+HAS_ALWAYS_USAGE: Final = frozenset({"anthropic", "boto3", "mistral", "openai"})
+"""SDKs whose user is promised counts: where there are none, they are 0."""
 
 # --- what the type definitions say ------------------------------------------------------------------
 

@@ -27,7 +27,6 @@ import difflib
 import re
 import tomllib
 import types
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -42,6 +41,7 @@ Confidence = Literal["documented", "observed", "guess", "user", "default"]
 Protocol = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "bedrock", "cohere", "ollama"]
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
+DATA = Path(__file__).with_name("data")
 
 
 class Rule(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -311,12 +311,11 @@ def _toml(data: bytes, origin: str) -> dict[str, Any]:
 
 def builtin_names() -> tuple[str, ...]:
     """The files that come with toolglot, the shared bases included."""
-    folder = files("toolglot.profiles").joinpath("data")
-    return tuple(sorted(Path(file.name).stem for file in folder.iterdir() if file.name.endswith(".toml")))
+    return tuple(sorted(file.stem for file in DATA.glob("*.toml")))
 
 
 def read_builtin(name: str) -> ProfileFile:
-    file = files("toolglot.profiles").joinpath("data", f"{name}.toml")
+    file = DATA / f"{name}.toml"
     return _profile(name, _toml(file.read_bytes(), file.name), origin=file.name, where="", layer=name)
 
 

@@ -55,6 +55,8 @@ class Item(Struct, frozen=True, kw_only=True):
     source: Literal["", "data", "url", "file"] = ""
     signature: str | None = None
     is_redacted: bool = False
+    extra_fields: tuple[str, ...] = ()
+    """Fields that the protocol does not have here."""
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -84,6 +86,10 @@ class Tool(Struct, frozen=True, kw_only=True):
     schema_path: str = ""
     schema_field: str = ""
     strict: bool | None = None
+    extra_fields: tuple[str, ...] = ()
+    """Fields that the protocol does not have here."""
+    members: tuple[Tool, ...] = ()
+    """Of a namespace: its tools."""
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -114,7 +120,7 @@ class View(Struct, kw_only=True):
     """Whether several calls at once are allowed, where it is said."""
     max_tokens: Setting | None = None
     max_tokens_field: str = ""
-    sampling: dict[str, Setting] = {}  # noqa: RUF012 - msgspec copies it
+    sampling: dict[str, Setting] = {}
     """By canonical name: temperature, top_p, top_k, stop, seed, presence_penalty, frequency_penalty."""
     thinking_mode: Setting | None = None
     """off, on, adaptive, between_tools; other values as written."""
@@ -125,4 +131,8 @@ class View(Struct, kw_only=True):
     user: Setting | None = None
     extra_fields: tuple[str, ...] = ()
     """Top-level fields that the protocol does not have."""
+    cache_markers: tuple[str, ...] = ()
+    """Where cache markers stand."""
     shapes: tuple[Shape, ...] = ()
+    extra_paths: tuple[str, ...] = ()
+    """Unknown fields deeper inside, where no part of this picture stands: whole paths."""

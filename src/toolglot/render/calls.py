@@ -6,45 +6,85 @@ Law 6: different calls get different ids, and a result has the id of its call.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, ToolCall, ToolResult, Turn
 from toolglot.ids import Projection
-from toolglot.render.job import Job
+from toolglot.render.job import Job, unless_same
 from toolglot.render.tool_table import ToolTable
 
-_CLASP_PREFIX = "fc_"
+RAW: Final = "_raw"
+"""Where arguments that are no object go, for a target that takes only objects (F3)."""
+
+_CLASP_PREFIX: Final = "fc_"
 
 
-def projection_for(job: Job) -> Projection:
+def projection_for(job: Job, canonical_id: Callable[[str], str] | None, issuer: str) -> Projection:
     clasp = job.profile.ids.item_id_prefix and job.policy.responses_id_style == "clasp"
-    return Projection(job.profile, policy=job.policy.ids, prefix=_CLASP_PREFIX if clasp else None)
+    prefix = _CLASP_PREFIX if clasp else None
+    return Projection(job.profile, policy=job.policy.ids, prefix=prefix, canonical_id=canonical_id, issuer=issuer)
 
 
-def emit_calls(turns: tuple[Turn, ...], table: ToolTable, projection: Projection) -> tuple[Turn, ...]:
+def emit_calls(turns: tuple[Turn, ...], table: ToolTable, projection: Projection, job: Job) -> tuple[Turn, ...]:
     """The turns as they are sent."""
-    names: dict[str, str] = {}
-    for turn in turns:
-        for call in turn.calls:
-            emitted = table.emitted_name((call.namespace, call.name))
-            names[call.id] = emitted
-            projection.add(call, name=emitted)
-    return tuple(_emit_turn(turn, table, projection, names) for turn in turns)
+    return _Emitter(table, projection, job).emitted(turns)
 
 
-def _emit_turn(turn: Turn, table: ToolTable, projection: Projection, names: dict[str, str]) -> Turn:
-    if not any(isinstance(block, ToolCall | ToolResult) for block in turn.blocks):
-        return turn
-    return replace(turn, blocks=tuple(_emit_block(block, table, projection, names) for block in turn.blocks))
+class _Emitter:
+    def __init__(self, table: ToolTable, projection: Projection, job: Job) -> None:
+        self._table = table
+        self._projection = projection
+        self._job = job
+        self._rule = job.profile.results.name
+        self._names: dict[str, str] = {}
 
+    def emitted(self, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+        if all(map(self._is_sent_as_it_is, turns)):
+            return turns
+        return unless_same(tuple([self._turn(turn) for turn in turns]), turns)
 
-def _emit_block(block: Block, table: ToolTable, projection: Projection, names: dict[str, str]) -> Block:
-    if isinstance(block, ToolCall):
-        return replace(table.emitted_call(block), id=projection[block.id])
-    if isinstance(block, ToolResult):
-        if block.call_id not in projection:
-            raw_id = block.metadata.raw_id if block.metadata is not None else None
-            return replace(block, call_id=raw_id or block.call_id)
-        name = names[block.call_id] if block.name else ""
-        return replace(block, call_id=projection[block.call_id], name=name)
-    return block
+    def _is_sent_as_it_is(self, turn: Turn) -> bool:
+        for block in turn.blocks:
+            if type(block) is ToolCall:
+                name = self._table.emitted_name((block.namespace, block.name))
+                is_same = name == block.name and block.arguments is not None
+                if not is_same or self._projection.add(block, name=name) != block.id:
+                    return False
+            elif type(block) is ToolResult and not self._is_named_right(block):
+                return False
+        return True
+
+    def _is_named_right(self, result: ToolResult) -> bool:
+        return self._rule == "optional" or (self._rule == "required") == bool(result.name)
+
+    def _turn(self, turn: Turn) -> Turn:
+        blocks = unless_same(tuple([self._block(block) for block in turn.blocks]), turn.blocks)
+        return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
+
+    def _block(self, block: Block) -> Block:
+        """A block as it is sent. Calls stand before their results, so that they have their ids by then."""
+        if type(block) is ToolCall:
+            emitted = self._table.emitted_call(block)
+            self._names[block.id] = emitted.name
+            id = self._projection.add(block, name=emitted.name)
+            call = emitted if emitted.arguments is not None else self._with_object(emitted)
+            return call if call.id == id else replace(call, id=id)
+        if type(block) is ToolResult:
+            is_named = self._rule == "required" or (block.name != "" and self._rule == "optional")
+            name = self._names[block.call_id] if is_named else ""
+            id = self._projection[block.call_id]
+            return block if block.call_id == id and block.name == name else replace(block, call_id=id, name=name)
+        return block
+
+    def _with_object(self, call: ToolCall) -> ToolCall:
+        """A call whose arguments are an object, also where the model wrote none."""
+        if call.type != "function" or call.arguments is not None or not self._job.profile.calls.arguments_object_only:
+            return call
+        written = call.raw_input or ""
+        if written.strip():
+            reason = f"arguments that are no JSON object are refused; they stand in {RAW!r}"
+            self._job.tell("converted", reason, "canonical", call_ids=(call.id,))
+        return replace(call, arguments={RAW: written} if written.strip() else {}, raw_input=None)

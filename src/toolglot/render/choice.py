@@ -11,8 +11,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import ChoiceMode, Conversation, Options, ToolChoice
+from toolglot.conversation import ChoiceMode, Conversation, ToolChoice
 from toolglot.render.job import Job
+from toolglot.render.reasoning import is_thinking
 from toolglot.render.tool_table import EmittedTool
 
 _NEAREST: Final[dict[ChoiceMode, tuple[ChoiceMode, ...]]] = {
@@ -23,11 +24,6 @@ _NEAREST: Final[dict[ChoiceMode, tuple[ChoiceMode, ...]]] = {
     "auto": (),
 }
 """What else to ask for, best first. `named` and `allowed` leave only their tools."""
-
-
-def is_thinking(options: Options, job: Job) -> bool:
-    mode = options.reasoning.mode if options.reasoning is not None else None
-    return (mode or job.profile.reasoning.default) != "off"
 
 
 def fit_choice(

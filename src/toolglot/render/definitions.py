@@ -8,20 +8,45 @@ form (`tool_form.py`). Names come last (`tool_table.py`), because they need to k
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 from toolglot.conversation import Conversation, ToolSpec
-from toolglot.errors import ServerToolError
+from toolglot.errors import ServerToolError, ToolProtocolError
 from toolglot.render.job import Job
-from toolglot.render.tool_form import fit_form
+from toolglot.render.tool_form import fit_forms
 from toolglot.render.tool_table import EmittedTool, Key
 from toolglot.schema import choose_tools
 from toolglot.schema.client_tools import as_function
 
+STUB: Final = "A tool that was used earlier in this conversation. It is not available now."
+EMPTY_SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {}}
+
 
 def fit_tools(conversation: Conversation, job: Job) -> list[EmittedTool]:
     """The tools that the target is told of, each with what it was."""
+    if conversation.tools and job.profile.tools.protocol:
+        raise ToolProtocolError(
+            f"{job.profile.model or job.profile.title} takes no tools over this protocol {job.rule('tools.protocol')}",
+            path="$.tools",
+            hint=f"send the request to the target {job.profile.tools.protocol!r}",
+        )
     tools = _within_limit(_runnable(conversation.tools, job), conversation, job)
-    return [fit_form(original, tool, job) for original, tool in tools]
+    tools += _stubs(tools, conversation, job)
+    return fit_forms(tools, job)
+
+
+def _stubs(
+    tools: list[tuple[ToolSpec, ToolSpec]], conversation: Conversation, job: Job
+) -> list[tuple[ToolSpec, ToolSpec]]:
+    """Tools that the history calls and nobody declared, for a target that wants them declared (E6)."""
+    if tools or not job.profile.tools.required_with_history:
+        return []
+    names = dict.fromkeys((call.namespace, call.name) for turn in conversation.turns for call in turn.calls)
+    if names:
+        reason = f"the history calls tools, so they must be declared {job.rule('tools.required_with_history')}"
+        job.tell("added", f"{reason}; stubs were put in", path="$.tools")
+    stubs = [ToolSpec(name, STUB, EMPTY_SCHEMA, namespace=namespace) for namespace, name in names]
+    return [(stub, stub) for stub in stubs]
 
 
 def key_of(tool: ToolSpec) -> Key:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Issuer, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import resolve
-from toolglot.render.job import Job
+from toolglot.render.job import Job, unless_same
 
 _TEXT_FIELDS: Final = ("text", "refusal")
 """Where a block that nobody knows says something in words."""
@@ -45,10 +45,13 @@ class _Tally:
 
 def strip_foreign(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     """The turns without what only another issuer can read."""
+    survey = job.survey(turns)
+    if not survey.has_signatures and survey.kinds <= {Media}:
+        return turns
     tally = _Tally(job)
     stripped = tuple(_strip_turn(turn, job, tally) for turn in turns)
     tally.tell()
-    return stripped if any(new is not old for new, old in zip(stripped, turns, strict=True)) else turns
+    return unless_same(stripped, turns)
 
 
 def is_at_home(issuer: Issuer | None, job: Job) -> bool:
@@ -61,13 +64,9 @@ def is_at_home(issuer: Issuer | None, job: Job) -> bool:
 
 def _strip_turn(turn: Turn, job: Job, tally: _Tally) -> Turn:
     home = is_at_home(turn.issuer, job)
-    blocks = [kept for block in turn.blocks if (kept := _strip_block(block, turn, home, job, tally)) is not None]
-    is_same = len(blocks) == len(turn.blocks) and all(map(_is, blocks, turn.blocks))
-    return turn if is_same else replace(turn, blocks=tuple(blocks))
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+    stripped = (_strip_block(block, turn, home, job, tally) for block in turn.blocks)
+    blocks = unless_same(tuple(block for block in stripped if block is not None), turn.blocks)
+    return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
 
 
 def _strip_block(block: Block, turn: Turn, home: bool, job: Job, tally: _Tally) -> Block | None:
@@ -101,12 +100,8 @@ def _strip_thinking(block: Thinking, turn: Turn, job: Job, tally: _Tally) -> Thi
 def _strip_result(result: ToolResult, turn: Turn, job: Job, tally: _Tally) -> ToolResult:
     if not isinstance(result.content, tuple):
         return result
-    parts = tuple(_kept_parts(result.content, turn, job, tally))
-    return (
-        result
-        if len(parts) == len(result.content) and all(map(_is, parts, result.content))
-        else replace(result, content=parts)
-    )
+    parts = unless_same(tuple(_kept_parts(result.content, turn, job, tally)), result.content)
+    return result if parts is result.content else replace(result, content=parts)
 
 
 def _kept_parts(

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import operator
+from typing import TypeVar
+
+from toolglot.conversation import Turn
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
+from toolglot.render.survey import Survey
 from toolglot.report import Action, Entry, Fault
+
+T = TypeVar("T")
+
+
+def unless_same(new: tuple[T, ...], old: tuple[T, ...]) -> tuple[T, ...]:
+    """The new values, or the old tuple itself where every one of them is the same object."""
+    if len(new) == len(old) and all(map(operator.is_, new, old)):
+        return old
+    return new
 
 
 class Job:
     """One render."""
 
-    __slots__ = ("entries", "policy", "profile", "source")
+    __slots__ = ("_survey", "entries", "policy", "profile", "source")
 
     def __init__(self, profile: Profile, policy: Policy, source: Profile | None) -> None:
         self.profile = profile
@@ -18,6 +32,13 @@ class Job:
         self.source = source
         """Whose conversation this is, where one provider's client wrote all of it."""
         self.entries: list[Entry] = []
+        self._survey = Survey(())
+
+    def survey(self, turns: tuple[Turn, ...]) -> Survey:
+        """What the turns hold; looked at once for all passes that leave them as they are."""
+        if self._survey.turns is not turns:
+            self._survey = Survey(turns)
+        return self._survey
 
     @property
     def goes_home(self) -> bool:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Media, Opaque, Text, ToolResult, Turn
 from toolglot.profiles import resolve
-from toolglot.render.job import Job
+from toolglot.render.job import Job, unless_same
 
 MOVED: Final = "[{kind}: shown after the tool results]"
 UNSEEN: Final = "[{kind}{name}: it cannot be shown here]"
@@ -46,7 +46,7 @@ _ENDINGS: Final = {
 
 def place_media(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     """The turns with every medium where the target accepts it."""
-    if not any(_has_media(turn) for turn in turns):
+    if Media not in job.survey(turns).kinds:
         return turns
     placed: list[Turn] = []
     waiting: list[Media] = []
@@ -61,15 +61,7 @@ def place_media(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
         placed.append(fitted)
     if waiting:
         placed.append(_shown(waiting, placed[-1]))
-    same = len(placed) == len(turns) and all(new is old for new, old in zip(placed, turns, strict=True))
-    return turns if same else tuple(placed)
-
-
-def _has_media(turn: Turn) -> bool:
-    return any(
-        isinstance(block, Media) or (isinstance(block, ToolResult) and isinstance(block.content, tuple))
-        for block in turn.blocks
-    )
+    return unless_same(tuple(placed), turns)
 
 
 def _shown(media: Sequence[Media], near: Turn) -> Turn:
@@ -92,9 +84,8 @@ def _fit_turn(turn: Turn, moved: list[Media], job: Job) -> Turn:
             blocks.append(_fit_result(block, block.content, moved, turn, job))
         else:
             blocks.append(block)
-    if all(new is old for new, old in zip(blocks, turn.blocks, strict=True)):
-        return turn
-    return replace(turn, blocks=tuple(blocks))
+    kept = unless_same(tuple(blocks), turn.blocks)
+    return turn if kept is turn.blocks else replace(turn, blocks=kept)
 
 
 def kind_of(media: Media) -> str:
@@ -165,6 +156,5 @@ def _fit_result(
         job.tell("moved", reason, turn_key=turn.key, call_ids=(result.call_id,))
         moved.append(fitted)
         parts.append(Text(MOVED.format(kind=kind)))
-    if all(new is old for new, old in zip(parts, content, strict=True)):
-        return result
-    return replace(result, content=tuple(parts))
+    kept = unless_same(tuple(parts), content)
+    return result if kept is content else replace(result, content=kept)

@@ -1,32 +1,54 @@
 """The passes, in their order, and what comes of them.
 
-1. `foreign`: what only another issuer can read goes before anything counts or places blocks.
-2. `media`: what cannot stand where it is moves or becomes text, before anything counts turns.
-3. `definitions`: which tools there are; every later pass speaks of them.
-4. `choice`: may leave tools out.
-5. `options`: independent of the rest, but for whether there are tools.
-6. `tool_table`: names, once it is known which tools and calls are left.
-7. `calls`: ids and names in the history, last of all.
+Turns:
+1. `attribution`: who said what; everything else relies on it.
+2. `foreign`: what only another issuer can read goes before anything counts or places blocks.
+3. `exchanges`: every call with its result, which the passes below keep together.
+4. `media`: what cannot stand in a result moves behind the results.
+5. `reasoning`: thinking that may stay, and stand-ins for thinking that must be there.
+6. `serial`: exchanges of one call, where the target wants that.
+7. `empties`: after everything that takes blocks out.
+8. `roles`: joins and bridges whatever turns are left.
+
+Tools and settings:
+9. `definitions`: which tools there are, and their form; `choice` may leave some out.
+10. `options`: independent of the rest, but for whether there are tools.
+11. `tool_table`: names, once it is known which tools and calls are left.
+12. `calls`: ids and names in the history, last of all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import Conversation, ToolSpec
+from toolglot.conversation import Conversation, Issuer, Options, ToolChoice, ToolSpec, Turn
 from toolglot.ids import Projection
+from toolglot.intake import Intake
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Profile
+from toolglot.render.attribution import attribute
 from toolglot.render.calls import emit_calls, projection_for
 from toolglot.render.choice import fit_choice
 from toolglot.render.definitions import fit_tools, key_of
+from toolglot.render.empties import fill_empties
+from toolglot.render.exchanges import pair
 from toolglot.render.foreign import strip_foreign
-from toolglot.render.job import Job
+from toolglot.render.job import Job, unless_same
 from toolglot.render.media import place_media
 from toolglot.render.options import fit_options
+from toolglot.render.readiness import is_ready
+from toolglot.render.reasoning import fit_thinking
+from toolglot.render.roles import fit_roles
+from toolglot.render.serial import make_serial
 from toolglot.render.tool_table import EmittedTool, ToolTable
 from toolglot.report import Entry
+from toolglot.soundness import SoundTurns, sound_turns
+
+_UNKNOWN: Final = "unknown"
 
 
 class Rendered(Struct, frozen=True):
@@ -36,6 +58,8 @@ class Rendered(Struct, frozen=True):
     entries: tuple[Entry, ...]
     tools: ToolTable
     ids: Projection
+    is_unchanged: bool
+    """Every turn, tool and setting is the very one that was given."""
 
 
 def render(
@@ -45,31 +69,74 @@ def render(
     policy: Policy = DEFAULT_POLICY,
     source: Profile | None = None,
 ) -> Rendered:
-    """A conversation whose ids are canonical, as the target is to get it."""
+    """A conversation as the target is to get it. `source` is the provider that it was written for."""
     job = Job(profile, policy, source)
-    turns = place_media(strip_foreign(conversation.turns, job), job)
-    conversation = replace(conversation, turns=turns) if turns is not conversation.turns else conversation
+    given = conversation
+    issuer = Issuer(source.name if source is not None else _UNKNOWN, model=conversation.model)
+    names: SoundTurns | None = None
+    if is_ready(given.turns, given.options, job):
+        names = SoundTurns(given.turns, issuer)
+        turns, options = given.turns, given.options
+    else:
+        names = sound_turns(given.turns, issuer)
+        turns = names.turns if names is not None else _taken_in(given.turns, issuer, job)
+        turns, options = _fit_turns(turns, given.options, job)
+        conversation = replace(conversation, turns=turns, options=options)
     tools = fit_tools(conversation, job)
     choice, chosen = fit_choice(conversation, tools, job)
-    options = fit_options(conversation.options, job, has_tools=bool(chosen))
-    used = [(call.namespace, call.name) for turn in turns for call in turn.calls]
-    used += [(None, name) for name in (choice.names if choice is not None else ())]
-    table = ToolTable(profile, chosen, used, wrap=not profile.tools.custom)
-    for renamed in table.names.renamed:
-        reason = f"{renamed.original[:80]!r} {renamed.reason}; it is {renamed.emitted!r} here"
-        job.tell("renamed", reason, "projection", path="$.tools")
+    options = fit_options(options, job, has_tools=bool(chosen))
+    table = _table(turns, choice, chosen, job)
     if choice is not None and choice.names:
         choice = replace(choice, names=tuple(table.emitted_name((None, name)) for name in choice.names))
-    projection = projection_for(job)
-    emitted = [_emitted_tool(tool, table, profile) for tool in chosen]
+    if choice is not options.tool_choice:
+        options = replace(options, tool_choice=choice)
+    projection = projection_for(job, names.canonical_id if names is not None else None, issuer.provider)
+    emitted = tuple([_emitted_tool(tool, table, profile) for tool in chosen])
     rendered = Conversation(
-        emit_calls(turns, table, projection),
-        tuple(emitted),
-        replace(options, tool_choice=choice),
+        emit_calls(turns, table, projection, job),
+        unless_same(emitted, given.tools),
+        options,
         conversation.model,
         conversation.extra,
     )
-    return Rendered(rendered, tuple(job.entries), table, projection)
+    is_unchanged = rendered.turns is given.turns and rendered.tools is given.tools and rendered.options is given.options
+    entries = job.entries if names is None else [_with_names(entry, names) for entry in job.entries]
+    return Rendered(rendered, tuple(entries), table, projection, is_unchanged)
+
+
+def _taken_in(turns: tuple[Turn, ...], issuer: Issuer, job: Job) -> tuple[Turn, ...]:
+    """The turns with canonical ids, and each result with its call."""
+    issued = [turn if turn.issuer is not None else replace(turn, issuer=issuer) for turn in turns]
+    return Intake(job.entries).take_all(issued)
+
+
+def _with_names(entry: Entry, names: SoundTurns) -> Entry:
+    """An entry under the names that a history would have given."""
+    if not entry.turn_key and not entry.call_ids:
+        return entry
+    call_ids = tuple(map(names.canonical_id, entry.call_ids))
+    return replace(entry, turn_key=names.key(entry.turn_key), call_ids=call_ids)
+
+
+def _table(turns: tuple[Turn, ...], choice: ToolChoice | None, tools: Sequence[EmittedTool], job: Job) -> ToolTable:
+    used = [(call.namespace, call.name) for turn in turns if turn.role == "assistant" for call in turn.calls]
+    used += [(None, name) for name in (choice.names if choice is not None else ())]
+    table = ToolTable(job.profile, tools, used, wrap=not job.profile.tools.custom)
+    for renamed in table.names.renamed:
+        reason = f"{renamed.original[:80]!r} {renamed.reason}; it is {renamed.emitted!r} here"
+        job.tell("renamed", reason, "projection", path="$.tools")
+    return table
+
+
+def _fit_turns(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[tuple[Turn, ...], Options]:
+    turns = attribute(turns, job)
+    turns = strip_foreign(turns, job)
+    turns = pair(turns, job)
+    turns = place_media(turns, job)
+    turns, options = fit_thinking(turns, options, job)
+    turns = make_serial(turns, job)
+    turns = fill_empties(turns, job)
+    return fit_roles(turns, job), options
 
 
 def _emitted_tool(tool: EmittedTool, table: ToolTable, profile: Profile) -> ToolSpec:

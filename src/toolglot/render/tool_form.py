@@ -7,6 +7,7 @@ change of a request can reach it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot.conversation import ToolSpec
+from toolglot.errors import InputError
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.job import Job
@@ -25,61 +27,72 @@ from toolglot.schema import Lowered, filter_required, lower
 _FILTERED: Final = frozenset({("anthropic", "openai_chat"), ("anthropic", "openai_responses")})
 """Ways on which required names are filtered unless a policy says otherwise: seed 002."""
 
-REMEMBERED: Final = 1024
-LARGEST: Final = 65_536
-"""A larger definition is fitted anew each time."""
+REMEMBERED: Final = 256
+LARGEST: Final = 524_288
+"""A longer list of definitions is fitted anew each time."""
+
+_PLAIN: Final = ("type", "description", "strict", "format", "extra")
+"""Fields of a definition that fitting may set, apart from its schema."""
 
 _Schema = dict[str, Any]
 
 
 class _Form(Struct, frozen=True):
-    """What came of a definition. A schema that did not change is not kept: the caller has it."""
+    """What came of a definition: the fields that changed. A schema that did not change the caller has."""
 
     entries: tuple[Entry, ...]
-    is_same: bool
-    emitted: bytes = b""
-    keeps_parameters: bool = False
+    changes: tuple[tuple[str, str | bool | None], ...] = ()
+    parameters: bytes | None = None
     checked_by: bytes | None = None
 
 
-def fit_form(original: ToolSpec, tool: ToolSpec, job: Job) -> EmittedTool:
-    """A tool as the target is to be told of it."""
-    if tool.issuer is not None or (tool.type == "custom" and job.profile.tools.custom):
-        return EmittedTool(original=original, emitted=tool)
+def fit_forms(tools: Sequence[tuple[ToolSpec, ToolSpec]], job: Job) -> list[EmittedTool]:
+    """Tools as the target is to be told of them: each as it was declared, and as anybody could call it."""
+    forms = _forms([tool for _, tool in tools], job)
+    fitted = []
+    for (original, tool), form in zip(tools, forms, strict=True):
+        job.entries += form.entries
+        changes: dict[str, Any] = dict(form.changes)
+        if form.parameters is not None:
+            changes["parameters"] = msgspec.json.decode(form.parameters)
+        emitted = replace(tool, **changes) if changes else tool
+        fitted.append(EmittedTool(original=original, emitted=emitted, filtered=form.checked_by))
+    return fitted
+
+
+def _forms(tools: list[ToolSpec], job: Job) -> tuple[_Form, ...]:
     try:
-        encoded = msgspec.json.encode(tool)
-    except (TypeError, ValueError, RecursionError):
-        encoded = b""
-    if not 0 < len(encoded) <= LARGEST:
-        emitted, checked_by = _fitted(tool, job)
-        return EmittedTool(original=original, emitted=emitted, checked_by=checked_by)
-    form = _remembered(encoded, job.profile, job.policy, job.source)
-    job.entries += form.entries
-    return EmittedTool(
-        original=original,
-        emitted=tool if form.is_same else _restored(form, tool),
-        checked_by=tool.parameters if form.checked_by is None else msgspec.json.decode(form.checked_by),
-    )
+        encoded = msgspec.json.encode(tools)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"the tools cannot be written as JSON: {error}", path="$.tools") from None
+    if len(encoded) > LARGEST:
+        return _made_forms(tools, job.profile, job.policy, job.source)
+    return _remembered(encoded, job.profile, job.policy, job.source)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _remembered(encoded: bytes, profile: Profile, policy: Policy, source: Profile | None) -> _Form:
-    job = Job(profile, policy, source)
-    tool = msgspec.json.decode(encoded, type=ToolSpec)
+def _remembered(encoded: bytes, profile: Profile, policy: Policy, source: Profile | None) -> tuple[_Form, ...]:
+    return _made_forms(msgspec.json.decode(encoded, type=list[ToolSpec]), profile, policy, source)
+
+
+def _made_forms(
+    tools: Sequence[ToolSpec], profile: Profile, policy: Policy, source: Profile | None
+) -> tuple[_Form, ...]:
+    return tuple(_form(tool, Job(profile, policy, source)) for tool in tools)
+
+
+def _form(tool: ToolSpec, job: Job) -> _Form:
+    if tool.issuer is not None or (tool.type == "custom" and job.profile.tools.custom):
+        return _Form(())
     emitted, checked_by = _fitted(tool, job)
+    changes = [(field, getattr(emitted, field)) for field in _PLAIN if getattr(emitted, field) != getattr(tool, field)]
     keeps = emitted.parameters is tool.parameters
     return _Form(
         tuple(job.entries),
-        emitted is tool,
-        msgspec.json.encode(replace(emitted, parameters=None) if keeps else emitted),
-        keeps,
+        tuple(changes),
+        None if keeps else msgspec.json.encode(emitted.parameters),
         None if checked_by is tool.parameters else msgspec.json.encode(checked_by),
     )
-
-
-def _restored(form: _Form, tool: ToolSpec) -> ToolSpec:
-    emitted = msgspec.json.decode(form.emitted, type=ToolSpec)
-    return replace(emitted, parameters=tool.parameters) if form.keeps_parameters else emitted
 
 
 def _fitted(tool: ToolSpec, job: Job) -> tuple[ToolSpec, _Schema | None]:

@@ -7,7 +7,10 @@ in the call that comes back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -29,8 +32,16 @@ class EmittedTool(Struct, frozen=True, kw_only=True):
 
     original: ToolSpec
     emitted: ToolSpec
-    checked_by: dict[str, object] | None = None
-    """What arguments are checked against: the original schema less the required names that were filtered."""
+    filtered: bytes | None = None
+    """The original schema as JSON, less the required names that were filtered; None where none was."""
+
+    @property
+    def checked_by(self) -> dict[str, Any] | None:
+        """What arguments are checked against."""
+        if self.filtered is None:
+            return self.original.parameters
+        schema: dict[str, Any] | None = msgspec.json.decode(self.filtered)
+        return schema
 
 
 class ToolTable:
@@ -40,7 +51,7 @@ class ToolTable:
         self._wraps_free_text = wrap
         named = {(tool.original.namespace, tool.original.name): tool for tool in tools if tool.emitted.issuer is None}
         self._flat = _flat_names(list(named), used, profile)
-        self.names = NameMap(profile, list(self._flat.values()))
+        self.names = _name_map(profile, tuple(self._flat.values()))
         self._tools = {self.emitted_name(key): tool for key, tool in named.items()}
 
     def emitted_name(self, key: Key) -> str:
@@ -95,6 +106,12 @@ def _free_text(call: ToolCall) -> str:
         if isinstance(text, str):
             return text
     return call.raw_input or ""
+
+
+@lru_cache(maxsize=256)
+def _name_map(profile: Profile, names: tuple[str, ...]) -> NameMap:
+    """The same tools come with every request of an agent."""
+    return NameMap(profile, names)
 
 
 def _flat_names(declared: Sequence[Key], used: Iterable[Key], profile: Profile) -> dict[Key, str]:

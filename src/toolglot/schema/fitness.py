@@ -49,6 +49,7 @@ class Fitness:
         self.rules = rules
         self.refs = rules.refs and "$ref" not in rules.refused
         self.legacy = is_legacy(root)
+        self.refers_to_root = moving and _has_reference(root, "#")
         self._root = root
         self._allowed = None if rules.keywords is None else frozenset(rules.keywords)
         self._refused = frozenset(rules.refused)
@@ -233,7 +234,7 @@ class Fitness:
     def _has_steady_definitions(self) -> bool:
         """Whether no reference can come to name something wider than it did."""
         root = self._root
-        if type(root) is not dict or _has_reference(root, "#"):
+        if type(root) is not dict or self.refers_to_root:
             return False
         tables = [root[keyword] for keyword in DEFINITIONS if type(root.get(keyword)) is dict]
         self._steady = True

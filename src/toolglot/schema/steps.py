@@ -408,6 +408,8 @@ def _type(work: Work, node: Node) -> None:
     if node.is_root and types_of(out) != ("object",):
         if not is_object(out):
             node.drop("type", "arguments are an object", sentence("type", out["type"]))
+        if work.fit.refs and work.fit.refers_to_root:
+            node.drop("type", "it was missing; object was assumed, also where the root is referred to")
         out["type"] = "object"
     if not work.rules.type_required or any(keyword in out for keyword in ("type", "anyOf", "$ref")):
         return

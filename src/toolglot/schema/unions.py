@@ -11,7 +11,6 @@ from typing import Any, Final
 from toolglot.schema.keywords import Schema, types_of
 from toolglot.schema.wording import written
 
-
 MOST_PAIRS: Final = 50_000
 """Properties times branches; beyond, a property that not every branch names may have what any other key may."""
 

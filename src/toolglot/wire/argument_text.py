@@ -13,6 +13,7 @@ import msgspec
 
 from toolglot import arguments, jsontext
 from toolglot.canonical_json import ENVELOPE_DEPTH
+from toolglot.conversation import FREE_TEXT, ToolCall
 from toolglot.errors import InputError
 from toolglot.limits import DEEPEST, Limits
 
@@ -28,6 +29,15 @@ def compact(value: Any) -> str:
         return _encode(value).decode()
     except UnicodeEncodeError:  # half a surrogate pair, which a body that was not read from bytes may hold
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:  # which no body that was read from bytes is deep enough for
+        raise InputError("nested too deeply to be written as JSON", path="", hint="send it as text") from None
+
+
+def object_of(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a call for a protocol that has no free text: there they are one argument that holds it."""
+    if call.type == "custom" and call.arguments is None:
+        return {FREE_TEXT: call.raw_input or ""}
+    return call.arguments or {}
 
 
 def read_object(text: str) -> tuple[dict[str, Any] | None, str | None]:

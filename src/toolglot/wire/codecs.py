@@ -11,12 +11,13 @@ from functools import cache
 from typing import Any, Protocol, cast
 
 from toolglot.conversation import Conversation, Failure, Reply
+from toolglot.profiles import Profile
 from toolglot.wire.reading import Fields
 
 
 class RequestCodec(Protocol):
     def decode(self, body: Fields) -> Conversation: ...
-    def encode(self, conversation: Conversation) -> Fields: ...
+    def encode(self, conversation: Conversation, profile: Profile | None = None) -> Fields: ...
 
 
 class ReplyCodec(Protocol):

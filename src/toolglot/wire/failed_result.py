@@ -1,7 +1,7 @@
 """How a failed result says that it failed where a protocol has no field for it (Chat, Responses, Cohere, Ollama).
 
 The rule: its first text starts with `Error: `, unless it starts with `Error:` already; a result without text
-gets one.
+gets one. A result that has nothing but the value that its tool returned says that.
 """
 
 from __future__ import annotations
@@ -11,15 +11,27 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Media, Opaque, Text, ToolResult
+from toolglot.wire.argument_text import compact
 
 _MARK: Final = "Error:"
 
 Content = str | tuple[Text | Media | Opaque, ...] | None
 
 
+def said_content(result: ToolResult) -> Content:
+    """A result's content, or in its place what went wrong or the value that the tool returned, as text."""
+    if result.content is not None:
+        return result.content
+    if result.is_error and result.error:
+        return result.error
+    if result.result is None:
+        return None
+    return result.result if isinstance(result.result, str) else compact(result.result)
+
+
 def told_content(result: ToolResult) -> Content:
-    """A result's content, which tells of the failure if it is one."""
-    content = result.content
+    """The same, which tells of the failure if the result is one."""
+    content = said_content(result)
     if not result.is_error:
         return content
     if not isinstance(content, tuple):

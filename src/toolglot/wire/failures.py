@@ -12,7 +12,6 @@ changed since. Abroad its kind, its message and the time to wait come through.
 
 from __future__ import annotations
 
-import http
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -175,11 +174,7 @@ def _exception(value: str) -> str:
 
 
 def _unsaid(status: int, codes: tuple[str, ...]) -> str:
-    try:
-        name = f"{status} {http.HTTPStatus(status).phrase}"
-    except ValueError:
-        name = f"status {status}"
-    return f"{name}: {codes[0]}" if codes else f"{name}, and no reason given"
+    return f"status {status}: {codes[0]}" if codes else f"status {status}, and no reason given"
 
 
 def _wait(kind: FailureKind, found: Found, headers: Mapping[str, str], message: str) -> float | None:

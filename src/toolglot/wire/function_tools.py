@@ -5,6 +5,8 @@ And what holds for the tools of every protocol: one that a provider runs itself 
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolglot.conversation import Issuer, ToolSpec
 from toolglot.wire.reading import (
     Fields,
@@ -22,6 +24,11 @@ from toolglot.wire.reading import (
 
 _TOOL = frozenset({"type", "function"})
 _FUNCTION = frozenset({"name", "description", "parameters"})
+
+
+def no_parameters() -> dict[str, Any]:
+    """The schema of a tool that takes nothing, where a protocol demands one."""
+    return {"type": "object", "properties": {}}
 
 
 def provider_tool(fields: Fields, protocol: str, kind: str, name: str = "") -> ToolSpec:
@@ -47,28 +54,33 @@ def read_function_tool(fields: Fields, protocol: str, *, strict: bool | None = N
         return provider_tool(fields, protocol, kind)
 
     def read(function: Fields) -> ToolSpec:
+        parameters = optional(function, "parameters", dict)
         return ToolSpec(
             required(function, "name", str),
             optional(function, "description", str),
-            optional(function, "parameters", dict),
+            parameters,
             strict=strict,
             extra=noted(
                 leftover(fields, _TOOL, protocol),
                 protocol,
                 function=rest_of(function, _FUNCTION),
                 untyped=True if kind is None else None,
+                no_parameters=True if parameters is None else None,
             ),
         )
 
     return held(fields, "function", read)
 
 
-def write_function_tool(tool: ToolSpec, protocol: str) -> Fields | None:
+def write_function_tool(tool: ToolSpec, protocol: str, *, needs_parameters: bool = False) -> Fields | None:
     """The tool; None for one that another provider runs itself."""
     verbatim = as_it_came(tool, protocol)
     if verbatim is not None or is_foreign(tool):
         return verbatim
-    function = {"name": tool.name, **present({"description": tool.description, "parameters": tool.parameters})}
+    parameters = tool.parameters
+    if parameters is None and needs_parameters and not note(tool.extra, protocol, "no_parameters"):
+        parameters = no_parameters()
+    function = {"name": tool.name, **present({"description": tool.description, "parameters": parameters})}
     fields: Fields = {"function": with_rest(function, tool.extra, protocol, "function")}
     if not note(tool.extra, protocol, "untyped"):
         fields["type"] = "function"

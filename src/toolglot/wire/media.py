@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
+from toolglot.conversation import Media, Turn
+
 AUDIO_TYPES: Final = {"mp3": "audio/mpeg"}
 """Formats whose media type is not simply `audio/` and their name."""
 
 _AUDIO_FORMATS: Final = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav"}
+
+_AUDIO_STARTS: Final = {
+    "UklGR": "audio/wav",
+    "SUQz": "audio/mpeg",
+    "//": "audio/mpeg",
+    "T2dn": "audio/ogg",
+    "ZkxhQ": "audio/flac",
+}
+"""How the base64 of a sound begins, by its first bytes."""
 
 
 def data_url(media_type: str, data: str) -> str:
@@ -30,3 +43,13 @@ def audio_type(format: str) -> str:
 
 def audio_format(media_type: str) -> str:
     return _AUDIO_FORMATS.get(media_type) or media_type.removeprefix("audio/")
+
+
+def without_media(turn: Turn) -> Turn:
+    """A turn for clients that know nothing but words and calls in a reply."""
+    return replace(turn, blocks=tuple(block for block in turn.blocks if not isinstance(block, Media)))
+
+
+def audio_type_of(data: str) -> str:
+    """The media type of a sound whose protocol does not say it; empty if its first bytes are of no known format."""
+    return next((found for start, found in _AUDIO_STARTS.items() if data.startswith(start)), "")

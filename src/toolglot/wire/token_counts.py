@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from toolglot.conversation import Extra, Usage
-from toolglot.wire.reading import Fields, held_or_none, optional, present, rest_of
+from toolglot.wire.reading import Fields, held_or_none, optional, present, refilled, rest_of
 
 
 class CountNames(NamedTuple):
@@ -21,11 +21,11 @@ class CountNames(NamedTuple):
     cache_write: str
 
 
-def read_split(fields: Fields, names: CountNames, extra: Extra | None) -> Usage:
+def read_split(fields: Fields, names: CountNames, extra: Extra | None, reasoning: int | None = None) -> Usage:
     fresh = optional(fields, names.input, int)
     read, written = optional(fields, names.cache_read, int), optional(fields, names.cache_write, int)
     whole = None if fresh is None else fresh + (read or 0) + (written or 0)
-    return Usage(whole, optional(fields, names.output, int), read, written, extra=extra)
+    return Usage(whole, optional(fields, names.output, int), read, written, reasoning, extra)
 
 
 def write_split(usage: Usage, names: CountNames) -> Fields:
@@ -35,9 +35,17 @@ def write_split(usage: Usage, names: CountNames) -> Fields:
     return present(dict(zip(names, counts, strict=True)))
 
 
-def read_detail(fields: Fields, key: str, count: str) -> tuple[int | None, Fields | None]:
-    """One count of the details of another, and what is left over of them; nothing if there are none."""
+def read_details(fields: Fields, key: str, *names: str) -> tuple[list[int | None], Fields | None]:
+    """Counts that stand in the details of another, and what is left over of them; None if there are none."""
     found = held_or_none(
-        fields, key, lambda inner: (optional(inner, count, int), rest_of(inner, frozenset({count})) or {})
+        fields,
+        key,
+        lambda inner: ([optional(inner, name, int) for name in names], rest_of(inner, frozenset(names)) or {}),
     )
-    return (None, None) if found is None else found
+    return ([None] * len(names), None) if found is None else found
+
+
+def write_details(counts: Fields, rest: Fields | None) -> Fields | None:
+    """The details, if there is one or if there were some."""
+    written = present(counts)
+    return refilled(written, rest) if written or rest is not None else None

@@ -1,4 +1,8 @@
-"""Content blocks of the Anthropic Messages protocol, both ways. Requests and replies share them."""
+"""Content blocks of the Anthropic Messages protocol, both ways. Requests and replies share them.
+
+Documents and search results that are words are texts, which every other protocol can show. A note keeps the
+block that they were; as long as the text is what that block says, it returns as it came.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,19 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from toolglot.conversation import Block, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
+from toolglot.wire.argument_text import object_of
+from toolglot.wire.failed_result import said_content
 from toolglot.wire.reading import (
     Fields,
-    each,
+    each_by_type,
     expected,
     held,
     leftover,
-    note,
     noted,
     optional,
     own_value,
+    refilled,
+    require_all,
     required,
     restored,
 )
@@ -26,13 +33,17 @@ _TEXT = frozenset({"type", "text"})
 _THINKING = frozenset({"type", "thinking", "signature"})
 _REDACTED = frozenset({"type", "data"})
 _TOOL_USE = frozenset({"type", "id", "name", "input"})
+_TOOL_USE_KINDS: Final = {"id": str, "name": str, "input": dict}
 _TOOL_RESULT = frozenset({"type", "tool_use_id", "content", "is_error"})
 _MEDIA = frozenset({"type", "source", "title"})
+_SEARCH_RESULT = frozenset({"type", "source", "title", "content"})
 _SOURCES: Final = {
     "base64": frozenset({"type", "media_type", "data"}),
     "url": frozenset({"type", "url"}),
     "file": frozenset({"type", "file_id"}),
 }
+
+Part = Text | Media | Opaque
 
 
 def read_content(content: Any, path: str = ".content") -> tuple[Block, ...]:
@@ -41,14 +52,11 @@ def read_content(content: Any, path: str = ".content") -> tuple[Block, ...]:
         return (Text(content),)
     if type(content) is not list:
         raise expected("a string or an array of blocks", content, path)
-    return tuple(each(content, read_block, path))
+    return tuple(each_by_type(content, READERS, unknown, path))
 
 
-def read_block(fields: Fields) -> Block:
-    kind = fields.get("type")
-    reader = _READERS.get(kind) if type(kind) is str else None
-    if reader is not None:
-        return reader(fields)
+def unknown(fields: Fields) -> Block:
+    """A block of a type that only its provider knows: a tool of its own, or something to be carried."""
     name = required(fields, "type", str)
     if name == "server_tool_use" or name.endswith("_tool_use"):
         return ServerTool(PROTOCOL, "call", fields, str(fields.get("name", "")), str(fields.get("id", "")))
@@ -58,8 +66,10 @@ def read_block(fields: Fields) -> Block:
 
 
 def _text(fields: Fields) -> Text:
-    text = required(fields, "text", str)
-    return Text(text) if len(fields) == 2 else Text(text, extra=leftover(fields, _TEXT, PROTOCOL))
+    text = fields.get("text")
+    if type(text) is not str:
+        text = required(fields, "text", str)
+    return Text(text) if len(fields) == 2 else Text(text, None, leftover(fields, _TEXT, PROTOCOL))
 
 
 def _thinking(fields: Fields) -> Thinking:
@@ -75,37 +85,41 @@ def _redacted(fields: Fields) -> Thinking:
 
 
 def _tool_use(fields: Fields) -> ToolCall:
-    return ToolCall(
-        required(fields, "id", str),
-        required(fields, "name", str),
-        required(fields, "input", dict),
-        extra=None if len(fields) == 4 else leftover(fields, _TOOL_USE, PROTOCOL),
-    )
+    id, name, given = fields.get("id"), fields.get("name"), fields.get("input")
+    if type(id) is not str or type(name) is not str or type(given) is not dict:
+        raise require_all(fields, _TOOL_USE_KINDS)
+    if len(fields) == 4:
+        return ToolCall(id, name, given)
+    return ToolCall(id, name, given, extra=leftover(fields, _TOOL_USE, PROTOCOL))
 
 
 def _tool_result(fields: Fields) -> ToolResult:
-    content: Any = fields.get("content")
+    id, content = fields.get("tool_use_id"), fields.get("content")
+    if type(id) is not str:
+        id = required(fields, "tool_use_id", str)
     if content is not None and type(content) is not str:
         if type(content) is not list:
             raise expected("a string or an array of blocks", content, ".content")
-        content = tuple(each(content, _read_result_part, ".content"))
+        content = tuple(each_by_type(content, _PART_READERS, _unknown_part, ".content"))
+    if len(fields) == 3 and content is not None:
+        return ToolResult(id, content, False, "", True)
     flag = optional(fields, "is_error", bool)
     extra = leftover(fields, _TOOL_RESULT, PROTOCOL, 2 + (content is not None) + (flag is not None))
     if flag is False:
         extra = noted(extra, PROTOCOL, not_error=True)
-    return ToolResult(required(fields, "tool_use_id", str), content, is_error=bool(flag), is_complete=True, extra=extra)
+    return ToolResult(id, content, bool(flag), "", True, extra=extra)
 
 
-def _read_result_part(fields: Fields) -> Text | Media | Opaque:
-    part = read_block(fields)
-    return part if isinstance(part, Text | Media) else Opaque(PROTOCOL, fields, str(fields["type"]))
+def _unknown_part(fields: Fields) -> Opaque:
+    """What a result holds that is neither text nor media."""
+    return Opaque(PROTOCOL, fields, required(fields, "type", str))
 
 
-def _media(kind: Any) -> Callable[[Fields], Block]:
-    def read(fields: Fields) -> Block:
+def _media(kind: Any) -> Callable[[Fields], Part]:
+    def read(fields: Fields) -> Part:
         name, extra = optional(fields, "title", str), leftover(fields, _MEDIA, PROTOCOL)
 
-        def read_source(source: Fields) -> Block:
+        def read_source(source: Fields) -> Part:
             form = source.get("type")
             known = _SOURCES.get(form) if type(form) is str else None
             if known is None or not source.keys() <= known or None in source.values():
@@ -125,14 +139,71 @@ def _media(kind: Any) -> Callable[[Fields], Block]:
     return read
 
 
-_READERS: Final[dict[str, Callable[[Fields], Block]]] = {
+_read_other_document: Final = _media("document")
+
+
+def _document(fields: Fields) -> Part:
+    return _in_words(fields, _MEDIA) or _read_other_document(fields)
+
+
+def _search_result(fields: Fields) -> Part:
+    return _in_words(fields, _SEARCH_RESULT) or Opaque(PROTOCOL, fields, "search_result")
+
+
+def _in_words(fields: Fields, known: frozenset[str]) -> Text | None:
+    """A block whose content is words, as the text that it is; None for any other."""
+    words = words_of(fields)
+    if words is None:
+        return None
+    kept = {key: fields[key] for key in fields if key in known and fields[key] is not None}
+    return Text(words, extra=noted(leftover(fields, known, PROTOCOL), PROTOCOL, block=kept))
+
+
+def words_of(fields: Fields) -> str | None:
+    """What a document or a search result says: its title, where it is from, and its text. None if there is none."""
+    title, source = fields.get("title"), fields.get("source")
+    if title is not None and type(title) is not str:
+        return None
+    if type(source) is dict:
+        said, origin = _said_by(source), None
+    else:
+        said, origin = _joined(fields.get("content")), source
+    if not said or not (origin is None or type(origin) is str):
+        return None
+    return "\n".join(part for part in (title, origin, said) if part)
+
+
+def _said_by(source: Fields) -> str | None:
+    form = source.get("type")
+    if form == "text":
+        data = source.get("data")
+        return data if type(data) is str else None
+    return _joined(source.get("content")) if form == "content" else None
+
+
+def _joined(content: Any) -> str | None:
+    """The text of content that is text alone."""
+    if type(content) is str:
+        return content
+    if type(content) is not list:
+        return None
+    parts = [part for part in content if type(part) is dict and part.get("type") == "text"]
+    texts = [part["text"] for part in parts if type(part.get("text")) is str]
+    return "\n".join(texts) if len(texts) == len(content) else None
+
+
+_PART_READERS: Final[dict[str, Callable[[Fields], Part]]] = {
     "text": _text,
+    "image": _media("image"),
+    "document": _document,
+    "search_result": _search_result,
+}
+READERS: Final[dict[str, Callable[[Fields], Block]]] = {
+    **_PART_READERS,
     "thinking": _thinking,
     "redacted_thinking": _redacted,
     "tool_use": _tool_use,
     "tool_result": _tool_result,
-    "image": _media("image"),
-    "document": _media("document"),
 }
 
 
@@ -141,39 +212,49 @@ _READERS: Final[dict[str, Callable[[Fields], Block]]] = {
 
 def write_blocks(blocks: Iterable[Block]) -> list[Fields]:
     """The blocks that this protocol has a form for; what is another protocol's own is left out."""
-    return [fields for block in blocks if (fields := _write_block(block)) is not None]
+    return [fields for block in blocks if (fields := write_block(block)) is not None]
 
 
-def _write_block(block: Block) -> Fields | None:
-    if isinstance(block, Text):
-        return restored({"type": "text", "text": block.text}, block.extra, PROTOCOL)
-    if isinstance(block, ToolCall):
-        fields = {"type": "tool_use", "id": block.id, "name": block.name, "input": block.arguments or {}}
-        return restored(fields, block.extra, PROTOCOL)
-    if isinstance(block, ToolResult):
-        return _write_result(block)
-    if isinstance(block, Thinking):
-        return _write_thinking(block)
-    if isinstance(block, Media):
-        return _write_media(block)
-    return own_value(block, PROTOCOL)
+def write_block(block: Block) -> Fields | None:
+    return _WRITERS[type(block)](block)
+
+
+def _write_text(block: Text) -> Fields:
+    fields: Fields = {"type": "text", "text": block.text}
+    own = block.extra.get(PROTOCOL) if block.extra else None
+    if not own:
+        return fields
+    kept = own.get("~block")
+    if kept is not None and words_of(kept) == block.text:
+        fields = dict(kept)
+    return refilled(fields, own)
+
+
+def _write_call(call: ToolCall) -> Fields:
+    fields = {"type": "tool_use", "id": call.id, "name": call.name, "input": object_of(call)}
+    return restored(fields, call.extra, PROTOCOL)
 
 
 def _write_result(result: ToolResult) -> Fields:
     fields: Fields = {"type": "tool_result", "tool_use_id": result.call_id}
-    if isinstance(result.content, str):
-        fields["content"] = result.content
-    elif result.content is not None:
-        fields["content"] = write_blocks(result.content)
+    content = said_content(result)
+    if isinstance(content, tuple):
+        fields["content"] = write_blocks(content)
+    elif content is not None:
+        fields["content"] = content
+    elif result.error:
+        fields["content"] = result.error
+    own = result.extra.get(PROTOCOL) if result.extra else None
     if result.is_error:
         fields["is_error"] = True
-    elif note(result.extra, PROTOCOL, "not_error"):
+    elif own and own.get("~not_error"):
         fields["is_error"] = False
-    return restored(fields, result.extra, PROTOCOL)
+    return refilled(fields, own)
 
 
 def _write_thinking(block: Thinking) -> Fields:
-    if block.redacted is not None:
+    """Thinking that can be read is shown; only one that cannot is its cipher."""
+    if block.redacted is not None and not block.text:
         return restored({"type": "redacted_thinking", "data": block.redacted}, block.extra, PROTOCOL)
     fields: Fields = {"type": "thinking", "thinking": block.text}
     if block.signature is not None:
@@ -192,3 +273,18 @@ def _write_media(block: Media) -> Fields:
     if block.name is not None and block.kind != "image":
         fields["title"] = block.name
     return restored(fields, block.extra, PROTOCOL)
+
+
+def _write_own(block: Opaque | ServerTool) -> Fields | None:
+    return own_value(block, PROTOCOL)
+
+
+_WRITERS: Final[dict[type, Callable[[Any], Fields | None]]] = {
+    Text: _write_text,
+    ToolCall: _write_call,
+    ToolResult: _write_result,
+    Thinking: _write_thinking,
+    Media: _write_media,
+    Opaque: _write_own,
+    ServerTool: _write_own,
+}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.conversation import Reply, StopReason, Turn, Usage
-from toolglot.wire.anthropic.blocks import PROTOCOL, read_block, write_blocks
+from toolglot.conversation import Block, Media, Reply, StopReason, Thinking, Turn, Usage
+from toolglot.wire.anthropic.blocks import PROTOCOL, read_content, write_block, write_blocks
 from toolglot.wire.reading import (
     Fields,
-    each,
     from_root,
     held_or_none,
     leftover,
@@ -19,12 +18,14 @@ from toolglot.wire.reading import (
     required,
     restored,
 )
-from toolglot.wire.stop_reason import meant_by
-from toolglot.wire.token_counts import CountNames, read_split, write_split
+from toolglot.wire.stop_reason import meant_by, word_for
+from toolglot.wire.token_counts import CountNames, read_details, read_split, write_details, write_split
 
 _BODY = frozenset({"id", "type", "role", "model", "content", "stop_reason", "usage"})
 _COUNTS: Final = CountNames("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-_USAGE = frozenset(_COUNTS)
+_DETAILS: Final = "output_tokens_details"
+_THOUGHT: Final = "thinking_tokens"
+_USAGE = frozenset({*_COUNTS, _DETAILS})
 
 _STOPS: Final[dict[str, StopReason]] = {
     "end_turn": "stop",
@@ -41,8 +42,9 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
     "length": "max_tokens",
     "filter": "refusal",
     "pause": "pause_turn",
-    "error": "end_turn",
+    "error": "max_tokens",
 }
+"""There is no word for a failure; of those that there are, this one at least says that the answer is not whole."""
 
 
 @from_root
@@ -50,7 +52,7 @@ def decode(body: Fields) -> Reply:
     """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
     one_of(body, "type", {"message": True})
     one_of(body, "role", {"assistant": True})
-    turn = Turn("assistant", tuple(each(required(body, "content", list), read_block, ".content")))
+    turn = Turn("assistant", read_content(required(body, "content", list)))
     said = optional(body, "stop_reason", str)
     return Reply(
         turn,
@@ -58,7 +60,7 @@ def decode(body: Fields) -> Reply:
         held_or_none(body, "usage", _read_usage),
         required(body, "id", str),
         required(body, "model", str),
-        noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, stop_reason=said),
+        noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, read=True, stop_reason=said),
     )
 
 
@@ -68,23 +70,54 @@ def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
 
 
 def _read_usage(fields: Fields) -> Usage:
-    return read_split(fields, _COUNTS, leftover(fields, _USAGE, PROTOCOL))
+    (thought,), rest = read_details(fields, _DETAILS, _THOUGHT)
+    extra = noted(leftover(fields, _USAGE, PROTOCOL), PROTOCOL, details=rest)
+    return read_split(fields, _COUNTS, extra, thought)
+
+
+# --- writing ----------------------------------------------------------------------------------------
 
 
 def encode(reply: Reply) -> Fields:
-    """A reply as a body that an Anthropic client reads."""
+    """A reply as a body that an Anthropic client reads. One from elsewhere gets what such a client demands."""
+    is_home = note(reply.extra, PROTOCOL, "read") is not None
+    blocks = reply.turn.blocks
     body: Fields = {
         "id": reply.id,
         "type": "message",
         "role": "assistant",
         "model": reply.model,
-        "content": write_blocks(reply.turn.blocks),
+        "content": write_blocks(blocks) if is_home else _write_foreign(blocks),
     }
     said = note(reply.extra, PROTOCOL, "stop_reason")
-    if said is None and reply.stop is not None:
-        said = _STOPS_BACK[reply.stop]
-    if said is not None:
-        body["stop_reason"] = said
-    if reply.usage is not None:
-        body["usage"] = restored(write_split(reply.usage, _COUNTS), reply.usage.extra, PROTOCOL)
+    word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
+    if word is not None:
+        body["stop_reason"] = word
+    if not is_home:
+        body["usage"] = {_COUNTS.input: 0, _COUNTS.output: 0, **_write_usage(reply.usage or Usage())}
+    elif reply.usage is not None:
+        body["usage"] = _write_usage(reply.usage)
     return restored(body, reply.extra, PROTOCOL)
+
+
+def _write_foreign(blocks: tuple[Block, ...]) -> list[Fields]:
+    """What another provider's model said. Media has no place in a reply."""
+    written = [
+        _write_thought(block) if isinstance(block, Thinking) else write_block(block)
+        for block in blocks
+        if not isinstance(block, Media)
+    ]
+    return [fields for fields in written if fields is not None]
+
+
+def _write_thought(block: Thinking) -> Fields | None:
+    """Its text alone: what only another issuer can read would be taken for Anthropic's own (law 12)."""
+    return {"type": "thinking", "thinking": block.text, "signature": ""} if block.text else None
+
+
+def _write_usage(usage: Usage) -> Fields:
+    fields = write_split(usage, _COUNTS)
+    details = write_details({_THOUGHT: usage.reasoning_tokens}, note(usage.extra, PROTOCOL, "details"))
+    if details is not None:
+        fields[_DETAILS] = details
+    return restored(fields, usage.extra, PROTOCOL)

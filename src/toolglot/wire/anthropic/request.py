@@ -18,11 +18,13 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
-from toolglot.wire.anthropic.blocks import PROTOCOL, read_content, write_blocks
-from toolglot.wire.function_tools import as_it_came, provider_tool
+from toolglot.profiles import Profile
+from toolglot.wire.anthropic.blocks import PROTOCOL, READERS, read_content, unknown, write_blocks
+from toolglot.wire.function_tools import as_it_came, is_foreign, no_parameters, provider_tool
 from toolglot.wire.reading import (
     Fields,
     each,
+    each_by_type,
     expected,
     from_root,
     held,
@@ -105,8 +107,12 @@ def _read_system(body: Fields) -> list[Turn]:
 
 
 def _read_message(fields: Fields) -> Turn:
-    role = one_of(fields, "role", _ROLES)
     content: Any = fields.get("content")
+    if type(content) is list and len(fields) == 2 and fields.get("role") in ("user", "assistant"):
+        return Turn(
+            fields["role"], tuple(each_by_type(content, READERS, unknown, ".content"))
+        )  # as nearly all are written
+    role = one_of(fields, "role", _ROLES)
     blocks = read_content(content)
     extra = leftover(fields, _MESSAGE, PROTOCOL, 2)
     if type(content) is str:
@@ -117,15 +123,18 @@ def _read_message(fields: Fields) -> Turn:
 
 
 def _read_tool(fields: Fields) -> ToolSpec:
+    name, described, given = fields.get("name"), fields.get("description"), fields.get("input_schema")
+    if len(fields) == 3 and type(name) is str and type(described) is str and type(given) is dict:
+        return ToolSpec(name, described, given)  # as nearly all are written
     kind = optional(fields, "type", str)
     if kind is not None and kind != "custom":
         return provider_tool(fields, PROTOCOL, kind, optional(fields, "name", str) or "")
     description, schema = optional(fields, "description", str), optional(fields, "input_schema", dict)
     strict = optional(fields, "strict", bool)
-    read = 1 + sum(value is not None for value in (kind, description, schema, strict))
+    read = 1 + (kind is not None) + (description is not None) + (schema is not None) + (strict is not None)
     extra = leftover(fields, _TOOL, PROTOCOL, read)
-    if kind is not None:
-        extra = noted(extra, PROTOCOL, type=kind)
+    if kind is not None or schema is None:
+        extra = noted(extra, PROTOCOL, type=kind, no_parameters=True if schema is None else None)
     return ToolSpec(required(fields, "name", str), description, schema, strict=strict, extra=extra)
 
 
@@ -174,16 +183,20 @@ def _read_format(format: Fields) -> OutputFormat:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def encode(conversation: Conversation) -> Fields:
-    """A conversation as a request body. What the protocol has no place for is not written."""
+def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
+    """A conversation as a request body. What the protocol has no place for is not written.
+
+    The protocol has one form only, whatever the profile of the target says.
+    """
     options = conversation.options
     body: Fields = {"model": conversation.model} if conversation.model else {}
     top, turns = _split_system(conversation.turns)
     if top:
         body["system"] = _write_system(top)
     body["messages"] = [_write_message(turn) for turn in turns]
-    if conversation.tools or note(conversation.extra, PROTOCOL, "tools") is not None:
-        body["tools"] = [_write_tool(tool) for tool in conversation.tools]
+    tools = [written for tool in conversation.tools if (written := _write_tool(tool)) is not None]
+    if tools or note(conversation.extra, PROTOCOL, "tools") is not None:
+        body["tools"] = tools
     if options.tool_choice is not None:
         body["tool_choice"] = _write_choice(options.tool_choice)
     body.update(write_sampling(options.sampling, _SAMPLING))
@@ -225,10 +238,10 @@ def _write_message(turn: Turn) -> Fields:
     return restored({"role": role, "content": content}, turn.extra, PROTOCOL)
 
 
-def _write_tool(tool: ToolSpec) -> Fields:
+def _write_tool(tool: ToolSpec) -> Fields | None:
     verbatim = as_it_came(tool, PROTOCOL)
-    if verbatim is not None:
-        return verbatim
+    if verbatim is not None or is_foreign(tool):
+        return verbatim  # a tool that another provider runs has no place here
     fields: Fields = {"name": tool.name}
     kind = note(tool.extra, PROTOCOL, "type")
     if kind is not None:
@@ -237,6 +250,8 @@ def _write_tool(tool: ToolSpec) -> Fields:
         fields["description"] = tool.description
     if tool.parameters is not None:
         fields["input_schema"] = tool.parameters
+    elif not note(tool.extra, PROTOCOL, "no_parameters"):
+        fields["input_schema"] = no_parameters()
     if tool.strict is not None:
         fields["strict"] = tool.strict
     return restored(fields, tool.extra, PROTOCOL)

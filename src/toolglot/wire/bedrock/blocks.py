@@ -2,6 +2,9 @@
 
 A block is an object with one member that says what it is: `{"toolUse": {…}}`. What else stands beside that
 member is kept in the note `block`. A block with none that is known, or with several, is carried as it came.
+
+What holds words in another form (an answer with its citations, a document of text, a search result, words for a
+guardrail) is text for everyone else; here it comes back as it was, which is the note `worded`.
 """
 
 from __future__ import annotations
@@ -9,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
-from toolglot.wire.argument_text import compact
+from toolglot.wire.argument_text import compact, object_of
+from toolglot.wire.failed_result import said_content
 from toolglot.wire.media import AUDIO_TYPES
 from toolglot.wire.reading import (
     Fields,
@@ -36,6 +42,7 @@ _REASONING_TEXT = frozenset({"text", "signature"})
 _MEDIA = frozenset({"format", "source"})
 _DOCUMENT = _MEDIA | {"name"}
 _SOURCES: Final = ({"bytes"}, {"s3Location"})
+_IN_WORDS = frozenset({"text", "content", "source", "title", "name", "format"})
 _URI = frozenset({"uri"})
 _S3: Final = "s3://"
 _TYPES: Final = {
@@ -75,6 +82,52 @@ def read_block(fields: Fields) -> Block:
     return _READERS[members[0]](fields)
 
 
+def words_of(fields: Fields) -> str | None:
+    """What a block says that holds words in another form than as text: its title, where it is from, and its text.
+
+    None for a block that holds none.
+    """
+    ((member, inner),) = fields.items()
+    if type(inner) is not dict:
+        return None
+    if member == "citationsContent":
+        return _joined(inner.get("content"), "")
+    if member == "guardContent":
+        return _joined([inner.get("text")], "")
+    title, source = inner.get("name" if member == "document" else "title"), inner.get("source")
+    said, origin = (_said_by(source), None) if member == "document" else (_joined(inner.get("content"), "\n"), source)
+    if not said or not all(part is None or type(part) is str for part in (title, origin)):
+        return None
+    return "\n".join(part for part in (title, origin, said) if part)
+
+
+def _said_by(source: Any) -> str | None:
+    if type(source) is not dict or len(source) != 1:
+        return None
+    text = source.get("text")
+    return text if type(text) is str else _joined(source.get("content"), "\n")
+
+
+def _joined(parts: Any, between: str) -> str | None:
+    """The texts of a list of them; None if it has anything else."""
+    if type(parts) is not list:
+        return None
+    texts = [part["text"] for part in parts if type(part) is dict and type(part.get("text")) is str]
+    return between.join(texts) if len(texts) == len(parts) else None
+
+
+def _worded(member: str) -> Callable[[Fields], Block]:
+    """Words in another form, with what is said about them; what does not hold any is carried as it came."""
+
+    def read(fields: Fields) -> Block:
+        words = words_of(fields) if len(fields) == 1 else None
+        if words is None:
+            return Opaque(PROTOCOL, fields, member)
+        return Text(words, extra=noted(leftover(fields[member], _IN_WORDS, PROTOCOL), PROTOCOL, worded=fields))
+
+    return read
+
+
 def _text(fields: Fields) -> Text:
     return Text(required(fields, "text", str), extra=leftover(fields, frozenset({"text"}), PROTOCOL))
 
@@ -87,7 +140,12 @@ def _tool_use(fields: Fields) -> Block:
             required(call, "toolUseId", str),
             required(call, "name", str),
             required(call, "input", dict),
-            extra=noted(leftover(call, _TOOL_USE, PROTOCOL, 3), PROTOCOL, block=beside(fields, "toolUse")),
+            extra=noted(
+                leftover(call, _TOOL_USE, PROTOCOL, 3),
+                PROTOCOL,
+                block=beside(fields, "toolUse"),
+                no_id=True if call["toolUseId"] == "" else None,
+            ),
         )
 
     return held(fields, "toolUse", read)
@@ -153,7 +211,7 @@ def _media(kind: Any) -> Callable[[Fields], Block]:
         format = optional(media, "format", str)
         source = held(media, "source", _read_source)
         if source is None:
-            return Opaque(PROTOCOL, fields, kind)
+            return _worded(kind)(fields)
         media_type = "" if format is None else _TYPES.get(kind, {}).get(format, f"{kind}/{format}")
         data, url, location = source
         name = optional(media, "name", str) if kind == "document" else None
@@ -201,6 +259,9 @@ _READERS: Final[dict[str, Callable[[Fields], Block]]] = {
     "document": _media("document"),
     "video": _media("video"),
     "audio": _media("audio"),
+    "citationsContent": _worded("citationsContent"),
+    "searchResult": _worded("searchResult"),
+    "guardContent": _worded("guardContent"),
 }
 
 
@@ -212,11 +273,29 @@ def write_blocks(blocks: Iterable[Block]) -> list[Fields]:
     return [fields for block in blocks if (fields := _write_block(block)) is not None]
 
 
+def write_reply(blocks: Iterable[Block]) -> list[Fields]:
+    """The same for a client, which wants an id on every call, and to which only Bedrock's signatures are shown."""
+    return write_blocks(_for_client(blocks))
+
+
+def _for_client(blocks: Iterable[Block]) -> Iterable[Block]:
+    ordinal = 0
+    for block in blocks:
+        if isinstance(block, ToolCall):
+            unnamed = not block.id and not note(block.extra, PROTOCOL, "no_id")
+            yield replace(block, id=f"tooluse_{ordinal}") if unnamed else block
+            ordinal += 1
+        elif isinstance(block, Thinking) and note(block.extra, PROTOCOL, "reasoning") is None:
+            yield replace(block, signature=None)
+        else:
+            yield block
+
+
 def _write_block(block: Block) -> Fields | None:
     if isinstance(block, Text):
         return _write_text(block)
     if isinstance(block, ToolCall):
-        fields = {"toolUseId": block.id, "name": block.name, "input": block.arguments or {}}
+        fields = {"toolUseId": block.id, "name": block.name, "input": object_of(block)}
         return wrapped("toolUse", restored(fields, block.extra, PROTOCOL), block.extra)
     if isinstance(block, ToolResult):
         return _write_result(block)
@@ -231,12 +310,16 @@ def _write_text(block: Text) -> Fields:
     value = note(block.extra, PROTOCOL, "json")
     if value is not None and compact(value) == block.text:
         return {"json": value}
+    worded: Fields | None = note(block.extra, PROTOCOL, "worded")
+    if worded is not None:
+        return worded if words_of(worded) == block.text else {"text": block.text}
     return restored({"text": block.text}, block.extra, PROTOCOL)
 
 
 def _write_result(result: ToolResult) -> Fields:
-    content = (Text(result.content),) if isinstance(result.content, str) else result.content or ()
-    fields: Fields = {"toolUseId": result.call_id, "content": write_blocks(content)}
+    content = said_content(result)
+    parts = (Text(content),) if isinstance(content, str) else content or ()
+    fields: Fields = {"toolUseId": result.call_id, "content": write_blocks(parts)}
     status = "error" if result.is_error else note(result.extra, PROTOCOL, "status")
     if status is not None:
         fields["status"] = status
@@ -244,11 +327,11 @@ def _write_result(result: ToolResult) -> Fields:
 
 
 def _write_thinking(block: Thinking) -> Fields | None:
-    """Thinking from elsewhere goes only with a signature: Converse refuses what is not signed."""
-    rest: Fields | None = note(block.extra, PROTOCOL, "reasoning")
-    if rest is None and block.signature is None:
+    """What was thought, by whichever model. What another provider does not show has no place here."""
+    is_own = note(block.extra, PROTOCOL, "reasoning") is not None
+    if not is_own and not block.text:
         return None
-    if block.redacted is not None:
+    if is_own and block.redacted is not None:
         fields: Fields = {"redactedContent": block.redacted}
     else:
         shown: Fields = {"text": block.text}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Reply, StopReason, Turn, Usage
-from toolglot.wire.bedrock.blocks import PROTOCOL, read_block, write_blocks
+from toolglot.wire.bedrock.blocks import PROTOCOL, read_block, write_reply
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -61,7 +61,7 @@ def decode(body: Fields) -> Reply:
         turn,
         stop_of(said, has_calls=bool(turn.calls)),
         held_or_none(body, "usage", _read_usage),
-        extra=noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, stop_reason=said, output=rest),
+        extra=noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, stop_reason=said, output=rest, own=True),
     )
 
 
@@ -83,21 +83,25 @@ def _read_usage(fields: Fields) -> Usage:
 
 def encode(reply: Reply) -> Fields:
     """A reply as a body that a Bedrock client reads."""
-    message: Fields = {"role": "assistant", "content": write_blocks(reply.turn.blocks)}
+    message: Fields = {"role": "assistant", "content": write_reply(reply.turn.blocks)}
     output: Fields = {"message": restored(message, reply.turn.extra, PROTOCOL)}
     body: Fields = {"output": with_rest(output, reply.extra, PROTOCOL, "output")}
     said = note(reply.extra, PROTOCOL, "stop_reason")
     word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
     if word is not None:
         body["stopReason"] = word
-    if reply.usage is not None:
-        body["usage"] = _write_usage(reply.usage)
+    is_own = note(reply.extra, PROTOCOL, "own")
+    if reply.usage is not None or not is_own:
+        body["usage"] = _write_usage(reply.usage or Usage())
+    if not is_own:
+        body["metrics"] = {"latencyMs": 0}
     return restored(body, reply.extra, PROTOCOL)
 
 
 def _write_usage(usage: Usage) -> Fields:
-    """The counts; for usage from elsewhere with the total that every client expects."""
+    """The counts; for usage from elsewhere with those that every client expects."""
     fields = write_split(usage, _COUNTS)
     if not note(usage.extra, PROTOCOL, "own"):
-        fields["totalTokens"] = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        fields = {"inputTokens": 0, "outputTokens": 0, **fields, "totalTokens": total}
     return restored(fields, usage.extra, PROTOCOL)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from toolglot.conversation import (
     ChoiceMode,
     Conversation,
@@ -17,8 +19,10 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
+from toolglot.profiles import Profile
+from toolglot.wire.bedrock import options as asked
 from toolglot.wire.bedrock.blocks import PROTOCOL, beside, read_block, wrapped, write_blocks
-from toolglot.wire.function_tools import as_it_came, is_foreign, provider_tool
+from toolglot.wire.function_tools import as_it_came, is_foreign, no_parameters, provider_tool
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -39,6 +43,7 @@ from toolglot.wire.reading import (
 from toolglot.wire.sampling import read_sampling, write_sampling
 
 _BODY = frozenset({"modelId", "messages", "system", "inferenceConfig", "toolConfig"})
+_OWN: Final = (asked.FIELDS, asked.CONFIG)
 _MESSAGE = frozenset({"role", "content"})
 _SAMPLING: Final = {
     "max_tokens": "maxTokens",
@@ -62,13 +67,17 @@ def decode(body: Fields) -> Conversation:
     turns += each(required(body, "messages", list), _read_message, ".messages")
     tools, choice, tools_rest = held_or_none(body, "toolConfig", _read_tools) or ((), None, None)
     sampling, rest = held_or_none(body, "inferenceConfig", _read_inference) or (Sampling(), None)
-    extra = leftover(body, without_empty(body, _BODY), PROTOCOL)
+    said, own = asked.read(body), {key: body[key] for key in _OWN if type(body.get(key)) is dict}
+    extra = leftover(body, without_empty(body, _BODY) | own.keys(), PROTOCOL)
+    unread = asked.unread(body)
+    if unread:
+        extra = {PROTOCOL: {**(extra or {PROTOCOL: {}})[PROTOCOL], **unread}}
     return Conversation(
         tuple(turns),
         tools,
-        Options(sampling=sampling, tool_choice=choice),
+        Options(replace(sampling, top_k=said.top_k), said.reasoning, choice, said.output),
         optional(body, "modelId", str) or "",
-        noted(extra, PROTOCOL, inference=rest, tools=tools_rest),
+        noted(extra, PROTOCOL, inference=rest, tools=tools_rest, own=own or None),
     )
 
 
@@ -112,7 +121,13 @@ def _read_spec(fields: Fields, spec: Fields) -> ToolSpec:
         optional(spec, "description", str),
         parameters,
         strict=optional(spec, "strict", bool),
-        extra=noted(leftover(spec, _TOOL, PROTOCOL), PROTOCOL, block=beside(fields, "toolSpec"), schema=rest),
+        extra=noted(
+            leftover(spec, _TOOL, PROTOCOL),
+            PROTOCOL,
+            block=beside(fields, "toolSpec"),
+            schema=rest,
+            no_schema=True if spec.get("inputSchema") is None else None,
+        ),
     )
 
 
@@ -139,7 +154,7 @@ def _read_choice(fields: Fields) -> ToolChoice:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def encode(conversation: Conversation) -> Fields:
+def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
     """A conversation as a request body. What the protocol has no place for is not written."""
     body: Fields = {"modelId": conversation.model} if conversation.model else {}
     end = next((at for at, turn in enumerate(conversation.turns) if not _is_system(turn)), len(conversation.turns))
@@ -150,6 +165,7 @@ def encode(conversation: Conversation) -> Fields:
     inference = write_sampling(conversation.options.sampling, _SAMPLING)
     if inference or note(extra, PROTOCOL, "inference") is not None:
         body["inferenceConfig"] = with_rest(inference, extra, PROTOCOL, "inference")
+    body.update(asked.write(conversation.options, note(extra, PROTOCOL, "own")))
     config = _write_tools(conversation)
     if "tools" in config or note(extra, PROTOCOL, "tools") is not None:
         body["toolConfig"] = with_rest(config, extra, PROTOCOL, "tools")
@@ -183,12 +199,21 @@ def _write_tool(tool: ToolSpec) -> Fields | None:
     fields: Fields = {"name": tool.name}
     if tool.description is not None:
         fields["description"] = tool.description
-    if tool.parameters is not None or note(tool.extra, PROTOCOL, "schema") is not None:
-        schema: Fields = {} if tool.parameters is None else {"json": tool.parameters}
-        fields["inputSchema"] = with_rest(schema, tool.extra, PROTOCOL, "schema")
+    schema = _write_schema(tool)
+    if schema is not None:
+        fields["inputSchema"] = schema
     if tool.strict is not None:
         fields["strict"] = tool.strict
     return wrapped("toolSpec", restored(fields, tool.extra, PROTOCOL), tool.extra)
+
+
+def _write_schema(tool: ToolSpec) -> Fields | None:
+    """The schema, which Converse demands; None where its own client left it out."""
+    if tool.parameters is not None:
+        return with_rest({"json": tool.parameters}, tool.extra, PROTOCOL, "schema")
+    if note(tool.extra, PROTOCOL, "schema") is not None:
+        return with_rest({}, tool.extra, PROTOCOL, "schema")
+    return None if note(tool.extra, PROTOCOL, "no_schema") else {"json": no_parameters()}
 
 
 def _write_choice(choice: ToolChoice) -> Fields:

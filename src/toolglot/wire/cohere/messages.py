@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.wire import result_messages
-from toolglot.wire.argument_text import compact, read_object
+from toolglot.wire.argument_text import compact, object_of, read_arguments
 from toolglot.wire.failed_result import told_content
 from toolglot.wire.media import data_url, read_data_url
 from toolglot.wire.reading import (
@@ -130,7 +130,7 @@ def _read_call(fields: Fields) -> ToolCall:
         "function",
         lambda inner: (required(inner, "name", str), optional(inner, "arguments", str), rest_of(inner, _FUNCTION)),
     )
-    arguments, raw = (None, None) if written is None else read_object(written)
+    arguments, raw = (None, None) if written is None else read_arguments(written)
     extra = noted(
         leftover(fields, _CALL, PROTOCOL),
         PROTOCOL,
@@ -186,11 +186,17 @@ def _write_part(block: Block) -> Fields | None:
     if isinstance(block, Text):
         return _write_text(block)
     if isinstance(block, Thinking):
-        own = note(block.extra, PROTOCOL, "own")
-        return restored({"type": "thinking", "thinking": block.text}, block.extra, PROTOCOL) if own else None
+        return _write_thinking(block)
     if isinstance(block, Media):
         return _write_image(block)
     return own_value(block, PROTOCOL)
+
+
+def _write_thinking(block: Thinking) -> Fields | None:
+    """What was thought, by whichever model. What another provider does not show has no place here."""
+    if not block.text and not note(block.extra, PROTOCOL, "own"):
+        return None
+    return restored({"type": "thinking", "thinking": block.text}, block.extra, PROTOCOL)
 
 
 def _write_text(block: Text) -> Fields:
@@ -224,10 +230,10 @@ def _write_result(result: ToolResult) -> Fields:
 
 def _write_call(call: ToolCall) -> Fields:
     function: Fields = {"name": call.name}
-    if call.raw_input is not None:
+    if call.raw_input is not None and call.type != "custom":
         function["arguments"] = call.raw_input
     elif call.arguments is not None or not note(call.extra, PROTOCOL, "bare"):
-        function["arguments"] = compact(call.arguments or {})
+        function["arguments"] = compact(object_of(call))
     fields: Fields = {"id": call.id, "function": with_rest(function, call.extra, PROTOCOL, "function")}
     if not note(call.extra, PROTOCOL, "untyped"):
         kind = note(call.extra, PROTOCOL, "type")

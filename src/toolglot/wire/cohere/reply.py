@@ -6,6 +6,7 @@ from typing import Final
 
 from toolglot.conversation import Reply, StopReason, Turn, Usage
 from toolglot.wire.cohere.messages import PROTOCOL, read_message, write_message
+from toolglot.wire.media import without_media
 from toolglot.wire.reading import (
     Fields,
     from_root,
@@ -17,6 +18,7 @@ from toolglot.wire.reading import (
     one_of,
     optional,
     optional_number,
+    present,
     required,
     rest_of,
     restored,
@@ -25,8 +27,9 @@ from toolglot.wire.reading import (
 from toolglot.wire.stop_reason import meant_by, word_for
 
 _BODY = frozenset({"id", "message", "finish_reason", "usage"})
-_USAGE = frozenset({"tokens"})
+_USAGE = frozenset({"tokens", "cached_tokens"})
 _TOKENS: Final = ("input_tokens", "output_tokens")
+_CACHED: Final = "cached_tokens"
 
 _STOPS: Final[dict[str, StopReason]] = {
     "COMPLETE": "stop",
@@ -57,7 +60,7 @@ def decode(body: Fields) -> Reply:
         stop_of(said, has_calls=bool(turn.calls)),
         held_or_none(body, "usage", _read_usage),
         required(body, "id", str),
-        extra=noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, finish_reason=said, content=form),
+        extra=noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, finish_reason=said, content=form, own=True),
     )
 
 
@@ -73,14 +76,19 @@ def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
 def _read_usage(usage: Fields) -> Usage:
     """What a reply cost. Cohere's counts are numbers, not always written as whole ones."""
     counts, rest = held_or_none(usage, "tokens", _read_tokens) or ({}, None)
+    counts[_CACHED] = optional_number(usage, _CACHED)
     extra = noted(
         leftover(usage, _USAGE, PROTOCOL),
         PROTOCOL,
         tokens=rest,
         floats={key: count for key, count in counts.items() if type(count) is float} or None,
     )
-    read, written = (None if (count := counts.get(key)) is None else int(count) for key in _TOKENS)
-    return Usage(read, written, extra=extra)
+    read, made, cached = (_whole(counts.get(key)) for key in (*_TOKENS, _CACHED))
+    return Usage(read, made, cached, extra=extra)
+
+
+def _whole(count: int | float | None) -> int | None:
+    return None if count is None else int(count)
 
 
 def _read_tokens(fields: Fields) -> tuple[dict[str, int | float | None], Fields]:
@@ -90,7 +98,8 @@ def _read_tokens(fields: Fields) -> tuple[dict[str, int | float | None], Fields]
 def encode(reply: Reply) -> Fields:
     """A reply as a body that a Cohere client reads: it expects parts."""
     as_parts = note(reply.extra, PROTOCOL, "content") != "text"
-    body: Fields = {"id": reply.id, "message": write_message(reply.turn, as_parts=as_parts)}
+    turn = reply.turn if note(reply.extra, PROTOCOL, "own") else without_media(reply.turn)
+    body: Fields = {"id": reply.id, "message": write_message(turn, as_parts=as_parts)}
     said = note(reply.extra, PROTOCOL, "finish_reason")
     word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
     if word is not None:
@@ -101,13 +110,14 @@ def encode(reply: Reply) -> Fields:
 
 
 def _write_usage(usage: Usage) -> Fields:
-    floats = note(usage.extra, PROTOCOL, "floats") or {}
-    tokens: Fields = {}
-    for key, count in zip(_TOKENS, (usage.input_tokens, usage.output_tokens), strict=True):
-        if count is not None:
-            written = floats.get(key, count)
-            tokens[key] = written if int(written) == count else count
-    fields: Fields = {}
+    counts = present(
+        {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, _CACHED: usage.cache_read_tokens}
+    )
+    for key, written in (note(usage.extra, PROTOCOL, "floats") or {}).items():
+        if key in counts and int(written) == counts[key]:
+            counts[key] = written
+    tokens: Fields = {key: counts[key] for key in _TOKENS if key in counts}
+    fields: Fields = {_CACHED: counts[_CACHED]} if _CACHED in counts else {}
     if tokens or note(usage.extra, PROTOCOL, "tokens") is not None:
         fields["tokens"] = with_rest(tokens, usage.extra, PROTOCOL, "tokens")
     return restored(fields, usage.extra, PROTOCOL)

@@ -14,6 +14,7 @@ from toolglot.conversation import (
     ToolChoice,
     ToolSpec,
 )
+from toolglot.profiles import Profile
 from toolglot.wire.cohere.messages import PROTOCOL, read_message, write_turn
 from toolglot.wire.function_tools import is_foreign, read_function_tool, write_function_tool
 from toolglot.wire.reading import (
@@ -113,7 +114,7 @@ def _read_output(format: Fields) -> OutputFormat:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def encode(conversation: Conversation) -> Fields:
+def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
     """A conversation as a request body. What the protocol has no place for is not written."""
     options = conversation.options
     body: Fields = {"model": conversation.model} if conversation.model else {}
@@ -135,12 +136,16 @@ def encode(conversation: Conversation) -> Fields:
 
 def _write_tools(body: Fields, tools: tuple[ToolSpec, ...]) -> None:
     """The tools. Strictness is one flag for all of them: it is set if every one wants it."""
-    written = [fields for tool in tools if (fields := write_function_tool(tool, PROTOCOL)) is not None]
+    written = [fields for tool in tools if (fields := _write_tool(tool)) is not None]
     if written:
         body["tools"] = written
     functions = [tool for tool in tools if not is_foreign(tool)]
     if functions and all(tool.strict for tool in functions):
         body["strict_tools"] = True
+
+
+def _write_tool(tool: ToolSpec) -> Fields | None:
+    return write_function_tool(tool, PROTOCOL, needs_parameters=True)
 
 
 def _write_choice(choice: ToolChoice | None) -> str | None:

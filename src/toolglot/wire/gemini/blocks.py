@@ -3,6 +3,9 @@
 Clients write known fields in camelCase or in snake_case. An object is read in camelCase; the note `snake`
 says which of its fields were not, so that they come back in the spelling they came in. What an object
 inside a part has left over is the note `inner` of its block.
+
+The response of a function is an object, which is text for everyone else: the text that it holds where it is
+nothing but `output`, `result` or `error`, otherwise its JSON. Data is read in either alphabet of base64.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
+from toolglot.wire.argument_text import compact, object_of
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -51,6 +55,8 @@ _RESULT = frozenset({"id", "name", "response", "parts"})
 _INLINE = frozenset({"mimeType", "data"})
 _FILE = frozenset({"mimeType", "fileUri"})
 _OUTPUTS: Final = ("output", "result", "error")
+_TO_STANDARD: Final = str.maketrans("-_", "+/")
+_TO_URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
 def in_camel(fields: Fields) -> tuple[Fields, Fields | None]:
@@ -159,11 +165,13 @@ def _read_result(fields: Fields, snake: Fields | None, result: Fields) -> ToolRe
 
 
 def meaning_of(response: Fields | None) -> tuple[str | None, bool]:
-    """The text of a response that is nothing but a text, and whether it tells of an error."""
-    if response is None or len(response) != 1:
+    """What a response says in words, None if there is none, and whether it tells of an error."""
+    if response is None:
         return None, False
+    if len(response) != 1:
+        return compact(response), False
     ((key, value),) = response.items()
-    return value if key in _OUTPUTS and type(value) is str else None, key == "error"
+    return value if key in _OUTPUTS and type(value) is str else compact(response), key == "error"
 
 
 def _read_result_part(fields: Fields) -> Media | Opaque:
@@ -177,17 +185,37 @@ def _media(key: str) -> Callable[[Fields, Fields | None], Block]:
     def read(fields: Fields, snake: Fields | None, given: Fields) -> Media:
         source, inner_snake = in_camel(given)
         media_type, place = optional(source, "mimeType", str), required(source, address, str)
-        inner = kept_rest(source, known if media_type else known - {"mimeType"}, snake=inner_snake)
+        data, base64 = _standard(place) if key == "inlineData" else (None, None)
+        inner = kept_rest(source, known if media_type else known - {"mimeType"}, snake=inner_snake, base64=base64)
         return Media(
             _media_kind(media_type or ""),
             media_type or "",
-            data=place if key == "inlineData" else None,
+            data=data,
             url=place if key == "fileData" else None,
             name=optional(source, "displayName", str),
             extra=kept(fields, frozenset({key}), snake=snake, inner=inner),
         )
 
     return lambda fields, snake: held(fields, key, lambda given: read(fields, snake, given))
+
+
+def _standard(data: str) -> tuple[str, Fields | None]:
+    """Data in the alphabet that every other protocol wants, padded; and how it was written, where otherwise."""
+    is_url_safe = ("-" in data or "_" in data) and "+" not in data and "/" not in data
+    missing = -len(data) % 4
+    padding = "=" * missing if missing in (1, 2) and not data.endswith("=") else ""
+    if not is_url_safe and not padding:
+        return data, None
+    form: Fields = {"url_safe": is_url_safe, "padding": padding}
+    return (data.translate(_TO_STANDARD) if is_url_safe else data) + padding, form
+
+
+def _as_written(data: str, form: Fields | None) -> str:
+    """Data as it was written before it was read so."""
+    if form is None:
+        return data
+    shorter = data.removesuffix(form["padding"])
+    return shorter.translate(_TO_URL_SAFE) if form["url_safe"] else shorter
 
 
 def _media_kind(media_type: str) -> Any:
@@ -240,10 +268,11 @@ def write_parts(fields: Fields, parts: list[Fields], extra: Extra | None) -> Fie
     return given_back(fields, extra)
 
 
-def write_part(block: Block, *, foreign_thoughts: bool = False) -> Fields | None:
+def write_part(block: Block, *, for_client: bool = False) -> Fields | None:
     """A block as a part; None for what only another protocol understands.
 
-    A thought of another provider goes to a client, which shows it, but not to Gemini.
+    A client is shown no signature of another provider's: it would take it for Gemini's. In a request there is
+    none that the renderer did not want there.
     """
     if isinstance(block, Text):
         return given_back(_signed({"text": block.text}, block.signature), block.extra)
@@ -253,9 +282,10 @@ def write_part(block: Block, *, foreign_thoughts: bool = False) -> Fields | None
         return _write_result(block)
     if isinstance(block, Thinking):
         own = note(block.extra, PROTOCOL, "thought") is not None
-        if not own and not (foreign_thoughts and block.text):
+        if not own and not block.text:
             return None
-        return given_back(_signed({"text": block.text, "thought": True}, block.signature), block.extra)
+        signature = block.signature if own or not for_client else None
+        return given_back(_signed({"text": block.text, "thought": True}, signature), block.extra)
     if isinstance(block, Media):
         return _write_media(block)
     return own_value(block, PROTOCOL)
@@ -271,8 +301,9 @@ def _write_call(call: ToolCall) -> Fields:
     inner = note(call.extra, PROTOCOL, "inner") or {}
     fields: Fields = {"id": call.id} if call.id else {}
     fields["name"] = call.name
-    if call.arguments or "~no_args" not in inner:
-        fields["args"] = call.arguments or {}
+    arguments = object_of(call)
+    if arguments or "~no_args" not in inner:
+        fields["args"] = arguments
     return given_back(_signed({"functionCall": filled(fields, inner)}, call.signature), call.extra)
 
 
@@ -300,9 +331,11 @@ def _content_of(result: ToolResult) -> tuple[str | None, list[Fields]]:
 
 def _write_response(result: ToolResult, said: str | None) -> Fields:
     """The response as the tool gave it, or made of the content where that says something else."""
-    if type(result.result) is dict and meaning_of(result.result) == (said, result.is_error):
-        response: Fields = result.result
-        return response
+    response: Any = result.result
+    if type(response) is dict:
+        text, is_error = meaning_of(response)
+        if is_error == result.is_error and said in (None, text):
+            return response
     value = said if said is not None else result.result if result.result is not None else result.error or ""
     return {"error" if result.is_error else "output": value}
 
@@ -311,7 +344,7 @@ def _write_media(block: Media) -> Fields:
     fields: Fields = {"mimeType": block.media_type} if block.media_type else {}
     inner = note(block.extra, PROTOCOL, "inner")
     if block.data is not None:
-        fields["data"] = block.data
+        fields["data"] = _as_written(block.data, inner.get("~base64") if inner else None)
         return given_back({"inlineData": filled(fields, inner)}, block.extra)
     fields["fileUri"] = block.url if block.url is not None else block.file_id or ""
     return given_back({"fileData": filled(fields, inner)}, block.extra)

@@ -17,7 +17,7 @@ from toolglot.wire.gemini.blocks import (
     write_parts,
 )
 from toolglot.wire.reading import Fields, each, from_root, held_or_none, note, optional, present
-from toolglot.wire.stop_reason import meant_by
+from toolglot.wire.stop_reason import meant_by, word_for
 
 _BODY = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId"})
 _CANDIDATE = frozenset({"content", "finishReason"})
@@ -143,13 +143,12 @@ def _write_candidate(reply: Reply) -> Fields:
     if reply.turn.blocks or "~no_content" not in rest:
         extra = reply.turn.extra
         content: Fields = {} if note(extra, PROTOCOL, "no_role") else {"role": "model"}
-        parts = [write_part(block, foreign_thoughts=True) for block in reply.turn.blocks]
+        parts = [write_part(block, for_client=True) for block in reply.turn.blocks]
         fields["content"] = write_parts(content, [part for part in parts if part is not None], extra)
     said = rest.get("~finish_reason")
-    if said is None and reply.stop is not None:
-        said = _STOPS_BACK[reply.stop]
-    if said is not None:
-        fields["finishReason"] = said
+    word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
+    if word is not None:
+        fields["finishReason"] = word
     return filled(fields, rest)
 
 

@@ -17,6 +17,7 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
+from toolglot.profiles import Profile
 from toolglot.wire.function_tools import as_it_came, is_foreign, provider_tool
 from toolglot.wire.gemini.blocks import (
     PROTOCOL,
@@ -69,7 +70,7 @@ _MODES_BACK: Final[dict[ChoiceMode, str]] = {
     "none": "NONE",
     "required": "ANY",
     "named": "ANY",
-    "allowed": "ANY",
+    "allowed": "VALIDATED",
 }
 _JSON: Final = "application/json"
 _EXACT: Final = 2**53
@@ -163,7 +164,7 @@ def _read_declaration(given: Fields) -> ToolSpec:
             fields,
             _DECLARATION if schema is None else _DECLARATION | {form},
             snake=snake,
-            schema=form if schema is not None and form == "parameters" else None,
+            schema=None if schema is None else form,
         ),
     )
 
@@ -189,10 +190,11 @@ def _read_choice(given: Fields) -> ToolChoice:
 
 
 def _mode_of(said: str, names: tuple[str, ...]) -> ChoiceMode:
+    """What a mode means. Only ANY and VALIDATED heed names; with the latter the model may answer in words too."""
     mode = _MODES.get(said.upper(), "auto")
     if mode == "required" and names:
         return "named" if len(names) == 1 else "allowed"
-    return mode
+    return "allowed" if said.upper() == "VALIDATED" and names else mode
 
 
 # --- reading the configuration ----------------------------------------------------------------------
@@ -266,7 +268,7 @@ def _read_output(config: Fields) -> tuple[OutputFormat | None, set[str]]:
         None,
         PROTOCOL,
         mime=None if mime == _JSON else mime or "",
-        schema=form if schema is not None and form == "responseSchema" else None,
+        schema=None if schema is None else form,
     )
     kind: Any = "json_schema" if schema is not None else "json" if mime == _JSON else "text"
     return OutputFormat(kind, schema=schema, extra=extra), unread
@@ -275,8 +277,12 @@ def _read_output(config: Fields) -> tuple[OutputFormat | None, set[str]]:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def encode(conversation: Conversation) -> Fields:
-    """A conversation as a request body. What the protocol has no place for is not written."""
+def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:
+    """A conversation as a request body. What the protocol has no place for is not written.
+
+    The profile says in which of two fields schemas from elsewhere stand; the one takes JSON Schema, the other not.
+    """
+    as_json_schema = profile is None or profile.schema.field == "parametersJsonSchema"
     extra, options = conversation.extra, conversation.options
     body: Fields = {}
     top, turns = _split_system(conversation.turns)
@@ -285,14 +291,14 @@ def encode(conversation: Conversation) -> Fields:
         body["systemInstruction"] = write_parts({}, parts, top[0].extra)
     body["contents"] = [_write_content(turn) for turn in turns]
     shells = note(extra, PROTOCOL, "tools")
-    tools = _write_tools(conversation.tools, shells or [])
+    tools = _write_tools(conversation.tools, shells or [], as_json_schema)
     if tools or shells == []:
         body["tools"] = tools
     rest = note(extra, PROTOCOL, "tool_config")
     if options.tool_choice is not None or rest is not None:
         body["toolConfig"] = filled(_write_choice(options.tool_choice), rest)
     rest = note(extra, PROTOCOL, "config")
-    config = _write_config(options, rest or {})
+    config = _write_config(options, rest or {}, as_json_schema)
     if config or rest is not None:
         body["generationConfig"] = config
     for key in note(extra, PROTOCOL, "single") or ():
@@ -321,7 +327,7 @@ def _write_content(turn: Turn) -> Fields:
     return write_parts({} if unsaid else {"role": role}, _write_blocks(turn), turn.extra)
 
 
-def _write_tools(tools: tuple[ToolSpec, ...], shells: list[Fields]) -> list[Fields]:
+def _write_tools(tools: tuple[ToolSpec, ...], shells: list[Fields], as_json_schema: bool) -> list[Fields]:
     """The tools in the entries that they came in; those from elsewhere in the first."""
     groups: list[Fields] = [{} for _ in shells]
     for tool in tools:
@@ -331,7 +337,7 @@ def _write_tools(tools: tuple[ToolSpec, ...], shells: list[Fields]) -> list[Fiel
         if verbatim is not None:
             groups[group].update(verbatim)
         elif not is_foreign(tool):
-            groups[group].setdefault("functionDeclarations", []).append(_write_declaration(tool))
+            groups[group].setdefault("functionDeclarations", []).append(_write_declaration(tool, as_json_schema))
     written = []
     for index, entry in enumerate(groups):
         shell = shells[index] if index < len(shells) else {}
@@ -340,12 +346,13 @@ def _write_tools(tools: tuple[ToolSpec, ...], shells: list[Fields]) -> list[Fiel
     return written
 
 
-def _write_declaration(tool: ToolSpec) -> Fields:
+def _write_declaration(tool: ToolSpec, as_json_schema: bool) -> Fields:
     fields: Fields = {"name": tool.name}
     if tool.description is not None:
         fields["description"] = tool.description
     if tool.parameters is not None:
-        fields[note(tool.extra, PROTOCOL, "schema") or "parametersJsonSchema"] = tool.parameters
+        form = "parametersJsonSchema" if as_json_schema else "parameters"
+        fields[note(tool.extra, PROTOCOL, "schema") or form] = tool.parameters
     return given_back(fields, tool.extra)
 
 
@@ -363,14 +370,14 @@ def _write_choice(choice: ToolChoice | None) -> Fields:
     return {"functionCallingConfig": given_back(fields, choice.extra)}
 
 
-def _write_config(options: Options, rest: Fields) -> Fields:
+def _write_config(options: Options, rest: Fields, as_json_schema: bool) -> Fields:
     config = write_sampling(options.sampling, _SAMPLING)
     _as_floats(config, rest.get("~floats"))
     thinking = _write_reasoning(options.reasoning) if options.reasoning is not None else None
     if thinking is not None:
         config["thinkingConfig"] = thinking
     if options.output is not None:
-        config.update(_write_output(options.output))
+        config.update(_write_output(options.output, as_json_schema))
     return filled(config, rest)
 
 
@@ -400,11 +407,12 @@ def _write_reasoning(reasoning: Reasoning) -> Fields | None:
     return fields if fields or note(reasoning.extra, PROTOCOL, "empty") else None
 
 
-def _write_output(output: OutputFormat) -> Fields:
+def _write_output(output: OutputFormat, as_json_schema: bool) -> Fields:
     mime = note(output.extra, PROTOCOL, "mime")
     if mime is None and output.kind != "text":
         mime = _JSON
     fields: Fields = {"responseMimeType": mime} if mime else {}
     if output.schema is not None:
-        fields[note(output.extra, PROTOCOL, "schema") or "responseJsonSchema"] = output.schema
+        form = "responseJsonSchema" if as_json_schema else "responseSchema"
+        fields[note(output.extra, PROTOCOL, "schema") or form] = output.schema
     return fields

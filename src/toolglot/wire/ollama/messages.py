@@ -11,6 +11,7 @@ from typing import Final
 
 from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.wire import result_messages
+from toolglot.wire.argument_text import object_of
 from toolglot.wire.failed_result import text_of, told_content
 from toolglot.wire.reading import (
     Fields,
@@ -114,10 +115,11 @@ def write_message(turn: Turn) -> Fields:
 def _write_content(
     fields: Fields, text: str, blocks: Iterable[Block | Text | Media | Opaque], extra: Extra | None
 ) -> None:
-    """Text and inline images. Ollama fetches nothing, so that what has only an address is not written."""
+    """Text and inline images, for which alone there is a field. Ollama fetches nothing: an address is not written."""
     if text or note(extra, PROTOCOL, "content") != "none":
         fields["content"] = text
-    images = [block.data for block in blocks if isinstance(block, Media) and block.data is not None]
+    pictures = [block for block in blocks if isinstance(block, Media) and block.kind == "image"]
+    images = [block.data for block in pictures if block.data is not None]
     if images:
         fields["images"] = images
 
@@ -135,6 +137,6 @@ def _write_result(result: ToolResult) -> Fields:
 
 
 def _write_call(call: ToolCall) -> Fields:
-    function = with_rest({"name": call.name, "arguments": call.arguments or {}}, call.extra, PROTOCOL, "function")
+    function = with_rest({"name": call.name, "arguments": object_of(call)}, call.extra, PROTOCOL, "function")
     fields: Fields = {"id": call.id, "function": function} if call.id else {"function": function}
     return restored(fields, call.extra, PROTOCOL)

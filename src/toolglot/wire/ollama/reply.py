@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Reply, StopReason, Turn, Usage
+from toolglot.wire.media import without_media
 from toolglot.wire.ollama.messages import PROTOCOL, read_message, write_message
 from toolglot.wire.reading import Fields, from_root, held, leftover, note, noted, one_of, optional, required, restored
 from toolglot.wire.stop_reason import meant_by
@@ -12,6 +13,8 @@ from toolglot.wire.stop_reason import meant_by
 _BODY = frozenset({"model", "message", "done", "done_reason", "prompt_eval_count", "eval_count"})
 
 _STOPS: Final[dict[str, StopReason]] = {"stop": "stop", "length": "length"}
+_CUT: Final = ("length", "error")
+"""Why a reply is not whole. There is one word for both."""
 
 
 @from_root
@@ -44,11 +47,12 @@ def _read_usage(body: Fields) -> Usage | None:
 
 def encode(reply: Reply) -> Fields:
     """A reply as a body that an Ollama client reads."""
-    body: Fields = {"model": reply.model, "message": write_message(reply.turn)}
     done, said = note(reply.extra, PROTOCOL, "done"), note(reply.extra, PROTOCOL, "done_reason")
+    turn = reply.turn if done is not None else without_media(reply.turn)
+    body: Fields = {"model": reply.model, "message": write_message(turn)}
     if done is None or stop_of(said, done=done, has_calls=bool(reply.turn.calls)) != reply.stop:
         done = reply.stop is not None
-        said = ("length" if reply.stop == "length" else "stop") if done else None
+        said = ("length" if reply.stop in _CUT else "stop") if done else None
     body["done"] = done
     if said is not None:
         body["done_reason"] = said

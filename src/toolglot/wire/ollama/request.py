@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from toolglot.conversation import Conversation, Options, OutputFormat, Reasoning, Sampling
+from toolglot.profiles import Profile
 from toolglot.wire.function_tools import read_function_tool, write_function_tool
 from toolglot.wire.ollama.messages import PROTOCOL, read_message, write_turn
 from toolglot.wire.reading import (
@@ -96,7 +97,7 @@ def _read_output(body: Fields) -> OutputFormat | None:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def encode(conversation: Conversation) -> Fields:
+def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
     """A conversation as a request body. What the protocol has no place for is not written."""
     options = conversation.options
     body: Fields = {"model": conversation.model} if conversation.model else {}

@@ -1,32 +1,33 @@
 """Content parts, tool calls and tool messages of the Chat Completions protocol, both ways.
 
 Objects that hold one of their own (`function` in a tool call, say) keep what was left over of the inner one in
-a note with the name of its field.
+a note with the name of its field. Mistral's chunks are parts too: some say `bare` what others say in an object.
+A refusal is a text, so that every client can show it; a note lets it return as what it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal
 
-from toolglot.conversation import Block, Extra, Media, Opaque, Text, ToolCall, ToolResult
+from toolglot.conversation import Block, Extra, Media, Opaque, Text, Thinking, ToolCall, ToolResult
 from toolglot.wire.argument_text import compact, read_arguments
 from toolglot.wire.failed_result import told_content
-from toolglot.wire.media import audio_format, audio_type, data_url, read_data_url
+from toolglot.wire.media import audio_format, audio_type, audio_type_of, data_url, read_data_url
 from toolglot.wire.reading import (
     Fields,
-    each,
+    each_by_type,
     expected,
     held,
     leftover,
     note,
     noted,
     optional,
+    refilled,
     required,
     rest_of,
     restored,
     with_notes,
-    with_rest,
 )
 
 PROTOCOL: Final = "openai_chat"
@@ -35,6 +36,9 @@ Part = Text | Media | Opaque
 ContentForm = Literal["text", "parts", "none"]
 
 _TEXT = frozenset({"type", "text"})
+_REFUSAL = frozenset({"type", "refusal"})
+_THINKING = frozenset({"type", "thinking", "signature"})
+_DOCUMENT = frozenset({"type", "document_url", "document_name"})
 _AUDIO = frozenset({"data", "format"})
 _FILE = frozenset({"file_id", "file_data", "filename"})
 _URL = frozenset({"url"})
@@ -50,6 +54,15 @@ _UNNAMED_TOOL_MESSAGE = _TOOL_MESSAGE - {"name"}
 
 def read_content(fields: Fields) -> tuple[tuple[Part, ...], ContentForm]:
     """A message's content, and whether it is a string, parts or nothing."""
+    return _read_content(fields, _READERS)
+
+
+def read_said(fields: Fields) -> tuple[tuple[Part | Thinking, ...], ContentForm]:
+    """The same of an assistant message, which may hold chunks of thinking."""
+    return _read_content(fields, _SAID_READERS)
+
+
+def _read_content(fields: Fields, readers: Mapping[str, Callable[[Fields], Any]]) -> tuple[Any, ContentForm]:
     content: Any = fields.get("content")
     if content is None:
         return (), "none"
@@ -57,17 +70,34 @@ def read_content(fields: Fields) -> tuple[tuple[Part, ...], ContentForm]:
         return (Text(content),), "text"
     if type(content) is not list:
         raise expected("a string or an array of parts", content, ".content")
-    return tuple(each(content, read_part, ".content")), "parts"
+    return tuple(each_by_type(content, readers, _unknown, ".content")), "parts"
 
 
-def read_part(fields: Fields) -> Part:
-    kind = required(fields, "type", str)
-    reader = _READERS.get(kind)
-    return reader(fields) if reader is not None else Opaque(PROTOCOL, fields, kind)
+def _unknown(fields: Fields) -> Opaque:
+    return Opaque(PROTOCOL, fields, required(fields, "type", str))
 
 
 def _text(fields: Fields) -> Text:
     return Text(required(fields, "text", str), extra=leftover(fields, _TEXT, PROTOCOL))
+
+
+def _refusal(fields: Fields) -> Text:
+    extra = noted(leftover(fields, _REFUSAL, PROTOCOL), PROTOCOL, refusal=True)
+    return Text(required(fields, "refusal", str), extra=extra)
+
+
+def _thinking(fields: Fields) -> Thinking | Opaque:
+    """Mistral's chunk of thinking, which holds parts."""
+    parts, signature = fields.get("thinking"), fields.get("signature")
+    if type(parts) is not list or not (signature is None or type(signature) is str):
+        return _unknown(fields)
+    extra = noted(leftover(fields, _THINKING, PROTOCOL), PROTOCOL, chunk=parts)
+    return Thinking(_thought(parts), signature, extra=extra)
+
+
+def _thought(parts: list[Any]) -> str:
+    texts = [part.get("text") for part in parts if type(part) is dict]
+    return "".join(text for text in texts if type(text) is str)
 
 
 def _by_address(kind: Literal["image", "video"], key: str) -> Callable[[Fields], Part]:
@@ -93,19 +123,27 @@ def _by_address(kind: Literal["image", "video"], key: str) -> Callable[[Fields],
 
 
 def _audio(fields: Fields) -> Part:
+    outer = leftover(fields, frozenset({"type", "input_audio"}), PROTOCOL)
+
     def read(inner: Fields) -> Part:
         data, format = required(inner, "data", str), required(inner, "format", str)
         if ":" in data:  # an address, which some hosts take
             return Opaque(PROTOCOL, fields, "input_audio")
         media_type = audio_type(format)
         extra = noted(
-            leftover(fields, frozenset({"type", "input_audio"}), PROTOCOL),
+            outer,
             PROTOCOL,
             input_audio=rest_of(inner, _AUDIO),
             format=None if audio_format(media_type) == format else format,
         )
         return Media("audio", media_type, data=data, extra=extra)
 
+    written = fields.get("input_audio")
+    if type(written) is str:
+        extra = noted(outer, PROTOCOL, bare=True)
+        if ":" in written:
+            return Media("audio", url=written, extra=extra)
+        return Media("audio", audio_type_of(written), data=written, extra=extra)
     return held(fields, "input_audio", read)
 
 
@@ -124,16 +162,39 @@ def _file(fields: Fields) -> Part:
             extra=noted(leftover(fields, frozenset({"type", "file"}), PROTOCOL), PROTOCOL, file=rest_of(inner, _FILE)),
         )
 
+    bare = fields.get("file_id")
+    if type(bare) is str and fields.get("file") is None:
+        rest = leftover(fields, frozenset({"type", "file_id"}), PROTOCOL)
+        return Media("file", file_id=bare, extra=noted(rest, PROTOCOL, bare=True))
     return held(fields, "file", read)
+
+
+def _document(fields: Fields) -> Part:
+    """Mistral's document by its address."""
+    address, name = fields.get("document_url"), fields.get("document_name")
+    if type(address) is not str or not (name is None or type(name) is str):
+        return _unknown(fields)
+    inline = read_data_url(address)
+    return Media(
+        "document",
+        inline[0] if inline else "",
+        data=inline[1] if inline else None,
+        url=None if inline else address,
+        name=name,
+        extra=noted(leftover(fields, _DOCUMENT, PROTOCOL), PROTOCOL, document_url=True),
+    )
 
 
 _READERS: Final[dict[str, Callable[[Fields], Part]]] = {
     "text": _text,
+    "refusal": _refusal,
     "image_url": _by_address("image", "image_url"),
     "video_url": _by_address("video", "video_url"),
     "input_audio": _audio,
     "file": _file,
+    "document_url": _document,
 }
+_SAID_READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {**_READERS, "thinking": _thinking}
 
 
 # --- tool calls and tool messages -------------------------------------------------------------------
@@ -233,92 +294,142 @@ def write_parts(blocks: Iterable[Block]) -> list[Fields]:
 
 
 def write_part(block: Block) -> Fields | None:
-    if isinstance(block, Text):
-        fields: Fields = {"type": "text", "text": block.text}
-        return restored(fields, block.extra, PROTOCOL) if block.extra else fields
-    if isinstance(block, Media):
+    if type(block) is Text:
+        own = block.extra.get(PROTOCOL) if block.extra else None
+        if not own:
+            return {"type": "text", "text": block.text}
+        kind = "refusal" if "~refusal" in own else "text"
+        return refilled({"type": kind, kind: block.text}, own)
+    if type(block) is Media:
         return _write_media(block)
-    if isinstance(block, Opaque) and block.protocol == PROTOCOL and note(block.extra, PROTOCOL, "place") is None:
+    if type(block) is Opaque and block.protocol == PROTOCOL and note(block.extra, PROTOCOL, "place") is None:
         value: Fields = block.value
         return value
     return None
 
 
+def write_chunk(block: Thinking) -> Fields:
+    """Thinking as a chunk: what it held, as long as that is its text."""
+    parts = note(block.extra, PROTOCOL, "chunk")
+    if parts is None or _thought(parts) != block.text:
+        parts = [{"type": "text", "text": block.text}]
+    fields: Fields = {"type": "thinking", "thinking": parts}
+    if block.signature is not None:
+        fields["signature"] = block.signature
+    return restored(fields, block.extra, PROTOCOL)
+
+
 def _write_media(block: Media) -> Fields | None:
-    if block.kind == "audio":
-        return _write_audio(block)
+    own = (block.extra or {}).get(PROTOCOL, {})
     address = data_url(block.media_type, block.data) if block.data is not None else block.url
-    if block.kind in ("image", "video") and address is not None:
+    is_bare = "~bare" in own
+    if block.kind == "audio":
+        fields = _write_audio(block, own)
+    elif block.kind in ("image", "video") and address is not None:
         key = f"{block.kind}_url"
-        is_bare = note(block.extra, PROTOCOL, "bare")
-        inner: Any = address if is_bare else with_rest({"url": address}, block.extra, PROTOCOL, key)
-        return restored({"type": key, key: inner}, block.extra, PROTOCOL)
-    fields: Fields = {"file_id": block.file_id} if block.file_id is not None else {}
+        fields = {"type": key, key: address if is_bare else refilled({"url": address}, own.get(f"~{key}"))}
+    elif is_bare and block.file_id is not None:
+        fields = {"type": "file", "file_id": block.file_id}
+    elif "~document_url" in own and address is not None:
+        fields = {"type": "document_url", "document_url": address}
+        if block.name is not None:
+            fields["document_name"] = block.name
+    else:
+        fields = _write_file(block, address, own)
+    return None if fields is None else refilled(fields, own)
+
+
+def _write_file(block: Media, address: str | None, own: Fields) -> Fields:
+    inner: Fields = {"file_id": block.file_id} if block.file_id is not None else {}
     if address is not None:
-        fields["file_data"] = address if block.media_type or block.data is None else block.data
+        inner["file_data"] = address if block.media_type or block.data is None else block.data
     if block.name is not None:
-        fields["filename"] = block.name
-    return restored({"type": "file", "file": with_rest(fields, block.extra, PROTOCOL, "file")}, block.extra, PROTOCOL)
+        inner["filename"] = block.name
+    return {"type": "file", "file": refilled(inner, own.get("~file"))}
 
 
-def _write_audio(block: Media) -> Fields | None:
+def _write_audio(block: Media, own: Fields) -> Fields | None:
+    if "~bare" in own:
+        return {"type": "input_audio", "input_audio": block.data if block.data is not None else block.url}
     if block.data is None:
         return None
-    format = note(block.extra, PROTOCOL, "format") or audio_format(block.media_type)
-    inner = with_rest({"data": block.data, "format": format}, block.extra, PROTOCOL, "input_audio")
-    return restored({"type": "input_audio", "input_audio": inner}, block.extra, PROTOCOL)
+    format = own.get("~format") or audio_format(block.media_type)
+    inner = {"data": block.data, "format": format}
+    return {"type": "input_audio", "input_audio": refilled(inner, own.get("~input_audio"))}
 
 
 def write_content(parts: list[Fields], form: ContentForm | None, *, joined: bool = False) -> str | list[Fields]:
     """Parts as they were written before; as a string where that says the same."""
-    if form != "parts" and (joined or len(parts) <= 1) and all(map(_is_plain, parts)):
+    if form == "parts":
+        return parts
+    if len(parts) == 1:
+        (part,) = parts
+        return part["text"] if _is_plain(part) else parts
+    if (joined or not parts) and all(map(_is_plain, parts)):
         return "".join([part["text"] for part in parts])
     return parts
 
 
 def _is_plain(part: Fields) -> bool:
-    return len(part) == 2 and "type" in part and "text" in part
+    return len(part) == 2 and "text" in part
 
 
 def write_call(call: ToolCall) -> Fields:
-    inner: Fields = {"name": call.name}
     if call.type == "custom":
-        key = "custom"
-        inner["input"] = call.raw_input if call.raw_input is not None else compact(call.arguments or {})
-    else:
-        key = "function"
-        _write_arguments(inner, call)
-    if call.extra is None:
-        return {"id": call.id, "type": key, key: inner}
-    fields: Fields = {"id": call.id} if call.id or not note(call.extra, PROTOCOL, "no_id") else {}
-    if not note(call.extra, PROTOCOL, "untyped"):
+        return _write_custom_call(call)
+    own = call.extra.get(PROTOCOL) if call.extra else None
+    if own is None and call.raw_input is None:
+        function = {"name": call.name, "arguments": compact(call.arguments or {})}
+        return {"id": call.id, "type": "function", "function": function}
+    inner: Fields = {"name": call.name}
+    arguments = _written_arguments(call, own or {})
+    if arguments is not None:
+        inner["arguments"] = arguments
+    return _around("function", inner, call, own or {})
+
+
+def _write_custom_call(call: ToolCall) -> Fields:
+    text = call.raw_input if call.raw_input is not None else compact(call.arguments or {})
+    own = call.extra.get(PROTOCOL) if call.extra else None
+    return _around("custom", {"name": call.name, "input": text}, call, own or {})
+
+
+def _around(key: str, inner: Fields, call: ToolCall, own: Fields) -> Fields:
+    """A call around what it holds."""
+    fields: Fields = {"id": call.id} if call.id or "~no_id" not in own else {}
+    if "~untyped" not in own:
         fields["type"] = key
-    fields[key] = with_rest(inner, call.extra, PROTOCOL, key)
-    return restored(fields, call.extra, PROTOCOL)
+    fields[key] = refilled(inner, own.get(f"~{key}"))
+    return refilled(fields, own)
 
 
-def _write_arguments(fields: Fields, call: ToolCall) -> None:
+def _written_arguments(call: ToolCall, own: Fields) -> Any:
     """Arguments as this protocol's model wrote them; those of another as the object that they mean."""
-    form = note(call.extra, PROTOCOL, "arguments") if call.extra else None
+    form = own.get("~arguments")
     if form == "object" and call.arguments is not None:
-        fields["arguments"] = call.arguments
-    elif call.raw_input is not None and (form == "raw" or call.arguments is None):
-        fields["arguments"] = call.raw_input
-    elif call.arguments is not None or form != "none":
-        fields["arguments"] = compact(call.arguments or {})
+        return call.arguments
+    if call.raw_input is not None and (form == "raw" or call.arguments is None):
+        return call.raw_input
+    return None if call.arguments is None and form == "none" else compact(call.arguments or {})
 
 
 def write_result(result: ToolResult) -> Fields:
     """A result as a tool message."""
-    form = note(result.extra, PROTOCOL, "content") if result.extra else None
+    own = result.extra.get(PROTOCOL) if result.extra else None
+    content: Any = result.content
+    if result.is_error or type(content) is not str:
+        content = told_content(result)
+    if own is None and type(content) is str and not result.name:
+        return {"role": "tool", "tool_call_id": result.call_id, "content": content}
+    own = own or {}
+    form = own.get("~content")
     fields: Fields = {"role": "tool"}
-    if result.call_id or not note(result.extra, PROTOCOL, "no_id"):
+    if result.call_id or "~no_id" not in own:
         fields["tool_call_id"] = result.call_id
     if result.name:
         fields["name"] = result.name
-    content = told_content(result)
-    if isinstance(content, tuple):
+    if type(content) is tuple:
         fields["content"] = write_content(write_parts(content), form)
     elif content is not None or form != "none":
         fields["content"] = content or ""
-    return restored(fields, result.extra, PROTOCOL)
+    return refilled(fields, own)

@@ -7,27 +7,54 @@ calls. A turn made elsewhere may need several messages, since every tool result 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from toolglot.conversation import Block, Extra, Opaque, Role, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import Block, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.profiles import Profile
 from toolglot.wire.openai_chat.blocks import (
     PROTOCOL,
     placed,
     read_call,
     read_content,
     read_result,
+    read_said,
     write_call,
+    write_chunk,
     write_content,
     write_part,
     write_result,
 )
-from toolglot.wire.reading import Fields, each, leftover, note, noted, one_of, optional, restored
+from toolglot.wire.reading import Fields, each, leftover, note, noted, one_of, optional, refilled, restored
 
 _MESSAGE = frozenset({"role", "content"})
 _REASONING: Final = ("reasoning_content", "reasoning")
-_OWN_FIELDS: Final[dict[str, type]] = {"refusal": str, "function_call": dict}
-"""Fields of an assistant message that are blocks nobody else has: `refusal` is also a content part."""
-_ASSISTANT = _MESSAGE | {"tool_calls"} | _OWN_FIELDS.keys()
+_ASSISTANT = _MESSAGE | {"tool_calls", "refusal", "function_call"}
+
+
+class Style(NamedTuple):
+    """How hosts of this protocol differ in what they want written."""
+
+    thinking: str = "reasoning_content"
+    """Where thinking from elsewhere goes: a field, or, as `thinking_chunks` or `think_tags`, the content."""
+    developer: Role = "developer"
+    """The role of a developer's turn."""
+    media: bool = True
+    """Whether an assistant's content may hold media."""
+
+
+PLAIN: Final = Style()
+_CARRIERS: Final = frozenset({"reasoning_content", "reasoning", "thinking_chunks", "think_tags"})
+
+
+def style_of(profile: Profile | None) -> Style:
+    """What a target's profile says about the form of its messages."""
+    if profile is None:
+        return PLAIN
+    carrier = profile.reasoning.carrier
+    return Style(
+        "reasoning" if carrier == "reasoning_details" else carrier if carrier in _CARRIERS else PLAIN.thinking,
+        "developer" if profile.turns.developer_role else "system",
+    )
 
 
 def read_message(fields: Fields) -> Turn:
@@ -36,13 +63,15 @@ def read_message(fields: Fields) -> Turn:
 
 def read_assistant(fields: Fields) -> Turn:
     thoughts = [key for key in _REASONING if type(fields.get(key)) is str]
-    parts, form = read_content(fields)
+    parts, form = read_said(fields)
     blocks: list[Block] = [Thinking(fields[key], extra={PROTOCOL: {"~field": key}}) for key in thoughts]
     blocks += parts
-    for key, kind in _OWN_FIELDS.items():
-        value = optional(fields, key, kind)
-        if value is not None:
-            blocks.append(Opaque(PROTOCOL, {"type": key, key: value}, key, placed(key)))
+    refusal, called = optional(fields, "refusal", str), optional(fields, "function_call", dict)
+    if refusal is not None:
+        blocks.append(Text(refusal, extra=placed("refusal")))
+    if called is not None:
+        value = {"type": "function_call", "function_call": called}
+        blocks.append(Opaque(PROTOCOL, value, "function_call", placed("function_call")))
     calls = optional(fields, "tool_calls", list)
     blocks += each(calls or (), read_call, ".tool_calls")
     extra = leftover(fields, _ASSISTANT.union(thoughts) if thoughts else _ASSISTANT, PROTOCOL)
@@ -83,69 +112,112 @@ _ROLES: Final[dict[str, Callable[[Fields], Turn]]] = {
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def write_messages(turn: Turn) -> list[Fields]:
-    """A turn's messages: its results one each, and one for the rest if there is any."""
-    messages: list[Fields] = []
+def write_turn(turn: Turn, messages: list[Fields], style: Style = PLAIN) -> None:
+    """Add a turn's messages: its results one each, and one for the rest if there is any."""
     if turn.role == "assistant":
-        return [_write_assistant(turn, messages), *messages]
+        said: Fields = {"role": "assistant"}
+        messages.append(said)
+        _write_assistant(turn, said, messages, style)
+        return
+    before = len(messages)
     parts: list[Fields] = []
     for block in turn.blocks:
-        if isinstance(block, ToolResult):
+        if type(block) is ToolResult:
             messages.append(write_result(block))
-        elif isinstance(block, Opaque) and _place(block) == "message":
+        elif type(block) is Opaque and _place(block) == "message":
             messages.append(block.value)
         elif (part := write_part(block)) is not None:
             parts.append(part)
-    if parts or not (messages or turn.role == "tool"):
-        form = note(turn.extra, PROTOCOL, "content")
-        fields: Fields = {"role": "user" if turn.role == "tool" else turn.role}
+    if parts or not (len(messages) > before or turn.role == "tool"):
+        form = note(turn.extra, PROTOCOL, "content") if turn.extra else None
+        fields: Fields = {"role": _written_role(turn.role, style)}
         if parts or form != "none":
             fields["content"] = write_content(parts, form)
         messages.append(restored(fields, turn.extra, PROTOCOL))
-    return messages
 
 
-def _place(block: Opaque) -> Any:
-    return note(block.extra, PROTOCOL, "place") if block.protocol == PROTOCOL else None
+def _written_role(role: Role, style: Style) -> Role:
+    return "user" if role == "tool" else style.developer if role == "developer" else role
 
 
-def write_assistant(turn: Turn) -> Fields:
+def _place(block: Text | Opaque) -> Any:
+    return note(block.extra, PROTOCOL, "place")
+
+
+def write_assistant(turn: Turn, style: Style = PLAIN) -> Fields:
     """The one message of a model's turn; results, which would be messages of their own, have no place in it."""
-    return _write_assistant(turn, [])
+    said: Fields = {"role": "assistant"}
+    _write_assistant(turn, said, [], style)
+    return said
 
 
-def _write_assistant(turn: Turn, apart: list[Fields]) -> Fields:
-    """The message of a model's turn. What is a message of its own is put into `apart`."""
-    fields: Fields = {"role": "assistant"}
+def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Style) -> None:
+    """Fill the message of a model's turn. What is a message of its own is put into `apart`."""
     calls: list[Fields] = []
     parts: list[Fields] = []
     for block in turn.blocks:
-        if isinstance(block, ToolCall):
+        if type(block) is ToolCall:
             calls.append(write_call(block))
-        elif isinstance(block, Thinking):
-            field = note(block.extra, PROTOCOL, "field")
-            if field is not None:
-                fields[field] = fields.get(field, "") + block.text
-        elif isinstance(block, ToolResult):
+        elif type(block) is Text and block.extra is None:
+            parts.append({"type": "text", "text": block.text})
+        elif type(block) is Thinking:
+            _write_thinking(block, fields, parts, style)
+        elif type(block) is ToolResult:
             apart.append(write_result(block))
-        elif isinstance(block, Opaque) and (place := _place(block)) is not None:
-            if place == "tool_calls":
-                calls.append(block.value)
-            elif place == "message":
-                apart.append(block.value)
-            elif place in _OWN_FIELDS:
-                fields[place] = block.value[place]
-        elif (part := write_part(block)) is not None:
-            parts.append(part)
-    _write_said(fields, parts, calls, turn.extra)
-    return restored(fields, turn.extra, PROTOCOL)
+        elif not (type(block) is Media and not style.media) and not _write_placed(block, fields, calls, apart):
+            part = write_part(block)
+            if part is not None:
+                parts.append(part)
+    own = turn.extra.get(PROTOCOL) if turn.extra else None
+    if own is not None:
+        _write_as_it_was(fields, parts, calls, own)
+        return
+    fields["content"] = write_content(parts, None, joined=True) if parts or not calls else None
+    if calls:
+        fields["tool_calls"] = calls
 
 
-def _write_said(fields: Fields, parts: list[Fields], calls: list[Fields], extra: Extra | None) -> None:
-    """Content and calls; a message that has calls alone has null for content."""
-    form = note(extra, PROTOCOL, "content")
+def _write_thinking(block: Thinking, fields: Fields, parts: list[Fields], style: Style) -> None:
+    """Thinking where it stood; that from elsewhere where the host wants it, if it has words."""
+    field = note(block.extra, PROTOCOL, "field")
+    if field is None:
+        if note(block.extra, PROTOCOL, "chunk") is not None:
+            parts.append(write_chunk(block))
+            return
+        if not block.text:
+            return
+        field = style.thinking
+    if field == "thinking_chunks":
+        parts.append(write_chunk(Thinking(block.text)))
+    elif field == "think_tags":
+        parts.append({"type": "text", "text": f"<think>{block.text}</think>"})
+    else:
+        fields[field] = fields.get(field, "") + block.text
+
+
+def _write_placed(block: Block, fields: Fields, calls: list[Fields], apart: list[Fields]) -> bool:
+    """Write what stood beside the content; whether it did."""
+    place = _place(block) if isinstance(block, Text | Opaque) else None
+    if place is None:
+        return False
+    if isinstance(block, Text):
+        fields[place] = fields.get(place, "") + block.text
+    elif isinstance(block, Opaque):
+        if place == "tool_calls":
+            calls.append(block.value)
+        elif place == "function_call":
+            fields[place] = block.value[place]
+        else:
+            apart.append(block.value)
+    return True
+
+
+def _write_as_it_was(fields: Fields, parts: list[Fields], calls: list[Fields], own: Fields) -> None:
+    """Content and calls in the form that they had; a message that has calls alone has null for content."""
+    form = own.get("~content")
     if parts or form != "none":
         has_nothing = not parts and bool(calls) and form != "parts"
         fields["content"] = None if has_nothing else write_content(parts, form, joined=True)
-    if calls or note(extra, PROTOCOL, "tool_calls") is not None:
+    if calls or "~tool_calls" in own:
         fields["tool_calls"] = calls
+    refilled(fields, own)

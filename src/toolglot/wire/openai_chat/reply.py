@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from toolglot.conversation import Reply, StopReason, Turn, Usage
+from toolglot.conversation import Reply, StopReason, Text, Turn, Usage
 from toolglot.errors import InputError
 from toolglot.wire.openai_chat.blocks import PROTOCOL
-from toolglot.wire.openai_chat.messages import read_assistant, write_assistant
+from toolglot.wire.openai_chat.messages import PLAIN, read_assistant, write_assistant
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -26,13 +26,15 @@ from toolglot.wire.reading import (
     with_rest,
 )
 from toolglot.wire.stop_reason import meant_by, word_for
-from toolglot.wire.token_counts import read_detail
+from toolglot.wire.token_counts import read_details, write_details
 
 _BODY = frozenset({"id", "model", "choices", "usage"})
 _CHOICE = frozenset({"message", "finish_reason"})
 _USAGE = frozenset({"prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"})
-_PROMPT: Final = ("prompt_tokens_details", "cached_tokens")
-_COMPLETION: Final = ("completion_tokens_details", "reasoning_tokens")
+_PROMPT: Final = "prompt_tokens_details"
+_COMPLETION: Final = "completion_tokens_details"
+_FOREIGN: Final = PLAIN._replace(media=False)
+"""In a reply, content is a string."""
 
 _STOPS: Final[dict[str, StopReason]] = {
     "stop": "stop",
@@ -53,8 +55,9 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
     "length": "length",
     "filter": "content_filter",
     "pause": "stop",
-    "error": "stop",
+    "error": "length",
 }
+"""There is no word for a failure; of those that there are, this one at least says that the answer is not whole."""
 
 
 @from_root
@@ -69,7 +72,7 @@ def decode(body: Fields) -> Reply:
     empty = {key for key, value in (("id", id), ("model", model)) if not value}
     return Reply(
         turn,
-        stop_of(said, has_calls=bool(turn.calls)),
+        stop_of(said, turn),
         held_or_none(body, "usage", _read_usage),
         id,
         model,
@@ -102,22 +105,31 @@ def _read_message(fields: Fields) -> Turn:
     return one_of(fields, "role", {"assistant": read_assistant})(fields)
 
 
-def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
-    """Why a reply ended, by what is in it rather than by what it says."""
-    return meant_by(said, _STOPS, has_calls=has_calls)
+def stop_of(said: str | None, turn: Turn) -> StopReason | None:
+    """Why a reply ended, by what is in it rather than by what it says. One that only refuses was filtered."""
+    meant = meant_by(said, _STOPS, has_calls=bool(turn.calls))
+    return "filter" if meant == "stop" and _only_refuses(turn) else meant
+
+
+def _only_refuses(turn: Turn) -> bool:
+    texts = [block for block in turn.blocks if isinstance(block, Text) and block.text]
+    return bool(texts) and all(
+        note(text.extra, PROTOCOL, "refusal") or note(text.extra, PROTOCOL, "place") == "refusal" for text in texts
+    )
 
 
 def _read_usage(fields: Fields) -> Usage:
-    cached, prompt_rest = read_detail(fields, *_PROMPT)
-    reasoning, completion_rest = read_detail(fields, *_COMPLETION)
-    rests = {_PROMPT[0]: prompt_rest, _COMPLETION[0]: completion_rest}
+    (cached, written), prompt_rest = read_details(fields, _PROMPT, "cached_tokens", "cache_write_tokens")
+    (reasoning,), completion_rest = read_details(fields, _COMPLETION, "reasoning_tokens")
+    rests = {_PROMPT: prompt_rest, _COMPLETION: completion_rest}
     no_total = None if "total_tokens" in fields else True
     return Usage(
         optional(fields, "prompt_tokens", int),
         optional(fields, "completion_tokens", int),
         cached,
-        reasoning_tokens=reasoning,
-        extra=noted(leftover(fields, _USAGE, PROTOCOL), PROTOCOL, no_total=no_total, **rests),
+        written,
+        reasoning,
+        noted(leftover(fields, _USAGE, PROTOCOL), PROTOCOL, no_total=no_total, **rests),
     )
 
 
@@ -125,39 +137,50 @@ def _read_usage(fields: Fields) -> Usage:
 
 
 def encode(reply: Reply) -> Fields:
-    """A reply as a body that a Chat Completions client reads."""
-    rest = note(reply.extra, PROTOCOL, "choice")
-    choice: Fields = {"message": write_assistant(reply.turn)}
+    """A reply as a body that a Chat Completions client reads. One from elsewhere gets what such a client demands."""
+    is_home = note(reply.extra, PROTOCOL, "choice") is not None
+    choice: Fields = {"message": write_assistant(reply.turn, PLAIN if is_home else _FOREIGN)}
     reason = _write_stop(reply)
     if reason is not None:
         choice["finish_reason"] = reason
     body: Fields = {"id": reply.id} if reply.id else {}
     if reply.model:
         body["model"] = reply.model
-    if rest is None:
+    if not is_home:
         choice = {"index": 0, "finish_reason": None, "logprobs": None, **choice}
         body = {"id": "", "object": "chat.completion", "created": 0, "model": "", **body}
     body["choices"] = [
         with_rest(choice, reply.extra, PROTOCOL, "choice"),
         *(note(reply.extra, PROTOCOL, "choices") or ()),
     ]
-    if reply.usage is not None:
+    if not is_home:
+        usage = reply.usage or Usage()
+        counts = {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
+        body["usage"] = {**counts, "total_tokens": sum(counts.values()), **_write_usage(usage)}
+    elif reply.usage is not None:
         body["usage"] = _write_usage(reply.usage)
     return restored(body, reply.extra, PROTOCOL)
 
 
 def _write_stop(reply: Reply) -> str | None:
     said: str | None = note(reply.extra, PROTOCOL, "finish_reason")
-    return word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
+    return word_for(reply.stop, said, stop_of(said, reply.turn), _STOPS_BACK)
 
 
 def _write_usage(usage: Usage) -> Fields:
     prompt, completion = usage.input_tokens, usage.output_tokens
-    fields: Fields = {"prompt_tokens": prompt, "completion_tokens": completion}
-    for (key, count), value in ((_PROMPT, usage.cache_read_tokens), (_COMPLETION, usage.reasoning_tokens)):
-        if value is not None or note(usage.extra, PROTOCOL, key) is not None:
-            fields[key] = with_rest({count: value} if value is not None else {}, usage.extra, PROTOCOL, key)
-    fields = restored(present(fields), usage.extra, PROTOCOL)
+    cached = {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens}
+    fields = present(
+        {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            _PROMPT: write_details(cached, note(usage.extra, PROTOCOL, _PROMPT)),
+            _COMPLETION: write_details(
+                {"reasoning_tokens": usage.reasoning_tokens}, note(usage.extra, PROTOCOL, _COMPLETION)
+            ),
+        }
+    )
+    fields = restored(fields, usage.extra, PROTOCOL)
     if prompt is not None and completion is not None and not note(usage.extra, PROTOCOL, "no_total"):
         fields.setdefault("total_tokens", prompt + completion)
     return fields

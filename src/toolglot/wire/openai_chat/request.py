@@ -17,9 +17,10 @@ from toolglot.conversation import (
     ToolChoice,
     ToolSpec,
 )
-from toolglot.wire.function_tools import as_it_came, is_foreign, provider_tool
+from toolglot.profiles import Profile
 from toolglot.wire.openai_chat.blocks import PROTOCOL
-from toolglot.wire.openai_chat.messages import read_message, write_messages
+from toolglot.wire.openai_chat.messages import read_message, style_of, write_turn
+from toolglot.wire.openai_chat.tools import read_tool, write_tool
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -44,8 +45,6 @@ _BODY = frozenset(
     | {"temperature", "top_p", "seed", "presence_penalty", "frequency_penalty", "stop", "reasoning_effort"}
     | {"response_format", "stream", "user"}
 )
-_FUNCTION = frozenset({"name", "description", "parameters", "strict"})
-_CUSTOM = frozenset({"name", "description", "format"})
 _NAMED = frozenset({"name"})
 _FORMAT = frozenset({"type", "json_schema"})
 _SCHEMA = frozenset({"name", "schema", "strict"})
@@ -66,7 +65,7 @@ def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
     return Conversation(
         tuple(each(required(body, "messages", list), read_message, ".messages")),
-        tuple(each(optional(body, "tools", list) or (), _read_tool, ".tools")),
+        tuple(each(optional(body, "tools", list) or (), read_tool, ".tools")),
         _read_options(body),
         optional(body, "model", str) or "",
         _read_rest(body),
@@ -83,41 +82,6 @@ def _read_rest(body: Fields) -> Extra | None:
         limit=limits[0] if limits else None,
         tools=[] if body.get("tools") == [] else None,
         stop="text" if type(body.get("stop")) is str else [] if body.get("stop") == [] else None,
-    )
-
-
-def _read_tool(fields: Fields) -> ToolSpec:
-    kind = optional(fields, "type", str)
-    if kind == "custom":
-        return held(fields, "custom", lambda inner: _custom_tool(fields, inner))
-    if kind == "function" or (kind is None and "function" in fields):
-        return held(fields, "function", lambda inner: _function_tool(fields, inner))
-    return provider_tool(fields, PROTOCOL, required(fields, "type", str), optional(fields, "name", str) or "")
-
-
-def _function_tool(fields: Fields, inner: Fields) -> ToolSpec:
-    return ToolSpec(
-        required(inner, "name", str),
-        optional(inner, "description", str),
-        optional(inner, "parameters", dict),
-        strict=optional(inner, "strict", bool),
-        extra=noted(
-            leftover(fields, frozenset({"type", "function"}), PROTOCOL),
-            PROTOCOL,
-            function=rest_of(inner, _FUNCTION),
-            untyped=True if fields.get("type") is None else None,
-        ),
-    )
-
-
-def _custom_tool(fields: Fields, inner: Fields) -> ToolSpec:
-    extra = leftover(fields, frozenset({"type", "custom"}), PROTOCOL)
-    return ToolSpec(
-        required(inner, "name", str),
-        optional(inner, "description", str),
-        type="custom",
-        format=optional(inner, "format", dict),
-        extra=noted(extra, PROTOCOL, custom=rest_of(inner, _CUSTOM)),
     )
 
 
@@ -200,17 +164,24 @@ def _read_output(format: Fields) -> OutputFormat:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def encode(conversation: Conversation) -> Fields:
-    """A conversation as a request body. What the protocol has no place for is not written."""
+def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:
+    """A conversation as a request body. What the protocol has no place for is not written.
+
+    Hosts differ in how they want some of it: the profile of the target says how.
+    """
+    style = style_of(profile)
     options = conversation.options
     body: Fields = {"model": conversation.model} if conversation.model else {}
-    body["messages"] = [message for turn in conversation.turns for message in write_messages(turn)]
-    tools = [written for tool in conversation.tools if (written := _write_tool(tool)) is not None]
+    messages: list[Fields] = []
+    for turn in conversation.turns:
+        write_turn(turn, messages, style)
+    body["messages"] = messages
+    tools = [written for tool in conversation.tools if (written := write_tool(tool)) is not None]
     if tools or note(conversation.extra, PROTOCOL, "tools") is not None:
         body["tools"] = tools
     if options.tool_choice is not None:
         _write_choice(body, options.tool_choice, conversation.tools)
-    _write_sampling(body, options.sampling, conversation.extra)
+    _write_sampling(body, options.sampling, conversation.extra, profile)
     if options.reasoning is not None and options.reasoning.effort is not None:
         body["reasoning_effort"] = options.reasoning.effort
     if options.output is not None:
@@ -220,29 +191,6 @@ def encode(conversation: Conversation) -> Fields:
     if options.user is not None:
         body["user"] = options.user
     return restored(body, conversation.extra, PROTOCOL)
-
-
-def _write_tool(tool: ToolSpec) -> Fields | None:
-    verbatim = as_it_came(tool, PROTOCOL)
-    if verbatim is not None or is_foreign(tool):
-        return verbatim  # a tool that another provider runs has no place here
-    key = "custom" if tool.type == "custom" else "function"
-    inner: Fields = {"name": tool.name}
-    if tool.description is not None:
-        inner["description"] = tool.description
-    if key == "custom":
-        if tool.format is not None:
-            inner["format"] = tool.format
-    else:
-        if tool.parameters is not None:
-            inner["parameters"] = tool.parameters
-        if tool.strict is not None:
-            inner["strict"] = tool.strict
-    if tool.extra is None:
-        return {"type": key, key: inner}
-    fields: Fields = {} if note(tool.extra, PROTOCOL, "untyped") else {"type": key}
-    fields[key] = with_rest(inner, tool.extra, PROTOCOL, key)
-    return restored(fields, tool.extra, PROTOCOL)
 
 
 def _write_choice(body: Fields, choice: ToolChoice, tools: tuple[ToolSpec, ...]) -> None:
@@ -278,9 +226,10 @@ def _still_says(verbatim: Any, choice: ToolChoice) -> bool:
     return choice.mode == "allowed" and _allowed_names(verbatim["allowed_tools"]) == choice.names
 
 
-def _write_sampling(body: Fields, sampling: Sampling, extra: Extra | None) -> None:
+def _write_sampling(body: Fields, sampling: Sampling, extra: Extra | None, profile: Profile | None) -> None:
     if sampling.max_tokens is not None:
-        body[note(extra, PROTOCOL, "limit") or _LIMITS[0]] = sampling.max_tokens
+        usual = _LIMITS[0] if profile is None else profile.request.max_tokens_field
+        body[note(extra, PROTOCOL, "limit") or usual] = sampling.max_tokens
     body.update(write_sampling(sampling, _SAMPLING))
     form = note(extra, PROTOCOL, "stop")
     if form == "text" and len(sampling.stop) == 1:

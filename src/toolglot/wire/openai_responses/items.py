@@ -5,12 +5,15 @@ blocks; a run of them is one assistant turn. Notes on the blocks keep where one 
 of an assistant message carries the message's own fields (`~message`), those after it are `~joined`.
 Every other item is a turn of its own.
 
+What another model thought is shown as a summary; what it said, as plain text where a request asks for that.
+
 Calls and outputs pair by `call_id` only. The item's own `id` is another thing (B5): it stays in `extra`,
 returns to this protocol, and is never invented.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterable
 from typing import Any, Final
@@ -18,6 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from toolglot.conversation import (
+    FREE_TEXT,
     Block,
     Extra,
     Media,
@@ -30,7 +34,7 @@ from toolglot.conversation import (
     ToolResult,
     Turn,
 )
-from toolglot.wire.argument_text import compact, read_object
+from toolglot.wire.argument_text import compact, read_arguments
 from toolglot.wire.failed_result import text_of, told_content
 from toolglot.wire.openai_responses.parts import INPUT, OUTPUT, PROTOCOL, Part, is_part, read_content, write_part
 from toolglot.wire.reading import (
@@ -50,6 +54,7 @@ _MESSAGE = frozenset({"type", "role", "content"})
 _REASONING = frozenset({"type", "id", "encrypted_content"})
 _FUNCTION_CALL = frozenset({"type", "call_id", "name", "arguments", "namespace"})
 _CUSTOM_CALL = frozenset({"type", "call_id", "name", "input", "namespace"})
+_PLAIN = frozenset({"type", "text"})
 _OUTPUT_ITEM = frozenset({"type", "call_id", "output"})
 _ROLES: Final[dict[str, Role]] = {
     "user": "user",
@@ -167,14 +172,14 @@ def _joined_texts(fields: Fields, key: str) -> str:
 
 def _read_function_call(fields: Fields) -> ToolCall:
     id, extra = _call_id(fields, _FUNCTION_CALL)
-    arguments, raw = read_object(required(fields, "arguments", str))
+    arguments, raw = read_arguments(required(fields, "arguments", str))
     return ToolCall(
         id,
         required(fields, "name", str),
         arguments,
         raw_input=raw,
         namespace=optional(fields, "namespace", str),
-        extra=extra,
+        extra=extra if raw is None else noted(extra, PROTOCOL, arguments="raw"),
     )
 
 
@@ -221,9 +226,13 @@ def joined_runs(turns: Iterable[Turn]) -> list[Turn]:
 
 
 class ItemWriter:
-    """Writes turns as items. Parts are gathered in an open message until another item closes it."""
+    """Writes turns as items. Parts are gathered in an open message until another item closes it.
 
-    def __init__(self, turns: Iterable[Turn]) -> None:
+    In a request, an assistant's text from elsewhere is a string: parts are for messages that have an id.
+    """
+
+    def __init__(self, turns: Iterable[Turn], *, for_reply: bool = False) -> None:
+        self._for_reply = for_reply
         self.items: list[Fields] = []
         self._custom = {call.id for turn in turns for call in turn.calls if call.type == "custom"}
         self._open: Fields | None = None
@@ -272,10 +281,16 @@ class ItemWriter:
             as_text = note(extra, PROTOCOL, "content") == "text" and isinstance(block, Text)
             _add(self._start("assistant", extra), part, as_text=as_text)
             return
-        message = self._open
-        if message is None or not (joined or self._open_extra is None) or type(message["content"]) is str:
-            message = self._start("assistant", None)
-        _add(message, part, as_text=False)
+        message = self._open if joined or self._open_extra is None else None
+        if message is not None and type(message["content"]) is list:
+            message["content"].append(part)
+        elif self._for_reply or joined or part.keys() != _PLAIN:
+            self._start("assistant", None)["content"].append(part)
+        elif message is not None and "type" not in message:
+            message["content"] += part["text"]
+        else:
+            self._open, self._open_extra = {"role": "assistant", "content": part["text"]}, None
+            self.items.append(self._open)
 
     def _item(self, block: Block) -> Fields | None:
         if isinstance(block, ToolCall):
@@ -308,8 +323,7 @@ def _write_call(call: ToolCall) -> Fields:
     if call.type == "custom":
         fields: Fields = {"type": "custom_tool_call", "name": call.name, "input": _free_text(call)}
     else:
-        arguments = compact(call.arguments or {}) if call.raw_input is None else call.raw_input
-        fields = {"type": "function_call", "name": call.name, "arguments": arguments}
+        fields = {"type": "function_call", "name": call.name, "arguments": _written_arguments(call)}
     if call.namespace is not None:
         fields["namespace"] = call.namespace
     own = (call.extra or {}).get(PROTOCOL, {})
@@ -318,18 +332,33 @@ def _write_call(call: ToolCall) -> Fields:
     return restored(fields, call.extra, PROTOCOL)
 
 
+def _written_arguments(call: ToolCall) -> str:
+    """Arguments as this protocol's model wrote them; those of another as the object that they mean."""
+    is_own = note(call.extra, PROTOCOL, "arguments") is not None
+    if call.raw_input is not None and (is_own or call.arguments is None):
+        return call.raw_input
+    return compact(call.arguments or {})
+
+
 def _free_text(call: ToolCall) -> str:
     """The text of a custom call, also of one that stood elsewhere as a function of one `input` (E8)."""
     if call.raw_input is not None:
         return call.raw_input
-    wrapped = (call.arguments or {}).get("input", "")
+    wrapped = (call.arguments or {}).get(FREE_TEXT, "")
     return wrapped if type(wrapped) is str else compact(wrapped)
 
 
 def _write_reasoning(block: Thinking) -> Fields | None:
-    """Reasoning that came from this protocol. No other can be read here."""
+    """Reasoning as it was here; of that from elsewhere its text, under an id that is made from it."""
     if note(block.extra, PROTOCOL, "reasoning") is None:
-        return None
+        if not block.text:
+            return None
+        digest = hashlib.sha256(block.text.encode("utf-8", "surrogatepass")).hexdigest()
+        return {
+            "type": "reasoning",
+            "id": f"rs_{digest[:40]}",
+            "summary": [{"type": "summary_text", "text": block.text}],
+        }
     fields: Fields = {"type": "reasoning"}
     if block.id is not None:
         fields["id"] = block.id

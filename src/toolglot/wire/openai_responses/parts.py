@@ -1,4 +1,7 @@
-"""Content parts of the OpenAI Responses protocol, both ways. Messages and tool outputs are made of them."""
+"""Content parts of the OpenAI Responses protocol, both ways. Messages and tool outputs are made of them.
+
+A refusal is a text, so that every client can show it; a note lets it return as what it was.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ OUTPUT: Final = "output_text"
 Part = Text | Media | Opaque
 
 _TEXT = frozenset({"type", "text"})
+_REFUSAL = frozenset({"type", "refusal"})
 _IMAGE = frozenset({"type", "image_url", "file_id"})
 _FILE = frozenset({"type", "file_data", "file_url", "file_id", "filename"})
 _AUDIO = frozenset({"type", "input_audio"})
@@ -50,6 +54,9 @@ def _read_part(fields: Fields, text_type: str) -> Part:
     if kind in (INPUT, OUTPUT):
         extra = noted(leftover(fields, _TEXT, PROTOCOL), PROTOCOL, type=None if kind == text_type else kind)
         return Text(required(fields, "text", str), extra=extra)
+    if kind == "refusal":
+        extra = noted(leftover(fields, _REFUSAL, PROTOCOL), PROTOCOL, refusal=True)
+        return Text(required(fields, "refusal", str), extra=extra)
     if kind == "input_image":
         part = _read_image(fields)
     elif kind == "input_file":
@@ -70,7 +77,7 @@ def _read_image(fields: Fields) -> Media | None:
         data=inline[1] if inline else None,
         url=None if inline else address,
         file_id=file_id,
-        extra=leftover(fields, _IMAGE, PROTOCOL),
+        extra=noted(leftover(fields, _IMAGE, PROTOCOL), PROTOCOL, no_detail=None if "detail" in fields else True),
     )
 
 
@@ -108,6 +115,8 @@ def _read_audio(fields: Fields) -> Media | None:
 def write_part(block: Block, text_type: str) -> Fields | None:
     """A block as a part; None if there is no part for it."""
     if isinstance(block, Text):
+        if is_refusal(block):
+            return restored({"type": "refusal", "refusal": block.text}, block.extra, PROTOCOL)
         fields: Fields = {"type": note(block.extra, PROTOCOL, "type") or text_type, "text": block.text}
         return restored(fields, block.extra, PROTOCOL)
     if isinstance(block, Media):
@@ -116,6 +125,10 @@ def write_part(block: Block, text_type: str) -> Fields | None:
         value: Fields = block.value
         return value
     return None
+
+
+def is_refusal(block: Text) -> bool:
+    return note(block.extra, PROTOCOL, "refusal") is not None
 
 
 def is_part(block: Opaque) -> bool:
@@ -141,7 +154,11 @@ def _write_media(media: Media) -> Fields | None:
             "filename": media.name,
         }
     written = present(fields)
-    return restored(written, media.extra, PROTOCOL) if len(written) > 1 else None
+    if len(written) == 1:
+        return None
+    if media.kind == "image" and not note(media.extra, PROTOCOL, "no_detail"):
+        written["detail"] = (media.extra or {}).get(PROTOCOL, {}).get("detail", "auto")
+    return restored(written, media.extra, PROTOCOL)
 
 
 def _write_audio(media: Media) -> Fields | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from toolglot.conversation import Opaque, Reply, StopReason, Turn, Usage
+from toolglot.conversation import Reply, StopReason, Text, Turn, Usage
 from toolglot.wire.openai_responses.items import ItemWriter, read_model_item
-from toolglot.wire.openai_responses.parts import OUTPUT, PROTOCOL, is_part
+from toolglot.wire.openai_responses.parts import OUTPUT, PROTOCOL, is_refusal
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -19,12 +20,21 @@ from toolglot.wire.reading import (
     present,
     required,
     restored,
-    with_rest,
 )
-from toolglot.wire.token_counts import read_detail
+from toolglot.wire.token_counts import read_details, write_details
 
 _BODY = frozenset({"id", "model", "output", "status", "usage"})
-_USAGE = frozenset({"input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details"})
+_INPUT: Final = "input_tokens_details"
+_OUTPUT: Final = "output_tokens_details"
+_USAGE = frozenset({"input_tokens", "output_tokens", _INPUT, _OUTPUT})
+_ENVELOPE: Final[Fields] = {
+    "object": "response",
+    "created_at": 0,
+    "error": None,
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+}
+"""What clients demand of every response, and what only the one who serves it knows."""
 
 _STOPS: Final[dict[str, StopReason]] = {
     "completed": "stop",
@@ -74,20 +84,21 @@ def stop_of(said: str | None, cut_by: str | None, turn: Turn) -> StopReason | No
         return reason
     if turn.calls:
         return "tool_calls"
-    refused = any(isinstance(block, Opaque) and block.kind == "refusal" and is_part(block) for block in turn.blocks)
-    return "filter" if refused else "stop"
+    texts = [block for block in turn.blocks if isinstance(block, Text) and block.text]
+    return "filter" if texts and all(map(is_refusal, texts)) else "stop"
 
 
 def _read_usage(fields: Fields) -> Usage:
-    cached, input_rest = read_detail(fields, "input_tokens_details", "cached_tokens")
-    thought, output_rest = read_detail(fields, "output_tokens_details", "reasoning_tokens")
+    (cached, written), input_rest = read_details(fields, _INPUT, "cached_tokens", "cache_write_tokens")
+    (thought,), output_rest = read_details(fields, _OUTPUT, "reasoning_tokens")
     extra = leftover(fields, _USAGE, PROTOCOL)
     return Usage(
         optional(fields, "input_tokens", int),
         optional(fields, "output_tokens", int),
-        cache_read_tokens=cached,
-        reasoning_tokens=thought,
-        extra=noted(extra, PROTOCOL, read=True, input_details=input_rest, output_details=output_rest),
+        cached,
+        written,
+        thought,
+        noted(extra, PROTOCOL, read=True, input_details=input_rest, output_details=output_rest),
     )
 
 
@@ -96,7 +107,7 @@ def _read_usage(fields: Fields) -> Usage:
 
 def encode(reply: Reply) -> Fields:
     """A reply as a response object that a client of this protocol reads."""
-    writer = ItemWriter((reply.turn,))
+    writer = ItemWriter((reply.turn,), for_reply=True)
     writer.write(reply.turn)
     body: Fields = {"id": reply.id, "model": reply.model, "output": writer.items}
     if note(reply.extra, PROTOCOL, "read"):
@@ -104,7 +115,7 @@ def encode(reply: Reply) -> Fields:
     else:
         status = _STOPS_BACK[reply.stop] if reply.stop is not None else None
         cut_by = _CUT_BACK.get(reply.stop) if reply.stop is not None else None
-        body["object"] = "response"
+        body = {**_ENVELOPE, "tools": [], **body}
         body["incomplete_details"] = None if cut_by is None else {"reason": cut_by}
         body["output"] = _completed(reply, writer.items, "incomplete" if cut_by is not None else "completed")
     if status is not None:
@@ -130,18 +141,20 @@ def _annotated(part: Fields) -> Fields:
 
 
 def _write_usage(usage: Usage) -> Fields:
-    fields: Fields = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    parts = (
-        ("input_tokens_details", "input_details", "cached_tokens", usage.cache_read_tokens),
-        ("output_tokens_details", "output_details", "reasoning_tokens", usage.reasoning_tokens),
-    )
+    counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    cached = {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens}
+    thought = {"reasoning_tokens": usage.reasoning_tokens}
     if not note(usage.extra, PROTOCOL, "read"):
         # The protocol always has these counts: what the provider did not say is 0.
-        counts: Fields = {key: count or 0 for key, count in fields.items()}
-        counts["total_tokens"] = sum(counts.values())
-        counts.update({key: {name: count or 0} for key, _, name, count in parts})
-        return counts
-    for key, rest_note, name, count in parts:
-        if count is not None or note(usage.extra, PROTOCOL, rest_note) is not None:
-            fields[key] = with_rest({} if count is None else {name: count}, usage.extra, PROTOCOL, rest_note)
-    return restored(present(fields), usage.extra, PROTOCOL)
+        fields: Fields = _counted(counts)
+        fields["total_tokens"] = sum(fields.values())
+        return {**fields, _INPUT: _counted(cached), _OUTPUT: _counted(thought)}
+    details = {
+        _INPUT: write_details(cached, note(usage.extra, PROTOCOL, "input_details")),
+        _OUTPUT: write_details(thought, note(usage.extra, PROTOCOL, "output_details")),
+    }
+    return restored(present({**counts, **details}), usage.extra, PROTOCOL)
+
+
+def _counted(counts: Mapping[str, int | None]) -> dict[str, int]:
+    return {name: count or 0 for name, count in counts.items()}

@@ -15,6 +15,7 @@ from toolglot.conversation import (
     ToolChoice,
     Turn,
 )
+from toolglot.profiles import Profile
 from toolglot.wire.openai_responses.items import ItemWriter, joined_runs, read_item
 from toolglot.wire.openai_responses.parts import PROTOCOL
 from toolglot.wire.openai_responses.tools import read_tools, write_tools
@@ -161,8 +162,11 @@ def _read_format(fields: Fields) -> OutputFormat:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def encode(conversation: Conversation) -> Fields:
-    """A conversation as a request body. What the protocol has no place for is not written."""
+def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
+    """A conversation as a request body. What the protocol has no place for is not written.
+
+    The protocol has one form only, whatever the profile of the target says.
+    """
     options, extra = conversation.options, conversation.extra
     body: Fields = {}
     if conversation.model or note(extra, PROTOCOL, "model") is not None:

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import ToolSpec
-from toolglot.wire.function_tools import as_it_came, provider_tool
+from toolglot.wire.function_tools import as_it_came, no_parameters, provider_tool
 from toolglot.wire.openai_responses.parts import PROTOCOL
 from toolglot.wire.reading import (
     Fields,
@@ -55,13 +55,18 @@ def _read_entry(fields: Fields) -> Iterable[ToolSpec]:
 def _read_tool(fields: Fields) -> ToolSpec:
     kind = required(fields, "type", str)
     if kind == "function":
-        strict = optional(fields, "strict", bool)
+        strict, parameters = optional(fields, "strict", bool), optional(fields, "parameters", dict)
         return ToolSpec(
             required(fields, "name", str),
             optional(fields, "description", str),
-            optional(fields, "parameters", dict),
+            parameters,
             strict=strict,
-            extra=noted(leftover(fields, _FUNCTION, PROTOCOL), PROTOCOL, strict="absent" if strict is None else None),
+            extra=noted(
+                leftover(fields, _FUNCTION, PROTOCOL),
+                PROTOCOL,
+                strict="absent" if strict is None else None,
+                no_parameters=True if parameters is None else None,
+            ),
         )
     if kind == "custom":
         return ToolSpec(
@@ -120,6 +125,8 @@ def _write_tool(tool: ToolSpec) -> Fields | None:
         return restored(fields, tool.extra, PROTOCOL)
     if tool.parameters is not None:
         fields["parameters"] = tool.parameters
+    elif not note(tool.extra, PROTOCOL, "no_parameters"):
+        fields["parameters"] = no_parameters()
     if tool.strict is not None or note(tool.extra, PROTOCOL, "strict") is None:
         # Left out, it means strict where possible, which a schema from elsewhere does not ask for.
         fields["strict"] = bool(tool.strict)

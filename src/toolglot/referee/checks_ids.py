@@ -1,0 +1,130 @@
+"""Ids of calls and results, and names of tools: form, length, uniqueness."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from toolglot.errors import quote
+from toolglot.referee.finding import Case, Checks, Finding, Findings, messages_with_items, step
+from toolglot.referee.view import Item
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _carriers(case: Case) -> Iterator[Item]:
+    return (item for _, item in messages_with_items(case) if item.kind in ("call", "result"))
+
+
+def _ids(case: Case) -> Iterator[tuple[str, str]]:
+    """Every id once, where it is first written."""
+    seen: set[str] = set()
+    for item in _carriers(case):
+        if item.id is not None and item.id not in seen:
+            seen.add(item.id)
+            yield item.path, item.id
+
+
+def id_pattern(case: Case) -> Findings:
+    legal = compiled(case.profile.ids.pattern)
+    for path, id_ in _ids(case):
+        if not legal.fullmatch(id_[:1000]):
+            message = f"the id {quote(id_)} does not match {case.profile.ids.pattern}"
+            yield Finding(path, message, "give call and result the same new id", id_[:80])
+
+
+def id_length(case: Case) -> Findings:
+    limit = case.profile.ids.max_length
+    for path, id_ in _ids(case):
+        if len(id_) > limit:
+            message = f"the id has {len(id_)} characters, at most {limit} are accepted"
+            yield Finding(path, message, "give call and result the same shorter id", id_[:80])
+
+
+def id_fixed_length(case: Case) -> Findings:
+    exact = case.profile.ids.fixed_length
+    for path, id_ in _ids(case) if case.profile.ids.style == "fixed" else ():
+        if len(id_) != exact:
+            message = f"the id has {len(id_)} characters, exactly {exact} are accepted"
+            yield Finding(path, message, f"give call and result the same id of {exact} characters", id_[:80])
+
+
+def id_required(case: Case) -> Findings:
+    for item in _carriers(case) if case.profile.ids.required else ():
+        if item.id is None:
+            yield Finding(item.path, f"the {item.kind} has no id", "write the id that pairs call and result")
+
+
+def id_unique(case: Case) -> Findings:
+    everywhere = case.profile.ids.unique_in == "conversation"
+    seen: set[str] = set()
+    for round_ in case.pairing.rounds:
+        if not everywhere:
+            seen = set()
+        for call in round_.calls:
+            id_ = call.item.id
+            if id_ is not None and id_ in seen:
+                where = "conversation" if everywhere else "turn"
+                message = f"the id {quote(id_)} stands on two calls of the {where}"
+                yield Finding(call.item.path, message, "give each call an id of its own", id_[:80])
+            seen |= {id_} if id_ is not None else set()
+
+
+def item_id_prefix(case: Case) -> Findings:
+    prefix = case.profile.ids.item_id_prefix
+    for item in _carriers(case) if prefix else ():
+        if item.kind == "call" and item.item_id is not None and not item.item_id.startswith(prefix):
+            message = f"the item id {quote(item.item_id)} does not begin with {prefix!r}"
+            yield Finding(step(item.path, "id"), message, "leave the item id out", item.item_id[:80])
+
+
+def _names(case: Case) -> Iterator[tuple[str, str]]:
+    """Names of tools and of calls, each once."""
+    seen: set[str] = set()
+    named = [(tool.path, tool.name) for tool in case.view.tools or () if tool.kind in ("function", "custom")]
+    named += [(item.path, item.name) for item in _carriers(case) if item.kind == "call"]
+    for path, name in named:
+        if name is not None and name not in seen:
+            seen.add(name)
+            yield path, name
+
+
+def name_pattern(case: Case) -> Findings:
+    legal = compiled(case.profile.names.pattern)
+    for path, name in _names(case):
+        if not legal.fullmatch(name[:1000]):
+            message = f"the name {quote(name)} does not match {case.profile.names.pattern}"
+            yield Finding(path, message, "rename the tool, also where it is called", name[:80])
+
+
+def name_length(case: Case) -> Findings:
+    limit = case.profile.names.max_length
+    for path, name in _names(case):
+        if len(name) > limit:
+            message = f"the name has {len(name)} characters, at most {limit} are accepted"
+            yield Finding(path, message, "rename the tool, also where it is called", name[:80])
+
+
+def name_unique(case: Case) -> Findings:
+    seen: set[str] = set()
+    for tool in (case.view.tools or ()) if case.profile.names.unique else ():
+        if tool.name is not None and tool.name in seen:
+            yield Finding(tool.path, f"two tools are called {quote(tool.name)}", "rename one of them", tool.name[:80])
+        seen |= {tool.name} if tool.name is not None else set()
+
+
+CHECKS: Checks = {
+    "ids.pattern": id_pattern,
+    "ids.max_length": id_length,
+    "ids.fixed_length": id_fixed_length,
+    "ids.required": id_required,
+    "ids.unique_in": id_unique,
+    "ids.item_id_prefix": item_id_prefix,
+    "names.pattern": name_pattern,
+    "names.max_length": name_length,
+    "names.unique": name_unique,
+}

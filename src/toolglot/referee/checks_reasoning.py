@@ -1,0 +1,164 @@
+"""Thinking: the settings, and what must come back of it in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from toolglot.errors import quote
+from toolglot.referee.finding import Case, Checks, Finding, Findings, calls_of
+from toolglot.referee.view import Item, Message
+
+FORMS: Final = {
+    "none": (),
+    "reasoning_content": ("reasoning_content",),
+    "reasoning": ("reasoning", "reasoning_content"),
+    "reasoning_details": ("reasoning_details", "reasoning"),
+    "think_tags": ("reasoning_details", "reasoning_content"),
+    "thinking_chunks": ("thinking",),
+}
+"""Where chat-like targets keep thinking, and the forms that they read. Other protocols have one form only."""
+
+FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details")
+"""Forms that are fields of a message: where unknown fields are ignored, these are."""
+
+
+def _assistant(case: Case) -> Iterator[Message]:
+    return (message for message in case.view.messages if message.role == "assistant")
+
+
+def _thinking(case: Case) -> Iterator[Item]:
+    return (item for message in _assistant(case) for item in message.items if item.kind == "thinking")
+
+
+def carrier(case: Case) -> Findings:
+    forms = FORMS.get(case.profile.reasoning.carrier)
+    for item in _thinking(case) if forms is not None else ():
+        if item.type not in (forms or ()) and not (case.ignores_fields and item.type in FIELDS):
+            yield Finding(item.path, f"thinking is not accepted as {quote(item.type)}", "leave it out", item.type)
+
+
+def modes(case: Case) -> Findings:
+    setting, allowed = case.view.thinking_mode, case.profile.reasoning.modes
+    if setting is not None and setting.value not in allowed and (allowed or not case.ignores_fields):
+        message = f"the thinking mode {quote(setting.value)} is not accepted"
+        hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
+        yield Finding(setting.path, message, hint, str(setting.value)[:80])
+
+
+def signed(case: Case) -> Findings:
+    for item in _thinking(case) if case.profile.reasoning.signed else ():
+        if not item.signature and not item.is_redacted:
+            yield Finding(item.path, "the thinking has no signature", "leave it out, or send it as it came")
+
+
+def _open_loop(case: Case) -> Message | None:
+    """The turn whose calls the request answers at its end."""
+    messages, rounds = case.view.messages, case.pairing.rounds
+    if not rounds or not rounds[-1].near:
+        return None
+    later = messages[rounds[-1].last_message + 1 :]
+    is_open = all(any(item.kind == "result" for item in message.items) for message in later)
+    return messages[rounds[-1].first_message] if is_open else None
+
+
+def leading(case: Case) -> Findings:
+    if case.thinking not in case.profile.reasoning.leading:
+        return
+    message = _open_loop(case)
+    if message is not None and message.items and message.items[0].kind != "thinking":
+        hint = "send the thinking that came with the calls, or switch thinking off"
+        yield Finding(message.items[0].path, "a turn with open calls must start with its thinking", hint)
+
+
+def _lacks_thinking(message: Message) -> bool:
+    return not any(item.kind == "thinking" for item in message.items)
+
+
+def _has_calls_anywhere(case: Case) -> bool:
+    return case.has_tools or bool(case.pairing.rounds)
+
+
+def placeholder(case: Case) -> Findings:
+    where = case.profile.reasoning.placeholder_on
+    if where == "first_call":
+        yield from _unsigned_steps(case)
+    if where not in ("calls", "assistant") or case.thinking == "off":
+        return
+    for place, message in enumerate(case.view.messages):
+        is_bound = message.role == "assistant" and (where == "assistant" or bool(calls_of(message)))
+        if is_bound and _has_calls_anywhere(case) and _lacks_thinking(message):
+            hint = "send the thinking that came with it, or a placeholder"
+            yield Finding(message.path, "the turn has no thinking, which must be passed back", hint, str(place))
+
+
+def _unsigned_steps(case: Case) -> Findings:
+    """The first call of each step since the last words of the user must carry a signature."""
+    start = max((place for place, message in enumerate(case.view.messages) if _is_prompt(message)), default=-1)
+    for message in case.view.messages[start + 1 :]:
+        calls = calls_of(message)
+        if calls and not calls[0].signature:
+            hint = "send the signature that came with it, or the placeholder"
+            yield Finding(calls[0].path, "the first call of a step has no signature", hint, calls[0].name or "")
+
+
+def _is_prompt(message: Message) -> bool:
+    return message.role == "user" and any(item.kind in ("text", "media") for item in message.items)
+
+
+def grouped(case: Case) -> Findings:
+    messages = case.view.messages
+    for place, message in enumerate(messages if case.profile.reasoning.grouped else ()):
+        goes_on = place + 1 < len(messages) and messages[place + 1].role == "assistant"
+        if message.items and message.items[-1].kind == "thinking" and not goes_on:
+            item = message.items[-1]
+            yield Finding(item.path, "nothing follows the thinking item", "leave it out", item.item_id or item.id or "")
+
+
+def before_calls(case: Case) -> Findings:
+    """Between two calls it may stand (it is then before the second); after the last it is too late."""
+    for message in _assistant(case) if case.profile.reasoning.before_calls else ():
+        last = max((place for place, item in enumerate(message.items) if item.kind == "call"), default=None)
+        for item in message.items[last + 1 :] if last is not None else ():
+            if item.kind == "thinking":
+                yield Finding(item.path, "thinking stands after the calls of its turn", "put it before them")
+
+
+def may_end_turn(case: Case) -> Findings:
+    for message in _assistant(case) if not case.profile.reasoning.may_end_turn else ():
+        if message.items and message.items[-1].kind == "thinking":
+            yield Finding(message.items[-1].path, "the turn ends on thinking", "leave it out")
+
+
+def efforts(case: Case) -> Findings:
+    setting, allowed = case.view.effort, case.profile.reasoning.efforts
+    if setting is not None and setting.value not in allowed and (allowed or not case.ignores_fields):
+        hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
+        yield Finding(setting.path, f"the effort {quote(setting.value)} is not accepted", hint, str(setting.value)[:80])
+
+
+def budget(case: Case) -> Findings:
+    setting = case.view.budget
+    if setting is not None and not case.profile.reasoning.budget and not case.ignores_fields:
+        yield Finding(setting.path, "a budget for thinking is not accepted", "leave it out")
+
+
+def one_setting(case: Case) -> Findings:
+    effort, mode = case.view.effort, case.view.thinking_mode
+    if case.profile.reasoning.one_setting and effort is not None and mode is not None:
+        yield Finding(effort.path, "effort and thinking mode are given together", "keep one of them")
+
+
+CHECKS: Checks = {
+    "reasoning.carrier": carrier,
+    "reasoning.modes": modes,
+    "reasoning.signed": signed,
+    "reasoning.leading": leading,
+    "reasoning.placeholder_on": placeholder,
+    "reasoning.grouped": grouped,
+    "reasoning.before_calls": before_calls,
+    "reasoning.may_end_turn": may_end_turn,
+    "reasoning.efforts": efforts,
+    "reasoning.budget": budget,
+    "reasoning.one_setting": one_setting,
+}

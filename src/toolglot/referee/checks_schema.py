@@ -1,0 +1,335 @@
+"""Schemas of tool parameters: the keywords, and how they may be combined.
+
+A schema is walked once for each demand with a stack of its own: no reference is followed, and nothing is looked at
+below `DEEPEST`, so that a schema that holds itself ends too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+
+from toolglot.errors import quote
+from toolglot.limits import DEEPEST
+from toolglot.profiles.rules import SchemaRules
+from toolglot.referee.checks_ids import compiled
+from toolglot.referee.finding import Case, Checks, Finding, Findings, step
+from toolglot.referee.view import Tool
+
+_ONE: Final = (
+    "items",
+    "additionalItems",
+    "contains",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
+)
+_LIST: Final = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
+_MAP: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_UNIONS: Final = ("anyOf", "oneOf", "allOf")
+_BESIDE_UNION: Final = ("description", "title")
+
+
+MOST_NODES: Final = 200_000
+"""Of one tool. Python values, unlike JSON, can name one schema in many places."""
+
+
+class Node(Struct, frozen=True):
+    """A schema inside a schema."""
+
+    path: str
+    schema: dict[str, Any]
+    depth: int
+
+
+def nodes(tool: Tool) -> Iterator[Node]:
+    """A tool's schema and all schemas inside it, in the order of the body."""
+    stack = [Node(tool.schema_path or tool.path, tool.schema, 0)] if isinstance(tool.schema, dict) else []
+    for _ in range(MOST_NODES):
+        if not stack:
+            return
+        node = stack.pop()
+        yield node
+        if node.depth < DEEPEST:
+            stack.extend(reversed(list(_children(node))))
+
+
+def _children(node: Node) -> Iterator[Node]:
+    for keyword, value in node.schema.items():
+        if not isinstance(keyword, str):
+            continue
+        path = step(node.path, keyword)
+        if isinstance(value, dict) and keyword in _ONE:
+            yield Node(path, value, node.depth + 1)
+        elif isinstance(value, list) and keyword in _LIST:
+            yield from (
+                Node(step(path, place), child, node.depth + 1)
+                for place, child in enumerate(value)
+                if isinstance(child, dict)
+            )
+        elif isinstance(value, dict) and keyword in _MAP:
+            yield from (
+                Node(step(path, str(name)), child, node.depth + 1)
+                for name, child in value.items()
+                if isinstance(child, dict)
+            )
+
+
+def depth_of(tool: Tool) -> int:
+    return max((node.depth for node in nodes(tool)), default=0)
+
+
+def _judged(case: Case) -> Iterator[Tool]:
+    """Tools whose schema stands in the field that the rules are about."""
+    field = case.profile.schema.field
+    return (tool for tool in case.view.tools or () if tool.kind == "function" and tool.schema_field in ("", field))
+
+
+def _strict(case: Case) -> Iterator[Tool]:
+    return (tool for tool in _judged(case) if tool.strict)
+
+
+Demand = Callable[[Node, SchemaRules], Iterator[tuple[str, str]]]
+"""What is wrong with one schema: the message, and what stands for a gap."""
+
+
+def _types(schema: dict[str, Any]) -> tuple[Any, ...]:
+    kind = schema.get("type")
+    return tuple(kind) if isinstance(kind, list) else (kind,)
+
+
+def _is_object(schema: dict[str, Any]) -> bool:
+    return any(kind in ("object", "OBJECT") for kind in _types(schema))
+
+
+def _is_array(schema: dict[str, Any]) -> bool:
+    return any(kind in ("array", "ARRAY") for kind in _types(schema))
+
+
+def _not_among(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    for keyword in node.schema if rules.keywords is not None else ():
+        if rules.keywords is not None and keyword not in rules.keywords:
+            yield f"the keyword {quote(keyword)} is not known", str(keyword)[:80]
+
+
+def _refused(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    yield from (
+        (f"the keyword {quote(keyword)} is refused", keyword) for keyword in rules.refused if keyword in node.schema
+    )
+
+
+def _root_union(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    if node.depth == 0 and not rules.root_union:
+        yield from ((f"{word} stands at the root", word) for word in _UNIONS if word in node.schema)
+
+
+def _references(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    if not rules.refs and "$ref" in node.schema:
+        yield "references are not understood", str(node.schema["$ref"])[:80]
+
+
+def _type_list(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    if not rules.type_lists and isinstance(node.schema.get("type"), list):
+        yield "the type is a list", "type"
+
+
+def _union_with_type(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    if not rules.union_with_type and "anyOf" in node.schema and "type" in node.schema:
+        yield "type stands beside anyOf", "type"
+
+
+def _union_alone(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    if rules.union_alone and "anyOf" in node.schema and len(node.schema) > 1:
+        yield "something stands beside anyOf", "anyOf"
+
+
+def _typeless(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    is_typed = any(word in node.schema for word in ("type", "$ref", *_UNIONS))
+    if rules.type_required and not is_typed:
+        yield "there is no type", "type"
+
+
+def _null_type(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    if rules.nullable and "null" in _types(node.schema):
+        yield 'null is allowed by "nullable": true here, not by a type', "null"
+
+
+def _tuple_form(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    """Under `items`, a draft that does not know prefixItems passes over it."""
+    if rules.tuple_items != "items" and isinstance(node.schema.get("items"), list):
+        yield "a tuple may not be written as a list of items", "items"
+    if rules.tuple_items == "no" and "prefixItems" in node.schema:
+        yield "a tuple may not be written with prefixItems", "prefixItems"
+
+
+def _enum_values(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    values = node.schema.get("enum")
+    if (
+        rules.enum_types == "string"
+        and isinstance(values, list)
+        and any(not isinstance(value, str) for value in values)
+    ):
+        yield "an enum holds values that are no strings", "enum"
+
+
+def _format(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    value = node.schema.get("format")
+    if rules.formats is not None and isinstance(value, str) and value not in rules.formats:
+        yield f"the format {quote(value)} is not accepted", value[:80]
+
+
+def _no_properties(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    if rules.properties_required and _is_object(node.schema) and not isinstance(node.schema.get("properties"), dict):
+        yield "an object does not list its properties", "properties"
+
+
+def _empty_properties(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    if rules.properties_non_empty and _is_object(node.schema) and not node.schema.get("properties"):
+        yield "an object has no properties", "properties"
+
+
+def _no_items(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    has_items = "items" in node.schema or "prefixItems" in node.schema
+    if rules.items_required and _is_array(node.schema) and not has_items:
+        yield "an array does not say what its items are", "items"
+
+
+def _undefined_required(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    names, properties = node.schema.get("required"), node.schema.get("properties")
+    if not rules.required_defined or not isinstance(names, list):
+        return
+    known = properties if isinstance(properties, dict) else {}
+    for name in names:
+        if isinstance(name, str) and name not in known:
+            yield f"{quote(name)} is required, but not one of the properties", name[:80]
+
+
+def _property_name(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    properties = node.schema.get("properties")
+    if rules.property_pattern is None or not isinstance(properties, dict):
+        return
+    legal = compiled(rules.property_pattern)
+    for name in properties:
+        if not legal.fullmatch(str(name)[:1000]):
+            yield f"the property name {quote(name)} does not match {rules.property_pattern}", str(name)[:80]
+
+
+def _strict_refused(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    for keyword in rules.strict_refused:
+        if keyword in node.schema:
+            yield f"the keyword {quote(keyword)} is refused in strict mode", keyword
+
+
+def _strict_format(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    value = node.schema.get("format")
+    if isinstance(value, str) and value not in rules.strict_formats:
+        yield f"the format {quote(value)} is not accepted in strict mode", value[:80]
+
+
+def _strict_required(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+    properties, names = node.schema.get("properties"), node.schema.get("required")
+    if not rules.strict_all_required or not isinstance(properties, dict):
+        return
+    required = {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
+    for name in properties:
+        if name not in required:
+            yield f"in strict mode {quote(name)} must be required", str(name)[:80]
+
+
+def open_strict_objects(case: Case) -> Findings:
+    """No key says it, the facts do: in strict mode every object is closed."""
+    for tool in _strict(case):
+        for node in nodes(tool):
+            if _is_object(node.schema) and node.schema.get("additionalProperties") is not False:
+                message = "in strict mode an object must have additionalProperties false"
+                yield Finding(node.path, message, 'add "additionalProperties": false', tool.name or "")
+
+
+def _each(demand: Demand, case: Case, *, hint: str, only_strict: bool = False) -> Findings:
+    for tool in _strict(case) if only_strict else _judged(case):
+        for node in nodes(tool):
+            for message, shown in demand(node, case.profile.schema):
+                yield Finding(node.path, message, hint, shown)
+
+
+def max_depth(case: Case) -> Findings:
+    limit = case.profile.schema.max_depth
+    for tool in _judged(case) if limit is not None else ():
+        yield from _deeper(tool, limit)
+
+
+def strict_max_depth(case: Case) -> Findings:
+    limit = case.profile.schema.strict_max_depth
+    for tool in _strict(case) if limit is not None else ():
+        yield from _deeper(tool, limit)
+
+
+def _deeper(tool: Tool, limit: int | None) -> Findings:
+    depth = depth_of(tool)
+    if limit is not None and depth > limit:
+        path = tool.schema_path or tool.path
+        yield Finding(
+            path, f"the schema nests {depth} deep, at most {limit} is accepted", "make it flatter", str(depth)
+        )
+
+
+def strict_max_properties(case: Case) -> Findings:
+    limit = case.profile.schema.strict_max_properties
+    for tool in _strict(case) if limit is not None else ():
+        lists = (node.schema.get("properties") for node in nodes(tool))
+        count = sum(len(properties) for properties in lists if isinstance(properties, dict))
+        if limit is not None and count > limit:
+            path = tool.schema_path or tool.path
+            yield Finding(
+                path, f"{count} properties, at most {limit} are accepted", "send a smaller schema", str(count)
+            )
+
+
+def strict_max_tools(case: Case) -> Findings:
+    tools, limit = list(_strict(case)), case.profile.schema.strict_max_tools
+    if limit is not None and len(tools) > limit:
+        message = f"{len(tools)} strict tools, at most {limit} are accepted"
+        yield Finding(case.view.tools_path, message, "leave strict out of some", str(len(tools)))
+
+
+FACTS: Checks = {"strict-objects": open_strict_objects}
+"""By the end of a fact's id: checked where the profile has such a fact."""
+
+CHECKS: Checks = {
+    "schema.keywords": partial(_each, _not_among, hint="leave it out, or say it in the description"),
+    "schema.refused": partial(_each, _refused, hint="write it in another way, or leave it out"),
+    "schema.root_union": partial(_each, _root_union, hint="merge the branches into one object"),
+    "schema.refs": partial(_each, _references, hint="write the definition out in its place"),
+    "schema.type_lists": partial(_each, _type_list, hint="write a union with anyOf"),
+    "schema.union_with_type": partial(_each, _union_with_type, hint="move the type into the branches"),
+    "schema.union_alone": partial(_each, _union_alone, hint="move everything else into the branches"),
+    "schema.type_required": partial(_each, _typeless, hint="write the type"),
+    "schema.nullable": partial(_each, _null_type, hint='write "nullable": true'),
+    "schema.tuple_items": partial(_each, _tuple_form, hint="write one schema for all items"),
+    "schema.enum_types": partial(_each, _enum_values, hint="list the values in the description"),
+    "schema.formats": partial(_each, _format, hint="say it in the description"),
+    "schema.properties_required": partial(_each, _no_properties, hint='add "properties": {}'),
+    "schema.properties_non_empty": partial(_each, _empty_properties, hint="leave the schema out"),
+    "schema.items_required": partial(_each, _no_items, hint='add "items": {}'),
+    "schema.required_defined": partial(_each, _undefined_required, hint="take it out of required"),
+    "schema.property_pattern": partial(_each, _property_name, hint="rename the property"),
+    "schema.max_depth": max_depth,
+    "schema.strict_formats": partial(_each, _strict_format, hint="say it in the description", only_strict=True),
+    "schema.strict_refused": partial(
+        _each, _strict_refused, hint="leave it out, or send strict false", only_strict=True
+    ),
+    "schema.strict_all_required": partial(
+        _each, _strict_required, hint="require it and allow null, or send strict false", only_strict=True
+    ),
+    "schema.strict_max_depth": strict_max_depth,
+    "schema.strict_max_properties": strict_max_properties,
+    "schema.strict_max_tools": strict_max_tools,
+}

@@ -1,0 +1,148 @@
+"""Definitions of tools, and the choice among them."""
+
+from __future__ import annotations
+
+from toolglot.errors import quote
+from toolglot.referee.finding import Case, Check, Checks, Finding, Findings, step
+from toolglot.referee.view import Tool
+
+
+def tool_count(case: Case) -> Findings:
+    tools, limit = case.view.tools or (), case.profile.tools.max_count
+    if limit is not None and len(tools) > limit:
+        message = f"{len(tools)} tools, at most {limit} are accepted"
+        yield Finding(case.view.tools_path, message, "send fewer tools", str(len(tools)))
+
+
+def empty_list(case: Case) -> Findings:
+    if case.view.tools == () and not case.profile.tools.allow_empty_list:
+        yield Finding(case.view.tools_path, "the list of tools is empty", "leave tools and tool_choice out")
+
+
+def tools_with_history(case: Case) -> Findings:
+    has_history = case.pairing.rounds or case.pairing.orphans
+    if case.profile.tools.required_with_history and has_history and not case.has_tools:
+        message = "the history holds calls or results, but no tools are declared"
+        yield Finding(case.view.tools_path, message, "declare the tools that were called")
+
+
+def _functions(case: Case) -> list[Tool]:
+    return [tool for tool in case.view.tools or () if tool.kind == "function"]
+
+
+def parameters_required(case: Case) -> Findings:
+    for tool in _functions(case) if case.profile.tools.parameters_required else ():
+        if tool.schema is None:
+            hint = 'send {"type": "object", "properties": {}}'
+            yield Finding(tool.path, "the tool has no schema of its parameters", hint, tool.name or "")
+
+
+def omit_empty_parameters(case: Case) -> Findings:
+    for tool in _functions(case) if case.profile.tools.omit_empty_parameters else ():
+        if isinstance(tool.schema, dict) and not tool.schema.get("properties"):
+            path = tool.schema_path or tool.path
+            yield Finding(path, "the tool takes no parameters, but has a schema", "leave the schema out")
+
+
+def description_required(case: Case) -> Findings:
+    for tool in _functions(case) if case.profile.tools.description_required else ():
+        if not tool.description:
+            yield Finding(tool.path, "the tool has no description", "describe the tool", tool.name or "")
+
+
+def strict_field(case: Case) -> Findings:
+    for tool in _functions(case) if case.profile.tools.strict == "omit" else ():
+        if tool.strict is not None and not case.ignores_fields:
+            yield Finding(tool.path, "the field strict is not known here", "leave strict out", tool.name or "")
+
+
+def _foreign(kind: str, what: str) -> Check:
+    def check(case: Case) -> Findings:
+        is_native = case.profile.tools.custom if kind == "custom" else case.profile.tools.namespaces
+        for tool in (case.view.tools or ()) if not is_native else ():
+            if tool.kind == kind:
+                yield Finding(tool.path, f"{what} do not exist here", "send it as a function", tool.type[:80])
+
+    return check
+
+
+def server_tools(case: Case) -> Findings:
+    known = case.profile.tools.server
+    for tool in case.view.tools or ():
+        if tool.kind == "server" and not any(
+            tool.type == type_ or tool.type.startswith(type_ + "_") for type_ in known
+        ):
+            message = f"there is no tool of the type {quote(tool.type)} here"
+            yield Finding(tool.path, message, "leave it out, or send a function in its place", tool.type[:80])
+
+
+def tools_elsewhere(case: Case) -> Findings:
+    target = case.profile.tools.protocol
+    if target and case.has_tools:
+        yield Finding(case.view.tools_path, "this model takes no tools on this endpoint", f"use the target {target}")
+
+
+def choice_modes(case: Case) -> Findings:
+    choice, modes = case.view.choice, case.profile.choice.modes
+    if choice is not None and choice.mode not in modes:
+        message = f"the choice {choice.mode} is not accepted"
+        yield Finding(choice.path, message, f"one of {', '.join(modes)}", choice.mode)
+
+
+def choice_while_thinking(case: Case) -> Findings:
+    choice, modes = case.view.choice, case.profile.choice.while_thinking
+    # Adaptive thinking takes a forced choice and then does not think (anthropic-choice-thinking).
+    if choice is None or case.thinking != "on" or choice.mode not in case.profile.choice.modes:
+        return
+    if choice.mode not in modes:
+        message = f"the choice {choice.mode} is not accepted while thinking is on"
+        yield Finding(choice.path, message, f"one of {', '.join(modes)}, or thinking off", choice.mode)
+
+
+def choice_needs_tools(case: Case) -> Findings:
+    choice = case.view.choice
+    if not case.profile.choice.needs_tools:
+        return
+    for setting in (choice, case.view.parallel):
+        if setting is not None and not case.has_tools:
+            yield Finding(
+                setting.path, "there is a choice among tools, but no tools", "leave it out, or send the tools"
+            )
+    if choice is not None and case.has_tools:
+        known = {tool.name for tool in case.view.tools or ()}
+        for name in choice.names:
+            if name not in known:
+                message = f"the choice names {quote(name)}, which is no tool of the request"
+                yield Finding(choice.path, message, "name one of the tools", name[:80])
+
+
+def parallel_switch(case: Case) -> Findings:
+    parallel = case.view.parallel
+    if parallel is not None and not case.profile.choice.parallel_switch and not case.ignores_fields:
+        yield Finding(parallel.path, "parallel calls cannot be switched here", "leave it out")
+
+
+def extra_tool_fields(case: Case) -> Findings:
+    """Shared with `request.unknown_fields`."""
+    for tool in case.view.tools or ():
+        for name in tool.extra_fields:
+            yield Finding(step(tool.path, name), f"a tool has no field {quote(name)}", "leave it out", name[:80])
+
+
+CHECKS: Checks = {
+    "tools.max_count": tool_count,
+    "tools.allow_empty_list": empty_list,
+    "tools.required_with_history": tools_with_history,
+    "tools.parameters_required": parameters_required,
+    "tools.omit_empty_parameters": omit_empty_parameters,
+    "tools.description_required": description_required,
+    "tools.strict": strict_field,
+    "tools.custom": _foreign("custom", "free-text tools"),
+    "tools.namespaces": _foreign("namespace", "namespaces of tools"),
+    "tools.server": server_tools,
+    "tools.protocol": tools_elsewhere,
+    "choice.modes": choice_modes,
+    "choice.while_thinking": choice_while_thinking,
+    "choice.needs_tools": choice_needs_tools,
+    "choice.parallel_switch": parallel_switch,
+}

@@ -1,0 +1,205 @@
+"""Turns: who speaks when, and what a turn may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from toolglot.errors import quote
+from toolglot.referee.finding import Case, Checks, Finding, Findings, calls_of, messages_with_items, step
+from toolglot.referee.view import Item, Message
+
+_INSTRUCTING = ("system", "developer")
+
+
+def _spoken(case: Case) -> list[Message]:
+    return [message for message in case.view.messages if message.role not in _INSTRUCTING]
+
+
+def first(case: Case) -> Findings:
+    spoken = _spoken(case)
+    if case.profile.turns.first == "user" and spoken and spoken[0].role != "user":
+        yield Finding(
+            spoken[0].path, f"the first turn is of the {spoken[0].role}", "begin with a user turn", spoken[0].role
+        )
+
+
+def _last_assistant(case: Case) -> Message | None:
+    spoken = _spoken(case)
+    return spoken[-1] if spoken and spoken[-1].role == "assistant" else None
+
+
+def last(case: Case) -> Findings:
+    message = _last_assistant(case)
+    if message is not None and case.profile.turns.last == "user_or_result" and calls_of(message):
+        yield Finding(message.path, "the request ends with calls", "end with their results")
+
+
+def prefill(case: Case) -> Findings:
+    message, turns = _last_assistant(case), case.profile.turns
+    if message is None or turns.last == "any" or turns.prefill == "yes" or calls_of(message):
+        return
+    if turns.prefill == "no" or not message.is_prefill:
+        hint = "mark it as the start of the answer" if turns.prefill == "flag" else "end with a user turn or results"
+        yield Finding(message.path, "the request ends with an assistant turn", hint)
+
+
+def alternate(case: Case) -> Findings:
+    spoken = _spoken(case) if case.profile.turns.alternate else []
+    for before, message in pairwise(spoken):
+        if before.role == message.role and message.role in ("user", "assistant"):
+            yield Finding(message.path, f"two turns of the {message.role} in a row", "merge them", message.role)
+
+
+def min_user(case: Case) -> Findings:
+    count, least = sum(message.role == "user" for message in case.view.messages), case.profile.turns.min_user
+    if count < least:
+        yield Finding(case.view.messages_path, f"{count} user turns, at least {least} are needed", "add a user turn")
+
+
+def max_count(case: Case) -> Findings:
+    count, limit = len(case.view.messages), case.profile.turns.max_count
+    if limit is not None and count > limit:
+        yield Finding(case.view.messages_path, f"{count} messages, at most {limit} are accepted", "shorten it")
+
+
+def system_place(case: Case) -> Findings:
+    if case.profile.turns.system == "message" and case.view.system is not None:
+        yield Finding(case.view.system.path, "the system prompt goes into a message here", "write it as a message")
+
+
+def system_inside(case: Case) -> Findings:
+    rule, messages = case.profile.turns.system_inside, case.view.messages
+    if rule == "anywhere":
+        return
+    is_late = False
+    for place, message in enumerate(messages):
+        if message.role not in _INSTRUCTING:
+            is_late = True
+        elif rule == "no":
+            yield Finding(message.path, "a system message may not stand among the turns", "use the system field")
+        elif rule == "first_only" and is_late:
+            yield Finding(message.path, "a system message may stand at the beginning only", "move it there")
+        elif rule == "before_assistant" and place + 1 < len(messages) and messages[place + 1].role != "assistant":
+            yield Finding(message.path, "a system message stands before an assistant turn, or last", "move it")
+
+
+def system_many(case: Case) -> Findings:
+    found = [message for message in case.view.messages if message.role in _INSTRUCTING]
+    for message in found[1:] if not case.profile.turns.system_many else ():
+        yield Finding(message.path, "there is a second system message", "join them into one")
+
+
+def developer_role(case: Case) -> Findings:
+    for message in case.view.messages if not case.profile.turns.developer_role else ():
+        if message.role == "developer":
+            yield Finding(step(message.path, "role"), "there is no developer role here", 'write "system"')
+
+
+def name_field(case: Case) -> Findings:
+    for message in case.view.messages if not case.profile.turns.name_field else ():
+        if message.name is not None and message.role != "tool" and not case.ignores_fields:
+            yield Finding(step(message.path, "name"), "a message has no name here", "leave it out", message.name[:80])
+
+
+def _texts(case: Case) -> Iterator[Item]:
+    """Texts that stand as blocks. The empty text of a turn that only calls has a key of its own, and so has an empty
+    string that is all of a turn or of a result."""
+    for message, item in messages_with_items(case):
+        if item.kind == "text" and not message.is_empty_string:
+            yield item
+        elif item.kind == "result":
+            yield from (part for part in item.content if part.kind == "text" and part.type)
+
+
+def empty_text(case: Case) -> Findings:
+    for item in _texts(case) if not case.profile.turns.empty_text else ():
+        if item.text == "":
+            yield Finding(item.path, "the text is empty", "leave it out")
+
+
+def blank_text(case: Case) -> Findings:
+    for item in _texts(case) if not case.profile.turns.blank_text else ():
+        if item.text and item.text.isspace():
+            yield Finding(item.path, "the text is white space only", "leave it out")
+
+
+def empty_turn(case: Case) -> Findings:
+    messages = case.view.messages
+    for message in messages if not case.profile.turns.empty_turn else ():
+        is_final = message is messages[-1] and message.role == "assistant"
+        if not is_final and not any(item.kind != "text" or item.text for item in message.items):
+            blocks = any(item.kind == "text" for item in message.items) and not message.is_empty_string
+            if not blocks:
+                yield Finding(message.path, "the message has no content", "leave it out", message.role)
+
+
+def trailing_space(case: Case) -> Findings:
+    message, turns = _last_assistant(case), case.profile.turns
+    if message is None or turns.trailing_space or turns.prefill == "no" or not message.items:
+        return
+    text = message.items[-1]
+    if text.kind == "text" and text.text and text.text != text.text.rstrip():
+        yield Finding(text.path, "the start of the answer ends in white space", "cut the white space off")
+
+
+def _media(case: Case, *roles: str) -> Iterator[Item]:
+    for message, item in messages_with_items(case):
+        if item.kind == "media" and message.role in roles:
+            yield item
+
+
+def user_media(case: Case) -> Findings:
+    for item in _media(case, "user", "system", "developer"):
+        if item.media not in case.profile.turns.media:
+            yield Finding(item.path, f"{item.media or 'this medium'} is not accepted", "leave it out", item.media)
+
+
+def assistant_media(case: Case) -> Findings:
+    for item in _media(case, "assistant"):
+        if item.media not in case.profile.turns.assistant_media:
+            message = f"an assistant turn may not hold {item.media or 'this medium'}"
+            yield Finding(item.path, message, "send it in a user turn", item.media)
+
+
+def media_sources(case: Case) -> Findings:
+    allowed = case.profile.turns.media_sources
+    for item in _media(case, "user"):
+        if item.source in ("data", "url") and item.source not in allowed:
+            way = "by an address" if item.source == "url" else "within the request"
+            yield Finding(
+                item.path, f"a medium may not be given {way}", f"give it as {', '.join(allowed)}", item.source
+            )
+
+
+def extra_message_fields(case: Case) -> Findings:
+    """Shared with `request.unknown_fields`."""
+    for message in case.view.messages:
+        for name in message.extra_fields:
+            yield Finding(step(message.path, name), f"a message has no field {quote(name)}", "leave it out", name[:80])
+    for _, item in messages_with_items(case):
+        for name in item.extra_fields:
+            what = item.type or item.kind
+            yield Finding(step(item.path, name), f"{what} has no field {quote(name)}", "leave it out", name[:80])
+
+
+CHECKS: Checks = {
+    "turns.first": first,
+    "turns.last": last,
+    "turns.prefill": prefill,
+    "turns.alternate": alternate,
+    "turns.min_user": min_user,
+    "turns.max_count": max_count,
+    "turns.system": system_place,
+    "turns.system_inside": system_inside,
+    "turns.system_many": system_many,
+    "turns.developer_role": developer_role,
+    "turns.name_field": name_field,
+    "turns.empty_text": empty_text,
+    "turns.blank_text": blank_text,
+    "turns.empty_turn": empty_turn,
+    "turns.trailing_space": trailing_space,
+    "turns.media": user_media,
+    "turns.media_sources": media_sources,
+    "turns.assistant_media": assistant_media,
+}

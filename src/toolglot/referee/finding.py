@@ -1,0 +1,90 @@
+"""What a check finds, and what it looks at.
+
+A check is a function of a `Case` (the picture of a request and the profile it is judged by) that yields findings.
+Law: a check reads the picture once, so that all of them together take time in proportion to the body.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from toolglot.errors import quote
+from toolglot.profiles import Profile
+from toolglot.referee.rounds import Pairing, pair
+from toolglot.referee.view import Item, Message, View
+
+_PLAIN: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
+
+
+class Finding(Struct, frozen=True):
+    """One thing that a target would refuse."""
+
+    path: str
+    message: str
+    """In our own words; the provider's are used where the profile knows them."""
+    hint: str = ""
+    shown: str = ""
+    """What stands for a gap in the provider's words: an id, a name, a number."""
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A request before its judge."""
+
+    view: View
+    profile: Profile
+    pairing: Pairing
+    thinking: str
+    """The mode that holds: as asked for, or the target's own default."""
+
+    @property
+    def ignores_fields(self) -> bool:
+        """A setting that the target does not know does no harm."""
+        return self.profile.request.unknown_fields == "ignored"
+
+    @property
+    def has_tools(self) -> bool:
+        return bool(self.view.tools)
+
+
+Findings = Iterator[Finding]
+Check = Callable[[Case], Findings]
+Checks = Mapping[str, Check]
+
+
+def open_case(view: View, profile: Profile) -> Case:
+    merges = profile.results.carrier == "block"
+    return Case(
+        view=view, profile=profile, pairing=pair(view.messages, merges=merges), thinking=_thinking(view, profile)
+    )
+
+
+def _thinking(view: View, profile: Profile) -> str:
+    if view.thinking_mode is not None and isinstance(view.thinking_mode.value, str):
+        return view.thinking_mode.value
+    if view.effort is not None and view.effort.value == "none":
+        return "off"
+    return profile.reasoning.default
+
+
+def step(path: str, key: object) -> str:
+    """The path of a child."""
+    if isinstance(key, str) and len(key) <= 80 and _PLAIN.fullmatch(key):
+        return f"{path}.{key}"
+    return f"{path}[{quote(key)}]"
+
+
+def messages_with_items(case: Case) -> Iterator[tuple[Message, Item]]:
+    """Every part of every message, the system field first."""
+    if case.view.system is not None:
+        yield from ((case.view.system, item) for item in case.view.system.items)
+    for message in case.view.messages:
+        for item in message.items:
+            yield message, item
+
+
+def calls_of(message: Message) -> list[Item]:
+    return [item for item in message.items if item.kind == "call"]

@@ -1,0 +1,216 @@
+"""What an Ollama `/api/chat` request says, for the referee.
+
+The server reads a request into fixed types and leaves out what it does not know; sampling stands in `options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from toolglot.referee.forms import (
+    ANYTHING,
+    FLAG,
+    NUMBER,
+    OBJECT,
+    SOME_TEXT,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    ByKind,
+    Each,
+    Fields,
+    Form,
+    Found,
+    Values,
+    fields,
+    look,
+    objects,
+    settings,
+    text_of,
+)
+from toolglot.referee.view import Item, Message, Role, Setting, Tool, View
+
+
+def _form(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
+    """An object of this API, which reads null as not given."""
+    return Fields(known, required, rules or {}, null_is_absent=True)
+
+
+_ROLES: Final[dict[str, Role]] = {
+    "system": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "developer": "developer",
+}
+_CALL: Final = _form(
+    {
+        "id": TEXT,
+        "type": TEXT,
+        "function": _form(
+            {"index": WHOLE, "name": TEXT, "arguments": OBJECT},
+            "name",
+            "arguments",
+            rules={"arguments": "ollama-call-object-only"},
+        ),
+    },
+    "function",
+)
+_MESSAGE: Final = _form(
+    {
+        "role": Values(tuple(_ROLES)),
+        "content": TEXT,
+        "thinking": TEXT,
+        "images": TEXTS,
+        "tool_name": TEXT,
+        "tool_call_id": TEXT,
+        "tool_calls": Each(_CALL),
+    },
+    "role",
+)
+_TOOL: Final = _form(
+    {
+        "type": TEXT,
+        "items": ANYTHING,
+        "function": _form({"name": TEXT, "description": TEXT, "parameters": OBJECT, "strict": FLAG}),
+    }
+)
+_WHOLE_OPTIONS: Final = "num_ctx num_batch num_gpu main_gpu num_thread num_keep seed num_predict top_k repeat_last_n"
+_OPTIONS: Final = _form(
+    dict.fromkeys((*_WHOLE_OPTIONS.split(), "mirostat"), WHOLE)
+    | dict.fromkeys(("top_p", "min_p", "tfs_z", "typical_p", "temperature", "repeat_penalty"), NUMBER)
+    | dict.fromkeys(("presence_penalty", "frequency_penalty", "mirostat_tau", "mirostat_eta"), NUMBER)
+    | dict.fromkeys(("numa", "low_vram", "f16_kv", "logits_all", "vocab_only", "use_mmap", "use_mlock"), FLAG)
+    | dict.fromkeys(("embedding_only", "penalize_newline"), FLAG)
+    | {"stop": TEXTS}
+)
+_BODY: Final = _form(
+    {
+        "model": SOME_TEXT,
+        "messages": Each(_MESSAGE),
+        "tools": Each(_TOOL),
+        "stream": FLAG,
+        "format": ByKind('"json" or a schema', {str: Values(("", "json")), dict: OBJECT}),
+        "options": _OPTIONS,
+        "keep_alive": ByKind("a duration", {str: TEXT, int: NUMBER, float: NUMBER}),
+        "think": ByKind("true, false or a level", {bool: FLAG, str: TEXT}),
+        "logprobs": FLAG,
+        "top_logprobs": WHOLE,
+        "truncate": FLAG,
+        "shift": FLAG,
+    },
+    "model",
+)
+
+_SAMPLING: Final = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "stop": "stop",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "num_predict": "max_tokens",
+}
+
+
+def read(body: dict[str, Any]) -> View:
+    """The picture of a request."""
+    found = look(body, _BODY)
+    given = fields(body)
+    sampling = settings(fields(given.get("options")), _SAMPLING, "$.options")
+    longest = sampling.pop("max_tokens", None)
+    think = given.get("think")
+    return View(
+        messages=tuple(_messages(given.get("messages"), found)),
+        tools=tuple(_tools(given["tools"], found)) if isinstance(given.get("tools"), list) else None,
+        max_tokens=longest,
+        max_tokens_field="" if longest is None else "num_predict",
+        sampling=sampling,
+        thinking_mode=Setting("$.think", "on" if think else "off") if isinstance(think, bool) else None,
+        effort=Setting("$.think", think) if isinstance(think, str) else None,
+        output=_output(given.get("format")),
+        extra_fields=found.take("$"),
+        extra_paths=found.left(),
+        shapes=tuple(found.shapes),
+    )
+
+
+def _output(format: Any) -> Setting | None:
+    if format == "json":
+        return Setting("$.format", "json")
+    return Setting("$.format", "json_schema") if isinstance(format, dict) else None
+
+
+def _tools(written: Any, found: Found) -> Iterator[Tool]:
+    for path, tool in objects(written, "$.tools"):
+        function = fields(tool.get("function"))
+        strict = function.get("strict")
+        yield Tool(
+            path=path,
+            name=text_of(function.get("name")),
+            type=text_of(tool.get("type")) or "function",
+            description=text_of(function.get("description")),
+            schema=function.get("parameters"),
+            schema_path=f"{path}.function.parameters",
+            schema_field="parameters",
+            strict=strict if isinstance(strict, bool) else None,
+            extra_fields=found.take(path),
+        )
+
+
+def _messages(written: Any, found: Found) -> Iterator[Message]:
+    for path, given in objects(written, "$.messages"):
+        role = _ROLES.get(given["role"]) if isinstance(given.get("role"), str) else None
+        if role is not None:
+            content = given.get("content")
+            yield Message(
+                role=role,
+                path=path,
+                items=(_result(given, path),) if role == "tool" else tuple(_items(given, path, found)),
+                has_content=content is not None,
+                is_empty_string=content == "",
+                extra_fields=found.take(path),
+            )
+
+
+def _result(given: dict[str, Any], path: str) -> Item:
+    content = given.get("content")
+    whole = [Item(kind="text", path=f"{path}.content", text=content)] if isinstance(content, str) else []
+    return Item(
+        kind="result",
+        path=path,
+        type="tool",
+        id=text_of(given.get("tool_call_id")),
+        name=text_of(given.get("tool_name")),
+        content=(*whole, *_images(given, path)),
+        has_content=content is not None,
+    )
+
+
+def _items(given: dict[str, Any], path: str, found: Found) -> Iterator[Item]:
+    thought, content = text_of(given.get("thinking")), text_of(given.get("content"))
+    if thought:
+        yield Item(kind="thinking", path=f"{path}.thinking", type="thinking", text=thought)
+    if content:
+        yield Item(kind="text", path=f"{path}.content", text=content)
+    yield from _images(given, path)
+    for place, call in objects(given.get("tool_calls"), f"{path}.tool_calls"):
+        function = fields(call.get("function"))
+        yield Item(
+            kind="call",
+            path=place,
+            type="function",
+            id=text_of(call.get("id")),
+            name=text_of(function.get("name")),
+            arguments=function.get("arguments"),
+            extra_fields=found.take(place),
+        )
+
+
+def _images(given: dict[str, Any], path: str) -> Iterator[Item]:
+    images = given.get("images")
+    for index, image in enumerate(images if isinstance(images, list) else ()):
+        if isinstance(image, str):
+            yield Item(kind="media", path=f"{path}.images[{index}]", type="images", media="image", source="data")

@@ -1,0 +1,49 @@
+"""The provider's own words for a finding: its error text, with the gaps filled in.
+
+Error texts are kept as they were seen or documented: with letters for numbers (`messages.N.content.M`), with the
+positions of the day (`messages[3].tool_calls[0]`), with an ellipsis or an X for a value. Positions become those of
+the finding, values become what the finding shows; what cannot be told stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from toolglot.errors import cut
+from toolglot.referee.finding import Finding
+
+_PLACE: Final = re.compile(r"\b(messages?|tools|input|contents|content|tool_calls|parts)(\.|\[)(?:\d+|<n>|[NM]\b)")
+_NUMBERED: Final = re.compile(r"\b(index|position) (?:\d+|N\b)")
+_STEPS: Final = re.compile(r"(\w+)\[(\d+)\]")
+_LOCATION: Final = re.compile(r"^(?:messages|tools|input)\.[\w.]+(?=: )")
+_FIELD: Final = re.compile(r"(?<=property ')\w+(?=')|(?<=parameter ')\w+(?=')|(?<=Unknown name \")[^\"]+(?=\")")
+_VARIANT: Final = re.compile(r"(?<=unknown variant ')\w+(?=')")
+_GAP: Final = re.compile(r"(?:(?<=[ '(])…|\bX\b|(?<=length )N\b)")
+
+
+def worded(error: str, finding: Finding) -> str:
+    """The error text as it would read for this finding."""
+    places = dict(_STEPS.findall(finding.path))
+    message_place = places.get("messages") or places.get("contents") or places.get("input")
+
+    def placed(found: re.Match[str]) -> str:
+        place = places.get(found[1]) or (message_place if found[1] == "message" else None)
+        return f"{found[1]}{found[2]}{place}" if place is not None else found[0]
+
+    text = (
+        _VARIANT.sub(lambda _: finding.shown, _PLACE.sub(placed, error)) if finding.shown else _PLACE.sub(placed, error)
+    )
+    if finding.shown and finding.path.rstrip("']").endswith(finding.shown):
+        # The words name a field, and it is the finding's own that is meant.
+        text = _LOCATION.sub(lambda _: _dotted(finding.path), _FIELD.sub(lambda _: finding.shown, text))
+    if message_place is not None:
+        text = _NUMBERED.sub(lambda found: f"{found[1]} {message_place}", text)
+    if finding.shown and len(_GAP.findall(text)) == 1:
+        text = _GAP.sub(lambda _: finding.shown, text)
+    return cut(text)
+
+
+def _dotted(path: str) -> str:
+    """A path as Anthropic writes it: `messages.0.content.1.text`."""
+    return re.sub(r"\['?([^'\]]*)'?\]", r".\1", path.removeprefix("$")).removeprefix(".")

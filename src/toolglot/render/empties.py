@@ -1,0 +1,81 @@
+"""Text, results and turns that say nothing, where the target refuses them.
+
+An empty text goes. A user turn that had nothing else keeps its place with a word for it (dropping it would bring two
+answers together), an assistant or system turn goes too. Comes after everything that takes blocks out of turns.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Media, Text, Thinking, ToolResult, Turn
+from toolglot.render.job import Job, unless_same
+
+EMPTY_MESSAGE: Final = "[empty message]"
+EMPTY_RESULT: Final = "[no output]"
+
+
+def fill_empties(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+    """The turns without anything empty that the target refuses."""
+    survey = job.survey(turns)
+    if not survey.has_blanks and Thinking not in survey.kinds:
+        return turns
+    filled = tuple(kept for turn in turns if (kept := _filled(turn, job)) is not None)
+    return unless_same(filled, turns)
+
+
+def _filled(turn: Turn, job: Job) -> Turn | None:
+    blocks: list[Block] = []
+    for block in turn.blocks:
+        if isinstance(block, ToolResult):
+            blocks.append(_filled_result(block, job))
+        elif not isinstance(block, Text) or not _is_refused(block.text, job):
+            blocks.append(block)
+    if not _says_something(blocks) and not job.profile.turns.empty_turn:
+        return _stand_in(turn, job)
+    kept = unless_same(tuple(blocks), turn.blocks)
+    if kept is turn.blocks:
+        return turn
+    if len(blocks) < len(turn.blocks):
+        job.tell("dropped", f"an empty text is refused {job.rule('turns.empty_text')}", turn_key=turn.key)
+    return replace(turn, blocks=kept)
+
+
+def _says_something(blocks: list[Block]) -> bool:
+    return any(not isinstance(block, Thinking) for block in blocks)
+
+
+def _is_refused(text: str, job: Job) -> bool:
+    rules = job.profile.turns
+    return not rules.empty_text if not text else not rules.blank_text and text.isspace()
+
+
+def _stand_in(turn: Turn, job: Job) -> Turn | None:
+    rule = job.rule("turns.empty_turn")
+    if turn.role == "user":
+        job.tell("replaced", f"a turn without content is refused {rule}; a word stands for it", turn_key=turn.key)
+        return replace(turn, blocks=(Text(EMPTY_MESSAGE),))
+    job.tell("dropped", f"a turn without content is refused {rule}", turn_key=turn.key)
+    return None
+
+
+def _filled_result(result: ToolResult, job: Job) -> ToolResult:
+    rules = job.profile.results
+    accepted = rules.empty_error if result.is_error else rules.empty
+    if accepted or _has_content(result, job):
+        return result
+    rule = job.rule("results.empty_error" if result.is_error else "results.empty")
+    job.tell(
+        "replaced", f"a result without content is refused {rule}; a word stands for it", call_ids=(result.call_id,)
+    )
+    return replace(result, content=result.error or EMPTY_RESULT)
+
+
+def _has_content(result: ToolResult, job: Job) -> bool:
+    if isinstance(result.content, tuple):
+        return any(not isinstance(part, Text) or not _is_refused(part.text, job) for part in result.content) and any(
+            isinstance(part, Media) or (isinstance(part, Text) and part.text) for part in result.content
+        )
+    return bool(result.content) or result.result is not None

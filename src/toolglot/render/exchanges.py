@@ -1,0 +1,225 @@
+"""Calls and their results side by side: each call answered once, directly after its turn, in order.
+
+An exchange is an assistant turn with calls and the turns that answer it. One that is as the target wants it stays
+untouched, whatever happens after it (law 5). Another gets one turn of results right behind its calls: the real ones
+from wherever they stand, a synthetic one where there is none (A1, A4). What is left over is not lost: a result
+without a call, a late one and a second one become text where they stood (A2, A5, A6).
+
+Comes after `attribution`, since it trusts who speaks; everything later trusts the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.completion import completion_key
+from toolglot.conversation import Block, Media, Opaque, Text, ToolCall, ToolResult, Turn
+from toolglot.ledger import Ledger
+from toolglot.render.job import Job
+from toolglot.report import Action
+
+ORPHANED: Final = "[Result of a tool call that is not part of this conversation{name}]"
+LATE: Final = "[Late result{name}: it came after the call was cancelled]"
+SECOND: Final = "[Another result{name}]"
+
+_ASIDE: Final = {"late": LATE, "conflict": SECOND, "superseded": SECOND}
+
+
+def pair(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+    """The turns with every exchange whole and in place."""
+    if not job.survey(turns).has_calls or _are_sound(turns, job):
+        return turns
+    return tuple(_Pairing(turns, job).rebuilt())
+
+
+# --- as the target wants it -------------------------------------------------------------------------
+
+
+def _are_sound(turns: Sequence[Turn], job: Job) -> bool:
+    seen: set[str] = set()
+    position = 0
+    while position < len(turns):
+        turn = turns[position]
+        calls = turn.calls
+        if not calls:
+            if turn.results:
+                return False
+            position += 1
+            continue
+        ids = [call.id for call in calls]
+        if len(seen) + len(ids) != len(seen.union(ids)):
+            return False
+        seen.update(ids)
+        length = _answer_length(ids, turns, position + 1, job)
+        if length == 0:
+            return False
+        position += 1 + length
+    return True
+
+
+def _answer_length(ids: Sequence[str], turns: Sequence[Turn], start: int, job: Job) -> int:
+    """How many turns from here on answer these calls as the target wants it; 0 if they do not."""
+    rules = job.profile.results
+    waiting = dict.fromkeys(ids)
+    answered = 0
+    position = start
+    while waiting:
+        if position == len(turns) or turns[position].role == "assistant":
+            return 0
+        turn = turns[position]
+        results = turn.results
+        if not results or any(isinstance(block, ToolCall) for block in turn.blocks):
+            return 0
+        for result in results:
+            if result.call_id not in waiting or (rules.call_order and result.call_id != ids[answered]):
+                return 0
+            del waiting[result.call_id]
+            answered += 1
+        if not _is_placed(turn, len(results), job) or (waiting and len(results) != len(turn.blocks)):
+            return 0
+        position += 1
+    length = position - start
+    return 0 if rules.together and length > 1 else length
+
+
+def _is_placed(turn: Turn, count: int, job: Job) -> bool:
+    """Whether the results of a turn stand first in it, with nothing else where nothing else may stand."""
+    rules = job.profile.results
+    if count == len(turn.blocks):
+        return True
+    return not rules.alone and all(isinstance(block, ToolResult) for block in turn.blocks[:count])
+
+
+# --- made so ----------------------------------------------------------------------------------------
+
+
+class _Pairing:
+    """Turns being rebuilt, exchange by exchange."""
+
+    def __init__(self, turns: tuple[Turn, ...], job: Job) -> None:
+        self._turns = turns
+        self._job = job
+        self._ledger = Ledger.of(turns)
+        self._aside = {id(aside.result): aside.reason for found in self._ledger for aside in found.set_aside}
+        self._chosen = {found.id: found.result for found in self._ledger if found.result is not None}
+        self._placed: set[int] = set()
+        """Results that stand with their call now, by identity."""
+        self._called: set[str] = set()
+
+    def rebuilt(self) -> Iterator[Turn]:
+        position = 0
+        while position < len(self._turns):
+            turn = self._without_repeats(self._turns[position])
+            position += 1
+            if not turn.calls:
+                yield from self._rest(turn)
+                continue
+            yield turn
+            length = self._sound_length(turn, position)
+            if length:
+                yield from self._turns[position : position + length]
+                position += length
+            else:
+                yield self._answers(turn)
+
+    def _without_repeats(self, turn: Turn) -> Turn:
+        """A second call with an id that is taken is the same call again, or none that could be answered."""
+        again = [call for call in turn.calls if call.id in self._called]
+        self._called.update(call.id for call in turn.calls)
+        if not again:
+            return turn
+        for call in again:
+            self._job.tell(
+                "dropped", f"{call.name[:80]} was called twice under one id", "canonical", call_ids=(call.id,)
+            )
+        kept = tuple(block for block in turn.blocks if not any(block is call for call in again))
+        return replace(turn, blocks=kept)
+
+    def _sound_length(self, turn: Turn, position: int) -> int:
+        """The turns that answer a turn as they stand, if what they hold is what counts."""
+        length = _answer_length([call.id for call in turn.calls], self._turns, position, self._job)
+        results = [result for other in self._turns[position : position + length] for result in other.results]
+        if all(self._chosen.get(result.call_id) is result for result in results):
+            self._placed.update(id(result) for result in results)
+            return length
+        return 0
+
+    def _answers(self, turn: Turn) -> Turn:
+        results = []
+        for call in turn.calls:
+            result = self._chosen.get(call.id)
+            if result is None:
+                result = self._synthetic(call)
+            else:
+                self._placed.add(id(result))
+            results.append(result)
+        self._job.tell(
+            "moved",
+            "results were put directly behind their calls, in order",
+            "canonical",
+            turn_key=turn.key,
+            call_ids=tuple(call.id for call in turn.calls),
+        )
+        return Turn("tool", tuple(results), key=f"{turn.key}+results")
+
+    def _synthetic(self, call: ToolCall) -> ToolResult:
+        self._job.tell(
+            "added",
+            f"{call.name[:80]} has no result; a made-up one says so",
+            "canonical",
+            call_ids=(call.id,),
+        )
+        return ToolResult(
+            call.id,
+            self._job.policy.missing_result,
+            is_error=True,
+            name=call.name,
+            is_complete=True,
+            synthetic="no result in the conversation",
+        )
+
+    def _rest(self, turn: Turn) -> Iterator[Turn]:
+        """A turn that calls nothing, without the results that stand elsewhere now."""
+        if not turn.results:
+            yield turn
+            return
+        blocks: list[Block] = []
+        for block in turn.blocks:
+            if isinstance(block, ToolResult):
+                blocks += self._left_over(block)
+            else:
+                blocks.append(block)
+        if blocks:
+            yield replace(turn, role="user", blocks=tuple(blocks), extra=None if turn.role == "tool" else turn.extra)
+
+    def _left_over(self, result: ToolResult) -> Iterable[Block]:
+        """What becomes of a result in the turn where it stands: nothing, or text."""
+        chosen = self._chosen.get(result.call_id)
+        if id(result) in self._placed or chosen is result:
+            return ()
+        if chosen is None:
+            self._tell(result, "converted", "a result has no call; its content is kept as text")
+            return _as_text(ORPHANED, result)
+        if result.synthetic is not None or completion_key(result) == completion_key(chosen):
+            self._tell(result, "dropped", "the same result stands with its call already")
+            return ()
+        reason = self._aside.get(id(result), "conflict")
+        self._tell(result, "converted", f"a call has one result; this one ({reason}) is kept as text")
+        return _as_text(_ASIDE[reason], result)
+
+    def _tell(self, result: ToolResult, action: Action, reason: str) -> None:
+        self._job.tell(action, reason, "canonical", call_ids=(result.call_id,))
+
+
+def _as_text(mark: str, result: ToolResult) -> list[Text | Media | Opaque]:
+    """A result that cannot be one, in words; its media stay what they are."""
+    name = f" of {result.name}" if result.name else ""
+    head = mark.format(name=name)
+    if result.is_error:
+        head = f"{head} (error)"
+    said = result.text or result.error or ""
+    media = [part for part in result.content if isinstance(part, Media)] if isinstance(result.content, tuple) else []
+    return [Text(f"{head}: {said}" if said else head), *media]

@@ -1,0 +1,179 @@
+"""Who speaks when: system prompts, the first and the last turn, and turns that may not stand side by side.
+
+The last pass over whole turns: it joins and bridges what the others left. A system prompt in the middle of a
+conversation stays in its place, natively or as tagged text, because moving it would change what stands before (law 5).
+Bridges are constant texts. The one at the very end, and the join of two last turns, are the only things here that a
+longer history would render differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Role, Text, ToolResult, Turn
+from toolglot.errors import EmptyConversationError
+from toolglot.render.job import Job, unless_same
+
+_PROMPTS: Final = ("system", "developer")
+TAGGED: Final = "<system>\n{text}\n</system>"
+
+
+def fit_roles(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+    """The turns in an order that the target accepts."""
+    fitted = _place_prompts(turns, job)
+    fitted = _with_first(fitted, job)
+    fitted = _joined(fitted, job)
+    fitted = _bridged(fitted, job)
+    fitted = _with_last(fitted, job)
+    return unless_same(tuple(fitted), turns)
+
+
+def speaker(turn: Turn, job: Job) -> Role:
+    """Who speaks on the wire: results are the user's where they are blocks of its turns."""
+    if turn.role == "tool" and job.profile.results.carrier == "block":
+        return "user"
+    if turn.role == "user" and turn.results and job.profile.results.carrier != "block":
+        return "tool" if len(turn.results) == len(turn.blocks) else "user"
+    return turn.role
+
+
+# --- system prompts ---------------------------------------------------------------------------------
+
+
+def _place_prompts(turns: Sequence[Turn], job: Job) -> list[Turn]:
+    rules = job.profile.turns
+    head = next((number for number, turn in enumerate(turns) if turn.role not in _PROMPTS), len(turns))
+    placed = _head(turns[:head], job)
+    for number in range(head, len(turns)):
+        turn = turns[number]
+        if turn.role not in _PROMPTS:
+            placed.append(turn)
+            continue
+        after = turns[number + 1] if number + 1 < len(turns) else None
+        is_native = rules.system_inside == "anywhere" or (
+            rules.system_inside == "before_assistant" and (after is None or after.role == "assistant")
+        )
+        if is_native and (rules.developer_role or turn.role == "system"):
+            placed.append(turn)
+        elif is_native:
+            placed.append(replace(turn, role="system"))
+        else:
+            reason = f"a {turn.role} prompt may not stand here {job.rule('turns.system_inside')}; it is tagged text"
+            job.tell("converted", reason, turn_key=turn.key)
+            placed.append(replace(turn, role="user", blocks=(Text(TAGGED.format(text=turn.text)),), extra=None))
+    return placed
+
+
+def _head(prompts: Sequence[Turn], job: Job) -> list[Turn]:
+    """The prompts before anybody speaks: as they are, or as one."""
+    rules = job.profile.turns
+    kept = [turn if turn.role == "system" or rules.developer_role else replace(turn, role="system") for turn in prompts]
+    if len(kept) < 2 or rules.system_many or rules.system == "field":
+        return kept
+    job.tell("converted", f"one system prompt is accepted {job.rule('turns.system_many')}; they were joined")
+    text = "\n\n".join(turn.text for turn in kept)
+    return [replace(kept[0], role="system", blocks=(Text(text),), extra=None)]
+
+
+# --- order ------------------------------------------------------------------------------------------
+
+
+def _bridge(role: Role, near: Turn | None, mark: str, job: Job) -> Turn:
+    text = job.policy.bridge_user if role == "user" else job.policy.bridge_assistant
+    return Turn(role, (Text(text),), key=f"{near.key if near is not None else ''}+{mark}")
+
+
+def _with_first(turns: list[Turn], job: Job) -> list[Turn]:
+    """A conversation that the user begins."""
+    head = next((number for number, turn in enumerate(turns) if turn.role not in _PROMPTS), len(turns))
+    if head < len(turns) and (job.profile.turns.first == "any" or speaker(turns[head], job) == "user"):
+        return turns
+    users = sum(speaker(turn, job) == "user" for turn in turns)
+    if head == len(turns) and not turns:
+        raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
+    if head == len(turns) and users >= job.profile.turns.min_user:
+        return turns
+    first = turns[head] if head < len(turns) else None
+    job.tell("added", f"the user speaks first {job.rule('turns.first')}; a bridge was put before")
+    return [*turns[:head], _bridge("user", first, "before", job), *turns[head:]]
+
+
+def _joined(turns: list[Turn], job: Job) -> list[Turn]:
+    """Turns of one speaker that stand side by side, as one."""
+    rules = job.profile
+    if not rules.turns.alternate:
+        return turns
+    joined: list[Turn] = []
+    for turn in turns:
+        before = joined[-1] if joined else None
+        if before is not None and _may_join(before, turn, job):
+            told = "turns of one speaker side by side are refused"
+            job.tell("converted", f"{told} {job.rule('turns.alternate')}; they were joined", turn_key=turn.key)
+            joined[-1] = replace(before, role=speaker(before, job), blocks=before.blocks + turn.blocks, extra=None)
+        else:
+            joined.append(turn)
+    return joined
+
+
+def _may_join(before: Turn, turn: Turn, job: Job) -> bool:
+    who = speaker(turn, job)
+    if who != speaker(before, job) or who in _PROMPTS or who == "tool":
+        return False
+    if who == "assistant":
+        return not before.calls
+    if job.profile.results.alone and (before.results or turn.results):
+        return False
+    return not turn.results or all(isinstance(block, ToolResult) for block in before.blocks)
+
+
+def _bridged(turns: list[Turn], job: Job) -> list[Turn]:
+    """A word of the assistant between results and a user who may not follow them (C1, C4)."""
+    rules = job.profile.results
+    if rules.user_after and not rules.alone:
+        return turns
+    bridged: list[Turn] = []
+    for turn in turns:
+        before = bridged[-1] if bridged else None
+        follows = before is not None and bool(before.results) and turn.role == "user" and not turn.results
+        if before is not None and follows:
+            rule = job.rule("results.alone" if rules.user_after else "results.user_after")
+            job.tell("added", f"a user may not follow results directly {rule}; a bridge was put between")
+            bridged.append(_bridge("assistant", before, "bridge", job))
+        bridged.append(turn)
+    return bridged
+
+
+def _with_last(turns: list[Turn], job: Job) -> list[Turn]:
+    """A conversation that ends with somebody whom the model can answer."""
+    rules = job.profile.turns
+    last = turns[-1]
+    needs_user = sum(speaker(turn, job) == "user" for turn in turns) < rules.min_user
+    ends_badly = rules.last == "user_or_result" and last.role in ("assistant", *_PROMPTS) and not _is_prefill(last, job)
+    if last.role in _PROMPTS and rules.system_inside in ("anywhere", "before_assistant"):
+        ends_badly = False
+    if last.role == "assistant" and rules.prefill != "no" and not rules.trailing_space:
+        turns = [*turns[:-1], _trimmed(last, job)]
+    if not ends_badly and not needs_user:
+        return turns
+    job.tell("added", f"the user speaks last {job.rule('turns.last')}; a bridge was put after", turn_key=last.key)
+    return [*turns, _bridge("user", last, "after", job)]
+
+
+def _is_prefill(turn: Turn, job: Job) -> bool:
+    return turn.role == "assistant" and not turn.calls and job.profile.turns.prefill == "yes"
+
+
+def _trimmed(turn: Turn, job: Job) -> Turn:
+    """The start of an answer without white space at its end (C9)."""
+    if not turn.blocks or not isinstance(turn.blocks[-1], Text):
+        return turn
+    text = turn.blocks[-1]
+    trimmed = text.text.rstrip()
+    if trimmed == text.text:
+        return turn
+    job.tell("replaced", f"white space at the end is refused {job.rule('turns.trailing_space')}", turn_key=turn.key)
+    kept = turn.blocks[:-1] + ((replace(text, text=trimmed),) if trimmed else ())
+    return replace(turn, blocks=kept)

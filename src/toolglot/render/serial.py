@@ -1,0 +1,49 @@
+"""Parallel calls one after the other, for targets that take one call a turn (C10).
+
+Comes after `exchanges`: it takes whole exchanges apart and leaves whole exchanges.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from toolglot.conversation import ToolCall, ToolResult, Turn
+from toolglot.render.job import Job
+
+
+def make_serial(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+    """The turns with at most one call each, where the target wants that."""
+    if job.profile.calls.parallel or not job.survey(turns).has_calls:
+        return turns
+    if not any(len(turn.calls) > 1 for turn in turns):
+        return turns
+    results = {result.call_id: result for turn in turns for result in turn.results}
+    moved: set[str] = set()
+    serial: list[Turn] = []
+    for turn in turns:
+        calls = turn.calls
+        if len(calls) > 1:
+            moved.update(call.id for call in calls)
+            job.tell(
+                "converted",
+                f"one call a turn is accepted {job.rule('calls.parallel')}; they stand one after the other",
+                turn_key=turn.key,
+                call_ids=tuple(call.id for call in calls),
+            )
+            serial += _one_by_one(turn, calls, results)
+            continue
+        rest = tuple(block for block in turn.blocks if not isinstance(block, ToolResult) or block.call_id not in moved)
+        if rest or not turn.blocks:
+            serial.append(turn if len(rest) == len(turn.blocks) else replace(turn, blocks=rest))
+    return tuple(serial)
+
+
+def _one_by_one(turn: Turn, calls: tuple[ToolCall, ...], results: dict[str, ToolResult]) -> list[Turn]:
+    first = tuple(block for block in turn.blocks if not isinstance(block, ToolCall) or block is calls[0])
+    parts = [replace(turn, blocks=first)]
+    for number, call in enumerate(calls):
+        if number:
+            parts.append(replace(turn, blocks=(call,), key=f"{turn.key}+{number}", extra=None))
+        if call.id in results:
+            parts.append(Turn("tool", (results[call.id],), key=f"{turn.key}+{number}+results"))
+    return parts
