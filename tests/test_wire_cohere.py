@@ -184,7 +184,8 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
             },
             {
                 "role": "assistant",
-                "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "so"}],
+                "tool_plan": "so",
+                "content": [{"type": "thinking", "thinking": "hm"}],
                 "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
             },
             {
@@ -374,7 +375,8 @@ def test_a_reply_made_elsewhere_is_written() -> None:
         "id": "m1",
         "message": {
             "role": "assistant",
-            "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "x"}],
+            "tool_plan": "x",
+            "content": [{"type": "thinking", "thinking": "hm"}],
             "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}],
         },
         "finish_reason": "TOOL_CALL",

@@ -62,6 +62,7 @@ class ToolRules(Group, frozen=True, kw_only=True):
     parameters_required: Annotated[bool, Meta(description="A tool must have a parameter schema.")] = True
     omit_empty_parameters: Annotated[bool, Meta(description="A tool without parameters must omit the schema.")] = False
     description_required: Annotated[bool, Meta(description="A tool must have a description.")] = False
+    empty_description: Annotated[bool, Meta(description="A description may be empty.")] = False
     strict: Annotated[
         Literal["omit", "optional", "explicit_false"],
         Meta(

@@ -44,7 +44,7 @@ def _url(**more: Form) -> ByKind:
     return ByKind("an address", {str: TEXT, dict: _form({"url": TEXT, **more}, "url")})
 
 
-_AUDIO: Final = ByKind("audio", {str: TEXT, dict: _form({"data": TEXT, "format": TEXT}, "data")})
+_AUDIO: Final = ByKind("audio", {str: TEXT, dict: _form({"data": TEXT, "format": TEXT}, "data", "format")})
 _THOUGHTS: Final = ByKind("a text or a list", {str: TEXT, list: LIST})
 TEXT_PART: Final = _part("text", TEXT)
 MEDIA_PARTS: Final[dict[str, Form]] = {
@@ -52,7 +52,14 @@ MEDIA_PARTS: Final[dict[str, Form]] = {
     "input_audio": _part("input_audio", _AUDIO),
     "audio_url": _part("audio_url", _url()),
     "video_url": _part("video_url", _url(fps=NUMBER), fps=NUMBER),
-    "file": _form({"file": OBJECT, "file_id": TEXT, "cache_control": ANYTHING, "prompt_cache_breakpoint": ANYTHING}),
+    "file": _form(
+        {
+            "file": _form({"file_data": TEXT, "file_id": TEXT, "filename": TEXT}),
+            "file_id": TEXT,
+            "cache_control": ANYTHING,
+            "prompt_cache_breakpoint": ANYTHING,
+        }
+    ),
     "document_url": _part("document_url", TEXT, document_name=TEXT),
     "image_embeds": ANYTHING,
 }
@@ -98,7 +105,9 @@ MESSAGES: Final[dict[str, Form]] = {
     "function": Fields({"role": TEXT, "name": TEXT, "content": Maybe(CONTENT)}, ("name", "content")),
 }
 FUNCTION: Final = _form({"name": TEXT, "description": TEXT, "parameters": OBJECT, "strict": FLAG}, "name")
-CUSTOM: Final = _form({"name": TEXT, "description": TEXT, "format": OBJECT}, "name")
+_GRAMMAR: Final = _form({"syntax": Values(("lark", "regex")), "definition": TEXT}, "syntax", "definition")
+_WRITING: Final = Typed({"text": _form({}), "grammar": _form({"grammar": _GRAMMAR}, "grammar")})
+CUSTOM: Final = _form({"name": TEXT, "description": TEXT, "format": _WRITING}, "name")
 _MARK: Final[dict[str, Form]] = {"cache_control": ANYTHING}
 
 
@@ -145,7 +154,7 @@ _TYPED: Final[dict[str, Form]] = {
     "tools": Each(ToolForm()),
     "tool_choice": CHOICE,
     "parallel_tool_calls": FLAG,
-    "functions": Each(OBJECT),
+    "functions": Each(FUNCTION),
     "function_call": ByKind("a mode or an object", {str: TEXT, dict: _NAME_ONLY}),
     "max_tokens": WHOLE,
     "max_completion_tokens": WHOLE,
@@ -163,14 +172,14 @@ _TYPED: Final[dict[str, Form]] = {
     "top_logprobs": WHOLE,
     "metadata": OBJECT,
     "modalities": TEXTS,
-    "audio": OBJECT,
-    "prediction": OBJECT,
+    "audio": _form({"voice": ByKind("a voice", {str: TEXT, dict: OBJECT}), "format": TEXT}, "voice", "format"),
+    "prediction": _form({"type": Values(("content",)), "content": CONTENT}, "type", "content"),
     "reasoning_effort": TEXT,
     "response_format": _FORMAT,
     "service_tier": TEXT,
     "store": FLAG,
     "stream": FLAG,
-    "stream_options": OBJECT,
+    "stream_options": _form({"include_usage": FLAG}),
     "user": TEXT,
     "safety_identifier": TEXT,
     "prompt_cache_key": TEXT,

@@ -21,6 +21,7 @@ from toolglot.referee.view import Setting, Shape
 
 MOST: Final = 1000
 _LISTED_VALUES: Final = 12
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 
 
 class Found:
@@ -43,7 +44,7 @@ class Found:
             self._extras.setdefault(path, []).append(name)
 
     def take(self, path: str) -> tuple[str, ...]:
-        """The unknown fields of the object at a path, which are told there and nowhere else."""
+        """The unknown fields of the object at a path, for that part of the picture to tell."""
         return tuple(self._extras.pop(path, ()))
 
     def left(self) -> tuple[str, ...]:
@@ -117,6 +118,18 @@ class Numeric(Struct, frozen=True):
             is_number = isinstance(value, int) and not isinstance(value, bool)
         if not is_number:
             found.wrong(path, f"expected {self.what}, got {quote(value)}")
+
+
+class Bytes(Struct, frozen=True):
+    """Bytes as base64, in either alphabet, with or without padding."""
+
+    rule: str = ""
+
+    def check(self, value: Any, path: str, found: Found) -> None:
+        if not isinstance(value, str):
+            found.wrong(path, f"expected bytes as base64, got {quote(value)}", self.rule)
+        elif len(value.rstrip("=")) % 4 == 1 or not _BASE64.fullmatch(value):
+            found.wrong(path, "expected bytes as base64", self.rule)
 
 
 class Values(Struct, frozen=True):

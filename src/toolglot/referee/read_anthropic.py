@@ -45,8 +45,11 @@ def _form(known: dict[str, Form], *required: str) -> Fields:
     return Fields({"type": ANYTHING, **known}, required, null_is_absent=True)
 
 
+_MARK: Final = Fields({"type": Values(("ephemeral",)), "ttl": Values(("5m", "1h"))}, ("type",), null_is_absent=True)
+
+
 def _block(known: dict[str, Form], *required: str) -> Fields:
-    return _form({_CACHE: OBJECT, **known}, *required)
+    return _form({_CACHE: _MARK, **known}, *required)
 
 
 _SOURCES: Final[dict[str, Form]] = {
@@ -151,7 +154,7 @@ _TOOL: Final = _form(
         "allowed_callers": LIST,
         "eager_input_streaming": FLAG,
         "input_examples": LIST,
-        _CACHE: OBJECT,
+        _CACHE: _MARK,
     },
     "name",
 )
@@ -204,12 +207,12 @@ _BODY: Final = Fields(
         "container": ANYTHING,
         "mcp_servers": LIST,
         "context_management": OBJECT,
+        _CACHE: _MARK,
         **dict.fromkeys(
             (
                 "anthropic_beta",
                 "anthropic_version",
                 "betas",
-                _CACHE,
                 "compaction",
                 "diagnostics",
                 "fallback_credit_token",

@@ -214,13 +214,13 @@ def _messages(written: Any, found: Found) -> Iterator[Message]:
                 role=role,
                 path=path,
                 extra_fields=found.take(path),
-                items=(_result(given, path, found),) if role == "tool" else tuple(_items(given, path, found)),
+                items=(_result(given, path),) if role == "tool" else tuple(_items(given, path, found)),
                 has_content=content is not None,
                 is_empty_string=content == "",
             )
 
 
-def _result(given: dict[str, Any], path: str, found: Found) -> Item:
+def _result(given: dict[str, Any], path: str) -> Item:
     content, place = given.get("content"), f"{path}.content"
     whole = (Item(kind="text", path=place, text=content),) if isinstance(content, str) else ()
     return Item(
@@ -228,7 +228,7 @@ def _result(given: dict[str, Any], path: str, found: Found) -> Item:
         path=path,
         type="tool",
         id=text_of(given.get("tool_call_id")),
-        content=whole or tuple(_parts(content, place, found)),
+        content=whole or tuple(_parts(content, place, Found())),
         has_content=content is not None,
     )
 

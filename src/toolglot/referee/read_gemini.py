@@ -18,6 +18,7 @@ from toolglot.referee.forms import (
     TEXT,
     TEXTS,
     Also,
+    Bytes,
     Each,
     Fields,
     Form,
@@ -66,7 +67,7 @@ _TRUST: Final = _names(
 
 # --- parts ------------------------------------------------------------------------------------------
 
-_BLOB: Final = _form({"data": TEXT, "displayName": TEXT, "mimeType": TEXT})
+_BLOB: Final = _form({"data": Bytes(), "displayName": TEXT, "mimeType": TEXT})
 _FILE: Final = _form({"fileUri": TEXT, "displayName": TEXT, "mimeType": TEXT})
 _PARTIAL: Final = _form(
     {
@@ -135,7 +136,7 @@ _PART: Final = Also(
             "toolCall": _form({"id": TEXT, "toolType": _names(*_KINDS_OF_TOOL), "args": OBJECT}),
             "toolResponse": _form({"id": TEXT, "toolType": _names(*_KINDS_OF_TOOL), "response": OBJECT}),
             "thought": FLAG,
-            "thoughtSignature": TEXT,
+            "thoughtSignature": Bytes("gemini-thought-foreign"),
             "videoMetadata": _form({"endOffset": TEXT, "startOffset": TEXT, "fps": _NUMBER}),
             "mediaResolution": _form(
                 {"level": _names(*_RESOLUTIONS, "MEDIA_RESOLUTION_ULTRA_HIGH"), "numTokens": _WHOLE}
@@ -289,6 +290,14 @@ _SAMPLING: Final = {
     "presencePenalty": "presence_penalty",
     "frequencyPenalty": "frequency_penalty",
 }
+_KEYWORDS: Final = {
+    _snake(word): word
+    for word in (
+        *("anyOf", "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"),
+        *("propertyOrdering", "additionalProperties"),
+    )
+}
+_DEEPEST_SCHEMA: Final = 200
 _DOCUMENTS: Final = ("application/pdf", "text/")
 
 
@@ -399,18 +408,33 @@ def _function(function: dict[str, Any], path: str, found: Found) -> Tool:
         name=text_of(function.get("name")),
         type="function",
         description=text_of(function.get("description")),
-        schema=schema,
+        schema=_spelled(schema) if kind == "parameters" else schema,
         schema_path="" if schema is None else f"{path}.{written}",
         schema_field="" if schema is None else kind,
         extra_fields=found.take(path),
     )
 
 
+def _spelled(schema: Any, depth: int = 0) -> Any:
+    """A schema with its keywords in camelCase, as rules name them; names of properties stay."""
+    if not isinstance(schema, dict) or depth > _DEEPEST_SCHEMA:
+        return schema
+    return {_KEYWORDS.get(word, word): _spelled_inside(word, value, depth + 1) for word, value in schema.items()}
+
+
+def _spelled_inside(word: str, value: Any, depth: int) -> Any:
+    if word in ("any_of", "anyOf") and isinstance(value, list):
+        return [_spelled(member, depth) for member in value]
+    if word == "properties" and isinstance(value, dict):
+        return {name: _spelled(member, depth) for name, member in value.items()}
+    return _spelled(value, depth) if word == "items" else value
+
+
 def _system(given: dict[str, Any], found: Found) -> Message | None:
     path, content = _inside(given, "$", "systemInstruction")
     if not content:
         return None
-    return _content(content, "system", path, found)
+    return _content(content, "system", path, found, extra=())
 
 
 def _messages(written: Any, found: Found) -> Iterator[Message]:
@@ -418,17 +442,17 @@ def _messages(written: Any, found: Found) -> Iterator[Message]:
         said = content.get("role")
         role = "user" if said is None else _ROLES.get(said) if isinstance(said, str) else None
         if role is not None:
-            yield _content(content, role, path, found)
+            yield _content(content, role, path, found, extra=found.take(path))
 
 
-def _content(content: dict[str, Any], role: Role, path: str, found: Found) -> Message:
+def _content(content: dict[str, Any], role: Role, path: str, found: Found, extra: tuple[str, ...]) -> Message:
     parts = content.get("parts")
     return Message(
         role=role,
         path=path,
         items=tuple(_part(part, place, found) for place, part in objects(parts, f"{path}.parts")),
         has_content=parts is not None,
-        extra_fields=found.take(path),
+        extra_fields=extra,
     )
 
 

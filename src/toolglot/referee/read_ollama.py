@@ -59,7 +59,7 @@ _CALL: Final = _form(
 )
 _MESSAGE: Final = _form(
     {
-        "role": Values(tuple(_ROLES)),
+        "role": TEXT,
         "content": TEXT,
         "thinking": TEXT,
         "images": TEXTS,
@@ -120,7 +120,7 @@ def read(body: dict[str, Any]) -> View:
     found = look(body, _BODY)
     given = fields(body)
     sampling = settings(fields(given.get("options")), _SAMPLING, "$.options")
-    longest = sampling.pop("max_tokens", None)
+    longest = _limit(sampling.pop("max_tokens", None))
     think = given.get("think")
     return View(
         messages=tuple(_messages(given.get("messages"), found)),
@@ -135,6 +135,12 @@ def read(body: dict[str, Any]) -> View:
         extra_paths=found.left(),
         shapes=tuple(found.shapes),
     )
+
+
+def _limit(longest: Setting | None) -> Setting | None:
+    """A negative number stands for no limit."""
+    is_open = longest is not None and isinstance(longest.value, int) and longest.value < 0
+    return None if is_open else longest
 
 
 def _output(format: Any) -> Setting | None:
@@ -162,17 +168,17 @@ def _tools(written: Any, found: Found) -> Iterator[Tool]:
 
 def _messages(written: Any, found: Found) -> Iterator[Message]:
     for path, given in objects(written, "$.messages"):
-        role = _ROLES.get(given["role"]) if isinstance(given.get("role"), str) else None
-        if role is not None:
-            content = given.get("content")
-            yield Message(
-                role=role,
-                path=path,
-                items=(_result(given, path),) if role == "tool" else tuple(_items(given, path, found)),
-                has_content=content is not None,
-                is_empty_string=content == "",
-                extra_fields=found.take(path),
-            )
+        # The server takes any role, in any case; one that a template does not know is shown as it comes.
+        role = _ROLES.get((text_of(given.get("role")) or "").lower(), "user")
+        content = given.get("content")
+        yield Message(
+            role=role,
+            path=path,
+            items=(_result(given, path),) if role == "tool" else tuple(_items(given, path, found)),
+            has_content=content is not None,
+            is_empty_string=content == "",
+            extra_fields=found.take(path),
+        )
 
 
 def _result(given: dict[str, Any], path: str) -> Item:

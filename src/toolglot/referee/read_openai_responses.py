@@ -64,10 +64,17 @@ def read(body: dict[str, Any]) -> View:
         effort=setting(fields(given.get("reasoning")), "effort", "$.reasoning"),
         output=_output(fields(given.get("text"))),
         user=setting(given, "user"),
+        is_continued=_is_continued(given),
         extra_fields=found.take("$"),
         extra_paths=found.left(),
         shapes=tuple(found.shapes),
     )
+
+
+def _is_continued(given: dict[str, Any]) -> bool:
+    if given.get("previous_response_id") is not None or given.get("conversation") is not None:
+        return True
+    return any(_kind(item) == "item_reference" for _, item in objects(given.get("input"), ""))
 
 
 def _output(text: dict[str, Any]) -> Setting | None:
@@ -111,7 +118,7 @@ def _tool(tool: dict[str, Any], path: str, found: Found) -> Tool:
         return Tool(path=path, name=name, kind="custom", type=kind, description=described, extra_fields=extra)
     if kind == "namespace":
         inner = tuple(
-            _tool(member, place, found)
+            _tool(member, place, Found())
             for place, member in objects(tool.get("tools"), f"{path}.tools")
             if member.get("type") in ("function", "custom")
         )
@@ -223,7 +230,7 @@ def _result(item: dict[str, Any], kind: str, path: str, found: Found) -> Item:
         item_id=text_of(item.get("id")),
         name=text_of(item.get("name")),
         is_custom=kind == "custom_tool_call_output",
-        content=whole or tuple(_parts(output, place, found)),
+        content=whole or tuple(_parts(output, place, Found())),
         has_content=output is not None,
         extra_fields=found.take(path),
     )

@@ -50,7 +50,7 @@ class _Emitter:
         for block in turn.blocks:
             if type(block) is ToolCall:
                 name = self._table.emitted_name((block.namespace, block.name))
-                is_same = name == block.name and block.arguments is not None
+                is_same = name == block.name and block.arguments is not None and block.raw_input is None
                 if not is_same or self._projection.add(block, name=name) != block.id:
                     return False
             elif type(block) is ToolResult and not self._is_named_right(block):
@@ -70,7 +70,8 @@ class _Emitter:
             emitted = self._table.emitted_call(block)
             self._names[block.id] = emitted.name
             id = self._projection.add(block, name=emitted.name)
-            call = emitted if emitted.arguments is not None else self._with_object(emitted)
+            plain = emitted.arguments is not None and emitted.raw_input is None
+            call = emitted if plain else self._with_object(emitted)
             return call if call.id == id else replace(call, id=id)
         if type(block) is ToolResult:
             is_named = self._rule == "required" or (block.name != "" and self._rule == "optional")
@@ -81,7 +82,11 @@ class _Emitter:
 
     def _with_object(self, call: ToolCall) -> ToolCall:
         """A call whose arguments are an object, also where the model wrote none."""
-        if call.type != "function" or call.arguments is not None or not self._job.profile.calls.arguments_object_only:
+        if call.type != "function":
+            return call
+        if call.arguments is not None:
+            return call if call.raw_input is None or self._job.goes_home else replace(call, raw_input=None)
+        if not self._job.profile.calls.arguments_object_only:
             return call
         written = call.raw_input or ""
         if written.strip():

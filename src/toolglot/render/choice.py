@@ -33,7 +33,7 @@ def fit_choice(
     choice = conversation.options.tool_choice
     if choice is None:
         return None, tools
-    choice = _with_parallel(choice, job)
+    choice = _with_known_names(_with_parallel(choice, job), tools, job)
     if not tools and (job.profile.choice.needs_tools or choice.names):
         if choice.mode not in ("auto", "none"):
             job.tell("dropped", f"there are no tools to choose from for {choice.mode!r}", path="$.tool_choice")
@@ -45,6 +45,18 @@ def fit_choice(
     if choice.mode == "none":
         return _without_tools(conversation, tools, job)
     return _nearest(choice, tools, accepted, job)
+
+
+def _with_known_names(choice: ToolChoice, tools: Sequence[EmittedTool], job: Job) -> ToolChoice:
+    """A choice among tools that are there."""
+    if not choice.names:
+        return choice
+    known = {tool.original.name for tool in tools}
+    names = tuple(name for name in choice.names if name in known)
+    if names == choice.names:
+        return choice
+    job.tell("dropped", "the tool choice names a tool that is not declared", "canonical", path="$.tool_choice")
+    return replace(choice, names=names) if names else ToolChoice(parallel=choice.parallel)
 
 
 def _with_parallel(choice: ToolChoice, job: Job) -> ToolChoice:

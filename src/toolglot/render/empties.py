@@ -64,8 +64,10 @@ def _stand_in(turn: Turn, job: Job) -> Turn | None:
 def _filled_result(result: ToolResult, job: Job) -> ToolResult:
     rules = job.profile.results
     accepted = rules.empty_error if result.is_error else rules.empty
-    if accepted or _has_content(result, job):
-        return result
+    if _has_content(result, job):
+        return _without_blanks(result, job)
+    if accepted:
+        return replace(result, content="") if isinstance(result.content, tuple) else result
     rule = job.rule("results.empty_error" if result.is_error else "results.empty")
     job.tell(
         "replaced", f"a result without content is refused {rule}; a word stands for it", call_ids=(result.call_id,)
@@ -73,9 +75,19 @@ def _filled_result(result: ToolResult, job: Job) -> ToolResult:
     return replace(result, content=result.error or EMPTY_RESULT)
 
 
+def _without_blanks(result: ToolResult, job: Job) -> ToolResult:
+    if not isinstance(result.content, tuple):
+        return result
+    parts = tuple([part for part in result.content if not isinstance(part, Text) or not _is_refused(part.text, job)])
+    parts = unless_same(parts, result.content)
+    return result if parts is result.content else replace(result, content=parts)
+
+
 def _has_content(result: ToolResult, job: Job) -> bool:
     if isinstance(result.content, tuple):
         return any(not isinstance(part, Text) or not _is_refused(part.text, job) for part in result.content) and any(
             isinstance(part, Media) or (isinstance(part, Text) and part.text) for part in result.content
         )
-    return bool(result.content) or result.result is not None
+    if not result.content:
+        return result.result is not None
+    return not _is_refused(result.content, job)

@@ -87,10 +87,20 @@ def _answer_length(ids: Sequence[str], turns: Sequence[Turn], start: int, job: J
 
 def _is_placed(turn: Turn, count: int, job: Job) -> bool:
     """Whether the results of a turn stand first in it, with nothing else where nothing else may stand."""
-    rules = job.profile.results
     if count == len(turn.blocks):
         return True
-    return not rules.alone and all(isinstance(block, ToolResult) for block in turn.blocks[:count])
+    rest = turn.blocks[count:]
+    are_first = all(isinstance(block, ToolResult) for block in turn.blocks[:count])
+    return are_first and job.profile.results.user_after and may_share(rest, job)
+
+
+def may_share(blocks: Sequence[Block], job: Job) -> bool:
+    """Whether blocks may stand in one turn with results (C4)."""
+    rules = job.profile.results
+    if rules.carrier != "block":
+        return True
+    kinds = ("text" if isinstance(block, Text) else block.kind if isinstance(block, Media) else "" for block in blocks)
+    return not rules.alone and all(kind in rules.colocated for kind in kinds)
 
 
 # --- made so ----------------------------------------------------------------------------------------

@@ -45,6 +45,10 @@ class Job:
         """Whether the request goes to the provider that it was written for."""
         return self.source is not None and self.source.name == self.profile.name
 
+    def enforces(self, key: str) -> bool:
+        """Whether a demand counts: at home what nobody has said of the target is not held against its own client."""
+        return not self.goes_home or self.profile.origin(key).confidence != "default"
+
     def tell(
         self,
         action: Action,

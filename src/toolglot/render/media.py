@@ -54,11 +54,7 @@ def place_media(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
         if waiting and not turn.results:
             placed.append(_shown(waiting, placed[-1]))
             waiting = []
-        fitted = _fit_turn(turn, waiting, job)
-        if waiting and turn.role == "user" and not all(isinstance(block, ToolResult) for block in turn.blocks):
-            fitted = _behind_results(fitted, waiting)
-            waiting = []
-        placed.append(fitted)
+        placed.append(_fit_turn(turn, waiting, job))
     if waiting:
         placed.append(_shown(waiting, placed[-1]))
     return unless_same(tuple(placed), turns)
@@ -67,11 +63,6 @@ def place_media(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 def _shown(media: Sequence[Media], near: Turn) -> Turn:
     """A user turn for what moved out of results."""
     return Turn("user", tuple(media), key=f"{near.key}+media")
-
-
-def _behind_results(turn: Turn, media: Sequence[Media]) -> Turn:
-    last = max(index for index, block in enumerate(turn.blocks) if isinstance(block, ToolResult))
-    return replace(turn, blocks=(*turn.blocks[: last + 1], *media, *turn.blocks[last + 1 :]))
 
 
 def _fit_turn(turn: Turn, moved: list[Media], job: Job) -> Turn:

@@ -46,7 +46,7 @@ def _is_accepted(block: Thinking, turn: Turn, job: Job) -> bool:
     rules = job.profile.reasoning
     if rules.carrier == "none":
         reason = f"the target takes no thinking in a history {job.rule('reasoning.carrier')}"
-    elif rules.signed and not block.signature and block.redacted is None:
+    elif rules.signed and not block.signature and (block.redacted is None or block.text):
         reason = f"thinking without its signature is refused {job.rule('reasoning.signed')}"
     else:
         return True
@@ -67,14 +67,14 @@ def _switched_off(turns: tuple[Turn, ...], options: Options, job: Job) -> Option
     """Thinking off for this request, where an open tool loop lost the thinking that it must start with (D1)."""
     rules = job.profile.reasoning
     mode = _mode(options) or rules.default
-    if mode not in rules.leading or "off" not in rules.modes:
+    if mode not in rules.leading or ("off" not in rules.modes and rules.default != "off"):
         return options
     last = next((turn for turn in reversed(turns) if turn.role == "assistant"), None)
     if last is None or not last.calls or isinstance(last.blocks[0], Thinking):
         return options
     reason = f"the open tool loop does not start with its thinking {job.rule('reasoning.leading')}; it is off this once"
     job.tell("replaced", reason, turn_key=last.key)
-    return replace(options, reasoning=Reasoning("off"))
+    return replace(options, reasoning=Reasoning("off") if "off" in rules.modes else None)
 
 
 def _with_stand_in(turn: Turn, job: Job) -> Turn:
@@ -85,7 +85,7 @@ def _with_stand_in(turn: Turn, job: Job) -> Turn:
     if rules.placeholder_on == "first_call":
         return _with_signed_call(turn, rules.placeholder, job)
     needs = rules.placeholder_on == "assistant" or (rules.placeholder_on == "calls" and turn.calls)
-    if not needs or any(isinstance(block, Thinking) for block in turn.blocks):
+    if not needs or any(isinstance(block, Thinking) and block.text for block in turn.blocks):
         return turn
     job.tell("added", f"a stand-in for lost thinking {job.rule('reasoning.placeholder')}", turn_key=turn.key)
     return replace(turn, blocks=(Thinking(rules.placeholder), *turn.blocks))

@@ -1,20 +1,19 @@
 """The passes, in their order, and what comes of them.
 
-Turns:
+Settings first, since whether a model thinks decides what its turns must hold (`options`). Turns:
 1. `attribution`: who said what; everything else relies on it.
 2. `foreign`: what only another issuer can read goes before anything counts or places blocks.
 3. `exchanges`: every call with its result, which the passes below keep together.
 4. `media`: what cannot stand in a result moves behind the results.
 5. `reasoning`: thinking that may stay, and stand-ins for thinking that must be there.
-6. `serial`: exchanges of one call, where the target wants that.
+6. `serial` and `apart`: exchanges of one call, and of calls alone, where the target wants that.
 7. `empties`: after everything that takes blocks out.
 8. `roles`: joins and bridges whatever turns are left.
 
-Tools and settings:
+Tools:
 9. `definitions`: which tools there are, and their form; `choice` may leave some out.
-10. `options`: independent of the rest, but for whether there are tools.
-11. `tool_table`: names, once it is known which tools and calls are left.
-12. `calls`: ids and names in the history, last of all.
+10. `tool_table`: names, once it is known which tools and calls are left.
+11. `calls`: ids and names in the history, last of all.
 """
 
 from __future__ import annotations
@@ -25,11 +24,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import Conversation, Issuer, Options, ToolChoice, ToolSpec, Turn
+from toolglot.conversation import Conversation, Issuer, Options, ToolSpec, Turn
+from toolglot.errors import EmptyConversationError
 from toolglot.ids import Projection
 from toolglot.intake import Intake
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Profile
+from toolglot.render.apart import set_apart
 from toolglot.render.attribution import attribute
 from toolglot.render.calls import emit_calls, projection_for
 from toolglot.render.choice import fit_choice
@@ -70,24 +71,26 @@ def render(
     source: Profile | None = None,
 ) -> Rendered:
     """A conversation as the target is to get it. `source` is the provider that it was written for."""
+    if not conversation.turns:
+        raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
     job = Job(profile, policy, source)
     given = conversation
     issuer = Issuer(source.name if source is not None else _UNKNOWN, model=conversation.model)
+    options = fit_options(given.options, job, has_tools=bool(given.tools))
     names: SoundTurns | None = None
-    if is_ready(given.turns, given.options, job):
+    if is_ready(given.turns, options, job):
         names = SoundTurns(given.turns, issuer)
-        turns, options = given.turns, given.options
+        turns = given.turns
     else:
         names = sound_turns(given.turns, issuer)
         turns = names.turns if names is not None else _taken_in(given.turns, issuer, job)
-        turns, options = _fit_turns(turns, given.options, job)
-        conversation = replace(conversation, turns=turns, options=options)
+        turns, options = _fit_turns(turns, options, job)
+    conversation = replace(conversation, turns=turns, options=options)
     tools = fit_tools(conversation, job)
     choice, chosen = fit_choice(conversation, tools, job)
-    options = fit_options(options, job, has_tools=bool(chosen))
-    table = _table(turns, choice, chosen, job)
+    table = _table(turns, chosen, job)
     if choice is not None and choice.names:
-        choice = replace(choice, names=tuple(table.emitted_name((None, name)) for name in choice.names))
+        choice = replace(choice, names=tuple(map(table.chosen_name, choice.names)))
     if choice is not options.tool_choice:
         options = replace(options, tool_choice=choice)
     projection = projection_for(job, names.canonical_id if names is not None else None, issuer.provider)
@@ -118,9 +121,8 @@ def _with_names(entry: Entry, names: SoundTurns) -> Entry:
     return replace(entry, turn_key=names.key(entry.turn_key), call_ids=call_ids)
 
 
-def _table(turns: tuple[Turn, ...], choice: ToolChoice | None, tools: Sequence[EmittedTool], job: Job) -> ToolTable:
+def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], job: Job) -> ToolTable:
     used = [(call.namespace, call.name) for turn in turns if turn.role == "assistant" for call in turn.calls]
-    used += [(None, name) for name in (choice.names if choice is not None else ())]
     table = ToolTable(job.profile, tools, used, wrap=not job.profile.tools.custom)
     for renamed in table.names.renamed:
         reason = f"{renamed.original[:80]!r} {renamed.reason}; it is {renamed.emitted!r} here"
@@ -134,7 +136,7 @@ def _fit_turns(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[tup
     turns = pair(turns, job)
     turns = place_media(turns, job)
     turns, options = fit_thinking(turns, options, job)
-    turns = make_serial(turns, job)
+    turns = set_apart(make_serial(turns, job), job)
     turns = fill_empties(turns, job)
     return fit_roles(turns, job), options
 

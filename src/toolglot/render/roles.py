@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Role, Text, ToolResult, Turn
-from toolglot.errors import EmptyConversationError
+from toolglot.render.exchanges import may_share
 from toolglot.render.job import Job, unless_same
 
 _PROMPTS: Final = ("system", "developer")
@@ -23,6 +23,8 @@ TAGGED: Final = "<system>\n{text}\n</system>"
 
 def fit_roles(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     """The turns in an order that the target accepts."""
+    if not turns:
+        return (bridge("user", None, "all", job),)
     fitted = _place_prompts(turns, job)
     fitted = _with_first(fitted, job)
     fitted = _joined(fitted, job)
@@ -54,7 +56,9 @@ def _place_prompts(turns: Sequence[Turn], job: Job) -> list[Turn]:
             continue
         after = turns[number + 1] if number + 1 < len(turns) else None
         is_native = rules.system_inside == "anywhere" or (
-            rules.system_inside == "before_assistant" and (after is None or after.role == "assistant")
+            rules.system_inside == "before_assistant"
+            and (after is None or after.role == "assistant")
+            and (number == 0 or speaker(turns[number - 1], job) in ("user", "tool"))
         )
         if is_native and (rules.developer_role or turn.role == "system"):
             placed.append(turn)
@@ -81,7 +85,7 @@ def _head(prompts: Sequence[Turn], job: Job) -> list[Turn]:
 # --- order ------------------------------------------------------------------------------------------
 
 
-def _bridge(role: Role, near: Turn | None, mark: str, job: Job) -> Turn:
+def bridge(role: Role, near: Turn | None, mark: str, job: Job) -> Turn:
     text = job.policy.bridge_user if role == "user" else job.policy.bridge_assistant
     return Turn(role, (Text(text),), key=f"{near.key if near is not None else ''}+{mark}")
 
@@ -92,13 +96,11 @@ def _with_first(turns: list[Turn], job: Job) -> list[Turn]:
     if head < len(turns) and (job.profile.turns.first == "any" or speaker(turns[head], job) == "user"):
         return turns
     users = sum(speaker(turn, job) == "user" for turn in turns)
-    if head == len(turns) and not turns:
-        raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
     if head == len(turns) and users >= job.profile.turns.min_user:
         return turns
     first = turns[head] if head < len(turns) else None
     job.tell("added", f"the user speaks first {job.rule('turns.first')}; a bridge was put before")
-    return [*turns[:head], _bridge("user", first, "before", job), *turns[head:]]
+    return [*turns[:head], bridge("user", first, "before", job), *turns[head:]]
 
 
 def _joined(turns: list[Turn], job: Job) -> list[Turn]:
@@ -124,24 +126,22 @@ def _may_join(before: Turn, turn: Turn, job: Job) -> bool:
         return False
     if who == "assistant":
         return not before.calls
-    if job.profile.results.alone and (before.results or turn.results):
-        return False
-    return not turn.results or all(isinstance(block, ToolResult) for block in before.blocks)
+    if not turn.results:
+        return not before.results or may_share(turn.blocks, job)
+    return all(isinstance(block, ToolResult) for block in before.blocks) and not job.profile.results.alone
 
 
 def _bridged(turns: list[Turn], job: Job) -> list[Turn]:
     """A word of the assistant between results and a user who may not follow them (C1, C4)."""
     rules = job.profile.results
-    if rules.user_after and not rules.alone:
-        return turns
     bridged: list[Turn] = []
     for turn in turns:
         before = bridged[-1] if bridged else None
         follows = before is not None and bool(before.results) and turn.role == "user" and not turn.results
-        if before is not None and follows:
+        if before is not None and follows and not (rules.user_after and may_share(turn.blocks, job)):
             rule = job.rule("results.alone" if rules.user_after else "results.user_after")
             job.tell("added", f"a user may not follow results directly {rule}; a bridge was put between")
-            bridged.append(_bridge("assistant", before, "bridge", job))
+            bridged.append(bridge("assistant", before, "bridge", job))
         bridged.append(turn)
     return bridged
 
@@ -154,12 +154,10 @@ def _with_last(turns: list[Turn], job: Job) -> list[Turn]:
     ends_badly = rules.last == "user_or_result" and last.role in ("assistant", *_PROMPTS) and not _is_prefill(last, job)
     if last.role in _PROMPTS and rules.system_inside in ("anywhere", "before_assistant"):
         ends_badly = False
-    if last.role == "assistant" and rules.prefill != "no" and not rules.trailing_space:
-        turns = [*turns[:-1], _trimmed(last, job)]
     if not ends_badly and not needs_user:
-        return turns
+        return [*turns[:-1], last if rules.trailing_space else _trimmed(last, job)]
     job.tell("added", f"the user speaks last {job.rule('turns.last')}; a bridge was put after", turn_key=last.key)
-    return [*turns, _bridge("user", last, "after", job)]
+    return [*turns, bridge("user", last, "after", job)]
 
 
 def _is_prefill(turn: Turn, job: Job) -> bool:
@@ -168,7 +166,7 @@ def _is_prefill(turn: Turn, job: Job) -> bool:
 
 def _trimmed(turn: Turn, job: Job) -> Turn:
     """The start of an answer without white space at its end (C9)."""
-    if not turn.blocks or not isinstance(turn.blocks[-1], Text):
+    if turn.role != "assistant" or not turn.blocks or not isinstance(turn.blocks[-1], Text):
         return turn
     text = turn.blocks[-1]
     trimmed = text.text.rstrip()

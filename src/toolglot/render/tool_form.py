@@ -138,7 +138,8 @@ def _with_required_filtered(tool: ToolSpec, job: Job) -> tuple[ToolSpec, _Schema
 
 
 def _lowered(tool: ToolSpec, job: Job) -> ToolSpec:
-    lowered = lower(tool.parameters, job.profile, strict=bool(tool.strict))
+    asked = {} if tool.parameters is None and tool.strict else tool.parameters
+    lowered = lower(asked, job.profile, strict=bool(tool.strict))
     for loss in lowered.losses:
         where = "; the description says it" if loss.described else ""
         reason = f"{loss.keyword}: {loss.reason}{where}"
@@ -174,4 +175,4 @@ def _described(tool: ToolSpec, job: Job) -> ToolSpec:
         return tool
     if job.profile.tools.description_required:
         return replace(tool, description=tool.name)
-    return tool if job.goes_home else replace(tool, description=None)
+    return tool if job.profile.tools.empty_description else replace(tool, description=None)

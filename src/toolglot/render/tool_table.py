@@ -58,6 +58,11 @@ class ToolTable:
         flat = self._flat.get(key)
         return self.names[flat] if flat is not None else key[1]
 
+    def chosen_name(self, name: str) -> str:
+        """The name of a tool that a tool choice means, which says no namespace."""
+        key = next((key for key in self._flat if key[1] == name), (None, name))
+        return self.emitted_name(key)
+
     def of(self, emitted: str) -> EmittedTool | None:
         """The declared tool that the model means by a name."""
         return self._tools.get(emitted)

@@ -33,7 +33,7 @@ from toolglot.wire.reading import (
 
 PROTOCOL: Final = "cohere"
 
-_MESSAGE = frozenset({"role", "content", "tool_calls"})
+_MESSAGE = frozenset({"role", "content", "tool_calls", "tool_plan"})
 _RESULT = frozenset({"role", "content", "tool_call_id"})
 _CALL = frozenset({"id", "type", "function"})
 _FUNCTION = frozenset({"name", "arguments"})
@@ -56,9 +56,16 @@ def read_message(fields: Fields) -> Turn:
         extra = noted(leftover(fields, _RESULT, PROTOCOL), PROTOCOL, content=form)
         return Turn("tool", (_read_result(fields, content, extra),))
     calls = optional(fields, "tool_calls", list)
+    if calls and type(content) is str:
+        form = "text"  # beside calls, what others say is a plan
     extra = noted(leftover(fields, _MESSAGE, PROTOCOL), PROTOCOL, content=form, calls=[] if calls == [] else None)
-    blocks = _read_content(content, _read_part)
+    blocks = (*_read_content(content, _read_part), *_read_plan(fields))
     return Turn(role, (*blocks, *each(calls or (), _read_call, ".tool_calls")), extra=extra)
+
+
+def _read_plan(fields: Fields) -> tuple[Text, ...]:
+    plan = optional(fields, "tool_plan", str)
+    return () if plan is None else (Text(plan, extra={PROTOCOL: {"~plan": True}}),)
 
 
 def _read_content(content: Any, read: Callable[[Fields], Any]) -> tuple[Any, ...]:
@@ -162,12 +169,16 @@ def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
     """What a turn says, its results apart. Text alone is a string unless parts came or are asked for."""
     fields: Fields = {"role": {"tool": "user", "developer": "system"}.get(turn.role, turn.role)}
     form = note(turn.extra, PROTOCOL, "content")
-    parts, calls = _write_parts(turn.blocks), turn.calls
+    calls = turn.calls
+    plans, blocks = _split_plan(turn.blocks, is_planned=bool(calls) and form is None)
+    if plans:
+        fields["tool_plan"] = "\n".join(plan.text for plan in plans)
+    parts = _write_parts(blocks)
     if form is None and as_parts and (parts or not calls):
         form = "parts"
-    texts = sum(isinstance(block, Text) for block in turn.blocks)
-    if form != "parts" and parts and len(parts) == texts:
-        fields["content"] = turn.text
+    texts = [block.text for block in blocks if isinstance(block, Text)]
+    if form != "parts" and parts and len(parts) == len(texts):
+        fields["content"] = "".join(texts)
     elif form == "parts" or parts:
         fields["content"] = parts
     elif form is None and not calls:
@@ -175,6 +186,18 @@ def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
     if calls or note(turn.extra, PROTOCOL, "calls") is not None:
         fields["tool_calls"] = [_write_call(call) for call in calls]
     return restored(fields, turn.extra, PROTOCOL)
+
+
+def _split_plan(blocks: Iterable[Block], *, is_planned: bool) -> tuple[list[Text], list[Block]]:
+    """What is said beside calls, and the rest. Content and calls do not go together here."""
+    plans: list[Text] = []
+    rest: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Text) and (is_planned or note(block.extra, PROTOCOL, "plan")):
+            plans.append(block)
+        else:
+            rest.append(block)
+    return plans, rest
 
 
 def _write_parts(blocks: Iterable[Block]) -> list[Fields]:

@@ -7,7 +7,7 @@ A refusal is a text, so that every client can show it; a note lets it return as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from toolglot.conversation import Block, Extra, Media, Opaque, Text, Thinking, ToolCall, ToolResult
@@ -288,16 +288,12 @@ def read_result(fields: Fields) -> ToolResult:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def write_parts(blocks: Iterable[Block]) -> list[Fields]:
-    """The blocks that are content and that the protocol has a part for."""
-    return [part for block in blocks if (part := write_part(block)) is not None]
-
-
-def write_part(block: Block) -> Fields | None:
+def write_part(block: Block) -> str | Fields | None:
+    """A block as a part, plain text as a string; None if the protocol has no part for it."""
     if type(block) is Text:
         own = block.extra.get(PROTOCOL) if block.extra else None
         if not own:
-            return {"type": "text", "text": block.text}
+            return block.text
         kind = "refusal" if "~refusal" in own else "text"
         return refilled({"type": kind, kind: block.text}, own)
     if type(block) is Media:
@@ -358,20 +354,15 @@ def _write_audio(block: Media, own: Fields) -> Fields | None:
     return {"type": "input_audio", "input_audio": refilled(inner, own.get("~input_audio"))}
 
 
-def write_content(parts: list[Fields], form: ContentForm | None, *, joined: bool = False) -> str | list[Fields]:
+def write_content(parts: list[str | Fields], form: ContentForm | None, *, joined: bool = False) -> str | list[Fields]:
     """Parts as they were written before; as a string where that says the same."""
-    if form == "parts":
-        return parts
-    if len(parts) == 1:
-        (part,) = parts
-        return part["text"] if _is_plain(part) else parts
-    if (joined or not parts) and all(map(_is_plain, parts)):
-        return "".join([part["text"] for part in parts])
-    return parts
-
-
-def _is_plain(part: Fields) -> bool:
-    return len(part) == 2 and "text" in part
+    if form != "parts":
+        if len(parts) == 1 and type(parts[0]) is str:
+            return parts[0]
+        texts = [part for part in parts if type(part) is str] if joined or not parts else None
+        if texts is not None and len(texts) == len(parts):
+            return "".join(texts)
+    return [{"type": "text", "text": part} if type(part) is str else part for part in parts]  # type: ignore[misc]
 
 
 def write_call(call: ToolCall) -> Fields:
@@ -429,7 +420,8 @@ def write_result(result: ToolResult) -> Fields:
     if result.name:
         fields["name"] = result.name
     if type(content) is tuple:
-        fields["content"] = write_content(write_parts(content), form)
+        parts = [part for block in content if (part := write_part(block)) is not None]
+        fields["content"] = write_content(parts, form)
     elif content is not None or form != "none":
         fields["content"] = content or ""
     return refilled(fields, own)

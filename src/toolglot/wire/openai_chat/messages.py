@@ -24,7 +24,7 @@ from toolglot.wire.openai_chat.blocks import (
     write_part,
     write_result,
 )
-from toolglot.wire.reading import Fields, each, leftover, note, noted, one_of, optional, refilled, restored
+from toolglot.wire.reading import Fields, each, leftover, note, noted, one_of, optional, refilled
 
 _MESSAGE = frozenset({"role", "content"})
 _REASONING: Final = ("reasoning_content", "reasoning")
@@ -120,7 +120,7 @@ def write_turn(turn: Turn, messages: list[Fields], style: Style = PLAIN) -> None
         _write_assistant(turn, said, messages, style)
         return
     before = len(messages)
-    parts: list[Fields] = []
+    parts: list[str | Fields] = []
     for block in turn.blocks:
         if type(block) is ToolResult:
             messages.append(write_result(block))
@@ -129,11 +129,12 @@ def write_turn(turn: Turn, messages: list[Fields], style: Style = PLAIN) -> None
         elif (part := write_part(block)) is not None:
             parts.append(part)
     if parts or not (len(messages) > before or turn.role == "tool"):
-        form = note(turn.extra, PROTOCOL, "content") if turn.extra else None
+        own: Fields = turn.extra.get(PROTOCOL, {}) if turn.extra else {}
+        form = own.get("~content")
         fields: Fields = {"role": _written_role(turn.role, style)}
         if parts or form != "none":
             fields["content"] = write_content(parts, form)
-        messages.append(restored(fields, turn.extra, PROTOCOL))
+        messages.append(refilled(fields, own))
 
 
 def _written_role(role: Role, style: Style) -> Role:
@@ -154,12 +155,12 @@ def write_assistant(turn: Turn, style: Style = PLAIN) -> Fields:
 def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Style) -> None:
     """Fill the message of a model's turn. What is a message of its own is put into `apart`."""
     calls: list[Fields] = []
-    parts: list[Fields] = []
+    parts: list[str | Fields] = []
     for block in turn.blocks:
         if type(block) is ToolCall:
             calls.append(write_call(block))
         elif type(block) is Text and block.extra is None:
-            parts.append({"type": "text", "text": block.text})
+            parts.append(block.text)
         elif type(block) is Thinking:
             _write_thinking(block, fields, parts, style)
         elif type(block) is ToolResult:
@@ -177,7 +178,7 @@ def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Sty
         fields["tool_calls"] = calls
 
 
-def _write_thinking(block: Thinking, fields: Fields, parts: list[Fields], style: Style) -> None:
+def _write_thinking(block: Thinking, fields: Fields, parts: list[str | Fields], style: Style) -> None:
     """Thinking where it stood; that from elsewhere where the host wants it, if it has words."""
     field = note(block.extra, PROTOCOL, "field")
     if field is None:
@@ -190,7 +191,7 @@ def _write_thinking(block: Thinking, fields: Fields, parts: list[Fields], style:
     if field == "thinking_chunks":
         parts.append(write_chunk(Thinking(block.text)))
     elif field == "think_tags":
-        parts.append({"type": "text", "text": f"<think>{block.text}</think>"})
+        parts.append(f"<think>{block.text}</think>")
     else:
         fields[field] = fields.get(field, "") + block.text
 
@@ -212,7 +213,7 @@ def _write_placed(block: Block, fields: Fields, calls: list[Fields], apart: list
     return True
 
 
-def _write_as_it_was(fields: Fields, parts: list[Fields], calls: list[Fields], own: Fields) -> None:
+def _write_as_it_was(fields: Fields, parts: list[str | Fields], calls: list[Fields], own: Fields) -> None:
     """Content and calls in the form that they had; a message that has calls alone has null for content."""
     form = own.get("~content")
     if parts or form != "none":
