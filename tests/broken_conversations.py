@@ -88,6 +88,7 @@ MEDIA = [
 ]
 media = images | st.sampled_from(MEDIA)
 texts = st.builds(Text, words, st.sampled_from([None, None, "c2ln"]))
+signatures = st.sampled_from([None, None, "c2ln"])
 thoughts = st.builds(
     Thinking, words, st.sampled_from([None, "", "c2ln"]), redacted=st.sampled_from([None, None, "b3BhcXVl"])
 )
@@ -221,3 +222,36 @@ options = st.builds(
     user=st.sampled_from([None, "u1"]),
 )
 conversations = st.builds(Conversation, transcripts, tools, options)
+
+
+@st.composite
+def grown_conversations(draw: st.DrawFn) -> Conversation:
+    """A conversation as it grows turn by turn, over several providers: every call is answered before the next turn."""
+    turns: list[Turn] = draw(st.lists(turns_of("system", texts, 2), max_size=1))
+    number = 0
+    for _ in range(draw(st.integers(1, 4))):
+        turns.append(Turn("user", (Text(f"question {number}"), *draw(st.lists(media, max_size=1)))))
+        for _ in range(draw(st.integers(0, 2))):
+            issuer = draw(issuers)
+            before = draw(st.lists(st.one_of(texts, thoughts), max_size=2))
+            made = []
+            for _ in range(draw(st.integers(1, 3))):
+                number += 1
+                prefix = draw(st.sampled_from(["call_", "toolu_", "functions.read:", "abcdefg", ""]))
+                made.append(
+                    ToolCall(f"{prefix}{number:02}", draw(tool_names), {"n": number}, signature=draw(signatures))
+                )
+            turns.append(Turn("assistant", (*before, *made), issuer=issuer))
+            answers = [
+                ToolResult(call.id, draw(contents), is_complete=True, is_error=draw(st.booleans())) for call in made
+            ]
+            if draw(st.booleans()):
+                answers = draw(st.permutations(answers))
+            if draw(st.booleans()):
+                turns += [Turn("tool", (answer,)) for answer in answers]
+            else:
+                turns.append(Turn("user", (*answers, *draw(st.lists(texts, max_size=1)))))
+        turns.append(
+            Turn("assistant", (*draw(st.lists(thoughts, max_size=1)), Text(f"answer {number}")), issuer=draw(issuers))
+        )
+    return Conversation((*turns, Turn("user", (Text("and now?"),))), draw(tools), draw(options))

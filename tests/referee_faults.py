@@ -34,6 +34,7 @@ FORCED = {
     "tools.required_with_history": "true",
     "tools.omit_empty_parameters": "true",
     "tools.description_required": "true",
+    "tools.empty_description": "false",
     "tools.protocol": "'openai_responses'",
     "calls.parallel": "false",
     "calls.with_text": "false",
@@ -46,6 +47,7 @@ FORCED = {
     "results.body": "'text'",
     "results.error_flag": "false",
     "results.max_length": "3",
+    "results.media": "[]",
     "turns.max_count": "2",
     "turns.system": "'message'",
     "turns.alternate": "true",
@@ -98,6 +100,10 @@ def edit(change: Callable[[Body], Any]) -> Plant:
         return broken
 
     return plant
+
+
+AS_IT_IS: Plant = lambda body, _: body  # noqa: E731 - a plant among plants
+"""The rich body itself has what is refused."""
 
 
 def refuses_fields(profile: Profile) -> bool:
@@ -165,7 +171,7 @@ EITHER: dict[str, Plant] = {
     ),
     "tools.allow_empty_list": edit(lambda body: body.update(tools=[])),
     "tools.required_with_history": where(lambda p: p.tools.required_with_history, edit(lambda body: body.pop("tools"))),
-    "tools.protocol": where(lambda p: p.tools.protocol, edit(lambda body: None)),
+    "tools.protocol": where(lambda p: p.tools.protocol, AS_IT_IS),
     "names.unique": edit(lambda body: body["tools"].append(copy.deepcopy(body["tools"][0]))),
     "tools.omit_empty_parameters": where(
         lambda p: p.tools.omit_empty_parameters, schema({"type": "object", "properties": {}})
@@ -228,9 +234,7 @@ EITHER: dict[str, Plant] = {
     "request.max_tokens_required": where(
         lambda p: p.request.max_tokens_required, edit(lambda body: body.pop("max_tokens", None))
     ),
-    "turns.max_count": where(
-        lambda p: p.turns.max_count is not None and p.turns.max_count < 10, edit(lambda body: None)
-    ),
+    "turns.max_count": where(lambda p: p.turns.max_count is not None and p.turns.max_count < 10, AS_IT_IS),
 }
 
 
@@ -307,6 +311,9 @@ CHAT_PLANTS: dict[str, Plant] = {
     "tools.description_required": where(
         lambda p: p.tools.description_required, edit(lambda body: body["tools"][0]["function"].pop("description"))
     ),
+    "tools.empty_description": where(
+        lambda p: not p.tools.empty_description, edit(lambda body: body["tools"][0]["function"].update(description=""))
+    ),
     "tools.strict": where(
         lambda p: p.tools.strict == "omit" and refuses_fields(p),
         edit(lambda body: body["tools"][0]["function"].update(strict=False)),
@@ -332,8 +339,8 @@ CHAT_PLANTS: dict[str, Plant] = {
     ),
     "calls.arguments": chat(lambda m: m[2]["tool_calls"][0]["function"].update(arguments={"city": "Bonn"})),
     "calls.arguments_object_only": chat(lambda m: m[2]["tool_calls"][0]["function"].update(arguments="[1")),
-    "calls.parallel": where(lambda p: not p.calls.parallel, edit(lambda body: None)),
-    "calls.with_text": where(lambda p: not p.calls.with_text, edit(lambda body: None)),
+    "calls.parallel": where(lambda p: not p.calls.parallel, AS_IT_IS),
+    "calls.with_text": where(lambda p: not p.calls.with_text, AS_IT_IS),
     "calls.empty_content": where(lambda p: p.calls.empty_content == "empty", chat(lambda m: m[2].update(content=None))),
     "calls.after": where(lambda p: p.calls.after != "any", chat(lambda m: m.pop(1))),
     "results.complete": chat(lambda m: m.pop()),
@@ -356,7 +363,7 @@ CHAT_PLANTS: dict[str, Plant] = {
     "results.user_after": where(
         lambda p: not p.results.user_after, chat(lambda m: m.append({"role": "user", "content": "Well?"}))
     ),
-    "results.max_length": where(lambda p: p.results.max_length is not None, edit(lambda body: None)),
+    "results.max_length": where(lambda p: p.results.max_length is not None, AS_IT_IS),
     "turns.first": where(lambda p: p.turns.first == "user", chat(lambda m: m.pop(1))),
     "turns.last": where(
         lambda p: p.turns.last != "any",
@@ -424,7 +431,9 @@ CHAT_PLANTS: dict[str, Plant] = {
     "reasoning.grouped": where(
         lambda p: p.reasoning.grouped,
         chat(
-            lambda m: m.insert(2, {"role": "assistant", "content": "", "reasoning_content": "Hm."}) or m.insert(3, m[1])
+            lambda m: m.__setitem__(
+                slice(2, 2), [{"role": "assistant", "content": "", "reasoning_content": "Hm."}, copy.deepcopy(m[1])]
+            )
         ),
     ),
     "request.max_tokens_field": where(
@@ -497,11 +506,18 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     "tools.description_required": where(
         lambda p: p.tools.description_required, edit(lambda body: body["tools"][0].pop("description"))
     ),
+    "tools.empty_description": where(
+        lambda p: not p.tools.empty_description, edit(lambda body: body["tools"][0].update(description=""))
+    ),
     "tools.strict": where(lambda p: p.tools.strict == "omit", edit(lambda body: body["tools"][0].update(strict=False))),
     "tools.server": edit(lambda body: body["tools"].append({"type": "no_such_tool_20260101", "name": "x"})),
     "choice.modes": edit(lambda body: body.update(tool_choice={"type": "odd"})),
     "choice.while_thinking": edit(
-        lambda body: body.update(tool_choice={"type": "any"}, thinking={"type": "enabled", "budget_tokens": 2000})
+        lambda body: body.update(
+            model="claude-sonnet-4-5",
+            tool_choice={"type": "any"},
+            thinking={"type": "enabled", "budget_tokens": 2000},
+        )
     ),
     "choice.needs_tools": edit(lambda body: (body.pop("tools"), body.update(tool_choice={"type": "auto"}))),
     "choice.parallel_switch": where(
@@ -510,8 +526,8 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     ),
     "calls.arguments": blocks(1, lambda b: b[1].update(input='{"city": "Bonn"}')),
     "calls.arguments_object_only": blocks(1, lambda b: b[1].update(input=[1])),
-    "calls.parallel": where(lambda p: not p.calls.parallel, edit(lambda body: None)),
-    "calls.with_text": where(lambda p: not p.calls.with_text, edit(lambda body: None)),
+    "calls.parallel": where(lambda p: not p.calls.parallel, AS_IT_IS),
+    "calls.with_text": where(lambda p: not p.calls.with_text, AS_IT_IS),
     "calls.after": where(lambda p: p.calls.after != "any", edit(lambda body: body["messages"].pop(0))),
     "results.complete": blocks(2, lambda b: b.pop()),
     "results.paired": blocks(2, lambda b: b.append(claude_result(THREE))),
@@ -537,14 +553,14 @@ CLAUDE_PLANTS: dict[str, Plant] = {
         blocks(2, lambda b: b[0].update(content=[{"type": "tool_reference", "tool_name": "x"}])),
     ),
     "results.media": where(
-        lambda p: "video" not in p.results.media,
+        lambda p: "image" not in p.results.media,
         blocks(2, lambda b: b[0].update(content=[CLAUDE_IMAGE])),
     ),
     "results.error_flag": where(lambda p: not p.results.error_flag, blocks(2, lambda b: b[0].update(is_error=True))),
     "results.error_media": blocks(2, lambda b: b[0].update(is_error=True, content=[CLAUDE_IMAGE])),
     "results.empty": where(lambda p: not p.results.empty, blocks(2, lambda b: b[0].update(content=""))),
     "results.empty_error": blocks(2, lambda b: b[0].update(is_error=True, content="")),
-    "results.max_length": where(lambda p: p.results.max_length is not None, edit(lambda body: None)),
+    "results.max_length": where(lambda p: p.results.max_length is not None, AS_IT_IS),
     "turns.first": edit(lambda body: body["messages"].pop(0)),
     "turns.last": edit(lambda body: body["messages"].pop()),
     "turns.prefill": where(
@@ -555,7 +571,7 @@ CLAUDE_PLANTS: dict[str, Plant] = {
         lambda p: p.turns.alternate, edit(lambda body: body["messages"].insert(0, {"role": "user", "content": "Hi"}))
     ),
     "turns.min_user": edit(lambda body: body.update(messages=[{"role": "assistant", "content": "Hi"}])),
-    "turns.system": where(lambda p: p.turns.system == "message", edit(lambda body: None)),
+    "turns.system": where(lambda p: p.turns.system == "message", AS_IT_IS),
     "turns.system_inside": edit(
         lambda body: (
             body["messages"].insert(1, {"role": "system", "content": "Hm."}) or body.update(model="claude-sonnet-4-5")

@@ -178,9 +178,11 @@ def claude_good() -> list[Body]:
         ),
         claude_turns(*loop, "Cold.", "And now?", [claude_call(TWO)], [claude_result(TWO)]),
         [*claude_turns("Hi"), *claude_turns("Still there?")],
-        [*claude_turns("Hi", [claude_call(ONE)])]
-        + [{"role": "assistant", "content": [claude_call(TWO)]}]
-        + [{"role": "user", "content": [claude_result(ONE), claude_result(TWO)]}],
+        [
+            *claude_turns("Hi", [claude_call(ONE)]),
+            {"role": "assistant", "content": [claude_call(TWO)]},
+            {"role": "user", "content": [claude_result(ONE), claude_result(TWO)]},
+        ],
         claude_turns("Hi", [claude_call(ONE)], [claude_result(ONE, content=[claude_text("7"), image])]),
         claude_turns("Hi", [claude_call(ONE)], [claude_result(ONE, content="", is_error=False)]),
         claude_turns("Hi", [claude_call(ONE)], [claude_result(ONE, content="No.", is_error=True)]),

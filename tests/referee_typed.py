@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+import typing_extensions
 from anthropic.types.message_create_params import MessageCreateParamsBase
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
-import typing_extensions
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from toolglot.referee import Violation, lint
@@ -52,7 +52,8 @@ class Mutant(NamedTuple):
 @cache
 def _adapter(target: str) -> TypeAdapter[Any]:
     # In a list: a configuration is not taken for a TypedDict itself.
-    return TypeAdapter(list[_solid(DEFINITIONS[target])], config=ConfigDict(strict=True))  # type: ignore[misc]
+    listed: Any = list[_solid(DEFINITIONS[target])]  # type: ignore[misc]
+    return TypeAdapter(listed, config=ConfigDict(strict=True))
 
 
 def sdk_refuses(target: str, body: Body) -> bool:

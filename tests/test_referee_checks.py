@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 
-from referee_good import TARGETS, rich
 from referee_faults import CHAT_PLANTS, CHAT_UNSEEN, CLAUDE_PLANTS, CLAUDE_UNSEEN, FORCED, Plant
+from referee_good import TARGETS, Body, rich
 from toolglot import profiles
 from toolglot.profiles import Overrides
 from toolglot.referee import lint
 from toolglot.referee.judging import CHECKS, UNSEEN
 
 GROUPS = ("ids", "names", "tools", "choice", "calls", "results", "turns", "reasoning", "schema", "request")
-ALSO: dict[str, str] = {}
-"""What else must hold for a demand to be seen."""
-PAIRS = [(target, key) for target in TARGETS for key in CHECKS]
+
+
+class Fault(NamedTuple):
+    target: str
+    key: str
+    body: Body
+    overrides: Overrides | None
 
 
 def plants(target: str) -> tuple[dict[str, Plant], dict[str, str]]:
@@ -39,20 +45,33 @@ def test_the_body_that_faults_are_planted_into_is_good(target: str) -> None:
     assert lint(rich(target), target) == ()
 
 
-@pytest.mark.parametrize(("target", "key"), PAIRS, ids=[f"{target}-{key}" for target, key in PAIRS])
-def test_a_planted_fault_is_found_under_its_rule(target: str, key: str) -> None:
-    plant = plants(target)[0].get(key)
-    body = rich(target)
-    profile = profiles.get(target, body["model"])
-    overrides = None
-    broken = plant(body, profile) if plant else None
-    if plant and broken is None and key in FORCED:
-        overrides = Overrides(f"[profiles.{target}.rules]\n'{key}' = {FORCED[key]}\n{ALSO.get(key, '')}")
-        profile = profiles.get(target, body["model"], overrides=overrides)
-        broken = plant(body, profile)
-    if broken is None:
-        return
-    profile = profiles.get(target, broken["model"], overrides=overrides)
-    found = lint(broken, target, overrides=overrides)
-    assert profile.origin(key).id in {violation.rule for violation in found}, [str(violation) for violation in found]
-    assert key in {violation.key for violation in found}
+def planted(target: str, key: str) -> Fault | None:
+    """The fault of a key in a target's good body; where the target does not make the demand, it is made to."""
+    plant, body, overrides = plants(target)[0][key], rich(target), None
+    broken = plant(body, profiles.get(target, body["model"]))
+    if broken is None and key in FORCED:
+        overrides = Overrides(f"[profiles.{target}.rules]\n'{key}' = {FORCED[key]}\n")
+        broken = plant(body, profiles.get(target, body["model"], overrides=overrides))
+    return None if broken is None else Fault(target, key, broken, overrides)
+
+
+PLANTED = [planted(target, key) for target in TARGETS for key in plants(target)[0]]
+FAULTS = [fault for fault in PLANTED if fault is not None]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[f"{fault.target}-{fault.key}" for fault in FAULTS])
+def test_a_planted_fault_is_found_under_its_rule(fault: Fault) -> None:
+    profile = profiles.get(fault.target, fault.body["model"], overrides=fault.overrides)
+    rule = profile.origin(fault.key)
+    found = lint(fault.body, fault.target, overrides=fault.overrides)
+    first = next((violation for violation in found if violation.rule == rule.id), None)
+    assert first is not None, [str(violation) for violation in found]
+    assert (first.key, first.target) == (fault.key, fault.target)
+    assert first.wording == ("provider" if rule.error else "ours")
+    assert first.path.startswith("$")
+    assert first.hint
+
+
+def test_every_check_is_seen_to_find_a_fault() -> None:
+    assert set(CHECKS) - {fault.key for fault in FAULTS} == {"ids.item_id_prefix"}
+    assert len(FAULTS) > 800

@@ -753,6 +753,11 @@ def test_T3_thinking_of_another_model_is_shown_and_its_media_left_out() -> None:
     assert choice["message"] == {"role": "assistant", "reasoning_content": "hm", "content": "x"}
 
 
+def test_law_9_many_thoughts_are_joined_in_linear_time() -> None:
+    turn = Turn("assistant", (Thinking("hm" * 50),) * 100_000)
+    assert len(messages_of(turn)[0]["reasoning_content"]) == 10_000_000
+
+
 def test_media_in_a_reply_from_home_stays() -> None:
     body = replied({"content": [{"type": "image_url", "image_url": {"url": "u"}}]})
     assert same_json(reply.encode(reply.decode(body)), body)

@@ -477,6 +477,11 @@ def test_R_002_9_a_lone_tool_result_becomes_a_function_call_output_with_its_call
     ]
 
 
+def test_law_9_many_texts_are_joined_in_linear_time() -> None:
+    (item,) = items_of(Turn("assistant", (Text("hm" * 50),) * 100_000))
+    assert len(item["content"]) == 10_000_000
+
+
 def test_B5_a_call_made_elsewhere_has_no_item_id() -> None:
     assert items_of(Turn("assistant", (ToolCall("call_abc", "f"),))) == [
         {"type": "function_call", "call_id": "call_abc", "name": "f", "arguments": "{}"}

@@ -300,7 +300,40 @@ def strict_max_tools(case: Case) -> Findings:
         yield Finding(case.view.tools_path, message, "leave strict out of some", str(len(tools)))
 
 
-FACTS: Checks = {"strict-objects": open_strict_objects}
+_TYPE_NAMES: Final = ("string", "number", "integer", "boolean", "object", "array", "null")
+
+
+def _is_type(kind: Any) -> bool:
+    names = kind if isinstance(kind, list) else [kind]
+    return bool(names) and all(isinstance(name, str) and name in _TYPE_NAMES for name in names)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+_WELL_FORMED: Final[dict[str, Callable[[Any], bool]]] = {
+    "type": _is_type,
+    "properties": lambda value: isinstance(value, dict),
+    "required": _is_names,
+    "enum": lambda value: isinstance(value, list),
+    "items": lambda value: isinstance(value, dict | list | bool),
+    "description": lambda value: isinstance(value, str),
+    **dict.fromkeys(_UNIONS, lambda value: isinstance(value, list) and bool(value)),
+}
+
+
+def malformed(case: Case) -> Findings:
+    """No key says it, the facts do: a schema must itself be one."""
+    for tool in _judged(case):
+        for node in nodes(tool):
+            for keyword, is_good in _WELL_FORMED.items():
+                if keyword in node.schema and not is_good(node.schema[keyword]):
+                    message = f"{quote(node.schema[keyword])} is no value for {keyword}"
+                    yield Finding(step(node.path, keyword), message, "see JSON Schema", keyword)
+
+
+FACTS: Checks = {"strict-objects": open_strict_objects, "schema-draft": malformed}
 """By the end of a fact's id: checked where the profile has such a fact."""
 
 CHECKS: Checks = {

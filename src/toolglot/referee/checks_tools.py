@@ -50,6 +50,12 @@ def description_required(case: Case) -> Findings:
             yield Finding(tool.path, "the tool has no description", "describe the tool", tool.name or "")
 
 
+def empty_description(case: Case) -> Findings:
+    for tool in _functions(case) if not case.profile.tools.empty_description else ():
+        if tool.description == "":
+            yield Finding(tool.path, "the description of the tool is empty", "leave it out", tool.name or "")
+
+
 def strict_field(case: Case) -> Findings:
     for tool in _functions(case) if case.profile.tools.strict == "omit" else ():
         if tool.strict is not None and not case.ignores_fields:
@@ -136,6 +142,7 @@ CHECKS: Checks = {
     "tools.parameters_required": parameters_required,
     "tools.omit_empty_parameters": omit_empty_parameters,
     "tools.description_required": description_required,
+    "tools.empty_description": empty_description,
     "tools.strict": strict_field,
     "tools.custom": _foreign("custom", "free-text tools"),
     "tools.namespaces": _foreign("namespace", "namespaces of tools"),

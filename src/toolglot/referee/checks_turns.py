@@ -37,6 +37,9 @@ def last(case: Case) -> Findings:
 
 def prefill(case: Case) -> Findings:
     message, turns = _last_assistant(case), case.profile.turns
+    for other in case.view.messages[:-1] if turns.prefill == "flag" else ():
+        if other.is_prefill:
+            yield Finding(other.path, "a turn inside is marked as the start of the answer", "take the mark off")
     if message is None or turns.last == "any" or turns.prefill == "yes" or calls_of(message):
         return
     if turns.prefill == "no" or not message.is_prefill:

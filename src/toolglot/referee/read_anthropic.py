@@ -97,8 +97,15 @@ _RESULT: Final = Also(
     ),
     _listed,
 )
+_CALLER: Final = Fields({"type": TEXT, "tool_id": TEXT}, ("type",), null_is_absent=True)
 _CALL: Final = _block(
-    {"id": TEXT, "name": TEXT, "input": ANYTHING, "caller": OBJECT, "toolset_name": TEXT}, "name", "input"
+    {"id": TEXT, "name": TEXT, "input": ANYTHING, "caller": _CALLER, "toolset_name": TEXT}, "name", "input"
+)
+_OWN_CALL: Final = _block(
+    {"id": TEXT, "name": TEXT, "input": OBJECT, "caller": _CALLER, "server_name": TEXT}, "id", "name", "input"
+)
+_OWN_RESULT: Final = _block(
+    {"tool_use_id": TEXT, "content": ANYTHING, "caller": _CALLER, "is_error": FLAG}, "tool_use_id", "content"
 )
 _OWN: Final = (
     "server_tool_use",
@@ -132,6 +139,8 @@ _BLOCKS: Final[dict[str, Form]] = {
     "tool_use": _CALL,
     "tool_result": _RESULT,
     **dict.fromkeys(_OWN, ANYTHING),
+    **{kind: _OWN_CALL for kind in _OWN if kind.endswith("_tool_use")},
+    **{kind: _OWN_RESULT for kind in _OWN if kind.endswith("_tool_result")},
 }
 _CONTENT: Final = ByKind("a text or a list of blocks", {str: TEXT, list: Each(Typed(_BLOCKS))})
 _MESSAGE: Final = Fields(
@@ -167,6 +176,11 @@ class _ToolForm:
         kind = value.get("type") if isinstance(value, dict) else None
         if kind is None or kind == "custom":
             _TOOL.check(value, path, found)
+        elif isinstance(kind, str) and "toolset" not in kind:
+            if "name" not in value:
+                found.wrong(f"{path}.name", "name is missing")
+            else:
+                TEXT.check(value["name"], f"{path}.name", found)
         else:
             TEXT.check(kind, f"{path}.type", found)
 

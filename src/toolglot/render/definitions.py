@@ -32,7 +32,18 @@ def fit_tools(conversation: Conversation, job: Job) -> list[EmittedTool]:
         )
     tools = _within_limit(_runnable(conversation.tools, job), conversation, job)
     tools += _stubs(tools, conversation, job)
+    if job.profile.tools.namespaces:
+        tools = _grouped(tools)
     return fit_forms(tools, job)
+
+
+def _grouped(tools: list[tuple[ToolSpec, ToolSpec]]) -> list[tuple[ToolSpec, ToolSpec]]:
+    """The tools of one namespace side by side, where its first one stands: a namespace is declared once."""
+    places: dict[object, int] = {}
+    for place, (tool, _) in enumerate(tools):
+        places.setdefault(tool.namespace or place, place)
+    keyed = [(places[tool.namespace or place], place) for place, (tool, _) in enumerate(tools)]
+    return [tools[place] for _, place in sorted(keyed)]
 
 
 def _stubs(

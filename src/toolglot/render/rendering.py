@@ -76,7 +76,7 @@ def render(
     job = Job(profile, policy, source)
     given = conversation
     issuer = Issuer(source.name if source is not None else _UNKNOWN, model=conversation.model)
-    options = fit_options(given.options, job, has_tools=bool(given.tools))
+    options = fit_options(given.options, job, has_tools=_has_tools(given, job))
     names: SoundTurns | None = None
     if is_ready(given.turns, options, job):
         names = SoundTurns(given.turns, issuer)
@@ -105,6 +105,13 @@ def render(
     is_unchanged = rendered.turns is given.turns and rendered.tools is given.tools and rendered.options is given.options
     entries = job.entries if names is None else [_with_names(entry, names) for entry in job.entries]
     return Rendered(rendered, tuple(entries), table, projection, is_unchanged)
+
+
+def _has_tools(conversation: Conversation, job: Job) -> bool:
+    """Whether the request will declare tools: its own, or stubs for those that its history calls."""
+    if conversation.tools or not job.profile.tools.required_with_history:
+        return bool(conversation.tools)
+    return any(turn.calls for turn in conversation.turns)
 
 
 def _taken_in(turns: tuple[Turn, ...], issuer: Issuer, job: Job) -> tuple[Turn, ...]:

@@ -169,6 +169,8 @@ def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Sty
             part = write_part(block)
             if part is not None:
                 parts.append(part)
+    if len(fields) > 1:
+        _join_texts(fields)
     own = turn.extra.get(PROTOCOL) if turn.extra else None
     if own is not None:
         _write_as_it_was(fields, parts, calls, own)
@@ -176,6 +178,13 @@ def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Sty
     fields["content"] = write_content(parts, None, joined=True) if parts or not calls else None
     if calls:
         fields["tool_calls"] = calls
+
+
+def _join_texts(fields: Fields) -> None:
+    """Texts of one field, which were gathered since there may be many, as one."""
+    for key, value in fields.items():
+        if type(value) is list:
+            fields[key] = "".join(value)
 
 
 def _write_thinking(block: Thinking, fields: Fields, parts: list[str | Fields], style: Style) -> None:
@@ -193,7 +202,7 @@ def _write_thinking(block: Thinking, fields: Fields, parts: list[str | Fields], 
     elif field == "think_tags":
         parts.append(f"<think>{block.text}</think>")
     else:
-        fields[field] = fields.get(field, "") + block.text
+        fields.setdefault(field, []).append(block.text)
 
 
 def _write_placed(block: Block, fields: Fields, calls: list[Fields], apart: list[Fields]) -> bool:
@@ -202,7 +211,7 @@ def _write_placed(block: Block, fields: Fields, calls: list[Fields], apart: list
     if place is None:
         return False
     if isinstance(block, Text):
-        fields[place] = fields.get(place, "") + block.text
+        fields.setdefault(place, []).append(block.text)
     elif isinstance(block, Opaque):
         if place == "tool_calls":
             calls.append(block.value)

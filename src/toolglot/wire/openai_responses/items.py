@@ -233,10 +233,18 @@ class ItemWriter:
 
     def __init__(self, turns: Iterable[Turn], *, for_reply: bool = False) -> None:
         self._for_reply = for_reply
-        self.items: list[Fields] = []
+        self._plain: list[tuple[Fields, list[str]]] = []
+        """Messages whose content is a string, and what it will be made of."""
+        self._items: list[Fields] = []
         self._custom = {call.id for turn in turns for call in turn.calls if call.type == "custom"}
         self._open: Fields | None = None
         self._open_extra: Extra | None = None
+
+    @property
+    def items(self) -> list[Fields]:
+        for message, texts in self._plain:
+            message["content"] = "".join(texts)
+        return self._items
 
     def write(self, turn: Turn) -> None:
         self._open = None
@@ -247,7 +255,7 @@ class ItemWriter:
                 item = self._item(block)
                 if item is not None:
                     self._open = None
-                    self.items.append(item)
+                    self._items.append(item)
         if not turn.blocks and turn.role not in ("assistant", "tool"):
             self._start(turn.role, turn.extra)
 
@@ -256,7 +264,7 @@ class ItemWriter:
         fields: Fields = {"role": role} if note(extra, PROTOCOL, "untyped") else {"type": "message", "role": role}
         fields["content"] = []
         self._open, self._open_extra = restored(fields, extra, PROTOCOL), extra
-        self.items.append(self._open)
+        self._items.append(self._open)
         return self._open
 
     def _part(self, turn: Turn, block: Text | Media | Opaque) -> None:
@@ -286,11 +294,12 @@ class ItemWriter:
             message["content"].append(part)
         elif self._for_reply or joined or part.keys() != _PLAIN:
             self._start("assistant", None)["content"].append(part)
-        elif message is not None and "type" not in message:
-            message["content"] += part["text"]
+        elif message is not None and self._plain and self._plain[-1][0] is message:
+            self._plain[-1][1].append(part["text"])
         else:
-            self._open, self._open_extra = {"role": "assistant", "content": part["text"]}, None
-            self.items.append(self._open)
+            self._open, self._open_extra = {"role": "assistant", "content": ""}, None
+            self._plain.append((self._open, [part["text"]]))
+            self._items.append(self._open)
 
     def _item(self, block: Block) -> Fields | None:
         if isinstance(block, ToolCall):
