@@ -82,7 +82,7 @@ MEDIA = [
     Media("file", "application/pdf", data="JVBERi0="),
     Media("audio", "audio/wav", data="UklGRg=="),
     Media("video", "video/mp4", data="AAAA"),
-    Media("image", url="https://example.org/a.png"),
+    Media("image", "image/png", url="https://example.org/a.png"),
     Media("image", "", data="iVBORw0KGgo="),
     Media("file", file_id="file_1"),
 ]

@@ -11,7 +11,7 @@ from referee_good import TARGETS, Body, rich
 from toolglot import profiles
 from toolglot.profiles import Overrides
 from toolglot.referee import lint
-from toolglot.referee.judging import CHECKS, UNSEEN
+from toolglot.referee.checking import CHECKS, UNSEEN
 
 GROUPS = ("ids", "names", "tools", "choice", "calls", "results", "turns", "reasoning", "schema", "request")
 
@@ -42,7 +42,7 @@ def test_every_check_has_a_fault_or_a_reason(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_body_that_faults_are_planted_into_is_good(target: str) -> None:
-    assert lint(rich(target), target) == ()
+    assert lint(rich(target), target, defaults=True) == ()
 
 
 def planted(target: str, key: str) -> Fault | None:
@@ -63,7 +63,7 @@ FAULTS = [fault for fault in PLANTED if fault is not None]
 def test_a_planted_fault_is_found_under_its_rule(fault: Fault) -> None:
     profile = profiles.get(fault.target, fault.body["model"], overrides=fault.overrides)
     rule = profile.origin(fault.key)
-    found = lint(fault.body, fault.target, overrides=fault.overrides)
+    found = lint(fault.body, fault.target, overrides=fault.overrides, defaults=True)
     first = next((violation for violation in found if violation.rule == rule.id), None)
     assert first is not None, [str(violation) for violation in found]
     assert (first.key, first.target) == (fault.key, fault.target)

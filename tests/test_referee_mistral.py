@@ -71,17 +71,14 @@ def calling(random: Random) -> Messages:
         {"id": id_, "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Bonn"}'}}
         for id_ in ids
     ]
-    results: Messages = [
-        {"role": "tool", "tool_call_id": id_, "content": random.choice(["7", [{"type": "text", "text": "8"}]])}
-        for id_ in ids
-    ]
-    for result in results:
-        result |= {"name": "get_weather"} if random.random() < 0.5 else {}
+    named = {"name": "get_weather"} if random.random() < 0.5 else {}
+    content = random.choice(["7", [{"type": "text", "text": "8"}]])
+    results: Messages = [{"role": "tool", "tool_call_id": id_, "content": content, **named} for id_ in ids]
     return [{"role": "assistant", "content": random.choice(["", "I look."]), "tool_calls": calls}, *results]
 
 
 def good_body(seed: int) -> Body:
-    random = Random(seed)
+    random = Random(seed)  # noqa: S311 - the same bodies in every run
     body: Body = {"model": "mistral-large-latest", "messages": conversation(random)}
     body |= {"tools": [chat_tool(), chat_tool("get_time")]} if random.random() < 0.7 else {}
     if "tools" in body and random.random() < 0.5:
@@ -269,7 +266,7 @@ TOOLS: dict[str, Any] = {
 
 
 def mutated(seed: int, mutation: Mutation) -> Body:
-    random = Random(seed)
+    random = Random(seed)  # noqa: S311 - the same bodies in every run
     messages = mutation(conversation(random, calls=1), random)
     return {"model": "mistral-large-latest", "messages": messages, "tools": [chat_tool()]}
 

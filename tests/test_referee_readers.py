@@ -336,8 +336,10 @@ def test_gemini_reads_both_spellings_and_names_fields_as_written() -> None:
             "user",
             "$.contents[2]",
             [
-                f"result functionResponse {where}[0] f < other response {inner}.response >"
-                f" < media inlineData {inner}.parts[0] image data > < media fileData {inner}.parts[1] file url >",
+                (
+                    f"result functionResponse {where}[0] f < other response {inner}.response >"
+                    f" < media inlineData {inner}.parts[0] image data > < media fileData {inner}.parts[1] file url >"
+                ),
                 f"result functionResponse {where}[1] g no content",
                 f"media inlineData {where}[2] document data",
                 f"media fileData {where}[3] video url",
@@ -473,7 +475,6 @@ def test_gemini_shapes() -> None:
 
 
 def test_bedrock_blocks_tools_and_settings() -> None:
-    video = {"format": "mp4", "source": {"bytes": "AA=="}}
     view = read(
         "bedrock",
         {
@@ -562,8 +563,10 @@ def test_bedrock_blocks_tools_and_settings() -> None:
             "user",
             "$.messages[2]",
             [
-                f"result toolResult {result} a success < text text {inner}[0] >"
-                f" < other json {inner}[1] > < media video {inner}[2] video data >",
+                (
+                    f"result toolResult {result} a success < text text {inner}[0] >"
+                    f" < other json {inner}[1] > < media video {inner}[2] video data >"
+                ),
                 "result toolResult $.messages[2].content[1] c error",
                 "result toolResult $.messages[2].content[2] d",
             ],
@@ -647,7 +650,6 @@ def test_bedrock_shapes() -> None:
 
 
 def test_cohere_messages_tools_and_settings() -> None:
-    document = {"type": "document", "document": {"data": {}}, "w": 1}
     view = read(
         "cohere",
         {
@@ -817,8 +819,10 @@ def test_ollama_messages_tools_and_settings() -> None:
             "tool",
             "$.messages[3]",
             [
-                "result tool $.messages[3] a f < text - $.messages[3].content done >"
-                " < media images $.messages[3].images[0] image data >"
+                (
+                    "result tool $.messages[3] a f < text - $.messages[3].content done >"
+                    " < media images $.messages[3].images[0] image data >"
+                )
             ],
         ),
         ("user", "$.messages[4]", ["text - $.messages[4].content So"]),

@@ -93,7 +93,9 @@ def test_a_request_says_what_it_means() -> None:
         Media("image", "image/png", data="aGk="),
         Media("image", url="https://example.invalid/a.png"),
     )
-    thought, *calls = found.turns[2].blocks
+    thought, plan, *calls = found.turns[2].blocks
+    assert isinstance(plan, Text)
+    assert plan.text == "I will call f"
     assert isinstance(thought, Thinking)
     assert thought.text == "hm"
     assert calls == [

@@ -66,6 +66,7 @@ from toolglot.middleware import MiddlewareChain, Request, Response, SchemaTransl
 from toolglot.parsers import ReplyParser, ToolParser, get_parser, register_parser, validate_tool_call
 from toolglot.policy import Policy
 from toolglot.profiles import get_capabilities
+from toolglot.referee import Violation, lint
 from toolglot.report import Entry, Report
 from toolglot.wire.failures import ProviderError
 
@@ -130,6 +131,7 @@ __all__ = [
     "TurnMetadata",
     "Usage",
     "VersionError",
+    "Violation",
     "arguments",
     "convert",
     "convert_error",
@@ -139,6 +141,7 @@ __all__ = [
     "get_capabilities",
     "get_parser",
     "ids",
+    "lint",
     "load",
     "profiles",
     "register_parser",

@@ -297,6 +297,8 @@ def _cohere(body: dict[str, Any]) -> Iterator[Found]:
             yield "result", message["tool_call_id"], "".join(found[1] for found in parts), "fine"
         else:
             yield from parts
+        if message.get("tool_plan") is not None:
+            yield "text", message["tool_plan"]
         for call in message.get("tool_calls") or ():
             yield "call", call["id"], call["function"]["name"], written(call["function"]["arguments"])
 

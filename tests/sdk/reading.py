@@ -169,7 +169,8 @@ def _cohere(answer: V2ChatResponse) -> Seen:
     usage = answer.usage.tokens if answer.usage else None
     calls = [(call.id, call.function) for call in answer.message.tool_calls or () if call.function is not None]
     return Seen(
-        _joined(part.text for part in answer.message.content or () if part.type == "text"),
+        _joined(part.text for part in answer.message.content or () if part.type == "text")
+        + (answer.message.tool_plan or ""),
         tuple((id, function.name or "", written(function.arguments)) for id, function in calls),
         (int(usage.input_tokens or 0), int(usage.output_tokens or 0)) if usage else None,
         answer.finish_reason,

@@ -22,6 +22,7 @@ from msgspec import Struct
 from toolglot.errors import InputError, ProfileError, quote
 from toolglot.profiles.aliases import ALIASES, resolve
 from toolglot.profiles.capabilities import Capabilities, get_capabilities
+from toolglot.profiles.leniency import LENIENT
 from toolglot.profiles.loader import (
     KEYS,
     Fact,
@@ -145,8 +146,23 @@ class Profile(Struct, frozen=True, kw_only=True):
             layer="default",
         )
 
+    def as_told(self) -> Profile:
+        """The profile without what was only assumed of a target that somebody described."""
+        return _as_told(self) if self.known else self
+
     def __hash__(self) -> int:
         return hash((self.name, self.model, self.layers))
+
+
+@lru_cache(maxsize=256)
+def _as_told(profile: Profile) -> Profile:
+    values: dict[str, dict[str, Any]] = {}
+    for key, value in LENIENT.items():
+        if key not in profile.origins:
+            group, field = key.split(".")
+            values.setdefault(group, {})[field] = value
+    groups = {group: msgspec.structs.replace(getattr(profile, group), **fields) for group, fields in values.items()}
+    return msgspec.structs.replace(profile, layers=(*profile.layers, "lenient"), **groups)
 
 
 @cache

@@ -200,6 +200,10 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
         tuple[Literal["off", "on", "adaptive", "between_tools"], ...],
         Meta(description="Thinking modes that a request may ask for; none: no such switch."),
     ] = ()
+    switch: Annotated[
+        Literal["none", "thinking", "enable_thinking", "reasoning"],
+        Meta(description="The field of a Chat Completions request that asks for a mode; none: there is no such field."),
+    ] = "none"
     default: Annotated[Literal["off", "on", "adaptive"], Meta(description="What holds when nothing is asked.")] = "off"
     signed: Annotated[bool, Meta(description="Thinking is only accepted with its signature.")] = False
     leading: Annotated[
@@ -222,6 +226,7 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
     may_end_turn: Annotated[bool, Meta(description="A turn may end on thinking.")] = False
     efforts: Annotated[Names, Meta(description="Accepted values of the effort setting.")] = ()
     budget: Annotated[bool, Meta(description="A token budget for thinking is accepted.")] = False
+    budget_required: Annotated[bool, Meta(description="Thinking that is switched on needs its budget.")] = False
     one_setting: Annotated[bool, Meta(description="Effort and thinking mode may not be given together.")] = False
 
 

@@ -8,6 +8,6 @@ and errors. `read_<protocol>.py` draws a picture of the request (`view.py`), `ch
 the profile on it, `judging.py` joins them.
 """
 
-from toolglot.referee.judging import Violation, lint
+from toolglot.referee.linting import Violation, lint
 
 __all__ = ["Violation", "lint"]

@@ -1,7 +1,6 @@
 """Schemas of tool parameters: the keywords, and how they may be combined.
 
-A schema is walked once for each demand with a stack of its own: no reference is followed, and nothing is looked at
-below `DEEPEST`, so that a schema that holds itself ends too.
+A demand is a function of one schema (`schema_nodes.py` finds them all) that says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -10,91 +9,27 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct
-
 from toolglot.errors import quote
-from toolglot.limits import DEEPEST
 from toolglot.profiles.rules import SchemaRules
 from toolglot.referee.checks_ids import compiled
 from toolglot.referee.finding import Case, Checks, Finding, Findings, step
+from toolglot.referee.schema_nodes import Node
 from toolglot.referee.view import Tool
 
-_ONE: Final = (
-    "items",
-    "additionalItems",
-    "contains",
-    "additionalProperties",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "propertyNames",
-    "not",
-    "if",
-    "then",
-    "else",
-)
-_LIST: Final = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
-_MAP: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _UNIONS: Final = ("anyOf", "oneOf", "allOf")
 _BESIDE_UNION: Final = ("description", "title")
 
 
-MOST_NODES: Final = 200_000
-"""Of one tool. Python values, unlike JSON, can name one schema in many places."""
-
-
-class Node(Struct, frozen=True):
-    """A schema inside a schema."""
-
-    path: str
-    schema: dict[str, Any]
-    depth: int
-
-
-def nodes(tool: Tool) -> Iterator[Node]:
-    """A tool's schema and all schemas inside it, in the order of the body."""
-    stack = [Node(tool.schema_path or tool.path, tool.schema, 0)] if isinstance(tool.schema, dict) else []
-    for _ in range(MOST_NODES):
-        if not stack:
-            return
-        node = stack.pop()
-        yield node
-        if node.depth < DEEPEST:
-            stack.extend(reversed(list(_children(node))))
-
-
-def _children(node: Node) -> Iterator[Node]:
-    for keyword, value in node.schema.items():
-        if not isinstance(keyword, str):
-            continue
-        path = step(node.path, keyword)
-        if isinstance(value, dict) and keyword in _ONE:
-            yield Node(path, value, node.depth + 1)
-        elif isinstance(value, list) and keyword in _LIST:
-            yield from (
-                Node(step(path, place), child, node.depth + 1)
-                for place, child in enumerate(value)
-                if isinstance(child, dict)
-            )
-        elif isinstance(value, dict) and keyword in _MAP:
-            yield from (
-                Node(step(path, str(name)), child, node.depth + 1)
-                for name, child in value.items()
-                if isinstance(child, dict)
-            )
-
-
-def depth_of(tool: Tool) -> int:
-    return max((node.depth for node in nodes(tool)), default=0)
-
-
-def _judged(case: Case) -> Iterator[Tool]:
-    """Tools whose schema stands in the field that the rules are about."""
+def _judged(case: Case) -> Iterator[tuple[Tool, tuple[Node, ...]]]:
+    """Tools whose schema stands in the field that the rules are about, and the schemas in it."""
     field = case.profile.schema.field
-    return (tool for tool in case.view.tools or () if tool.kind == "function" and tool.schema_field in ("", field))
+    for tool, nodes in zip(case.view.tools or (), case.schemas, strict=True):
+        if tool.kind == "function" and tool.schema_field in ("", field):
+            yield tool, nodes
 
 
-def _strict(case: Case) -> Iterator[Tool]:
-    return (tool for tool in _judged(case) if tool.strict)
+def _strict(case: Case) -> Iterator[tuple[Tool, tuple[Node, ...]]]:
+    return ((tool, nodes) for tool, nodes in _judged(case) if tool.strict)
 
 
 Demand = Callable[[Node, SchemaRules], Iterator[tuple[str, str]]]
@@ -246,34 +181,34 @@ def _strict_required(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]
 
 def open_strict_objects(case: Case) -> Findings:
     """No key says it, the facts do: in strict mode every object is closed."""
-    for tool in _strict(case):
-        for node in nodes(tool):
+    for tool, nodes in _strict(case):
+        for node in nodes:
             if _is_object(node.schema) and node.schema.get("additionalProperties") is not False:
                 message = "in strict mode an object must have additionalProperties false"
                 yield Finding(node.path, message, 'add "additionalProperties": false', tool.name or "")
 
 
 def _each(demand: Demand, case: Case, *, hint: str, only_strict: bool = False) -> Findings:
-    for tool in _strict(case) if only_strict else _judged(case):
-        for node in nodes(tool):
+    for _, nodes in _strict(case) if only_strict else _judged(case):
+        for node in nodes:
             for message, shown in demand(node, case.profile.schema):
                 yield Finding(node.path, message, hint, shown)
 
 
 def max_depth(case: Case) -> Findings:
     limit = case.profile.schema.max_depth
-    for tool in _judged(case) if limit is not None else ():
-        yield from _deeper(tool, limit)
+    for tool, nodes in _judged(case) if limit is not None else ():
+        yield from _deeper(tool, nodes, limit)
 
 
 def strict_max_depth(case: Case) -> Findings:
     limit = case.profile.schema.strict_max_depth
-    for tool in _strict(case) if limit is not None else ():
-        yield from _deeper(tool, limit)
+    for tool, nodes in _strict(case) if limit is not None else ():
+        yield from _deeper(tool, nodes, limit)
 
 
-def _deeper(tool: Tool, limit: int | None) -> Findings:
-    depth = depth_of(tool)
+def _deeper(tool: Tool, nodes: tuple[Node, ...], limit: int | None) -> Findings:
+    depth = max((node.depth for node in nodes), default=0)
     if limit is not None and depth > limit:
         path = tool.schema_path or tool.path
         yield Finding(
@@ -283,8 +218,8 @@ def _deeper(tool: Tool, limit: int | None) -> Findings:
 
 def strict_max_properties(case: Case) -> Findings:
     limit = case.profile.schema.strict_max_properties
-    for tool in _strict(case) if limit is not None else ():
-        lists = (node.schema.get("properties") for node in nodes(tool))
+    for tool, nodes in _strict(case) if limit is not None else ():
+        lists = (node.schema.get("properties") for node in nodes)
         count = sum(len(properties) for properties in lists if isinstance(properties, dict))
         if limit is not None and count > limit:
             path = tool.schema_path or tool.path
@@ -325,8 +260,8 @@ _WELL_FORMED: Final[dict[str, Callable[[Any], bool]]] = {
 
 def malformed(case: Case) -> Findings:
     """No key says it, the facts do: a schema must itself be one."""
-    for tool in _judged(case):
-        for node in nodes(tool):
+    for _, nodes in _judged(case):
+        for node in nodes:
             for keyword, is_good in _WELL_FORMED.items():
                 if keyword in node.schema and not is_good(node.schema[keyword]):
                     message = f"{quote(node.schema[keyword])} is no value for {keyword}"

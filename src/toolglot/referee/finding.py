@@ -6,18 +6,15 @@ Law: a check reads the picture once, so that all of them together take time in p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
 
 from msgspec import Struct
 
-from toolglot.errors import quote
 from toolglot.profiles import Profile
+from toolglot.referee.paths import step
 from toolglot.referee.rounds import Pairing, pair
+from toolglot.referee.schema_nodes import Node, schema_nodes
 from toolglot.referee.view import Item, Message, View
-
-_PLAIN: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 
 
 class Finding(Struct, frozen=True):
@@ -39,6 +36,8 @@ class Case(Struct, frozen=True, kw_only=True):
     pairing: Pairing
     thinking: str
     """The mode that holds: as asked for, or the target's own default."""
+    schemas: tuple[tuple[Node, ...], ...]
+    """Of each tool, all schemas in its schema."""
 
     @property
     def ignores_fields(self) -> bool:
@@ -50,15 +49,30 @@ class Case(Struct, frozen=True, kw_only=True):
         return bool(self.view.tools)
 
 
+__all__ = [
+    "Case",
+    "Check",
+    "Checks",
+    "Finding",
+    "Findings",
+    "calls_of",
+    "messages_with_items",
+    "open_case",
+    "step",
+]
+
 Findings = Iterator[Finding]
 Check = Callable[[Case], Findings]
 Checks = Mapping[str, Check]
 
 
 def open_case(view: View, profile: Profile) -> Case:
-    merges = profile.results.carrier == "block"
     return Case(
-        view=view, profile=profile, pairing=pair(view.messages, merges=merges), thinking=_thinking(view, profile)
+        view=view,
+        profile=profile,
+        pairing=pair(view.messages, merges=profile.results.carrier == "block"),
+        thinking=_thinking(view, profile),
+        schemas=tuple(tuple(schema_nodes(tool)) for tool in view.tools or ()),
     )
 
 
@@ -68,13 +82,6 @@ def _thinking(view: View, profile: Profile) -> str:
     if view.effort is not None and view.effort.value == "none":
         return "off"
     return profile.reasoning.default
-
-
-def step(path: str, key: object) -> str:
-    """The path of a child."""
-    if isinstance(key, str) and len(key) <= 80 and _PLAIN.fullmatch(key):
-        return f"{path}.{key}"
-    return f"{path}[{quote(key)}]"
 
 
 def messages_with_items(case: Case) -> Iterator[tuple[Message, Item]]:

@@ -17,13 +17,18 @@ _PLACE: Final = re.compile(r"\b(messages?|tools|input|contents|content|tool_call
 _NUMBERED: Final = re.compile(r"\b(index|position) (?:\d+|N\b)")
 _STEPS: Final = re.compile(r"(\w+)\[(\d+)\]")
 _LOCATION: Final = re.compile(r"^(?:messages|tools|input)\.[\w.]+(?=: )")
-_FIELD: Final = re.compile(r"(?<=property ')\w+(?=')|(?<=parameter ')\w+(?=')|(?<=Unknown name \")[^\"]+(?=\")")
-_VARIANT: Final = re.compile(r"(?<=unknown variant ')\w+(?=')")
+_FIELD: Final = re.compile(
+    r"(?<=property ')\w+(?=')|(?<=parameter ')\w+(?=')|(?<=unknown variant ')\w+(?=')|(?<=Unknown name \")[^\"]+(?=\")"
+)
 _GAP: Final = re.compile(r"(?:(?<=[ '(])…|\bX\b|(?<=length )N\b)")
 
 
 def worded(error: str, finding: Finding) -> str:
     """The error text as it would read for this finding."""
+    return cut(_with_values(_with_places(error, finding), finding))
+
+
+def _with_places(text: str, finding: Finding) -> str:
     places = dict(_STEPS.findall(finding.path))
     message_place = places.get("messages") or places.get("contents") or places.get("input")
 
@@ -31,17 +36,21 @@ def worded(error: str, finding: Finding) -> str:
         place = places.get(found[1]) or (message_place if found[1] == "message" else None)
         return f"{found[1]}{found[2]}{place}" if place is not None else found[0]
 
-    text = (
-        _VARIANT.sub(lambda _: finding.shown, _PLACE.sub(placed, error)) if finding.shown else _PLACE.sub(placed, error)
-    )
-    if finding.shown and finding.path.rstrip("']").endswith(finding.shown):
-        # The words name a field, and it is the finding's own that is meant.
-        text = _LOCATION.sub(lambda _: _dotted(finding.path), _FIELD.sub(lambda _: finding.shown, text))
-    if message_place is not None:
-        text = _NUMBERED.sub(lambda found: f"{found[1]} {message_place}", text)
-    if finding.shown and len(_GAP.findall(text)) == 1:
-        text = _GAP.sub(lambda _: finding.shown, text)
-    return cut(text)
+    text = _PLACE.sub(placed, text)
+    return text if message_place is None else _NUMBERED.sub(lambda found: f"{found[1]} {message_place}", text)
+
+
+def _with_values(text: str, finding: Finding) -> str:
+    shown = finding.shown
+    if not shown:
+        return text
+    if _FIELD.search(text):
+        return _FIELD.sub(lambda _: shown, text)
+    location = _LOCATION.match(text)
+    if location and finding.path.rstrip("']").endswith(shown) and not location[0].endswith(shown):
+        # The words name a field of their own day; it is the finding's that is meant.
+        return _dotted(finding.path) + text[location.end() :]
+    return _GAP.sub(lambda _: shown, text) if len(_GAP.findall(text)) == 1 else text
 
 
 def _dotted(path: str) -> str:

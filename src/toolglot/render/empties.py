@@ -44,7 +44,7 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
 
 
 def _says_something(blocks: list[Block]) -> bool:
-    return any(not isinstance(block, Thinking) for block in blocks)
+    return any(not isinstance(block, Thinking) and not (isinstance(block, Text) and not block.text) for block in blocks)
 
 
 def _is_refused(text: str, job: Job) -> bool:

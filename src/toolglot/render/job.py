@@ -24,10 +24,12 @@ def unless_same(new: tuple[T, ...], old: tuple[T, ...]) -> tuple[T, ...]:
 class Job:
     """One render."""
 
-    __slots__ = ("_survey", "entries", "policy", "profile", "source")
+    __slots__ = ("_survey", "entries", "goes_home", "policy", "profile", "source")
 
     def __init__(self, profile: Profile, policy: Policy, source: Profile | None) -> None:
-        self.profile = profile
+        self.goes_home = source is not None and source.name == profile.name
+        """Whether the request goes to the provider that it was written for."""
+        self.profile = profile.as_told() if self.goes_home else profile
         self.policy = policy
         self.source = source
         """Whose conversation this is, where one provider's client wrote all of it."""
@@ -39,15 +41,6 @@ class Job:
         if self._survey.turns is not turns:
             self._survey = Survey(turns)
         return self._survey
-
-    @property
-    def goes_home(self) -> bool:
-        """Whether the request goes to the provider that it was written for."""
-        return self.source is not None and self.source.name == self.profile.name
-
-    def enforces(self, key: str) -> bool:
-        """Whether a demand counts: at home what nobody has said of the target is not held against its own client."""
-        return not self.goes_home or self.profile.origin(key).confidence != "default"
 
     def tell(
         self,

@@ -48,7 +48,7 @@ def fit_options(options: Options, job: Job, *, has_tools: bool) -> Options:
     reasoning = _fit_reasoning(options.reasoning, sampling.max_tokens, job)
     output = _fit_output(options.output, job, has_tools=has_tools)
     user = options.user
-    if user is not None and not job.profile.request.user and job.enforces("request.user"):
+    if user is not None and not job.profile.request.user:
         job.tell("dropped", f"there is no field that names the user {job.rule('request.user')}", path="$.user")
         user = None
     fitted = replace(options, sampling=sampling, reasoning=reasoning, output=output, user=user)
@@ -59,8 +59,6 @@ def _fit_sampling(sampling: Sampling, job: Job) -> Sampling:
     changes: dict[str, Any] = {}
     for name, value in asdict(sampling).items():
         if value in (None, ()) or name == "max_tokens" or name in job.profile.request.sampling:
-            continue
-        if not job.enforces("request.sampling"):
             continue
         changes[name] = () if name == "stop" else None
         job.tell("dropped", f"{name} is not accepted {job.rule('request.sampling')}", path=f"$.{name}")
@@ -98,7 +96,7 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: Job
         budget = max_tokens - 1 if max_tokens > MIN_BUDGET else None
     if budget is not None and mode is None and "on" in job.profile.reasoning.modes:
         mode = "on"  # a budget is only heard where thinking is asked for
-    if budget is None and mode == "on" and job.profile.reasoning.budget:
+    if budget is None and mode == "on" and job.profile.reasoning.budget_required:
         budget = _default_budget(effort, max_tokens)
         mode = mode if budget is not None else None
     fitted = Reasoning(mode, effort, budget, reasoning.summary)
@@ -115,14 +113,14 @@ def _default_budget(effort: str | None, max_tokens: int | None) -> int | None:
 
 def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: Job) -> bool:
     rules = job.profile.reasoning
-    if reasoning.mode is not None and reasoning.mode not in rules.modes and job.enforces("reasoning.modes"):
+    if reasoning.mode is not None and reasoning.mode not in rules.modes:
         return False
-    if reasoning.effort is not None and reasoning.effort not in rules.efforts and job.enforces("reasoning.efforts"):
+    if reasoning.effort is not None and reasoning.effort not in rules.efforts:
         return False
     if reasoning.budget_tokens is None:
-        return reasoning.mode != "on" or not rules.budget
+        return reasoning.mode != "on" or not rules.budget_required
     fits = max_tokens is None or reasoning.budget_tokens < max_tokens
-    return fits and (rules.budget or not job.enforces("reasoning.budget"))
+    return fits and rules.budget
 
 
 def _fit_mode(reasoning: Reasoning, job: Job) -> ReasoningMode | None:
@@ -195,11 +193,11 @@ def _fit_output(output: OutputFormat | None, job: Job, *, has_tools: bool) -> Ou
     if output is None or output.kind == "text":
         return output
     rules = job.profile.request
-    if has_tools and not rules.output_with_tools and job.enforces("request.output_with_tools"):
+    if has_tools and not rules.output_with_tools:
         reason = f"structured output cannot be combined with tools {job.rule('request.output_with_tools')}"
         job.tell("dropped", reason, path="$.output")
         return None
-    if output.kind in rules.output or not job.enforces("request.output"):
+    if output.kind in rules.output:
         return _with_schema(output, job)
     if output.kind == "json_schema" and "json" in rules.output:
         reason = f"only JSON as such can be asked for {job.rule('request.output')}; the schema was left out"

@@ -1,14 +1,14 @@
 """Thinking that the target will take: signed where it must be, in its place, or a stand-in where one is demanded.
 
-What is another issuer's is gone already (`foreign`). Comes after `exchanges`, because the demands concern turns that
-call, and before `empties`, because a turn may be left with nothing.
+What is another issuer's is gone already (`foreign`). What is not accepted goes before `empties`, because a turn may be
+left with nothing. What is demanded comes last, because it concerns the turns that are sent.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Options, Reasoning, Thinking, ToolCall, Turn
+from toolglot.conversation import Options, Reasoning, Thinking, ToolCall, Turn
 from toolglot.render.job import Job, unless_same
 
 
@@ -21,24 +21,32 @@ def _mode(options: Options) -> str | None:
     return options.reasoning.mode if options.reasoning is not None else None
 
 
-def fit_thinking(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[tuple[Turn, ...], Options]:
-    """The turns with the thinking that the target accepts and demands, and whether it may think at all."""
-    fitted = turns
-    if Thinking in job.survey(turns).kinds:
-        fitted = tuple(_fit_turn(turn, job) if turn.role == "assistant" else turn for turn in turns)
-    options = _switched_off(fitted, options, job)
-    if job.profile.reasoning.placeholder is not None and is_thinking(options, job):
-        fitted = tuple(_with_stand_in(turn, job) for turn in fitted)
-    return unless_same(fitted, turns), options
+def keep_accepted(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+    """The turns with the thinking that the target accepts."""
+    if Thinking not in job.survey(turns).kinds:
+        return turns
+    return unless_same(tuple([_fit_turn(turn, job) if turn.role == "assistant" else turn for turn in turns]), turns)
+
+
+def drop_trailing(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+    """The turns without thinking at their ends, where the target refuses that."""
+    if job.profile.reasoning.may_end_turn or Thinking not in job.survey(turns).kinds:
+        return turns
+    return unless_same(tuple([_without_last_thinking(turn, job) for turn in turns]), turns)
+
+
+def add_demanded(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[tuple[Turn, ...], Options]:
+    """The turns with the thinking that the target demands, and whether it may think at all."""
+    options = _switched_off(turns, options, job)
+    if job.profile.reasoning.placeholder is None or not is_thinking(options, job):
+        return turns, options
+    return unless_same(tuple([_with_stand_in(turn, job) for turn in turns]), turns), options
 
 
 def _fit_turn(turn: Turn, job: Job) -> Turn:
     if not any(isinstance(block, Thinking) for block in turn.blocks):
         return turn
-    rules = job.profile.reasoning
     blocks = [block for block in turn.blocks if not isinstance(block, Thinking) or _is_accepted(block, turn, job)]
-    if not rules.may_end_turn:
-        blocks = _without_last_thinking(blocks, turn, job)
     return turn if len(blocks) == len(turn.blocks) else replace(turn, blocks=tuple(blocks))
 
 
@@ -54,13 +62,14 @@ def _is_accepted(block: Thinking, turn: Turn, job: Job) -> bool:
     return False
 
 
-def _without_last_thinking(blocks: list[Block], turn: Turn, job: Job) -> list[Block]:
-    end = len(blocks)
-    while end and isinstance(blocks[end - 1], Thinking):
+def _without_last_thinking(turn: Turn, job: Job) -> Turn:
+    end = len(turn.blocks)
+    while end and isinstance(turn.blocks[end - 1], Thinking):
         end -= 1
-    if end < len(blocks):
-        job.tell("dropped", f"a turn may not end on thinking {job.rule('reasoning.may_end_turn')}", turn_key=turn.key)
-    return blocks[:end]
+    if end == len(turn.blocks):
+        return turn
+    job.tell("dropped", f"a turn may not end on thinking {job.rule('reasoning.may_end_turn')}", turn_key=turn.key)
+    return replace(turn, blocks=turn.blocks[:end])
 
 
 def _switched_off(turns: tuple[Turn, ...], options: Options, job: Job) -> Options:

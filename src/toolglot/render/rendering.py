@@ -5,10 +5,10 @@ Settings first, since whether a model thinks decides what its turns must hold (`
 2. `foreign`: what only another issuer can read goes before anything counts or places blocks.
 3. `exchanges`: every call with its result, which the passes below keep together.
 4. `media`: what cannot stand in a result moves behind the results.
-5. `reasoning`: thinking that may stay, and stand-ins for thinking that must be there.
+5. `reasoning`: thinking that may stay.
 6. `serial` and `apart`: exchanges of one call, and of calls alone, where the target wants that.
-7. `empties`: after everything that takes blocks out.
-8. `roles`: joins and bridges whatever turns are left.
+7. `empties`: after everything that takes blocks out, so that it is known on what a turn ends.
+8. `roles`: joins and bridges whatever turns are left; then stand-ins for thinking that must be there.
 
 Tools:
 9. `definitions`: which tools there are, and their form; `choice` may leave some out.
@@ -42,7 +42,7 @@ from toolglot.render.job import Job, unless_same
 from toolglot.render.media import place_media
 from toolglot.render.options import fit_options
 from toolglot.render.readiness import is_ready
-from toolglot.render.reasoning import fit_thinking
+from toolglot.render.reasoning import add_demanded, drop_trailing, keep_accepted
 from toolglot.render.roles import fit_roles
 from toolglot.render.serial import make_serial
 from toolglot.render.tool_table import EmittedTool, ToolTable
@@ -74,6 +74,7 @@ def render(
     if not conversation.turns:
         raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
     job = Job(profile, policy, source)
+    profile = job.profile
     given = conversation
     issuer = Issuer(source.name if source is not None else _UNKNOWN, model=conversation.model)
     options = fit_options(given.options, job, has_tools=_has_tools(given, job))
@@ -142,10 +143,10 @@ def _fit_turns(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[tup
     turns = strip_foreign(turns, job)
     turns = pair(turns, job)
     turns = place_media(turns, job)
-    turns, options = fit_thinking(turns, options, job)
+    turns = keep_accepted(turns, job)
     turns = set_apart(make_serial(turns, job), job)
-    turns = fill_empties(turns, job)
-    return fit_roles(turns, job), options
+    turns = drop_trailing(fill_empties(turns, job), job)
+    return add_demanded(fit_roles(turns, job), options, job)
 
 
 def _emitted_tool(tool: EmittedTool, table: ToolTable, profile: Profile) -> ToolSpec:

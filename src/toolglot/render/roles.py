@@ -115,8 +115,12 @@ def _joined(turns: list[Turn], job: Job) -> list[Turn]:
             told = "turns of one speaker side by side are refused"
             job.tell("converted", f"{told} {job.rule('turns.alternate')}; they were joined", turn_key=turn.key)
             joined[-1] = replace(before, role=speaker(before, job), blocks=before.blocks + turn.blocks, extra=None)
-        else:
-            joined.append(turn)
+            continue
+        if before is not None and before.role == turn.role == "assistant" and not before.calls:
+            reason = f"words beside calls are refused {job.rule('calls.with_text')}; a bridge was put between"
+            job.tell("added", reason, turn_key=turn.key)
+            joined.append(bridge("user", before, "between", job))
+        joined.append(turn)
     return joined
 
 
@@ -125,7 +129,7 @@ def _may_join(before: Turn, turn: Turn, job: Job) -> bool:
     if who != speaker(before, job) or who in _PROMPTS or who == "tool":
         return False
     if who == "assistant":
-        return not before.calls
+        return not before.calls and (job.profile.calls.with_text or not turn.calls)
     if not turn.results:
         return not before.results or may_share(turn.blocks, job)
     return all(isinstance(block, ToolResult) for block in before.blocks) and not job.profile.results.alone

@@ -40,6 +40,7 @@ class Survey:
                 self.is_mixed |= is_models
                 if type(block.content) is tuple:
                     self._look_at(block.content, is_models=False)
-                self.has_blanks |= not block.content
+                else:
+                    self.has_blanks |= not block.content or str(block.content).isspace()
             else:
                 self.kinds.add(type(block))

@@ -15,12 +15,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import ToolSpec
+from toolglot.conversation import FREE_TEXT, ToolSpec
 from toolglot.errors import InputError
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.job import Job
-from toolglot.render.tool_table import FREE_TEXT, EmittedTool
+from toolglot.render.tool_table import EmittedTool
 from toolglot.report import Entry
 from toolglot.schema import Lowered, filter_required, lower
 

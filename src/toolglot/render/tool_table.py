@@ -15,13 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot.arguments import Mismatch, validate
-from toolglot.conversation import ToolCall, ToolSpec
+from toolglot.conversation import FREE_TEXT, ToolCall, ToolSpec
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
 from toolglot.schema import NameMap, without_introduced_nulls
-
-FREE_TEXT = "input"
-"""The one parameter of the function that stands for a free-text tool (E8)."""
 
 Key = tuple[str | None, str]
 """A tool's namespace and name."""

@@ -172,7 +172,7 @@ def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
     calls = turn.calls
     plans, blocks = _split_plan(turn.blocks, is_planned=bool(calls) and form is None)
     if plans:
-        fields["tool_plan"] = "\n".join(plan.text for plan in plans)
+        fields["tool_plan"] = "".join(plan.text for plan in plans)
     parts = _write_parts(blocks)
     if form is None and as_parts and (parts or not calls):
         form = "parts"

@@ -7,7 +7,7 @@ calls. A turn made elsewhere may need several messages, since every tool result 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from toolglot.conversation import Block, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import Profile
@@ -40,6 +40,8 @@ class Style(NamedTuple):
     """The role of a developer's turn."""
     media: bool = True
     """Whether an assistant's content may hold media."""
+    nothing: Literal["null", "empty", "omit"] = "null"
+    """What stands for the content of a message that only calls."""
 
 
 PLAIN: Final = Style()
@@ -54,6 +56,7 @@ def style_of(profile: Profile | None) -> Style:
     return Style(
         "reasoning" if carrier == "reasoning_details" else carrier if carrier in _CARRIERS else PLAIN.thinking,
         "developer" if profile.turns.developer_role else "system",
+        nothing=profile.calls.empty_content,
     )
 
 
@@ -118,6 +121,8 @@ def write_turn(turn: Turn, messages: list[Fields], style: Style = PLAIN) -> None
         said: Fields = {"role": "assistant"}
         messages.append(said)
         _write_assistant(turn, said, messages, style)
+        if style.nothing != "null" and said.get("content", "") is None and "tool_calls" in said:
+            _write_nothing(said, style)
         return
     before = len(messages)
     parts: list[str | Fields] = []
@@ -135,6 +140,13 @@ def write_turn(turn: Turn, messages: list[Fields], style: Style = PLAIN) -> None
         if parts or form != "none":
             fields["content"] = write_content(parts, form)
         messages.append(refilled(fields, own))
+
+
+def _write_nothing(fields: Fields, style: Style) -> None:
+    if style.nothing == "empty":
+        fields["content"] = ""
+    else:
+        del fields["content"]
 
 
 def _written_role(role: Role, style: Style) -> Role:

@@ -12,7 +12,6 @@ from toolglot.conversation import (
     Extra,
     Options,
     OutputFormat,
-    Reasoning,
     Sampling,
     ToolChoice,
     ToolSpec,
@@ -20,6 +19,7 @@ from toolglot.conversation import (
 from toolglot.profiles import Profile
 from toolglot.wire.openai_chat.blocks import PROTOCOL
 from toolglot.wire.openai_chat.messages import read_message, style_of, write_turn
+from toolglot.wire.openai_chat.thinking_switch import claimed, read_reasoning, write_reasoning
 from toolglot.wire.openai_chat.tools import read_tool, write_tool
 from toolglot.wire.reading import (
     Fields,
@@ -77,7 +77,7 @@ def _read_rest(body: Fields) -> Extra | None:
     known = _BODY if body.get("model") else _BODY - {"model"}
     limits = [key for key in _LIMITS if body.get(key) is not None]
     return noted(
-        leftover(body, known.difference(limits[1:]), PROTOCOL),
+        leftover(body, known.difference(limits[1:]).union(claimed(body)), PROTOCOL),
         PROTOCOL,
         limit=limits[0] if limits else None,
         tools=[] if body.get("tools") == [] else None,
@@ -87,7 +87,6 @@ def _read_rest(body: Fields) -> Extra | None:
 
 def _read_options(body: Fields) -> Options:
     limits = [optional(body, key, int) for key in _LIMITS]
-    effort = optional(body, "reasoning_effort", str)
     stop: Any = body.get("stop")
     return Options(
         sampling=replace(
@@ -95,7 +94,7 @@ def _read_options(body: Fields) -> Options:
             max_tokens=limits[0] if limits[0] is not None else limits[1],
             stop=(stop,) if type(stop) is str else optional_texts(body, "stop"),
         ),
-        reasoning=None if effort is None else Reasoning(effort=effort),
+        reasoning=read_reasoning(body, optional(body, "reasoning_effort", str)),
         tool_choice=_read_choice(body),
         output=held_or_none(body, "response_format", _read_output),
         stream=optional(body, "stream", bool),
@@ -182,8 +181,8 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     if options.tool_choice is not None:
         _write_choice(body, options.tool_choice, conversation.tools)
     _write_sampling(body, options.sampling, conversation.extra, profile)
-    if options.reasoning is not None and options.reasoning.effort is not None:
-        body["reasoning_effort"] = options.reasoning.effort
+    if options.reasoning is not None:
+        write_reasoning(body, options.reasoning, profile.reasoning.switch if profile is not None else "")
     if options.output is not None:
         body["response_format"] = _write_output(options.output)
     if options.stream is not None:

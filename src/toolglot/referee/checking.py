@@ -1,0 +1,45 @@
+"""Every check by the key of the profile that makes the demand, and the keys that no check can be made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from toolglot.referee import (
+    checks_calls,
+    checks_ids,
+    checks_reasoning,
+    checks_request,
+    checks_results,
+    checks_schema,
+    checks_tools,
+    checks_turns,
+)
+from toolglot.referee.finding import Check
+
+CHECKS: Final[Mapping[str, Check]] = {
+    **checks_ids.CHECKS,
+    **checks_tools.CHECKS,
+    **checks_calls.CHECKS,
+    **checks_results.CHECKS,
+    **checks_turns.CHECKS,
+    **checks_reasoning.CHECKS,
+    **checks_schema.CHECKS,
+    **checks_request.CHECKS,
+}
+"""By profile key."""
+
+FACTS: Final[Mapping[str, Check]] = checks_schema.FACTS
+
+UNSEEN: Final[Mapping[str, str]] = {
+    "ids.style": "how ids are made; what is legal is said by pattern and length",
+    "ids.prefix": "a habit of the issuer: other prefixes are taken",
+    "results.carrier": "the form of the protocol: no other can be written",
+    "reasoning.foreign": "a request does not say who made its thinking",
+    "reasoning.default": "what holds when nothing is asked",
+    "reasoning.placeholder": "what to write; that something must stand is said by placeholder_on",
+    "reasoning.bound_to": "a request does not say who made a signature, and with which prefix",
+    "schema.field": "a name of the protocol: a wrong one is an unknown field",
+    "request.count_tokens": "another request",
+}
+"""Keys that say nothing about what can be seen in a request, and why."""

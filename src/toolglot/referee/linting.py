@@ -1,0 +1,84 @@
+"""`lint`: a wire body and a target → what the target would refuse.
+
+This file is what `import toolglot` loads of the referee; the judge itself comes with the first body.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from toolglot import profiles
+from toolglot.errors import InputError, JSONError, LimitError, quote
+from toolglot.limits import DEEPEST, DEFAULT_LIMITS
+from toolglot.profiles import Overrides
+from toolglot.profiles.loader import Confidence
+
+
+class Violation(Struct, frozen=True, kw_only=True):
+    """One thing that the target would refuse."""
+
+    rule: str
+    """The id of the rule, or `shape` where the body has not the form of the protocol."""
+    path: str
+    message: str
+    hint: str = ""
+    wording: Literal["provider", "ours"] = "ours"
+    key: str = ""
+    """The key of the profile, where one says it."""
+    target: str = ""
+    confidence: Confidence = "documented"
+    """How sure the rule is; `default`: nobody described it, the conservative default is in force."""
+
+    def __str__(self) -> str:
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{self.path}: {self.message}{hint} [{self.rule}]"
+
+
+def lint(
+    body: Mapping[str, Any] | bytes | bytearray | str,
+    target: str,
+    model: str = "",
+    overrides: Overrides | None = None,
+    *,
+    defaults: bool = False,
+) -> tuple[Violation, ...]:
+    """What a target would refuse of a request body, in the order of the body.
+
+    The model is the body's own where none is named. A target that somebody described is held to what is known of it;
+    with `defaults` it is held to the conservative defaults too, as an unknown one always is.
+    """
+    value = _value(body)
+    named = value.get("model") if isinstance(value, dict) and not model else model
+    # A model that is longer than a profile is asked for is nobody's: the provider's rules hold.
+    asked = named if isinstance(named, str) and (model or len(named) <= profiles.MAX_NAME) else ""
+    profile = profiles.get(target, asked, overrides=overrides)
+    from toolglot.referee.judging import judge  # noqa: PLC0415 - so that importing toolglot stays quick
+
+    return judge(value, profile if defaults else profile.as_told())
+
+
+def _value(body: object) -> Any:
+    if isinstance(body, bytes | bytearray | str):
+        return _parsed(body)
+    if isinstance(body, dict):
+        return body
+    if isinstance(body, Mapping):
+        return dict(body)
+    raise InputError(f"expected a request body, got {quote(body)}", path="body", hint="an object, or its JSON text")
+
+
+def _parsed(text: bytes | bytearray | str) -> Any:
+    if len(text) > DEFAULT_LIMITS.max_bytes:
+        raise LimitError(f"larger than max_bytes ({DEFAULT_LIMITS.max_bytes})", path="body", hint="send a smaller body")
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError:
+        raise LimitError(f"nests deeper than max_depth ({DEEPEST})", path="body", hint="send a flatter body") from None
+    except (msgspec.DecodeError, ValueError) as error:
+        at = re.search(r"byte (\d+)", str(error))
+        raise JSONError(f"not JSON: {error}", position=int(at[1]) if at else 0, hint="send valid JSON") from None

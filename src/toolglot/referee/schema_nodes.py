@@ -1,0 +1,67 @@
+"""The schemas inside a schema, with their paths.
+
+Law: each is met once, with a stack of its own. No reference is followed, nothing is looked at below `DEEPEST`, and a
+value that Python names in several places, even inside itself, is met in the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from toolglot.limits import DEEPEST
+from toolglot.referee.paths import step
+from toolglot.referee.view import Tool
+
+_ONE: Final = (
+    "items",
+    "additionalItems",
+    "contains",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
+)
+_LIST: Final = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
+_MAP: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+
+
+class Node(Struct, frozen=True):
+    """A schema inside a schema."""
+
+    path: str
+    schema: dict[str, Any]
+    depth: int
+
+
+def schema_nodes(tool: Tool) -> Iterator[Node]:
+    """A tool's schema and all schemas inside it, in the order of the body."""
+    stack = [Node(tool.schema_path or tool.path, tool.schema, 0)] if isinstance(tool.schema, dict) else []
+    met: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node.schema) in met:
+            continue
+        met.add(id(node.schema))
+        yield node
+        if node.depth < DEEPEST:
+            stack.extend(reversed(list(_children(node))))
+
+
+def _children(node: Node) -> Iterator[Node]:
+    for keyword, value in node.schema.items():
+        path, depth = step(node.path, keyword), node.depth + 1
+        if isinstance(value, dict) and keyword in _ONE:
+            yield Node(path, value, depth)
+        elif isinstance(value, list) and keyword in _LIST:
+            yield from (Node(f"{path}[{n}]", child, depth) for n, child in enumerate(value) if isinstance(child, dict))
+        elif isinstance(value, dict) and keyword in _MAP:
+            yield from (
+                Node(step(path, name), child, depth) for name, child in value.items() if isinstance(child, dict)
+            )
