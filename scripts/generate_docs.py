@@ -7,10 +7,13 @@ python scripts/generate_docs.py --check    exit with 1 if one is out of date
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -143,8 +146,7 @@ def cell(text: str) -> str:
 def pairs() -> str:
     """The table of the tests that prove it (tests/carried.py)."""
     sys.path.insert(0, str(DOCS.parent / "tests"))
-    import carried
-
+    carried = importlib.import_module("carried")
     shown = {name: f"{target}, {model}" for name, (target, model) in carried.PROTOCOLS.items()}
     lines = [
         "# What is carried from each protocol to each other",
@@ -157,31 +159,33 @@ def pairs() -> str:
         "",
         "- **yes**: in the target's own form. **text**: in words. **nearest**: as the nearest thing that can be said",
         "  (another field, another place, another amount). **address**: in the request's address, not in its body.",
-        "- **lost**: the target, or the model that stands for it here, has no place for it. **–**: the source cannot",
-        "  say it.",
+        "- **lost**: the target, or the model that stands for it here, has no place for it.",
+        f"- **{carried.UNSAID}**: the source cannot say it.",
         "",
         "Targets and models that stand for the protocols: " + "; ".join(f"`{k}` ({v})" for k, v in shown.items()) + ".",
         "",
     ]
-    for title, features, outcome in (
-        ("Requests", carried.FEATURES, carried.request_outcome),
-        ("Replies: from a provider (left) to a client", carried.REPLY_FEATURES, carried.reply_outcome),
-    ):
-        lines += [f"## {title}", ""]
-        for source in carried.PROTOCOLS:
-            targets = [name for name in carried.PROTOCOLS if name != source]
-            lines += [
-                f"### From `{source}`",
-                "",
-                "| | " + " | ".join(f"`{name}`" for name in targets) + " |",
-                "|---" * (len(targets) + 1) + "|",
-            ]
-            for feature in features:
-                cells = [outcome(feature, source, target).cell for target in targets]
-                if set(cells) != {"–"}:
-                    lines.append(f"| {cell(feature.name)} | " + " | ".join(cells) + " |")
-            lines.append("")
+    requests = [(f.name, partial(carried.request_outcome, f)) for f in carried.FEATURES]
+    requests += [(f.name, partial(carried.wire_outcome, f)) for f in carried.WIRE_FEATURES]
+    replies = [(f.name, partial(carried.reply_outcome, f)) for f in carried.REPLY_FEATURES]
+    replies += [(f.name, partial(carried.wire_outcome, f)) for f in carried.WIRE_REPLIES]
+    lines += ["## Requests", "", *pair_tables(requests, carried)]
+    lines += ["## Replies: from a provider to a client", "", *pair_tables(replies, carried)]
     return "\n".join(lines)
+
+
+def pair_tables(features: list[tuple[str, Any]], carried: ModuleType) -> Iterator[str]:
+    for source in carried.PROTOCOLS:
+        targets = [name for name in carried.PROTOCOLS if name != source]
+        yield f"### From `{source}`"
+        yield ""
+        yield "| | " + " | ".join(f"`{name}`" for name in targets) + " |"
+        yield "|---" * (len(targets) + 1) + "|"
+        for name, outcome in features:
+            cells = [outcome(source, target).cell for target in targets]
+            if set(cells) != {carried.UNSAID}:
+                yield f"| {cell(name)} | " + " | ".join(cells) + " |"
+        yield ""
 
 
 PAGES = {

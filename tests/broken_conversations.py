@@ -165,7 +165,7 @@ def exchanges(draw: st.DrawFn) -> list[Turn]:
     if draw(st.booleans()):
         return [asked, *between, *(Turn("tool", (result,)) for result in answered)]
     words_beside = draw(st.lists(texts, max_size=2))
-    beside = (*words_beside, *answered) if draw(st.booleans()) else (*answered, *words_beside)
+    beside: tuple[Any, ...] = (*words_beside, *answered) if draw(st.booleans()) else (*answered, *words_beside)
     return [asked, *between, Turn("user", beside)]
 
 

@@ -8,7 +8,7 @@ itself cannot say is no loss. What is neither carried nor told is a failure of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from toolglot import (
     Conversation,
@@ -47,6 +47,7 @@ PROTOCOLS = {
 Found = Literal["", "yes", "text", "nearest"]
 """How a feature is there: not at all, in its own form, in words, or as the nearest thing that can be said."""
 
+UNSAID = "–"
 Cell = Literal["–", "yes", "text", "nearest", "address", "lost"]
 
 
@@ -65,6 +66,17 @@ class ReplyFeature(NamedTuple):
     words: tuple[str, ...]
 
 
+class WireFeature(NamedTuple):
+    """Something that a few protocols have fields of their own for: their bodies, and a look at any body."""
+
+    name: str
+    bodies: dict[str, dict[str, Any]]
+    marks: tuple[str, ...]
+    """One of these is in a body that has it."""
+    words: tuple[str, ...]
+    is_reply: bool = False
+
+
 PNG = "iVBORw0KGgo="
 PDF = "JVBERi0xLjQK"
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -80,8 +92,8 @@ def call(id: str, name: str = "read", path: str = "a") -> ToolCall:
     return ToolCall(id, name, {"path": path})
 
 
-def talk(*turns: Turn, tools: tuple[ToolSpec, ...] = (), options: Options = Options()) -> Conversation:
-    return Conversation(turns or (user(),), tools, options)
+def talk(*turns: Turn, tools: tuple[ToolSpec, ...] = (), options: Options | None = None) -> Conversation:
+    return Conversation(turns or (user(),), tools, options or Options())
 
 
 def with_result(result: ToolResult, *more: Turn) -> Conversation:
@@ -456,6 +468,109 @@ REPLY_FEATURES: tuple[ReplyFeature, ...] = (
 )
 
 
+MARKED = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
+HI = [{"role": "user", "content": "hi"}]
+WIRE_FEATURES: tuple[WireFeature, ...] = (
+    WireFeature(
+        "cache markers",
+        {
+            "anthropic": {
+                "model": "claude-sonnet-4-6",
+                "max_tokens": 9,
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}],
+                    }
+                ],
+            },
+            "bedrock": {
+                "messages": [{"role": "user", "content": [{"text": "hi"}, {"cachePoint": {"type": "default"}}]}]
+            },
+        },
+        ("cache_control", "cachePoint"),
+        ("cache_control", "cachePoint"),
+    ),
+    WireFeature(
+        "metadata",
+        {
+            "openai_chat": {"model": "gpt-5.1", "messages": HI, "metadata": {"key": "value"}},
+            "openai_responses": {"model": "gpt-5.2", "input": "hi", "metadata": {"key": "value"}},
+            "bedrock": {
+                "messages": [{"role": "user", "content": [{"text": "hi"}]}],
+                "requestMetadata": {"key": "value"},
+            },
+        },
+        ('"value"',),
+        ("metadata", "requestMetadata"),
+    ),
+)
+WIRE_REPLIES: tuple[WireFeature, ...] = (
+    WireFeature(
+        "citations",
+        {
+            "anthropic": {
+                "id": "m",
+                "type": "message",
+                "role": "assistant",
+                "model": "m",
+                "stop_reason": "end_turn",
+                "usage": {"input_tokens": 1, "output_tokens": 1},
+                "content": [
+                    {
+                        "type": "text",
+                        "text": "hi",
+                        "citations": [{"type": "char_location", "cited_text": "proof", "document_index": 0}],
+                    }
+                ],
+            },
+            "openai_chat": {
+                "id": "c",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "m",
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": "stop",
+                        "message": {
+                            "role": "assistant",
+                            "content": "hi",
+                            "annotations": [{"type": "url_citation", "url_citation": {"title": "proof"}}],
+                        },
+                    }
+                ],
+            },
+        },
+        ("proof",),
+        ("citations", "annotations"),
+        is_reply=True,
+    ),
+    WireFeature(
+        "logprobs",
+        {
+            "openai_chat": {
+                "id": "c",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "m",
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": "stop",
+                        "message": {"role": "assistant", "content": "hi"},
+                        "logprobs": {"content": [{"token": "hi", "logprob": -0.125}]},
+                    }
+                ],
+            },
+        },
+        ("-0.125",),
+        ("logprobs",),
+        is_reply=True,
+    ),
+)
+
+
 # --- cells ------------------------------------------------------------------------------------------
 
 
@@ -484,6 +599,21 @@ def reply_outcome(feature: ReplyFeature, source: str, target: str) -> Outcome:
         return Outcome("–")
     out = convert_reply(body, source=PROTOCOLS[source][0], target=PROTOCOLS[target][0])
     return Outcome(feature.probe(codec(target).reply.decode(out.body)) or "lost", out.report)
+
+
+def wire_outcome(feature: WireFeature, source: str, target: str) -> Outcome:
+    """How something comes through that has no canonical form."""
+    body = feature.bodies.get(source)
+    if body is None:
+        return Outcome("–")
+    (from_, _), (to, model) = PROTOCOLS[source], PROTOCOLS[target]
+    out = (
+        convert_reply(body, source=from_, target=to)
+        if feature.is_reply
+        else convert(body, source=from_, target=to, model=model)
+    )
+    written = out.data.decode()
+    return Outcome("yes" if any(mark in written for mark in feature.marks) else "lost", out.report)
 
 
 def is_told(words: tuple[str, ...], report: Report | None) -> bool:

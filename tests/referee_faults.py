@@ -55,6 +55,7 @@ FORCED = {
     "turns.media_sources": "['data']",
     "reasoning.grouped": "true",
     "reasoning.one_setting": "true",
+    "reasoning.budget_required": "true",
     "reasoning.placeholder_on": "'calls'",
     "schema.keywords": "['type', 'properties', 'required']",
     "schema.refused": "['$ref']",
@@ -424,6 +425,20 @@ CHAT_PLANTS: dict[str, Plant] = {
     "reasoning.budget": where(
         lambda p: not p.reasoning.budget and refuses_fields(p), edit(lambda body: body.update(thinking_budget=100))
     ),
+    "reasoning.switch": where(
+        refuses_fields,
+        lambda body, profile: (
+            body
+            | (
+                {"thinking": {"type": "enabled"}}
+                if profile.reasoning.switch == "enable_thinking"
+                else {"enable_thinking": True}
+            )
+        ),
+    ),
+    "reasoning.budget_required": where(
+        lambda p: p.reasoning.budget_required, edit(lambda body: body.update(thinking={"type": "enabled"}))
+    ),
     "reasoning.one_setting": where(
         lambda p: p.reasoning.one_setting,
         edit(lambda body: body.update(thinking={"type": "enabled"}, reasoning_effort="low")),
@@ -600,6 +615,9 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     "reasoning.may_end_turn": blocks(1, lambda b: b.append(THOUGHT)),
     "reasoning.efforts": edit(lambda body: body.update(output_config={"effort": "odd"})),
     "reasoning.budget": edit(lambda body: body.update(thinking={"type": "enabled", "budget_tokens": 2000})),
+    "reasoning.budget_required": where(
+        lambda p: p.reasoning.budget_required, edit(lambda body: body.update(thinking={"type": "enabled"}))
+    ),
     "reasoning.one_setting": where(
         lambda p: p.reasoning.one_setting,
         edit(lambda body: body.update(thinking={"type": "adaptive"}, output_config={"effort": "low"})),
@@ -630,6 +648,7 @@ CLAUDE_UNSEEN = {
     "turns.name_field": "there is no such field",
     "turns.media": "there are blocks for images and documents only",
     "reasoning.carrier": "there is one form of thinking",
+    "reasoning.switch": "there is one switch",
     "reasoning.placeholder_on": "nothing stands for lost thinking here",
     "request.max_tokens_field": "there is one such field",
 }

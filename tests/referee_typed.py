@@ -34,6 +34,7 @@ SHAPE_KEYS = {
     "request.output",
     "tools.parameters_required",
     "reasoning.signed",
+    "reasoning.budget_required",
 }
 """Keys whose demand the definitions state as a type."""
 

@@ -149,7 +149,7 @@ def test_violations_come_in_the_order_of_the_body() -> None:
 
 def test_the_number_of_violations_is_bounded() -> None:
     body = chat(*({"role": "user", "content": ""} for _ in range(3 * MOST_VIOLATIONS)))
-    assert len(lint(body, "openai")) == MOST_VIOLATIONS
+    assert len(lint(body, "openai", defaults=True)) == MOST_VIOLATIONS
 
 
 def test_a_fact_without_a_key_is_checked_and_cited() -> None:

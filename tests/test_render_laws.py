@@ -22,10 +22,10 @@ from toolglot import (
     ToolResult,
     Turn,
     convert,
+    lint,
     profiles,
 )
 from toolglot.intake import Intake
-from toolglot.referee import lint
 from toolglot.render import Rendered, render
 from toolglot.wire.codecs import codec
 
@@ -55,7 +55,7 @@ def body_of(made: Rendered, target: Target) -> dict[str, Any]:
 
 
 def messages_of(body: dict[str, Any]) -> list[Any]:
-    found = next((body[key] for key in ("messages", "contents", "input") if key in body), [])
+    found: Any = next((body[key] for key in ("messages", "contents", "input") if key in body), [])
     return found if isinstance(found, list) else [found]
 
 

@@ -90,7 +90,7 @@ def test_a_tool_without_parameters() -> None:
     assert lower(None, OPENAI).schema is None
     assert lower(None, GEMINI).schema is None
     assert lower(empty, GEMINI) == Lowered(None)
-    assert lower({}, ANTHROPIC) == Lowered(empty)
+    assert lower({}, ANTHROPIC) == Lowered({"type": "object"})
     assert lower({}, GEMINI).schema is None
     assert lower({"type": "object"}, OPENAI).schema == empty
 
@@ -592,10 +592,10 @@ def test_nonsense_is_mended_and_told() -> None:
         "type": "object",
         "properties": {
             "a": STRING,
-            "b": {"type": "array", "minItems": 1, "items": {}},
+            "b": {"type": "array", "minItems": 1},
             "c": {},
             "d": {},
-            "e": {"type": "object", "properties": {}, "required": ["x"]},
+            "e": {"type": "object", "required": ["x"]},
             "f": {"default": "[not serialisable: NaN or infinity]"},
         },
     }

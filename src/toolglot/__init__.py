@@ -44,6 +44,7 @@ from toolglot.convert import (
     convert_error,
     convert_reply,
     error_for,
+    repair,
 )
 from toolglot.errors import (
     ArgumentsError,
@@ -145,6 +146,7 @@ __all__ = [
     "load",
     "profiles",
     "register_parser",
+    "repair",
     "validate_tool_call",
 ]
 __version__ = "0.1.0"

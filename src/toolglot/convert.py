@@ -45,6 +45,7 @@ from toolglot.report import Entry, Report
 from toolglot.turn_keys import TurnKeys
 from toolglot.wire.codecs import codec
 from toolglot.wire.failures import ProviderError, from_input_error
+from toolglot.wire.shared_fields import carried
 
 Body = bytes | str | dict[str, Any]
 Fields = dict[str, Any]
@@ -141,23 +142,39 @@ def convert(
     from_ = profiles.get(source, conversation.model, overrides=overrides)
     rendered = render(replace(conversation, model=named), to, policy=policy, source=from_)
     entries = list(rendered.entries)
+    sent = rendered.conversation
+    if from_.protocol != to.protocol:
+        sent = replace(sent, extra=carried(sent.extra, from_.protocol, to.protocol))
     is_same = from_.protocol == to.protocol and rendered.is_unchanged and named == conversation.model
     written = fields
     if not is_same:
-        written = codec(to.protocol).request.encode(_as_clasp(rendered.conversation, to, policy), to)
+        written = codec(to.protocol).request.encode(_as_clasp(sent, to, policy), to)
     if from_.protocol != to.protocol:
-        entries += _unwritten(rendered.conversation, to, policy)
+        entries += _unwritten(sent, to, policy)
     else:
         is_same = written == fields
     data = body if is_same and isinstance(body, bytes) else None
     return ConvertedRequest(
         fields if is_same else written,
-        Report(tuple(entries)),
+        Report(tuple(entries), ids=rendered.seen_ids),
         source=from_,
         target=to,
         rendered=rendered,
         data=data,
     )
+
+
+def repair(
+    body: Body,
+    *,
+    target: str,
+    model: str = "",
+    policy: Policy = DEFAULT_POLICY,
+    overrides: Overrides | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ConvertedRequest:
+    """A request of the target's own protocol, as the target accepts it. One that it accepts comes back as it is."""
+    return convert(body, source=target, target=target, model=model, policy=policy, overrides=overrides, limits=limits)
 
 
 def _as_clasp(conversation: Conversation, target: Profile, policy: Policy) -> Conversation:

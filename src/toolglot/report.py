@@ -6,7 +6,7 @@ says that nothing was changed. Any layer may add to a report; none reads one to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -62,13 +62,36 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.action}{where}: {self.reason}{ids}"
 
 
+class Ids(Struct, frozen=True):
+    """The ids of a render: those of the calls as a history knows them, and as the target sees calls and results."""
+
+    canonical: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    format: str = ""
+
+
 class Report:
-    """An append-only list of entries."""
+    """An append-only list of entries, and the ids that were seen and emitted."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "_ids")
 
-    def __init__(self, entries: tuple[Entry, ...] = ()) -> None:
+    def __init__(self, entries: tuple[Entry, ...] = (), *, ids: Callable[[], Ids] = Ids) -> None:
         self._entries = list(entries)
+        self._ids = ids
+
+    @property
+    def ids(self) -> Ids:
+        """The ids, also where nothing was changed. They are gathered when asked for."""
+        return self._ids()
+
+    @property
+    def summary(self) -> str:
+        """One line: how many changes of which kind."""
+        counts: dict[str, int] = {}
+        for entry in self._entries:
+            counts[entry.action] = counts.get(entry.action, 0) + 1
+        return ", ".join(f"{count} {action}" for action, count in counts.items()) or "nothing was changed"
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -81,7 +104,7 @@ class Report:
         self._entries.extend(entries)
 
     def to_json(self) -> bytes:
-        return msgspec.json.encode(self._entries)
+        return msgspec.json.encode({"entries": self._entries, "ids": self.ids})
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(tuple(self._entries))

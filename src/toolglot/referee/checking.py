@@ -29,7 +29,7 @@ CHECKS: Final[Mapping[str, Check]] = {
 }
 """By profile key."""
 
-FACTS: Final[Mapping[str, Check]] = checks_schema.FACTS
+FACTS: Final[Mapping[str, Check]] = {**checks_schema.FACTS, **checks_turns.FACTS}
 
 UNSEEN: Final[Mapping[str, str]] = {
     "ids.style": "how ids are made; what is legal is said by pattern and length",

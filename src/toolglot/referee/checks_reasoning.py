@@ -46,6 +46,17 @@ def modes(case: Case) -> Findings:
         yield Finding(setting.path, message, hint, str(setting.value)[:80])
 
 
+def switch(case: Case) -> Findings:
+    """Of Chat Completions only, where each host has a field of its own."""
+    setting, field = case.view.thinking_mode, case.profile.reasoning.switch
+    if setting is None or case.profile.protocol != "openai_chat" or case.ignores_fields:
+        return
+    used = setting.path.split(".")[1]
+    if used != field:
+        hint = "leave it out" if field == "none" else f"write {field}"
+        yield Finding(setting.path, f"there is no switch {used}", hint, used)
+
+
 def signed(case: Case) -> Findings:
     for item in _thinking(case) if case.profile.reasoning.signed else ():
         if not item.signature and not item.is_redacted:
@@ -143,6 +154,12 @@ def budget(case: Case) -> Findings:
         yield Finding(setting.path, "a budget for thinking is not accepted", "leave it out")
 
 
+def budget_required(case: Case) -> Findings:
+    mode = case.view.thinking_mode
+    if case.profile.reasoning.budget_required and mode is not None and mode.value == "on" and case.view.budget is None:
+        yield Finding(mode.path, "thinking is switched on without a budget", "give a budget")
+
+
 def one_setting(case: Case) -> Findings:
     effort, mode = case.view.effort, case.view.thinking_mode
     if case.profile.reasoning.one_setting and effort is not None and mode is not None:
@@ -152,6 +169,7 @@ def one_setting(case: Case) -> Findings:
 CHECKS: Checks = {
     "reasoning.carrier": carrier,
     "reasoning.modes": modes,
+    "reasoning.switch": switch,
     "reasoning.signed": signed,
     "reasoning.leading": leading,
     "reasoning.placeholder_on": placeholder,
@@ -160,5 +178,6 @@ CHECKS: Checks = {
     "reasoning.may_end_turn": may_end_turn,
     "reasoning.efforts": efforts,
     "reasoning.budget": budget,
+    "reasoning.budget_required": budget_required,
     "reasoning.one_setting": one_setting,
 }

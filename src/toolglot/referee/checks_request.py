@@ -55,6 +55,8 @@ def unknown_fields(case: Case) -> Findings:
         return
     for name in case.view.extra_fields:
         yield Finding(step("$", name), f"there is no field {quote(name)}", "leave it out", name[:80])
+    for path in case.view.extra_paths:
+        yield Finding(path, "there is no such field", "leave it out")
     yield from extra_message_fields(case)
     yield from extra_tool_fields(case)
 

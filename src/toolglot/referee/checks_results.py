@@ -32,7 +32,9 @@ def complete(case: Case) -> Findings:
 
 
 def paired(case: Case) -> Findings:
-    for item in case.pairing.orphans if case.profile.results.paired else ():
+    # A request that goes on from a stored answer may answer calls that stand there.
+    is_checked = case.profile.results.paired and not case.view.is_continued
+    for item in case.pairing.orphans if is_checked else ():
         message = f"the result {quote(_own(item))} answers no call before it"
         yield Finding(item.path, message, "leave it out, or send it as text", _own(item))
 

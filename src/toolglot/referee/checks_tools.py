@@ -115,11 +115,12 @@ def choice_needs_tools(case: Case) -> Findings:
                 setting.path, "there is a choice among tools, but no tools", "leave it out, or send the tools"
             )
     if choice is not None and case.has_tools:
-        known = {tool.name for tool in case.view.tools or ()}
+        listed = case.view.tools or ()
+        known = {tool.name for tool in (*listed, *(member for tool in listed for member in tool.members))}
         for name in choice.names:
             if name not in known:
                 message = f"the choice names {quote(name)}, which is no tool of the request"
-                yield Finding(choice.path, message, "name one of the tools", name[:80])
+                yield Finding(choice.path, message, "name one of the tools", name[:80], is_aside=True)
 
 
 def parallel_switch(case: Case) -> Findings:

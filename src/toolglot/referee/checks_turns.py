@@ -39,7 +39,9 @@ def prefill(case: Case) -> Findings:
     message, turns = _last_assistant(case), case.profile.turns
     for other in case.view.messages[:-1] if turns.prefill == "flag" else ():
         if other.is_prefill:
-            yield Finding(other.path, "a turn inside is marked as the start of the answer", "take the mark off")
+            yield Finding(
+                other.path, "a turn inside is marked as the start of the answer", "take the mark off", is_aside=True
+            )
     if message is None or turns.last == "any" or turns.prefill == "yes" or calls_of(message):
         return
     if turns.prefill == "no" or not message.is_prefill:
@@ -185,6 +187,15 @@ def extra_message_fields(case: Case) -> Findings:
             what = item.type or item.kind
             yield Finding(step(item.path, name), f"{what} has no field {quote(name)}", "leave it out", name[:80])
 
+
+def assistant_text_only(case: Case) -> Findings:
+    """No key says it, the facts do: an assistant turn holds text, and thinking."""
+    for item in _media(case, "assistant"):
+        yield Finding(item.path, "an assistant turn holds text and thinking only", "send it in a user turn", item.media)
+
+
+FACTS: Checks = {"mistral-chunks": assistant_text_only}
+"""By the end of a fact's id: checked where the profile has such a fact."""
 
 CHECKS: Checks = {
     "turns.first": first,

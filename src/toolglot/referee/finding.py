@@ -26,6 +26,8 @@ class Finding(Struct, frozen=True):
     hint: str = ""
     shown: str = ""
     """What stands for a gap in the provider's words: an id, a name, a number."""
+    is_aside: bool = False
+    """The provider's words are for another breach of the same demand: ours are used."""
 
 
 class Case(Struct, frozen=True, kw_only=True):

@@ -58,12 +58,13 @@ def _by_facts(case: Case) -> Iterator[Violation]:
 
 def _ruled(key: str, finding: Finding, profile: Profile) -> Violation:
     rule = profile.origin(key)
+    is_quoted = bool(rule.error) and not finding.is_aside
     return Violation(
         rule=rule.id,
         path=cut(finding.path),
-        message=worded(rule.error, finding) if rule.error else cut(finding.message),
+        message=worded(rule.error, finding) if is_quoted else cut(finding.message),
         hint=cut(finding.hint),
-        wording="provider" if rule.error else "ours",
+        wording="provider" if is_quoted else "ours",
         key=key,
         target=profile.name,
         confidence=rule.confidence,

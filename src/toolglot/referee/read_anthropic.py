@@ -195,7 +195,7 @@ _CHOICE: Final = Typed(
     }
 )
 _THINKING: Final[dict[str, Form]] = {
-    "enabled": _form({"budget_tokens": WHOLE, "display": TEXT, "block_binding": OBJECT}, "budget_tokens"),
+    "enabled": _form({"budget_tokens": WHOLE, "display": TEXT, "block_binding": OBJECT}),
     "adaptive": _form({"display": TEXT, "block_binding": OBJECT}),
     "disabled": _form({}),
     "between_tools": _form({"block_binding": OBJECT}),

@@ -13,6 +13,7 @@ from toolglot.conversation import Conversation, Extra, Reply, ToolResult, Turn
 from toolglot.render.job import Job
 
 _NOTE: Final = "~"
+_AROUND: Final = "~choice"
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
@@ -35,6 +36,7 @@ def _extras(value: Conversation | Reply) -> Iterator[tuple[str, Extra]]:
     if value.extra is not None:
         yield "the body", value.extra
     if isinstance(value, Reply):
+        yield from _of_answer(value.extra)
         yield from _of_turn(value.turn)
         if value.usage is not None and value.usage.extra is not None:
             yield "the usage", value.usage.extra
@@ -52,6 +54,14 @@ def _extras(value: Conversation | Reply) -> Iterator[tuple[str, Extra]]:
     ):
         if part is not None and part.extra is not None:
             yield place, part.extra
+
+
+def _of_answer(extra: Extra | None) -> Iterator[tuple[str, Extra]]:
+    """What stood beside the answer, where a protocol wraps it in an object of its own."""
+    for protocol, fields in (extra or {}).items():
+        around = fields.get(_AROUND)
+        if isinstance(around, dict):
+            yield "the answer", {protocol: around}
 
 
 def _of_turn(turn: Turn) -> Iterator[tuple[str, Extra]]:

@@ -99,6 +99,10 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: Job
     if budget is None and mode == "on" and job.profile.reasoning.budget_required:
         budget = _default_budget(effort, max_tokens)
         mode = mode if budget is not None else None
+    if mode is not None and effort is not None and job.profile.reasoning.one_setting:
+        reason = f"mode and effort of thinking cannot be given together {job.rule('reasoning.one_setting')}"
+        job.tell("dropped", f"{reason}; the effort was left out", path="$.reasoning")
+        effort = None
     fitted = Reasoning(mode, effort, budget, reasoning.summary)
     return None if fitted == Reasoning() else fitted
 
@@ -113,6 +117,8 @@ def _default_budget(effort: str | None, max_tokens: int | None) -> int | None:
 
 def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: Job) -> bool:
     rules = job.profile.reasoning
+    if rules.one_setting and reasoning.mode is not None and reasoning.effort is not None:
+        return False
     if reasoning.mode is not None and reasoning.mode not in rules.modes:
         return False
     if reasoning.effort is not None and reasoning.effort not in rules.efforts:

@@ -1,6 +1,7 @@
 """The passes, in their order, and what comes of them.
 
-Settings first, since whether a model thinks decides what its turns must hold (`options`). Turns:
+Before all, fields go that only another host of the protocol takes (`own_fields`), and settings are fitted (`options`),
+since whether a model thinks decides what its turns must hold. Turns:
 1. `attribution`: who said what; everything else relies on it.
 2. `foreign`: what only another issuer can read goes before anything counts or places blocks.
 3. `exchanges`: every call with its result, which the passes below keep together.
@@ -41,12 +42,13 @@ from toolglot.render.foreign import strip_foreign
 from toolglot.render.job import Job, unless_same
 from toolglot.render.media import place_media
 from toolglot.render.options import fit_options
+from toolglot.render.own_fields import leave_behind
 from toolglot.render.readiness import is_ready
 from toolglot.render.reasoning import add_demanded, drop_trailing, keep_accepted
 from toolglot.render.roles import fit_roles
 from toolglot.render.serial import make_serial
 from toolglot.render.tool_table import EmittedTool, ToolTable
-from toolglot.report import Entry
+from toolglot.report import Entry, Ids
 from toolglot.soundness import SoundTurns, sound_turns
 
 _UNKNOWN: Final = "unknown"
@@ -61,6 +63,16 @@ class Rendered(Struct, frozen=True):
     ids: Projection
     is_unchanged: bool
     """Every turn, tool and setting is the very one that was given."""
+    names: SoundTurns | None = None
+    """Tells canonical ids where the calls went by their native ones."""
+
+    def seen_ids(self) -> Ids:
+        """The ids of the calls and results that are sent."""
+        calls = [call.id for turn in self.conversation.turns for call in turn.calls]
+        known = [self.ids.canonical_of(id) or id for id in calls]
+        canonical = known if self.names is None else map(self.names.canonical_id, known)
+        results = [result.call_id for turn in self.conversation.turns for result in turn.results]
+        return Ids(tuple(canonical), tuple(calls), tuple(results), self.ids.format)
 
 
 def render(
@@ -76,15 +88,16 @@ def render(
     job = Job(profile, policy, source)
     profile = job.profile
     given = conversation
+    conversation = leave_behind(conversation, job)
     issuer = Issuer(source.name if source is not None else _UNKNOWN, model=conversation.model)
-    options = fit_options(given.options, job, has_tools=_has_tools(given, job))
+    options = fit_options(conversation.options, job, has_tools=_has_tools(conversation, job))
     names: SoundTurns | None = None
-    if is_ready(given.turns, options, job):
-        names = SoundTurns(given.turns, issuer)
-        turns = given.turns
+    if is_ready(conversation.turns, options, job):
+        names = SoundTurns(conversation.turns, issuer)
+        turns = conversation.turns
     else:
-        names = sound_turns(given.turns, issuer)
-        turns = names.turns if names is not None else _taken_in(given.turns, issuer, job)
+        names = sound_turns(conversation.turns, issuer)
+        turns = names.turns if names is not None else _taken_in(conversation.turns, issuer, job)
         turns, options = _fit_turns(turns, options, job)
     conversation = replace(conversation, turns=turns, options=options)
     tools = fit_tools(conversation, job)
@@ -105,7 +118,7 @@ def render(
     )
     is_unchanged = rendered.turns is given.turns and rendered.tools is given.tools and rendered.options is given.options
     entries = job.entries if names is None else [_with_names(entry, names) for entry in job.entries]
-    return Rendered(rendered, tuple(entries), table, projection, is_unchanged)
+    return Rendered(rendered, tuple(entries), table, projection, is_unchanged, names)
 
 
 def _has_tools(conversation: Conversation, job: Job) -> bool:

@@ -105,12 +105,15 @@ def _with_first(turns: list[Turn], job: Job) -> list[Turn]:
 
 def _joined(turns: list[Turn], job: Job) -> list[Turn]:
     """Turns of one speaker that stand side by side, as one."""
-    rules = job.profile
-    if not rules.turns.alternate:
+    alternate, before_calls = job.profile.turns.alternate, job.profile.calls.after == "user_or_result"
+    if not alternate and not before_calls:
         return turns
     joined: list[Turn] = []
     for turn in turns:
         before = joined[-1] if joined else None
+        if not alternate and not turn.calls:
+            joined.append(turn)
+            continue
         if before is not None and _may_join(before, turn, job):
             told = "turns of one speaker side by side are refused"
             job.tell("converted", f"{told} {job.rule('turns.alternate')}; they were joined", turn_key=turn.key)
