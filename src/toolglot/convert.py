@@ -39,6 +39,7 @@ from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
 from toolglot.render import Rendered, render
+from toolglot.render.foreign import strip_opaque
 from toolglot.render.job import Job
 from toolglot.render.losses import tell_unwritten
 from toolglot.report import Entry, Report
@@ -249,6 +250,8 @@ def _tell_unread(meant: Reply, read: Reply, job: Job) -> None:
 
 
 def _for_client(reply: Reply, source: Profile, target: Profile, request: ConvertedRequest | None, job: Job) -> Reply:
+    if source.protocol != target.protocol:
+        reply = replace(reply, turn=strip_opaque(reply.turn, job))
     if not reply.turn.calls:
         return reply
     if reply.stop is None and source.protocol != target.protocol:

@@ -35,8 +35,7 @@ def fit_choice(
         return None, tools
     choice = _with_known_names(_with_parallel(choice, job), tools, job)
     if not tools and (job.profile.choice.needs_tools or choice.names):
-        if choice.mode not in ("auto", "none"):
-            job.tell("dropped", f"there are no tools to choose from for {choice.mode!r}", path="$.tool_choice")
+        job.tell("dropped", f"there are no tools to choose from for {choice.mode!r}", path="$.tool_choice")
         return None, tools
     rules = job.profile.choice
     accepted = rules.while_thinking if is_thinking(conversation.options, job) else rules.modes

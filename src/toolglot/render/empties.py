@@ -33,7 +33,7 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
             blocks.append(_filled_result(block, job))
         elif not isinstance(block, Text) or not _is_refused(block.text, job):
             blocks.append(block)
-    if not _says_something(blocks) and not job.profile.turns.empty_turn:
+    if not _says_something(blocks) and (not job.profile.turns.empty_turn or turn.role == "tool"):
         return _stand_in(turn, job)
     kept = unless_same(tuple(blocks), turn.blocks)
     if kept is turn.blocks:

@@ -8,7 +8,7 @@ Each kind of loss is told once, with how often and where first.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ _TEXT_FIELDS: Final = ("text", "refusal")
 
 _ENCRYPTED: Final = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature")
 
-T = TypeVar("T")
+_UNREADABLE: Final = "dropped: a signature or cipher that only its issuer can read was left out"
 
 
 class _Tally:
@@ -52,6 +52,24 @@ def strip_foreign(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     stripped = tuple(_strip_turn(turn, job, tally) for turn in turns)
     tally.tell()
     return unless_same(stripped, turns)
+
+
+def strip_opaque(turn: Turn, job: Job) -> Turn:
+    """A model's turn for a client of another protocol, without what only the model's provider can read."""
+    tally = _Tally(job)
+    blocks = unless_same(tuple([_readable_block(block, turn, tally) for block in turn.blocks]), turn.blocks)
+    tally.tell()
+    return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
+
+
+def _readable_block(block: Block, turn: Turn, tally: _Tally) -> Block:
+    if isinstance(block, Text | ToolCall) and block.signature:
+        tally.add(_UNREADABLE, turn)
+        return replace(block, signature=None)
+    if isinstance(block, Thinking) and (block.signature or block.redacted):
+        tally.add(_UNREADABLE, turn)
+        return replace(block, signature=None, redacted=None)
+    return block
 
 
 def is_at_home(issuer: Issuer | None, job: Job) -> bool:

@@ -108,7 +108,7 @@ def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media |
 
 def _typed(media: Media, job: Job) -> Media:
     """The medium with its type, which some protocols do not say and others demand."""
-    if media.media_type or job.goes_home:
+    if media.media_type or (job.goes_home and media.data is None):
         return media
     if media.data is not None:
         found = next((type for start, type in _STARTS.items() if media.data.startswith(start)), "")

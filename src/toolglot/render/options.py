@@ -99,10 +99,11 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: Job
     if budget is None and mode == "on" and job.profile.reasoning.budget_required:
         budget = _default_budget(effort, max_tokens)
         mode = mode if budget is not None else None
-    if mode is not None and effort is not None and job.profile.reasoning.one_setting:
-        reason = f"mode and effort of thinking cannot be given together {job.rule('reasoning.one_setting')}"
-        job.tell("dropped", f"{reason}; the effort was left out", path="$.reasoning")
-        effort = None
+    if job.profile.reasoning.one_setting and effort is not None and (mode is not None or budget is not None):
+        kept = "effort" if mode != "off" else "mode"
+        reason = f"effort, mode and budget of thinking exclude each other {job.rule('reasoning.one_setting')}"
+        job.tell("dropped", f"{reason}; the {kept} was kept", path="$.reasoning")
+        mode, effort, budget = ("off", None, None) if mode == "off" else (None, effort, None)
     fitted = Reasoning(mode, effort, budget, reasoning.summary)
     return None if fitted == Reasoning() else fitted
 
@@ -117,7 +118,7 @@ def _default_budget(effort: str | None, max_tokens: int | None) -> int | None:
 
 def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: Job) -> bool:
     rules = job.profile.reasoning
-    if rules.one_setting and reasoning.mode is not None and reasoning.effort is not None:
+    if rules.one_setting and reasoning.effort is not None and (reasoning.mode, reasoning.budget_tokens) != (None, None):
         return False
     if reasoning.mode is not None and reasoning.mode not in rules.modes:
         return False
@@ -125,6 +126,8 @@ def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: Job) -> bool:
         return False
     if reasoning.budget_tokens is None:
         return reasoning.mode != "on" or not rules.budget_required
+    if reasoning.mode is None and "on" in rules.modes:
+        return False
     fits = max_tokens is None or reasoning.budget_tokens < max_tokens
     return fits and rules.budget
 

@@ -29,10 +29,11 @@ def keep_accepted(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 
 
 def drop_trailing(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
-    """The turns without thinking at their ends, where the target refuses that."""
-    if job.profile.reasoning.may_end_turn or Thinking not in job.survey(turns).kinds:
+    """The turns without thinking at their ends or after their calls, where the target refuses that."""
+    rules = job.profile.reasoning
+    if (rules.may_end_turn and not rules.before_calls) or Thinking not in job.survey(turns).kinds:
         return turns
-    return unless_same(tuple([_without_last_thinking(turn, job) for turn in turns]), turns)
+    return unless_same(tuple([_without_late_thinking(turn, job) for turn in turns]), turns)
 
 
 def add_demanded(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[tuple[Turn, ...], Options]:
@@ -54,7 +55,7 @@ def _is_accepted(block: Thinking, turn: Turn, job: Job) -> bool:
     rules = job.profile.reasoning
     if rules.carrier == "none":
         reason = f"the target takes no thinking in a history {job.rule('reasoning.carrier')}"
-    elif rules.signed and not block.signature and (block.redacted is None or block.text):
+    elif rules.signed and not _is_signed(block, job):
         reason = f"thinking without its signature is refused {job.rule('reasoning.signed')}"
     else:
         return True
@@ -62,14 +63,26 @@ def _is_accepted(block: Thinking, turn: Turn, job: Job) -> bool:
     return False
 
 
-def _without_last_thinking(turn: Turn, job: Job) -> Turn:
+def _is_signed(block: Thinking, job: Job) -> bool:
+    """Whether thinking has what its issuer knows it by: an encrypted form, or a signature on its words."""
+    if job.profile.reasoning.carrier == "reasoning_items":
+        return block.redacted is not None
+    return bool(block.signature) or (block.redacted is not None and not block.text)
+
+
+def _without_late_thinking(turn: Turn, job: Job) -> Turn:
+    rules = job.profile.reasoning
+    calls = [place for place, block in enumerate(turn.blocks) if isinstance(block, ToolCall)]
+    last = calls[-1] if calls and rules.before_calls else len(turn.blocks)
     end = len(turn.blocks)
-    while end and isinstance(turn.blocks[end - 1], Thinking):
+    while end and isinstance(turn.blocks[end - 1], Thinking) and not rules.may_end_turn:
         end -= 1
-    if end == len(turn.blocks):
+    kept = [block for place, block in enumerate(turn.blocks[:end]) if place < last or not isinstance(block, Thinking)]
+    if len(kept) == len(turn.blocks):
         return turn
-    job.tell("dropped", f"a turn may not end on thinking {job.rule('reasoning.may_end_turn')}", turn_key=turn.key)
-    return replace(turn, blocks=turn.blocks[:end])
+    rule = job.rule("reasoning.may_end_turn" if end < len(turn.blocks) else "reasoning.before_calls")
+    job.tell("dropped", f"thinking may not stand at the end or after calls {rule}", turn_key=turn.key)
+    return replace(turn, blocks=tuple(kept))
 
 
 def _switched_off(turns: tuple[Turn, ...], options: Options, job: Job) -> Options:

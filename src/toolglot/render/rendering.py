@@ -7,8 +7,9 @@ since whether a model thinks decides what its turns must hold. Turns:
 3. `exchanges`: every call with its result, which the passes below keep together.
 4. `media`: what cannot stand in a result moves behind the results.
 5. `reasoning`: thinking that may stay.
-6. `serial` and `apart`: exchanges of one call, and of calls alone, where the target wants that.
-7. `empties`: after everything that takes blocks out, so that it is known on what a turn ends.
+6. `serial`: exchanges of one call, where the target wants that.
+7. `empties`: after everything that takes blocks out, so that it is known what a turn says and on what it ends;
+   `apart`: calls without words beside them.
 8. `roles`: joins and bridges whatever turns are left; then stand-ins for thinking that must be there.
 
 Tools:
@@ -157,8 +158,8 @@ def _fit_turns(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[tup
     turns = pair(turns, job)
     turns = place_media(turns, job)
     turns = keep_accepted(turns, job)
-    turns = set_apart(make_serial(turns, job), job)
-    turns = drop_trailing(fill_empties(turns, job), job)
+    turns = fill_empties(make_serial(turns, job), job)
+    turns = drop_trailing(set_apart(turns, job), job)
     return add_demanded(fit_roles(turns, job), options, job)
 
 

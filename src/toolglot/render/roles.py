@@ -110,20 +110,22 @@ def _joined(turns: list[Turn], job: Job) -> list[Turn]:
         return turns
     joined: list[Turn] = []
     for turn in turns:
-        before = joined[-1] if joined else None
         if not alternate and not turn.calls:
             joined.append(turn)
             continue
-        if before is not None and _may_join(before, turn, job):
-            told = "turns of one speaker side by side are refused"
-            job.tell("converted", f"{told} {job.rule('turns.alternate')}; they were joined", turn_key=turn.key)
-            joined[-1] = replace(before, role=speaker(before, job), blocks=before.blocks + turn.blocks, extra=None)
-            continue
-        if before is not None and before.role == turn.role == "assistant" and not before.calls:
+        whole = turn
+        while joined and _may_join(joined[-1], whole, job):
+            before = joined.pop()
+            whole = replace(before, role=speaker(before, job), blocks=before.blocks + whole.blocks, extra=None)
+        if whole is not turn:
+            rule = job.rule("turns.alternate" if alternate else "calls.after")
+            reason = f"turns of one speaker side by side are refused {rule}; they were joined"
+            job.tell("converted", reason, turn_key=turn.key)
+        elif joined and joined[-1].role == turn.role == "assistant" and not joined[-1].calls:
             reason = f"words beside calls are refused {job.rule('calls.with_text')}; a bridge was put between"
             job.tell("added", reason, turn_key=turn.key)
-            joined.append(bridge("user", before, "between", job))
-        joined.append(turn)
+            joined.append(bridge("user", joined[-1], "between", job))
+        joined.append(whole)
     return joined
 
 

@@ -1,0 +1,133 @@
+"""`toolglot COMMAND …`: find the command, run it, and end as a good citizen of the shell does.
+
+Exit codes: 0 all is well; 1 something was found, or some requests failed; 2 the command was used wrongly or its input
+cannot be read; 130 interrupted; 141 the reader of the output went away. Only the command that is asked for is imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from toolglot import __version__
+from toolglot.cli.options import Formatter, Parser
+from toolglot.cli.terminal import COLOR_CHOICES, Terminal
+from toolglot.errors import InputError
+
+COMMANDS: Final = {
+    "lint": "what a provider would refuse of a request, and where",
+    "repair": "make a request one that its provider accepts",
+    "convert": "a request of one protocol as one of another",
+    "switch-report": "what moving to another provider would change or lose",
+    "explain": "what a rule demands, who demands it, and how we know",
+    "completion": "a completion script for bash, zsh or fish",
+}
+"""Every command with its one line; the file of a command is its name with `_`."""
+
+USAGE_ERROR: Final = 2
+INTERRUPTED: Final = 130
+PIPE_BROKEN: Final = 141
+
+_EPILOG: Final = """\
+examples:
+  toolglot lint request.json --for mistral
+  toolglot repair request.json --for anthropic --in-place
+  toolglot convert request.json --to openai -o converted.json
+  toolglot switch-report session.jsonl --to gemini
+  toolglot explain mistral-id-nine
+
+exit codes:
+  0    all is well
+  1    something was found, or some requests failed
+  2    the command was used wrongly, or its input cannot be read
+  130  interrupted (Ctrl-C)
+
+'toolglot COMMAND --help' tells everything about a command.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the answer is the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    _prepare(sys.stdout)
+    _prepare(sys.stderr)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return PIPE_BROKEN
+    return code
+
+
+def _run(words: list[str]) -> int:
+    chosen = next((word for word in words if not word.startswith("-")), "")
+    try:
+        arguments = build_parser([chosen] if chosen in COMMANDS else []).parse_args(words)
+    except SystemExit as ended:  # argparse has said why
+        return ended.code if isinstance(ended.code, int) else USAGE_ERROR
+    terminal = Terminal(sys.stdout, sys.stderr, color=arguments.color)
+    if arguments.command is None:
+        build_parser(()).print_help(sys.stderr)
+        return USAGE_ERROR
+    try:
+        code: int = load(arguments.command).run(arguments, terminal)
+    except InputError as error:
+        terminal.error(error)
+        return USAGE_ERROR
+    return code
+
+
+def load(command: str) -> Any:
+    """The module of a command."""
+    return importlib.import_module(f"toolglot.cli.{command.replace('-', '_')}")
+
+
+def build_parser(configured: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser with all commands, and the options of those that are named."""
+    parser = Parser(
+        prog="toolglot",
+        description="One conversation, any client, any model: tool calls that never break.",
+        epilog=_EPILOG,
+        formatter_class=Formatter,
+    )
+    parser.add_argument("--version", action="version", version=f"toolglot {__version__}")
+    _add_color(parser, "auto")
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", parser_class=Parser)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, formatter_class=Formatter)
+        if name in configured:
+            load(name).configure(command)
+            _add_color(command, argparse.SUPPRESS)
+    return parser
+
+
+def _add_color(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--color",
+        choices=COLOR_CHOICES,
+        default=default,
+        help="colours in the output; 'auto', which is the default, uses them on a terminal unless NO_COLOR is set",
+    )
+
+
+def _prepare(stream: Any) -> None:
+    """What the terminal's encoding lacks is escaped, never an error."""
+    if hasattr(stream, "reconfigure"):
+        with contextlib.suppress(ValueError, OSError):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _silence_stdout() -> None:
+    """Nobody reads any more: what is still in the buffer goes nowhere, so that the end of Python says nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+

@@ -1,0 +1,66 @@
+"""Options that several commands share, and the manner of all help texts."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import shutil
+import sys
+from typing import Final, NoReturn
+
+from toolglot.cli.terminal import clean
+
+WIDEST_HELP: Final = 100
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Descriptions and examples as they were written, at a width that reads well."""
+
+    def __init__(self, prog: str) -> None:
+        width = min(shutil.get_terminal_size().columns, WIDEST_HELP) - 2
+        super().__init__(prog, max_help_position=26, width=width)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors say what to do."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """The message, a guess at what was meant, and where to read on."""
+        guess = _guess(message, [*self._option_string_actions, *_choices(self)])
+        hint = f"did you mean {guess}?" if guess else f"see '{self.prog} --help'"
+        sys.stderr.write(f"{self.prog}: {clean(message)}\n  hint: {hint}\n")
+        sys.exit(2)
+
+
+def _choices(parser: argparse.ArgumentParser) -> list[str]:
+    return [name for action in parser._actions for name in (action.choices or ())]
+
+
+def _guess(message: str, known: list[str]) -> str:
+    """The known word that is nearest to one that the message complains of."""
+    quoted = message.partition("invalid choice: '")[2].partition("'")[0]
+    unknown = message.partition("unrecognized arguments: ")[2].split(" ")[0].partition("=")[0]
+    close = difflib.get_close_matches((quoted or unknown)[:80], known, n=1)
+    return close[0] if close else ""
+
+
+def add_profiles(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--profiles",
+        metavar="FILE",
+        help="a TOML file with your own profiles, or changes to the built-in ones (see docs/profiles.md)",
+    )
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", default="-", help="where to write; '-', which is the default, is stdout"
+    )
+    parser.add_argument("--force", action="store_true", help="write over files that exist")

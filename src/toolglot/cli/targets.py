@@ -1,0 +1,95 @@
+"""Names of targets as they are written on the command line: `mistral`, `anthropic@claude-opus-4-5`, `all`.
+
+Law: a name that nobody knows is an error with a suggestion, never a silent default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from typing import Any, Final
+
+from msgspec import Struct
+
+from toolglot import profiles
+from toolglot.errors import InputError, quote
+from toolglot.profiles import Overrides
+from toolglot.wire.detection import Detection, examine
+
+ALL: Final = "all"
+
+MAIN: Final = {
+    "anthropic": "anthropic",
+    "openai_chat": "openai",
+    "openai_responses": "openai_responses",
+    "gemini": "gemini",
+    "bedrock": "bedrock",
+    "cohere": "cohere",
+    "ollama": "ollama",
+}
+"""The provider that a protocol is named after."""
+
+
+class Target(Struct, frozen=True):
+    """A target, and the model that was asked for."""
+
+    name: str
+    model: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.model}" if self.model else self.name
+
+
+def read_overrides(arguments: argparse.Namespace) -> Overrides | None:
+    return profiles.read_overrides(arguments.profiles) if arguments.profiles else None
+
+
+def known_names(overrides: Overrides | None) -> tuple[str, ...]:
+    return tuple(sorted({*profiles.names(), *profiles.BASES, *(overrides.names if overrides else ())}))
+
+
+def one_target(text: str, option: str, overrides: Overrides | None) -> Target:
+    """`name` or `name@model`."""
+    name, _, model = text.partition("@")
+    resolved = profiles.resolve(name)
+    known = known_names(overrides)
+    if resolved not in known:
+        close = difflib.get_close_matches(name[:80].lower(), [*known, *profiles.ALIASES], n=1)
+        guess = f"did you mean {close[0]}? " if close else ""
+        hint = f"{guess}Known: {', '.join(known)}. Another host that speaks Chat Completions: openai_compatible."
+        raise InputError(f"there is no target {quote(name)}", path=option, hint=hint)
+    return Target(resolved, model)
+
+
+def many_targets(text: str, option: str, overrides: Overrides | None) -> tuple[Target, ...]:
+    """Several, with commas between them; none of them for `all`."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise InputError("names no target", path=option, hint=f"for example {option} anthropic,mistral")
+    return tuple(dict.fromkeys(one_target(word, option, overrides) for word in words))
+
+
+def of_protocol(protocol: str, overrides: Overrides | None) -> tuple[Target, ...]:
+    """Every target that speaks a protocol."""
+    names = (name for name in known_names(overrides) if name not in profiles.BASES)
+    return tuple(Target(name) for name in names if profiles.get(name, overrides=overrides).protocol == protocol)
+
+
+def protocol_of(body: dict[str, Any], where: str, option: str) -> Detection:
+    """The protocol that a body is written in, or an error that asks for it."""
+    found = examine(body)
+    if found.protocol is not None:
+        return found
+    if not found.candidates:
+        message = "this is no request of a protocol that toolglot knows"
+        hint = f"say what it is with {option}; known protocols: {', '.join(MAIN)}"
+    else:
+        message = f"this request could be of several protocols: {', '.join(found.candidates)}"
+        hint = f"say which with {option}"
+    raise InputError(message, path=where, hint=hint)
+
+
+def told(found: Detection, where: str) -> str:
+    """What to tell of a protocol that only the model's name decided."""
+    others = ", ".join(name for name in found.candidates if name != found.protocol)
+    return f"{where} is read as {found.protocol}, for its model's name; by its form it could be {others} too"

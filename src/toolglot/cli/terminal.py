@@ -1,0 +1,153 @@
+"""What people see: colours, errors, tables, a progress bar.
+
+Laws: no colour where nobody looks (a pipe, NO_COLOR, TERM=dumb) unless it was asked for; text of unknown origin never
+reaches a terminal with its control characters, nor with what looks like a key. Works without `rich`, which only draws
+a better progress bar.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+import shutil
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TextIO
+
+from toolglot.errors import InputError
+from toolglot.wire.masking import mask
+
+COLOR_CHOICES: Final = ("auto", "always", "never")
+
+_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+_LARGE: Final = 8 * 1024 * 1024
+"""Input from this size on gets a progress bar."""
+_BAR: Final = 30
+_WIDEST: Final = 120
+
+
+def clean(text: str) -> str:
+    """Text that is safe on a terminal: one line, no control characters, no secrets."""
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), mask(text))
+
+
+class Page:
+    """A stream that is written for people."""
+
+    def __init__(self, stream: TextIO, color: str) -> None:
+        self.stream = stream
+        self.is_terminal = stream.isatty()
+        self.has_color = color == "always" or (color == "auto" and self.is_terminal and _wants_color())
+
+    @property
+    def width(self) -> int:
+        return min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST) if self.is_terminal else _WIDEST
+
+    def paint(self, text: str, *styles: str) -> str:
+        if not self.has_color or not text:
+            return text
+        return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
+
+    def line(self, text: str = "") -> None:
+        self.stream.write(f"{text}\n")
+
+    def wrapped(self, text: str, *, indent: str = "", first: str | None = None) -> None:
+        """A paragraph of plain text within the width of the page."""
+        start = indent if first is None else first
+        for line in textwrap.wrap(
+            text,
+            max(self.width, 40),
+            initial_indent=start,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ):
+            self.line(line)
+
+    def table(self, rows: Sequence[Sequence[str]], *, heading: Sequence[str]) -> None:
+        """Columns as wide as their widest cell; the last one is wrapped."""
+        widths = [max(len(row[column]) for row in (*rows, heading)) for column in range(len(heading) - 1)]
+        gap = "  "
+        indent = " " * (sum(widths) + len(gap) * len(widths))
+        self.line(
+            self.paint(gap.join([*(word.ljust(wide) for word, wide in zip(heading, widths, strict=False))]), "bold")
+            + self.paint(gap + heading[-1], "bold")
+        )
+        for row in rows:
+            cells = gap.join(cell.ljust(wide) for cell, wide in zip(row, widths, strict=False))
+            room = max(self.width - len(indent), 24)
+            last = textwrap.wrap(row[-1], room, break_on_hyphens=False) or [""]
+            self.line((cells + gap + last[0]).rstrip())
+            for more in last[1:]:
+                self.line(indent + more)
+
+
+class Terminal:
+    """Where a command writes: results to `out`, everything about them to `err`."""
+
+    def __init__(self, out: TextIO, err: TextIO, *, color: str = "auto") -> None:
+        self.out = Page(out, color)
+        self.err = Page(err, color)
+
+    def write_data(self, data: bytes) -> None:
+        """Bytes for the next program, whatever the encoding of the terminal."""
+        self.out.stream.flush()
+        self.out.stream.buffer.write(data)
+        self.out.stream.buffer.flush()
+
+    def error(self, error: InputError, *, where: str = "") -> None:
+        """What was wrong, where, and what to do."""
+        place = where or (error.path if error.path != "$" else "")
+        inner = f" at {error.path}" if where and error.path not in ("", "$", where) else ""
+        self.err.line(
+            self.err.paint("error: ", "bold", "red")
+            + (self.err.paint(f"{clean(place)}: ", "bold") if place else "")
+            + clean(error.message)
+            + clean(inner)
+        )
+        if error.hint:
+            self.err.wrapped(clean(error.hint), indent="        ", first="  hint: ")
+
+    def note(self, text: str) -> None:
+        self.err.wrapped(clean(text), indent="      ", first="note: ")
+
+    @contextlib.contextmanager
+    def progress(self, total: int, label: str) -> Iterator[Callable[[int], None]]:
+        """Yields a function that is told of bytes that are done. Shown for large input on a terminal only."""
+        if not self.err.is_terminal or total < _LARGE:
+            yield lambda _done: None
+            return
+        try:
+            rich: Any = importlib.import_module("rich.progress")
+        except ImportError:
+            yield from self._plain_progress(total, label)
+            return
+        console = importlib.import_module("rich.console").Console(stderr=True)
+        with rich.Progress(console=console, transient=True) as bar:
+            task = bar.add_task(clean(label), total=total)
+            yield lambda done: bar.advance(task, done)
+
+    def _plain_progress(self, total: int, label: str) -> Iterator[Callable[[int], None]]:
+        done, shown = 0, -1
+
+        def advance(size: int) -> None:
+            nonlocal done, shown
+            done += size
+            percent = min(100 * done // total, 100)
+            if percent != shown:
+                shown = percent
+                bar = ("#" * (_BAR * percent // 100)).ljust(_BAR, "-")
+                self.err.stream.write(f"\r{clean(label)} [{bar}] {percent:3d} %")
+                self.err.stream.flush()
+
+        try:
+            yield advance
+        finally:
+            self.err.stream.write("\r\x1b[K")
+
+
+def _wants_color() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

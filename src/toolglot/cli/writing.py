@@ -1,0 +1,83 @@
+"""Output files: written whole or not at all, and never over something that is there.
+
+Law: a file gets its name only when it is complete (it is written beside it first). An existing file is replaced only
+when that was asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from toolglot.cli.terminal import Terminal
+from toolglot.errors import InputError
+
+STDOUT: Final = "-"
+Write = Callable[[bytes], object]
+
+
+def refuse_existing(path: str, *, force: bool) -> None:
+    """Raise where a file would be lost."""
+    if not force and os.path.lexists(path):
+        raise InputError("exists already", path=path, hint="choose another name, or replace it with --force")
+
+
+@contextlib.contextmanager
+def open_output(path: str, terminal: Terminal, *, force: bool) -> Iterator[Write]:
+    """A function that takes bytes, for stdout or for a file that appears at the end."""
+    if path == STDOUT:
+        yield terminal.write_data
+        return
+    refuse_existing(path, force=force)
+    with replacing(path) as write:
+        yield write
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[Write]:
+    """Write a file beside the named one, which it replaces at the end; its permissions stay."""
+    place = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{place.name[:60]}.", suffix=".part", dir=place.parent)
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream.write
+        _take_permissions(name, place)
+        Path(name).replace(place)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _take_permissions(name: str, place: Path) -> None:
+    """Those of the file that is replaced, else what the user's mask gives to a new one."""
+    if place.exists():
+        shutil.copymode(place, name)
+        return
+    mask = os.umask(0)
+    os.umask(mask)
+    Path(name).chmod(0o666 & ~mask)
+
+
+def back_up(path: str, *, force: bool) -> str:
+    """Copy a file to `FILE.bak`."""
+    backup = f"{path}.bak"
+    refuse_existing(backup, force=force)
+    try:
+        shutil.copy2(path, backup)
+    except OSError as error:
+        raise _unwritable(backup, error) from None
+    return backup
+
+
+def _unwritable(path: str, error: OSError | ValueError) -> InputError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return InputError(f"cannot be written: {reason}", path=path, hint="check the directory and its permissions")

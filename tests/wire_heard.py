@@ -1,0 +1,239 @@
+"""What a provider hears in a request: who says what, calls what and answers which call, read from the raw wire JSON.
+
+A reader of its own for each protocol, so that a test of what is sent shares no code with what sends it. Where a
+protocol gives calls no ids (Ollama, Gemini without them), results answer calls in order, and the ids here say so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+Fields = dict[str, Any]
+
+
+class Heard(NamedTuple):
+    """One thing in a request: `text`, `thinking`, `call`, `result` or `media`, and whose message it stands in."""
+
+    kind: str
+    speaker: str
+    message: int
+    """The number of the message (Responses: of the item)."""
+    text: str = ""
+    id: str = ""
+    name: str = ""
+    value: Any = None
+    """Arguments of a call; the raw block of anything else."""
+
+
+class Spoken(tuple[Heard, ...]):
+    """Everything that is heard, in its order."""
+
+    __slots__ = ()
+
+    def of(self, *kinds: str) -> list[Heard]:
+        return [heard for heard in self if heard.kind in kinds]
+
+    @property
+    def calls(self) -> list[Heard]:
+        return self.of("call")
+
+    @property
+    def results(self) -> list[Heard]:
+        return self.of("result")
+
+    @property
+    def shape(self) -> list[str]:
+        """The things that are said, as letters: `U` and `T` texts, `C` calls, `R` results, `K` thinking, `M` media."""
+        return [_letter(heard) for heard in self]
+
+    @property
+    def everything(self) -> str:
+        return "\n".join(heard.text for heard in self)
+
+    def result_of(self, call: Heard) -> Heard:
+        (found,) = [result for result in self.results if result.id == call.id]
+        return found
+
+    def answers(self) -> dict[Any, str]:
+        """The argument `n` of every call, with what its result says."""
+        return {(call.value or {}).get("n"): self.result_of(call).text for call in self.calls}
+
+
+def _letter(heard: Heard) -> str:
+    letters = {"call": "C", "result": "R", "thinking": "K", "media": "M"}
+    spoken = {"assistant": "T", "system": "S", "developer": "S"}
+    return letters.get(heard.kind) or spoken.get(heard.speaker, "U")
+
+
+def spoken(protocol: str, body: Fields) -> Spoken:
+    return Spoken(_with_ids(_READERS[protocol](body)))
+
+
+def _with_ids(heard: Iterable[Heard]) -> Iterator[Heard]:
+    """Ids by order, where the protocol has none."""
+    count, waiting = 0, []
+    for one in heard:
+        if one.kind == "call" and not one.id:
+            one = one._replace(id=f"#{count}")
+            waiting.append(one.id)
+            count += 1
+        elif one.kind == "result" and not one.id:
+            one = one._replace(id=waiting.pop(0) if waiting else "#none")
+        yield one
+
+
+# --- messages of the Chat kind: OpenAI Chat, Cohere, Ollama -----------------------------------------
+
+
+def _chat(body: Fields) -> Iterator[Heard]:
+    for number, message in enumerate(body["messages"]):
+        role = message["role"]
+        for field in ("reasoning_content", "reasoning", "thinking", "tool_plan"):
+            if isinstance(message.get(field), str):
+                yield Heard("thinking" if field != "tool_plan" else "text", role, number, message[field])
+        if role == "tool":
+            text = "".join(part.text for part in _parts(message.get("content"), role, number))
+            id = message.get("tool_call_id") or ""
+            yield Heard(
+                "result", role, number, text, id, message.get("name") or message.get("tool_name") or "", message
+            )
+            continue
+        yield from _parts(message.get("content"), role, number)
+        for image in message.get("images") or ():
+            yield Heard("media", role, number, value=image)
+        for made in message.get("tool_calls") or ():
+            arguments = made["function"]["arguments"]
+            value = json.loads(arguments) if isinstance(arguments, str) else arguments
+            yield Heard("call", role, number, "", made.get("id") or "", made["function"]["name"], value)
+
+
+def _parts(content: Any, role: str, number: int) -> Iterator[Heard]:
+    if isinstance(content, str):
+        yield Heard("text", role, number, content)
+        return
+    for part in content or ():
+        kind = part["type"]
+        if kind == "thinking":
+            inner = part["thinking"]
+            text = inner if isinstance(inner, str) else "".join(chunk.get("text", "") for chunk in inner)
+            yield Heard("thinking", role, number, text, value=part)
+        elif kind in ("text", "input_text", "output_text", "refusal"):
+            yield Heard("text", role, number, part.get("text") or part.get("refusal") or "", value=part)
+        elif kind == "document":  # Cohere wraps the parts of a result
+            yield Heard("text", role, number, json.dumps(part["document"]), value=part)
+        else:
+            yield Heard("media", role, number, value=part)
+
+
+# --- Responses --------------------------------------------------------------------------------------
+
+
+def _responses(body: Fields) -> Iterator[Heard]:
+    if body.get("instructions"):
+        yield Heard("text", "system", -1, body["instructions"])
+    items = body["input"]
+    for number, item in enumerate([{"role": "user", "content": items}] if isinstance(items, str) else items):
+        kind = item.get("type", "message")
+        if kind in ("function_call", "custom_tool_call"):
+            value = json.loads(item["arguments"]) if kind == "function_call" else item["input"]
+            yield Heard("call", "assistant", number, "", item["call_id"], item["name"], value)
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            text = "".join(part.text for part in _parts(item["output"], "tool", number))
+            yield Heard("result", "tool", number, text, item["call_id"], "", item)
+        elif kind == "reasoning":
+            yield Heard("thinking", "assistant", number, "".join(s["text"] for s in item["summary"]), value=item)
+        else:
+            yield from _parts(item["content"], item["role"], number)
+
+
+# --- Anthropic --------------------------------------------------------------------------------------
+
+
+def _anthropic(body: Fields) -> Iterator[Heard]:
+    yield from _anthropic_blocks(body.get("system"), "system", -1)
+    for number, message in enumerate(body["messages"]):
+        yield from _anthropic_blocks(message["content"], message["role"], number)
+
+
+def _anthropic_blocks(content: Any, role: str, number: int) -> Iterator[Heard]:
+    if isinstance(content, str):
+        yield Heard("text", role, number, content)
+        return
+    for block in content or ():
+        kind = block["type"]
+        if kind == "tool_use":
+            yield Heard("call", role, number, "", block["id"], block["name"], block["input"])
+        elif kind == "tool_result":
+            text = "".join(heard.text for heard in _anthropic_blocks(block.get("content"), role, number))
+            yield Heard("result", role, number, text, block["tool_use_id"], "", block)
+        elif kind in ("thinking", "redacted_thinking"):
+            yield Heard("thinking", role, number, block.get("thinking", ""), value=block)
+        elif kind == "text":
+            yield Heard("text", role, number, block["text"], value=block)
+        else:
+            yield Heard("media", role, number, value=block)
+
+
+# --- Gemini -----------------------------------------------------------------------------------------
+
+
+def _gemini(body: Fields) -> Iterator[Heard]:
+    for part in (body.get("systemInstruction") or {}).get("parts", ()):
+        yield Heard("text", "system", -1, part["text"])
+    for number, content in enumerate(body["contents"]):
+        role = "assistant" if content["role"] == "model" else "user"
+        for part in content["parts"]:
+            yield _gemini_part(part, role, number)
+
+
+def _gemini_part(part: Fields, role: str, number: int) -> Heard:
+    if "functionCall" in part:
+        made = part["functionCall"]
+        return Heard("call", role, number, "", made.get("id") or "", made["name"], made.get("args"))
+    if "functionResponse" in part:
+        answer = part["functionResponse"]
+        text = "".join(value if isinstance(value, str) else json.dumps(value) for value in answer["response"].values())
+        return Heard("result", role, number, text, answer.get("id") or "", answer["name"], part)
+    if "text" in part:
+        return Heard("thinking" if part.get("thought") else "text", role, number, part["text"], value=part)
+    return Heard("media", role, number, value=part)
+
+
+# --- Bedrock ----------------------------------------------------------------------------------------
+
+
+def _bedrock(body: Fields) -> Iterator[Heard]:
+    for block in body.get("system") or ():
+        yield Heard("text", "system", -1, block["text"])
+    for number, message in enumerate(body["messages"]):
+        for block in message["content"]:
+            yield _bedrock_block(block, message["role"], number)
+
+
+def _bedrock_block(block: Fields, role: str, number: int) -> Heard:
+    if "toolUse" in block:
+        made = block["toolUse"]
+        return Heard("call", role, number, "", made["toolUseId"], made["name"], made["input"])
+    if "toolResult" in block:
+        answer = block["toolResult"]
+        text = "".join(part.get("text", "") for part in answer["content"])
+        return Heard("result", role, number, text, answer["toolUseId"], "", block)
+    if "reasoningContent" in block:
+        inner = block["reasoningContent"].get("reasoningText") or {}
+        return Heard("thinking", role, number, inner.get("text", ""), value=block)
+    if "text" in block:
+        return Heard("text", role, number, block["text"], value=block)
+    return Heard("media", role, number, value=block)
+
+
+_READERS: Final[dict[str, Callable[[Fields], Iterator[Heard]]]] = {
+    "openai_chat": _chat,
+    "cohere": _chat,
+    "ollama": _chat,
+    "openai_responses": _responses,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+    "bedrock": _bedrock,
+}
