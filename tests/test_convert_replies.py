@@ -157,3 +157,87 @@ def test_an_error_of_one_protocol_is_written_in_another_with_its_headers() -> No
 def test_what_is_no_error_is_not_converted_as_one() -> None:
     with pytest.raises(toolglot.InputError, match="no error"):
         convert_error(200, chat(content="hi"), source="openai", target="anthropic")
+
+
+# --- calls that cannot be run -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("written", ['{"city":"Os', "not json", "[1]", '{"a":1}{"b":2}'])
+@pytest.mark.parametrize("target", ["anthropic", "gemini", "bedrock", "ollama"])
+def test_law_11_a_call_that_cannot_be_read_is_not_handed_on_as_one_that_can_be_run(target: str, written: str) -> None:
+    out = convert_reply(chat(called("call_1", written)), source="openai", target=target, request=asked())
+    assert not out.reply.turn.calls
+    assert written in out.reply.turn.text
+    assert out.reply.stop == "stop"
+    assert any(entry.action == "converted" and "cannot be run" in entry.reason for entry in out.report)
+
+
+def test_law_11_a_client_that_reads_arguments_as_text_gets_what_the_model_wrote() -> None:
+    reply = chat(called("call_1", '{"city":"Os'))
+    out = convert_reply(reply, source="openai", target="openai_responses", request=None)
+    assert out.body["output"][0]["arguments"] == '{"city":"Os'
+    assert any("cannot be read" in entry.reason for entry in out.report)
+
+
+@pytest.mark.parametrize("written", ["", None])
+def test_no_arguments_are_an_empty_object(written: Any) -> None:
+    out = convert_reply(chat(called("call_1", written)), source="openai", target="anthropic")
+    assert out.body["content"][0]["input"] == {}
+
+
+def test_an_empty_text_beside_calls_is_not_shown() -> None:
+    out = convert_reply(chat(called("call_1"), content=""), source="mistral", target="anthropic")
+    assert [block["type"] for block in out.body["content"]] == ["tool_use"]
+
+
+def test_a_tool_that_nobody_declared_is_told() -> None:
+    out = convert_reply(chat(called("call_1", name="other")), source="openai", target="anthropic", request=asked())
+    assert any(entry.action == "mismatched" and "no tool of the request" in entry.reason for entry in out.report)
+
+
+def test_an_id_that_is_given_twice_is_told() -> None:
+    out = convert_reply(chat(called("call_1"), called("call_1")), source="openai", target="anthropic")
+    assert len({block["id"] for block in out.body["content"]}) == 2
+    assert any(entry.action == "replaced" and "call_1" in entry.reason for entry in out.report)
+
+
+def test_signatures_that_the_client_cannot_send_back_are_told() -> None:
+    part = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "c2ln"}
+    body = {"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}]}
+    out = convert_reply(body, source="gemini", target="anthropic")
+    assert "c2ln" not in out.data.decode()
+    assert any("signature" in entry.reason for entry in out.report)
+
+
+def test_a_reply_without_a_model_or_an_id_is_given_both() -> None:
+    body = {"output": {"message": {"role": "assistant", "content": [{"text": "hi"}]}}, "stopReason": "end_turn"}
+    out = convert_reply(body, source="bedrock", target="anthropic", request=asked(target="bedrock"))
+    assert out.body["model"] == "gpt-4.1"
+    assert out.body["id"]
+
+
+# --- mistakes of the caller -------------------------------------------------------------------------
+
+
+def test_mistakes_of_the_caller_are_told_as_such() -> None:
+    for mistake in (
+        lambda: convert_reply(chat(content="hi"), source="openai", target="anthropic", request={}),  # type: ignore[arg-type]
+        lambda: convert({}, source="openai", target="anthropic", policy={}),  # type: ignore[arg-type]
+        lambda: toolglot.error_for("no", target="anthropic"),  # type: ignore[arg-type]
+        lambda: toolglot.Policy(server_tools="dorp"),  # type: ignore[arg-type]
+        lambda: toolglot.Policy(bridge_user=" "),
+    ):
+        with pytest.raises(toolglot.InputError):
+            mistake()
+
+
+def test_an_error_of_the_provider_can_be_handed_on_as_it_was_raised() -> None:
+    with pytest.raises(toolglot.ProviderError) as raised:
+        convert_reply({"error": {"message": "no", "code": 401}}, source="openrouter", target="anthropic")
+    assert toolglot.error_for(raised.value, target="anthropic").status == 401
+    assert "auth" in str(raised.value)
+    assert convert_error(500, None, source="openai", target="anthropic", headers=None).status == 500
+
+
+def test_a_mistake_in_the_configuration_is_not_the_clients() -> None:
+    assert toolglot.error_for(toolglot.ProfileError("no such key"), target="anthropic").status == 500

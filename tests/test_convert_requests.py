@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -404,3 +405,63 @@ def test_a_body_that_cannot_be_written_is_refused() -> None:
     out = convert(asking(metadata={"user_id": "u", "x": object()}), source="anthropic", target="anthropic")
     with pytest.raises(toolglot.InputError, match="cannot be written as JSON"):
         out.data  # noqa: B018
+
+
+# --- what is assumed, and what is told --------------------------------------------------------------
+
+
+def test_a_provider_that_nobody_described_is_told_with_a_guess() -> None:
+    (entry, *_) = convert(asking(), source="anthropic", target="opnai", model="m").report
+    assert entry.action == "assumed"
+    assert "did you mean 'openai'" in entry.reason
+
+
+def test_a_model_of_another_provider_that_is_kept_is_told() -> None:
+    out = convert(asking(), source="anthropic", target="openai")
+    assert any(entry.action == "assumed" and "claude-sonnet-4-6" in entry.reason for entry in out.report)
+
+
+def test_repair_tells_the_ids_that_it_replaced_and_lists_all_ids() -> None:
+    body = asking({"role": "user", "content": "hi"}, *calling("toolu_1"), *calling("toolu_1"), tools=[WEATHER])
+    out = toolglot.repair(body, target="anthropic")
+    (entry,) = [entry for entry in out.report if entry.action == "replaced"]
+    assert "toolu_1" in entry.reason
+    assert entry.native_ids == ("toolu_1",)
+    assert entry.fault == "projection"
+    assert len(out.report.ids.canonical) == len(out.report.ids.calls) == len(out.report.ids.results) == 2
+    assert out.report.ids.format == "toolu_…"
+    assert toolglot.lint(out.body, "anthropic") == ()
+
+
+def test_law_10_a_clean_report_lists_the_ids_too() -> None:
+    body = asking({"role": "user", "content": "hi"}, *calling("toolu_1"), tools=[WEATHER])
+    out = toolglot.repair(body, target="anthropic")
+    assert not out.report.entries
+    assert out.report.summary == "nothing was changed"
+    assert out.report.ids.calls == ("toolu_1",)
+    assert out.report.ids.canonical[0].startswith("hist_tool_")
+
+
+def test_an_entry_says_in_which_turn_and_with_the_clients_own_ids() -> None:
+    (asked, _) = calling("toolu_1")
+    body = asking({"role": "user", "content": "hi"}, asked, {"role": "user", "content": "and?"}, tools=[WEATHER])
+    out = toolglot.repair(body, target="anthropic")
+    entry = next(entry for entry in out.report if entry.action == "added")
+    assert entry.native_ids == ("toolu_1",)
+    assert "[toolu_1]" in str(entry)
+    moved = next(entry for entry in out.report if entry.action == "moved")
+    assert moved.turn == 1
+
+
+def test_any_mapping_is_a_body() -> None:
+    assert convert(MappingProxyType(asking()), source="anthropic", target="openai", model="gpt-4.1").body["messages"]
+
+
+def test_parts_of_a_result_that_become_one_text_stay_lines() -> None:
+    parts = [{"type": "text", "text": "line one"}, {"type": "text", "text": "line two"}]
+    (asked, answered) = calling("toolu_1")
+    answered["content"][0]["content"] = parts
+    out = to(
+        "gemini", asking({"role": "user", "content": "hi"}, asked, answered, tools=[WEATHER]), model="gemini-3-pro"
+    )
+    assert "line one\\nline two" in out.data.decode()

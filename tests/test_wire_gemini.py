@@ -311,7 +311,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
             {
                 "role": "user",
                 "parts": [
-                    {"functionResponse": {"id": "c1", "name": "f", "response": {"output": "xy"}}},
+                    {"functionResponse": {"id": "c1", "name": "f", "response": {"output": "x\ny"}}},
                     {"functionResponse": {"name": "", "response": {"error": "no"}}},
                 ],
             },

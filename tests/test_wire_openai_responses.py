@@ -515,7 +515,7 @@ PICTURE: Fields = {"type": "input_image", "image_url": "u", "detail": "auto"}
         (ToolResult("c", error="boom", is_error=True), "Error: boom"),
         (ToolResult("c"), ""),
         (ToolResult("c", result={"a": [1.0]}), '{"a":[1.0]}'),
-        (ToolResult("c", (Text("a"), Opaque("anthropic", {}), Text("b"))), "ab"),
+        (ToolResult("c", (Text("a"), Opaque("anthropic", {}), Text("b"))), "a\nb"),
         (
             ToolResult("c", (Text("a"), Media("image", url="u"), Opaque("anthropic", {}))),
             [asked("a"), PICTURE],
@@ -533,7 +533,7 @@ PICTURE: Fields = {"type": "input_image", "image_url": "u", "detail": "auto"}
             ToolResult("c", (Media("image", url="u"), Text("a")), is_error=True),
             [PICTURE, asked("Error: a")],
         ),
-        (ToolResult("c", (Text("Error:a"), Text("b")), is_error=True), "Error:ab"),
+        (ToolResult("c", (Text("Error:a"), Text("b")), is_error=True), "Error:a\nb"),
         (ToolResult("c", (), is_error=True, error="boom"), "Error: boom"),
         (ToolResult("c", "", is_error=True), "Error:"),
     ],

@@ -48,6 +48,7 @@ from toolglot.convert import (
 )
 from toolglot.errors import (
     ArgumentsError,
+    EmptyConversationError,
     HistoryError,
     InputError,
     JSONError,
@@ -56,6 +57,7 @@ from toolglot.errors import (
     RefusedError,
     ServerToolError,
     ToolglotError,
+    ToolProtocolError,
     TruncatedArgumentsError,
     TruncatedJSONError,
     VersionError,
@@ -79,6 +81,7 @@ __all__ = [
     "ConvertedError",
     "ConvertedReply",
     "ConvertedRequest",
+    "EmptyConversationError",
     "Entry",
     "Extra",
     "Failure",
@@ -121,6 +124,7 @@ __all__ = [
     "ToolMetadata",
     "ToolMiddleware",
     "ToolParser",
+    "ToolProtocolError",
     "ToolResult",
     "ToolSpec",
     "ToolglotError",

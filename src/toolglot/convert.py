@@ -10,27 +10,23 @@ home and needs no change is forwarded as it came, byte for byte.
 
 from __future__ import annotations
 
-import itertools
+import difflib
 from collections.abc import Mapping
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot import ids, jsontext, profiles
+from toolglot import jsontext, profiles
 from toolglot.conversation import (
     Conversation,
     Failure,
-    Issuer,
     Media,
     Reply,
     ServerTool,
     Thinking,
-    ToolCall,
-    ToolMetadata,
     ToolSpec,
     Usage,
 )
@@ -39,19 +35,18 @@ from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
 from toolglot.render import Rendered, render
-from toolglot.render.foreign import strip_opaque
+from toolglot.render.answer import for_client
 from toolglot.render.job import Job
 from toolglot.render.losses import tell_unwritten
 from toolglot.report import Entry, Report
-from toolglot.turn_keys import TurnKeys
 from toolglot.wire.codecs import codec
 from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.shared_fields import carried
 
-Body = bytes | str | dict[str, Any]
+Body = bytes | str | Mapping[str, Any]
+"""A body as JSON, or as the object that it means."""
 Fields = dict[str, Any]
 
-_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
 _KINDS: Final = {Thinking: "thinking", Media: "an image or a sound", ServerTool: "a tool that the provider ran"}
 
@@ -133,16 +128,29 @@ def convert(
 ) -> ConvertedRequest:
     """A request of one protocol as a request that the target accepts.
 
-    `source` and `target` are any names of the profiles: a provider (`mistral`) or a protocol
-    (`openai_chat`). `model` is the one to ask for; without it, the request's own.
+        out = toolglot.convert(body, source="anthropic", target="openai", model="gpt-4.1")
+        out.data      # bytes to send: the very bytes that came, where nothing had to change
+        out.body      # the same as an object
+        out.report    # what was changed and why, and what could not be carried
+
+    body: the client's request, as JSON (bytes or text) or as the object that it means.
+    source, target: any name of the profiles: a provider (`mistral`) or a protocol (`openai_chat`).
+    model: the model to ask for; without it, the request's own.
+    policy: what to do where there is a choice.
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    limits: how large a body may be.
+
+    Raises `InputError` for a body that is not of the source's protocol, and `RefusedError` for one that no change
+    could make the target accept.
     """
+    _check_policy(policy)
     from_, fields = profiles.get(source, overrides=overrides), _parsed(body, limits)
     conversation = codec(from_.protocol).request.decode(fields)
     named = model or conversation.model
     to = profiles.get(target, named, overrides=overrides)
     from_ = profiles.get(source, conversation.model, overrides=overrides)
     rendered = render(replace(conversation, model=named), to, policy=policy, source=from_)
-    entries = list(rendered.entries)
+    entries = [*_told_of_names(from_, to, model, conversation.model, policy), *rendered.entries]
     sent = rendered.conversation
     if from_.protocol != to.protocol:
         sent = replace(sent, extra=carried(sent.extra, from_.protocol, to.protocol))
@@ -174,8 +182,33 @@ def repair(
     overrides: Overrides | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ConvertedRequest:
-    """A request of the target's own protocol, as the target accepts it. One that it accepts comes back as it is."""
+    """A request of the target's own protocol, as the target accepts it. One that it accepts comes back as it is.
+
+    Every change is in `out.report`. Answers to what was repaired go through `convert_reply` with `request=out`, since
+    tools may have been renamed.
+    """
     return convert(body, source=target, target=target, model=model, policy=policy, overrides=overrides, limits=limits)
+
+
+def _check_policy(policy: object) -> None:
+    if not isinstance(policy, Policy):
+        raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint='Policy(required="keep")')
+
+
+def _told_of_names(source: Profile, target: Profile, asked: str, own: str, policy: Policy) -> list[Entry]:
+    """What the names of a conversion leave in doubt."""
+    job = Job(target, policy, source)
+    for profile in (source, target):
+        if not profile.known:
+            near = difflib.get_close_matches(profile.name, [*profiles.names(), *profiles.ALIASES], 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            reason = f"nobody described {profile.name[:80]!r}: conservative defaults are in force{hint}"
+            job.tell("assumed", reason, "policy", path="source" if profile is source else "target")
+    if own and not asked and source.name != target.name:
+        job.tell(
+            "assumed", f"no model was named; the request's own, {own[:80]!r}, is asked for", "policy", path="model"
+        )
+    return job.entries
 
 
 def _as_clasp(conversation: Conversation, target: Profile, policy: Policy) -> Conversation:
@@ -214,17 +247,23 @@ def convert_reply(
 ) -> ConvertedReply:
     """A provider's answer (`source`) as the client (`target`) reads it.
 
-    With the `request` that it answers, tools get their own names back, free-text calls their free text, and
-    arguments are checked against the client's schema. An answer that is an error raises `ProviderError`.
+    With the `request` that it answers (what `convert` or `repair` returned), tools get their own names back,
+    free-text calls their free text, and arguments are checked against the client's schema; what does not fit is in
+    the report. A call whose arguments cannot be read is never handed on as one that can be run.
+
+    Raises `ProviderError` for an answer that is an error.
     """
+    _check_policy(policy)
+    if request is not None and not isinstance(request, ConvertedRequest):
+        raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
     from_, to = profiles.get(source, overrides=overrides), profiles.get(target, overrides=overrides)
     fields = _parsed(body, limits)
-    failure = codec(from_.protocol).errors.decode(200, fields)
+    failure = codec(from_.protocol).errors.decode(200, fields, target=from_.name)
     if failure is not None:
         raise ProviderError(failure)
     reply = codec(from_.protocol).reply.decode(fields)
     job = Job(to, policy, from_)
-    client = _for_client(reply, from_, to, request, job)
+    client = for_client(reply, from_, to, request.rendered if request is not None else None, job)
     written = codec(to.protocol).reply.encode(client)
     is_same = from_.protocol == to.protocol and written == fields
     if from_.protocol != to.protocol:
@@ -249,72 +288,40 @@ def _tell_unread(meant: Reply, read: Reply, job: Job) -> None:
             job.tell("dropped", f"{what} has no place there", path="$.content")
 
 
-def _for_client(reply: Reply, source: Profile, target: Profile, request: ConvertedRequest | None, job: Job) -> Reply:
-    if source.protocol != target.protocol:
-        reply = replace(reply, turn=strip_opaque(reply.turn, job))
-    if not reply.turn.calls:
-        return reply
-    if reply.stop is None and source.protocol != target.protocol:
-        reply = replace(reply, stop="tool_calls")  # a whole answer with calls ended for them, said or not
-    key = TurnKeys().new(reply.turn) + (f"@{len(request.rendered.ids)}" if request is not None else "")
-    given = ids.Projection(target, policy="reversible")
-    numbers = itertools.count()
-    blocks = tuple(
-        _call_for_client(block, source, target, key, next(numbers), given, request, job)
-        if isinstance(block, ToolCall)
-        else block
-        for block in reply.turn.blocks
-    )
-    return replace(reply, turn=replace(reply.turn, blocks=blocks))
-
-
-def _call_for_client(
-    call: ToolCall,
-    source: Profile,
-    target: Profile,
-    key: str,
-    index: int,
-    given: ids.Projection,
-    request: ConvertedRequest | None,
-    job: Job,
-) -> ToolCall:
-    """A call under the client's name for the tool, and an id that the client can send back."""
-    raw_id = call.id or None
-    issuer = Issuer(target.name if source.protocol == target.protocol and raw_id else source.name)
-    canonical = ids.mint(source.name, raw_id, call.name, key, index)
-    known = replace(call, id=canonical, metadata=ToolMetadata(raw_id, issuer))
-    emitted = replace(call, id=given.add(known))
-    if request is None:
-        return emitted
-    original = request.rendered.tools.original_call(emitted)
-    for mismatch in request.rendered.tools.mismatches(original):
-        where = f"arguments of {original.name[:80]} at {mismatch.path}"
-        job.tell("mismatched", f"{where}: {mismatch.message}", "canonical", call_ids=(original.id,))
-    return original
-
-
 # --- errors -----------------------------------------------------------------------------------------
 
 
 def convert_error(
     status: int,
-    body: bytes | str | dict[str, Any] | None,
+    body: bytes | str | Mapping[str, Any] | None,
     *,
     source: str,
     target: str,
-    headers: Mapping[str, str] = _NO_HEADERS,
+    headers: Mapping[str, str] | None = None,
+    overrides: Overrides | None = None,
 ) -> ConvertedError:
-    """A provider's error (`source`) in the shape that the client (`target`) expects."""
-    failure = codec(profiles.get(source).protocol).errors.decode(status, body, headers)
+    """A provider's error (`source`) in the shape that the client (`target`) expects.
+
+    `status` and `headers` are those of the HTTP answer. Raises `InputError` for what is no error.
+    """
+    from_ = profiles.get(source, overrides=overrides)
+    given = dict(body) if isinstance(body, Mapping) else body
+    failure = codec(from_.protocol).errors.decode(status, given, headers or {}, target=from_.name)
     if failure is None:
         raise InputError(f"status {status} with this body is no error", path="status", hint="use convert_reply")
-    return error_for(failure, target=target)
+    return error_for(failure, target=target, overrides=overrides)
 
 
-def error_for(failure: Failure | InputError, *, target: str) -> ConvertedError:
-    """A failure, or a mistake of the caller's, in a client's own shape."""
+def error_for(
+    failure: Failure | ProviderError | InputError, *, target: str, overrides: Overrides | None = None
+) -> ConvertedError:
+    """A failure, or a mistake of the caller's, in the shape that a client of the target expects."""
+    if isinstance(failure, ProviderError):
+        failure = failure.failure
     told = from_input_error(failure) if isinstance(failure, InputError) else failure
-    errors = codec(profiles.get(target).protocol).errors
+    if not isinstance(told, Failure):
+        raise InputError(f"expected a Failure or an error of toolglot, got {quote(told)}", path="failure")
+    errors = codec(profiles.get(target, overrides=overrides).protocol).errors
     status, body = errors.encode(told)
     return ConvertedError(status=status, body=body, headers=errors.headers_of(told), failure=told)
 
@@ -324,8 +331,10 @@ def error_for(failure: Failure | InputError, *, target: str) -> ConvertedError:
 
 def _parsed(body: Body, limits: Limits) -> Fields:
     """A body as an object. The fast reader reads what it can; the careful one mends or explains the rest."""
-    if isinstance(body, dict):
+    if type(body) is dict:
         return body
+    if isinstance(body, Mapping):
+        return dict(body)
     if not isinstance(body, bytes | str):
         raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
     jsontext.refuse_large(body, limits, "$")

@@ -6,21 +6,36 @@ demand wins and the report says so.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
+
+from toolglot.errors import InputError, quote
+
+Required = Literal["auto", "keep", "filter", "aggressive"]
+IdStyle = Literal["call", "clasp"]
+ServerTools = Literal["refuse", "drop"]
+Ids = Literal["reversible", "canonical"]
+
+_CHOICES: Final = {
+    "required": get_args(Required),
+    "responses_id_style": get_args(IdStyle),
+    "server_tools": get_args(ServerTools),
+    "ids": get_args(Ids),
+}
+_TEXTS: Final = ("missing_result", "bridge_user", "bridge_assistant")
 
 
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Choices that a conversion or a render makes."""
 
-    required: Literal["auto", "keep", "filter", "aggressive"] = "auto"
+    required: Required = "auto"
     """Parameters that are marked as required although their description calls them optional: `filter` takes
     them out of `required`, `aggressive` does so on vaguer words, `keep` leaves them. `auto` filters on the
     way from Anthropic to OpenAI Chat and Responses."""
-    responses_id_style: Literal["call", "clasp"] = "call"
+    responses_id_style: IdStyle = "call"
     """`clasp`: ids of the Responses protocol start with `fc_`, and its tools hold a nested `function` too."""
-    server_tools: Literal["refuse", "drop"] = "refuse"
+    server_tools: ServerTools = "refuse"
     """A tool that only another provider can run: refuse the request, or leave the tool out and say so."""
     missing_result: str = "[No result: the tool call was interrupted. It may or may not have run.]"
     """What a target that wants every call answered is told where there is no answer."""
@@ -28,9 +43,20 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the user says where a target wants a word of the user's and there is none."""
     bridge_assistant: str = "OK."
     """The same for the assistant."""
-    ids: Literal["reversible", "canonical"] = "reversible"
+    ids: Ids = "reversible"
     """Ids of calls that come from elsewhere: `reversible` swaps a known prefix (`toolu_abc` for `call_abc`),
     `canonical` makes them from the canonical id."""
+
+    def __post_init__(self) -> None:
+        for field, allowed in _CHOICES.items():
+            if getattr(self, field) not in allowed:
+                raise InputError(
+                    f"expected one of {', '.join(allowed)}, got {quote(getattr(self, field))}", path=f"policy.{field}"
+                )
+        for field in _TEXTS:
+            text = getattr(self, field)
+            if not isinstance(text, str) or not text.strip():
+                raise InputError(f"expected a text, got {quote(text)}", path=f"policy.{field}")
 
 
 DEFAULT_POLICY = Policy()

@@ -34,6 +34,7 @@ Action = Literal[
     "lowered",
     "replaced",
     "added",
+    "assumed",
     "dropped",
     "mismatched",
 ]
@@ -51,13 +52,19 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     fault: Fault
     path: str = ""
     turn_key: str = ""
+    turn: int | None = None
+    """The turn's number in the conversation as it was given, from 0; a system prompt in a field of its own counts."""
     call_ids: tuple[str, ...] = ()
+    """Canonical ids."""
+    native_ids: tuple[str, ...] = ()
+    """The same as the client wrote them, where it did."""
     target: str = ""
 
     def __str__(self) -> str:
-        where = f" at {self.path}" if self.path else ""
-        about = self.call_ids[:SHOWN_IDS] or ((self.turn_key,) if self.turn_key and not where else ())
-        more = ("…",) if len(self.call_ids) > SHOWN_IDS else ()
+        where = f" at {self.path}" if self.path else f" in turn {self.turn}" if self.turn is not None else ""
+        ids_ = self.native_ids or self.call_ids
+        about = ids_[:SHOWN_IDS] or ((self.turn_key,) if self.turn_key and not where else ())
+        more = ("…",) if len(ids_) > SHOWN_IDS else ()
         ids = f" [{', '.join((*about, *more))}]" if about else ""
         return f"{self.action}{where}: {self.reason}{ids}"
 

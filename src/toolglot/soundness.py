@@ -51,6 +51,11 @@ class SoundTurns:
             self._keys = _keys(self._given)
         return self._keys[int(number)] + plus + suffix
 
+    def number(self, place: str) -> int | None:
+        """The number of a turn, by the name it has here."""
+        number = place.removeprefix(_PLACE)
+        return int(number) if place.startswith(_PLACE) and number.isdecimal() else None
+
     def canonical_id(self, call_id: str) -> str:
         """The canonical id of a call, by its native one; any other id as it is."""
         if self._canonical is None:

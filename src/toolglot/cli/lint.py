@@ -188,9 +188,7 @@ def _placed(record: Record, violations: list[Violation]) -> Iterator[Found]:
     for violation in violations:
         place = lines.place(*spans[violation.path])
         excerpt = lines.line(place.line)
-        moved = Place(
-            place.line + record.line - 1, place.column, place.end_line + record.line - 1, place.end_column
-        )
+        moved = Place(place.line + record.line - 1, place.column, place.end_line + record.line - 1, place.end_column)
         yield Found(record=record, violation=violation, place=moved, excerpt=_window(excerpt, place.column))
 
 

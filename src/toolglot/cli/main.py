@@ -129,5 +129,3 @@ def _silence_stdout() -> None:
     """Nobody reads any more: what is still in the buffer goes nowhere, so that the end of Python says nothing."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, get_args
+from typing import Any
 
 from msgspec import Struct
 
@@ -49,8 +49,3 @@ def _of_file(file: ProfileFile) -> list[Named]:
     for layer in file.models:
         found += [Named(target=file.name, said=rule, match=layer.match.pattern) for rule in layer.rules.values()]
     return found + [Named(target=file.name, said=fact) for fact in file.facts]
-
-
-GROUPS: Final = tuple(dict.fromkeys(key.split(".")[0] for key in KEYS))
-
-__all__ = ["GROUPS", "Named", "all_named", "default_of", "description_of", "get_args"]

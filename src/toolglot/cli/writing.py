@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from toolglot.cli.terminal import Terminal
 from toolglot.errors import InputError
@@ -27,34 +27,64 @@ def refuse_existing(path: str, *, force: bool) -> None:
         raise InputError("exists already", path=path, hint="choose another name, or replace it with --force")
 
 
+class Output:
+    """Where to write, while it is open."""
+
+    def __init__(self, write: Write) -> None:
+        self.write = write
+        self.is_abandoned = False
+
+    def abandon(self) -> None:
+        """Let the file be as it was."""
+        self.is_abandoned = True
+
+
 @contextlib.contextmanager
-def open_output(path: str, terminal: Terminal, *, force: bool) -> Iterator[Write]:
-    """A function that takes bytes, for stdout or for a file that appears at the end."""
+def open_output(path: str, terminal: Terminal, *, force: bool) -> Iterator[Output]:
+    """Stdout, or a file that appears at the end."""
     if path == STDOUT:
-        yield terminal.write_data
+        yield Output(terminal.write_data)
         return
     refuse_existing(path, force=force)
-    with replacing(path) as write:
-        yield write
+    with replacing(path) as output:
+        yield output
 
 
 @contextlib.contextmanager
-def replacing(path: str) -> Iterator[Write]:
+def replacing(path: str) -> Iterator[Output]:
     """Write a file beside the named one, which it replaces at the end; its permissions stay."""
-    place = Path(path)
+    place = Path(os.path.realpath(path))  # a link stays a link
     try:
         handle, name = tempfile.mkstemp(prefix=f".{place.name[:60]}.", suffix=".part", dir=place.parent)
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
     try:
         with os.fdopen(handle, "wb") as stream:
-            yield stream.write
+            output = Output(lambda data: _written(path, stream, data))
+            yield output
+            _written(path, stream, b"")
+        if not output.is_abandoned:
+            _finish(name, place)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _written(path: str, stream: BinaryIO, data: bytes) -> None:
+    """What goes wrong with this file, and only with this one, is told as such."""
+    try:
+        stream.write(data)
+        if not data:
+            stream.flush()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _finish(name: str, place: Path) -> None:
+    try:
         _take_permissions(name, place)
         Path(name).replace(place)
     except OSError as error:
-        raise _unwritable(path, error) from None
-    finally:
-        Path(name).unlink(missing_ok=True)
+        raise _unwritable(str(place), error) from None
 
 
 def _take_permissions(name: str, place: Path) -> None:

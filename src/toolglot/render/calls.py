@@ -70,6 +70,7 @@ class _Emitter:
             emitted = self._table.emitted_call(block)
             self._names[block.id] = emitted.name
             id = self._projection.add(block, name=emitted.name)
+            self._tell_id(block, id)
             plain = emitted.arguments is not None and emitted.raw_input is None
             call = emitted if plain else self._with_object(emitted)
             return call if call.id == id else replace(call, id=id)
@@ -79,6 +80,13 @@ class _Emitter:
             id = self._projection[block.call_id]
             return block if block.call_id == id and block.name == name else replace(block, call_id=id, name=name)
         return block
+
+    def _tell_id(self, call: ToolCall, id: str) -> None:
+        """Tell an id that could not stay as it was, where the request goes home."""
+        native = call.metadata.raw_id if call.metadata is not None else call.id
+        if self._job.goes_home and native and id != native:
+            reason = f"the id {native[:80]!r} is refused or taken; it is {id!r} here"
+            self._job.tell("replaced", reason, "projection", call_ids=(call.id,))
 
     def _with_object(self, call: ToolCall) -> ToolCall:
         """A call whose arguments are an object, also where the model wrote none."""

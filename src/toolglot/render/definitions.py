@@ -111,7 +111,8 @@ def _within_limit(
     kept = frozenset(chosen.kept)
     job.tell(
         "dropped",
-        f"the target takes {limit} tools {job.rule('tools.max_count')}; left out: {_listed(chosen.dropped)}",
+        f"the target takes at most {limit} {'tool' if limit == 1 else 'tools'} {job.rule('tools.max_count')}; "
+        f"left out: {_listed(chosen.dropped)}",
         path="$.tools",
     )
     return [pair for pair in tools if pair[0].name in kept][:limit]

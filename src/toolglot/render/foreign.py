@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Issuer, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import resolve
 from toolglot.render.job import Job, unless_same
+from toolglot.render.reasoning import parted
 
 _TEXT_FIELDS: Final = ("text", "refusal")
 """Where a block that nobody knows says something in words."""
@@ -84,7 +85,14 @@ def _strip_turn(turn: Turn, job: Job, tally: _Tally) -> Turn:
     home = is_at_home(turn.issuer, job)
     stripped = (_strip_block(block, turn, home, job, tally) for block in turn.blocks)
     blocks = unless_same(tuple(block for block in stripped if block is not None), turn.blocks)
-    return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
+    if blocks is turn.blocks:
+        return turn
+    has_lost_thinking = _thoughts(blocks) < _thoughts(turn.blocks)
+    return replace(turn, blocks=parted(blocks, job) if has_lost_thinking else blocks)
+
+
+def _thoughts(blocks: tuple[Block, ...]) -> int:
+    return sum(isinstance(block, Thinking) for block in blocks)
 
 
 def _strip_block(block: Block, turn: Turn, home: bool, job: Job, tally: _Tally) -> Block | None:

@@ -14,18 +14,35 @@ from toolglot.render.job import Job
 
 _NOTE: Final = "~"
 _AROUND: Final = "~choice"
+_HOUSEKEEPING: Final = frozenset(
+    {
+        "object",
+        "created",
+        "created_at",
+        "index",
+        "type",
+        "id",
+        "status",
+        "total_tokens",
+        "totalTokenCount",
+        "totalTokens",
+    }
+    | {"summary", "content", "system_fingerprint", "metrics", "stop_sequence", "parallel_tool_calls"}
+)
+"""Fields of a reply that tell a client nothing, or that are carried in another form."""
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
 def tell_unwritten(value: Conversation | Reply, job: Job) -> None:
     """Tell every field that the target's protocol will not show."""
     counts: dict[tuple[str, str], int] = {}
+    silent = _HOUSEKEEPING if isinstance(value, Reply) else frozenset[str]()
     for place, extra in _extras(value):
         for protocol, fields in extra.items():
             if protocol == job.profile.protocol:
                 continue
             for field, written in fields.items():
-                if not field.startswith(_NOTE) and written not in _EMPTY:
+                if not field.startswith(_NOTE) and written not in _EMPTY and field not in silent:
                     counts[place, field] = counts.get((place, field), 0) + 1
     for (place, field), count in counts.items():
         times = "" if count == 1 else f" ({count} times)"

@@ -19,6 +19,7 @@ from toolglot.profiles import resolve
 from toolglot.render.job import Job, unless_same
 
 MOVED: Final = "[{kind}: shown after the tool results]"
+SHOWN: Final = "[From the tool results:]"
 UNSEEN: Final = "[{kind}{name}: it cannot be shown here]"
 
 MAX_NAME: Final = 200
@@ -62,7 +63,7 @@ def place_media(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 
 def _shown(media: Sequence[Media], near: Turn) -> Turn:
     """A user turn for what moved out of results."""
-    return Turn("user", tuple(media), key=f"{near.key}+media")
+    return Turn("user", (Text(SHOWN), *media), key=f"{near.key}+media")
 
 
 def _fit_turn(turn: Turn, moved: list[Media], job: Job) -> Turn:
@@ -93,9 +94,9 @@ def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media |
     """The medium as the target takes it, or a line of text."""
     kind = kind_of(media)
     if _is_out_of_reach(media, turn, job):
-        reason = f"a {kind} by file id can only be opened by the provider that keeps it"
+        reason = f"the {kind} is given by a file id, which only the provider that keeps it can open"
     elif media.data is None and media.url is not None and "url" not in job.profile.turns.media_sources:
-        reason = f"a {kind} by address is not accepted {job.rule('turns.media_sources')}"
+        reason = f"the {kind} is given by an address, which is not accepted {job.rule('turns.media_sources')}"
     elif kind in accepted or media.kind in accepted:
         return _typed(media if media.kind in accepted else replace(media, kind=kind), job)
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Options, Reasoning, Thinking, ToolCall, Turn
+from toolglot.conversation import Block, Options, Reasoning, Text, Thinking, ToolCall, Turn
 from toolglot.render.job import Job, unless_same
 
 
@@ -47,8 +47,16 @@ def add_demanded(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[t
 def _fit_turn(turn: Turn, job: Job) -> Turn:
     if not any(isinstance(block, Thinking) for block in turn.blocks):
         return turn
-    blocks = [block for block in turn.blocks if not isinstance(block, Thinking) or _is_accepted(block, turn, job)]
-    return turn if len(blocks) == len(turn.blocks) else replace(turn, blocks=tuple(blocks))
+    blocks = tuple(block for block in turn.blocks if not isinstance(block, Thinking) or _is_accepted(block, turn, job))
+    return turn if len(blocks) == len(turn.blocks) else replace(turn, blocks=parted(blocks, job))
+
+
+def parted(blocks: tuple[Block, ...], job: Job) -> tuple[Block, ...]:
+    """The blocks of a turn that lost thinking, as if made elsewhere: an item that is known by its id at the provider
+    is refused without the thinking that went before it (D9)."""
+    if not job.profile.reasoning.grouped:
+        return blocks
+    return tuple([replace(block, extra=None) if isinstance(block, Text | ToolCall) else block for block in blocks])
 
 
 def _is_accepted(block: Thinking, turn: Turn, job: Job) -> bool:

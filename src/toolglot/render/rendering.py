@@ -95,11 +95,11 @@ def render(
     names: SoundTurns | None = None
     if is_ready(conversation.turns, options, job):
         names = SoundTurns(conversation.turns, issuer)
-        turns = conversation.turns
+        turns = taken = conversation.turns
     else:
         names = sound_turns(conversation.turns, issuer)
-        turns = names.turns if names is not None else _taken_in(conversation.turns, issuer, job)
-        turns, options = _fit_turns(turns, options, job)
+        taken = names.turns if names is not None else _taken_in(conversation.turns, issuer, job)
+        turns, options = _fit_turns(taken, options, job)
     conversation = replace(conversation, turns=turns, options=options)
     tools = fit_tools(conversation, job)
     choice, chosen = fit_choice(conversation, tools, job)
@@ -118,8 +118,9 @@ def render(
         conversation.extra,
     )
     is_unchanged = rendered.turns is given.turns and rendered.tools is given.tools and rendered.options is given.options
-    entries = job.entries if names is None else [_with_names(entry, names) for entry in job.entries]
-    return Rendered(rendered, tuple(entries), table, projection, is_unchanged, names)
+    places = _Places(names, taken)
+    entries = tuple([places.named(entry) for entry in job.entries])
+    return Rendered(rendered, entries, table, projection, is_unchanged, names)
 
 
 def _has_tools(conversation: Conversation, job: Job) -> bool:
@@ -135,12 +136,32 @@ def _taken_in(turns: tuple[Turn, ...], issuer: Issuer, job: Job) -> tuple[Turn, 
     return Intake(job.entries).take_all(issued)
 
 
-def _with_names(entry: Entry, names: SoundTurns) -> Entry:
-    """An entry under the names that a history would have given."""
-    if not entry.turn_key and not entry.call_ids:
-        return entry
-    call_ids = tuple(map(names.canonical_id, entry.call_ids))
-    return replace(entry, turn_key=names.key(entry.turn_key), call_ids=call_ids)
+class _Places:
+    """Where in the given conversation an entry of the report points."""
+
+    def __init__(self, names: SoundTurns | None, taken: tuple[Turn, ...]) -> None:
+        self._names = names
+        self._numbers = {} if names is not None else {turn.key: number for number, turn in enumerate(taken)}
+        calls = () if names is not None else (call for turn in taken for call in turn.calls)
+        self._natives = {call.id: call.metadata.raw_id or "" for call in calls if call.metadata is not None}
+
+    def named(self, entry: Entry) -> Entry:
+        """An entry under the names that a history would have given, with those that the client knows."""
+        if not entry.turn_key and not entry.call_ids:
+            return entry
+        key = entry.turn_key.partition("+")[0]
+        if self._names is not None:
+            number = self._names.number(key)
+            call_ids = tuple(map(self._names.canonical_id, entry.call_ids))
+            return replace(
+                entry,
+                turn_key=self._names.key(entry.turn_key),
+                turn=number,
+                call_ids=call_ids,
+                native_ids=entry.call_ids,
+            )
+        natives = tuple([self._natives[id] for id in entry.call_ids if self._natives.get(id)])
+        return replace(entry, turn=self._numbers.get(key), native_ids=natives)
 
 
 def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], job: Job) -> ToolTable:

@@ -27,7 +27,12 @@ class ReplyCodec(Protocol):
 
 class ErrorCodec(Protocol):
     def decode(
-        self, status: int, body: bytes | str | dict[str, Any] | None, headers: Mapping[str, str] = ...
+        self,
+        status: int,
+        body: bytes | str | dict[str, Any] | None,
+        headers: Mapping[str, str] = ...,
+        *,
+        target: str = ...,
     ) -> Failure | None: ...
     def encode(self, failure: Failure) -> tuple[int, Fields]: ...
     def headers_of(self, failure: Failure) -> dict[str, str]: ...

@@ -43,10 +43,10 @@ def told_content(result: ToolResult) -> Content:
 
 
 def text_of(content: Content) -> str:
-    """The textual content in one string."""
+    """The textual content in one string, a line break between parts."""
     if isinstance(content, str):
         return content
-    return "".join(part.text for part in content or () if isinstance(part, Text))
+    return "\n".join(part.text for part in content or () if isinstance(part, Text))
 
 
 def _marked(text: str) -> str:

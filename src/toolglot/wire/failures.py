@@ -20,7 +20,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.conversation import Failure, FailureKind
-from toolglot.errors import InputError, LimitError, ToolglotError, cut
+from toolglot.errors import InputError, LimitError, ProfileError, ToolglotError, cut
 from toolglot.wire import retry_after
 from toolglot.wire.error_bodies import (
     Found,
@@ -201,6 +201,8 @@ def _plain(headers: Mapping[str, str]) -> dict[str, str]:
 def from_input_error(error: InputError) -> Failure:
     """A mistake in what a client sent, found before any provider saw it."""
     kind: FailureKind = "too_large" if isinstance(error, LimitError) else "bad_request"
+    if isinstance(error, ProfileError):
+        kind = "server"  # a mistake in the configuration is not the client's
     return Failure(kind, message_of(str(error)), param=word_of(error.path))
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
 from toolglot.wire.argument_text import compact, object_of
+from toolglot.wire.failed_result import text_of
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -325,7 +326,7 @@ def _content_of(result: ToolResult) -> tuple[str | None, list[Fields]]:
     if not isinstance(result.content, tuple):
         return result.content, []
     parts = [write_part(part) for part in result.content if not isinstance(part, Text)]
-    said = result.text if any(isinstance(part, Text) for part in result.content) else None
+    said = text_of(result.content) if any(isinstance(part, Text) for part in result.content) else None
     return said, [part for part in parts if part is not None]
 
 

@@ -1,0 +1,180 @@
+"""Requests of the input, one by one, through `toolglot.convert`: what convert, repair and switch-report share.
+
+Law: a request that cannot be converted is an outcome with its error and never ends the run, unless it is the only one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from toolglot import ConvertedRequest, Policy, convert, profiles
+from toolglot.cli import targets
+from toolglot.cli.documents import Record, open_document
+from toolglot.cli.targets import Target
+from toolglot.cli.terminal import Terminal, clean
+from toolglot.errors import InputError, RefusedError
+from toolglot.profiles import Overrides
+from toolglot.report import Entry
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What became of one request."""
+
+    record: Record
+    source: str = ""
+    target: str = ""
+    before: dict[str, Any] | None = None
+    out: ConvertedRequest | None = None
+    error: InputError | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        return self.out is not None and self.out.body != self.before
+
+    @property
+    def data(self) -> bytes:
+        """What is written: the bytes that came, where nothing was changed."""
+        assert self.out is not None  # noqa: S101 - asked of outcomes without an error only
+        if not self.is_changed:
+            return self.record.data if self.record.data.endswith(b"\n") else self.record.data + b"\n"
+        return self.record.written(self.out.body)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return self.out.report.entries if self.out is not None else ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Its report, for programs."""
+        about: dict[str, Any] = {
+            "file": self.record.file,
+            "line": self.record.line if self.record.is_line else None,
+            "source": self.source,
+            "target": self.target,
+        }
+        if self.error is not None:
+            said = {"message": self.error.message, "path": self.error.path, "hint": self.error.hint}
+            return {**about, "error": {name: clean(text) for name, text in said.items()}}
+        assert self.out is not None  # noqa: S101 - an outcome has the one or the other
+        import msgspec  # noqa: PLC0415 - the report is asked for
+
+        return {**about, "model": self.out.model, **msgspec.json.decode(self.out.report.to_json())}
+
+
+class Converter:
+    """Takes records from a source, given or found, to a target."""
+
+    def __init__(
+        self,
+        *,
+        source: Target | None,
+        target: Target | None,
+        overrides: Overrides | None,
+        policy: Policy,
+        terminal: Terminal,
+        is_quiet: bool,
+        option: str = "--from",
+    ) -> None:
+        self.source = source
+        self.target = target
+        """None: repaired for the provider that its protocol is named after."""
+        self.overrides = overrides
+        self.policy = policy
+        self.terminal = terminal
+        self.is_quiet = is_quiet
+        self.option = option
+        self._noted: set[str] = set()
+
+    def outcome(self, record: Record) -> Outcome:
+        """What becomes of a record. A single document that cannot be read, or whose protocol is unclear, raises."""
+        source = ""
+        try:
+            body = record.parse()
+            source = self._source(body, record)
+        except InputError as error:
+            if not record.is_line:
+                raise
+            return Outcome(record=record, source=source, error=error)
+        target = self.target or Target(source)
+        try:
+            out = convert(
+                body,
+                source=source,
+                target=target.name,
+                model=target.model,
+                overrides=self.overrides,
+                policy=self.policy,
+            )
+        except InputError as error:
+            return Outcome(record=record, source=source, target=str(target), error=error)
+        return Outcome(record=record, source=source, target=str(target), before=body, out=out)
+
+    def _source(self, body: dict[str, Any], record: Record) -> str:
+        if self.source is not None:
+            return self.source.name
+        found = targets.protocol_of(body, record.where, self.option)
+        assert found.protocol is not None  # noqa: S101 - protocol_of raises otherwise
+        if found.by == "model" and found.protocol not in self._noted and not self.is_quiet:
+            self._noted.add(found.protocol)
+            self.terminal.note(f"{targets.told(found, record.where)}; {self.option} decides")
+        return targets.MAIN[found.protocol]
+
+
+def outcomes(files: list[str], converter: Converter, terminal: Terminal, label: str) -> Iterator[Outcome]:
+    """Every request of every file. A file that cannot be read raises."""
+    for file in files:
+        with open_document(file) as document, terminal.progress(document.size, f"{label} {file}") as advance:
+            for record in document.records:
+                yield converter.outcome(record)
+                advance(len(record.data))
+
+
+def add_policy(parser: argparse.ArgumentParser) -> None:
+    """Choices of `toolglot.Policy` that matter here."""
+    parser.add_argument(
+        "--server-tools",
+        choices=("refuse", "drop"),
+        default="refuse",
+        help="tools that only their own provider runs: refuse the request (the default), or leave them out and say so",
+    )
+    parser.add_argument(
+        "--required",
+        choices=("auto", "keep", "filter", "aggressive"),
+        default="auto",
+        help="required parameters that their own description calls optional (default: auto)",
+    )
+    parser.add_argument(
+        "--ids",
+        choices=("reversible", "canonical"),
+        default="reversible",
+        help="call ids: swap known prefixes, or make them anew from the canonical id (default: reversible)",
+    )
+
+
+def policy_of(arguments: argparse.Namespace) -> Policy:
+    return Policy(server_tools=arguments.server_tools, required=arguments.required, ids=arguments.ids)
+
+
+def show_failure(outcome: Outcome, terminal: Terminal) -> None:
+    """An outcome's error, with what to do about a refusal."""
+    error = outcome.error
+    assert error is not None  # noqa: S101 - asked of failures only
+    if isinstance(error, RefusedError) and not error.hint:
+        error = InputError(error.message, path=error.path, hint=f"{outcome.target} has no way to take it")
+    where = outcome.record.where
+    terminal.error(error, where=error.path if error.path.startswith(where) else where)
+
+
+def model_target(text: str, model: str, option: str, overrides: Overrides | None) -> Target:
+    """A target, with the model of `--model` or after the `@`."""
+    target = targets.one_target(text, option, overrides)
+    if model and target.model and model != target.model:
+        raise InputError(f"names two models: {target.model!r} and {model!r}", path=option, hint="leave one out")
+    return Target(target.name, model or target.model)
+
+
+def same_protocol(source: str, target: str, overrides: Overrides | None) -> bool:
+    return profiles.get(source, overrides=overrides).protocol == profiles.get(target, overrides=overrides).protocol

@@ -1,0 +1,144 @@
+"""`toolglot convert`: requests of one protocol as requests of another, with a report of every change."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from toolglot.cli import targets
+from toolglot.cli.conversion import Converter, Outcome, add_policy, model_target, outcomes, policy_of, show_failure
+from toolglot.cli.documents import compact, open_document
+from toolglot.cli.lint import counted
+from toolglot.cli.options import add_output, add_profiles, add_quiet
+from toolglot.cli.terminal import Terminal
+from toolglot.cli.writing import STDOUT, Write, open_output
+from toolglot.errors import InputError
+
+MOST_LISTED: Final = 20
+"""Failed lines that are listed at the end; the report has them all."""
+
+_DESCRIPTION: Final = """\
+Turns requests of one protocol into requests that another provider accepts: messages, tools, schemas, ids, settings.
+What was changed or could not be carried is told with --report, and by 'toolglot switch-report'.
+
+FILE is JSON, or JSONL with one request a line. One JSON file gives JSON, laid out as it was; JSONL and several files
+give JSONL. A line that cannot be converted is left out, told, and does not stop the others."""
+
+_EPILOG: Final = """\
+--from:
+  Without it the protocol is found from the structure of the body. The plainest requests are the same in several
+  protocols; where the model's name does not decide either, --from is needed.
+
+examples:
+  toolglot convert request.json --to openai
+  toolglot convert request.json --from anthropic --to mistral@mistral-large-latest -o mistral.json
+  toolglot convert sessions.jsonl --to gemini --model gemini-2.5-pro -o gemini.jsonl --report changes.json
+  cat request.json | toolglot convert - --to anthropic | curl -d @- …
+
+exit codes: 0 everything was converted; 1 some requests could not be; 2 unreadable input or wrong usage
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a request, or JSONL of requests; '-' is stdin")
+    parser.add_argument("--from", dest="source", metavar="PROTOCOL", help="what the requests are; found if not given")
+    parser.add_argument("--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="who is to accept them")
+    parser.add_argument("--model", default="", help="the model to ask for; without it, the request's own")
+    add_output(parser)
+    parser.add_argument("--report", metavar="FILE", help="write what was changed and lost, as JSON")
+    add_policy(parser)
+    add_profiles(parser)
+    add_quiet(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    overrides = targets.read_overrides(arguments)
+    if arguments.report == STDOUT:
+        raise InputError("the report needs a file of its own", path="--report", hint="--report changes.json")
+    converter = Converter(
+        source=targets.one_target(arguments.source, "--from", overrides) if arguments.source else None,
+        target=model_target(arguments.target, arguments.model, "--to", overrides),
+        overrides=overrides,
+        policy=policy_of(arguments),
+        terminal=terminal,
+        is_quiet=arguments.quiet,
+    )
+    _check_readable(arguments.files)
+    counts: Counter[str] = Counter()
+    failed: list[str] = []
+    is_single = len(arguments.files) == 1
+    with (
+        open_output(arguments.output, terminal, force=arguments.force) as output,
+        _open_report(arguments, terminal) as tell,
+    ):
+        for outcome in outcomes(arguments.files, converter, terminal, "convert"):
+            tell(outcome)
+            counts["requests"] += 1
+            if outcome.error is not None:
+                failed.append(outcome.record.where)
+                show_failure(outcome, terminal)
+                if is_single and not outcome.record.is_line:
+                    output.abandon()
+                continue
+            output.write(_data(outcome, is_single=is_single))
+            counts["changed"] += outcome.is_changed
+            counts["entries"] += len(outcome.entries)
+    if not arguments.quiet:
+        _summarise(counts, failed, converter, terminal)
+    return int(bool(failed))
+
+
+def _check_readable(files: list[str]) -> None:
+    """A name that is wrong is found before anything is written."""
+    for file in files:
+        if file != "-":
+            with open_document(file):
+                pass
+
+
+def _data(outcome: Outcome, *, is_single: bool) -> bytes:
+    if is_single or outcome.record.is_compact or outcome.out is None:
+        return outcome.data
+    return compact(outcome.out.body)
+
+
+@contextlib.contextmanager
+def _open_report(arguments: argparse.Namespace, terminal: Terminal) -> Iterator[_Teller]:
+    if not arguments.report:
+        yield _Teller(None)
+        return
+    with open_output(arguments.report, terminal, force=arguments.force) as output:
+        teller = _Teller(output.write)
+        yield teller
+        output.write(b"\n]\n" if teller.count else b"[]\n")
+
+
+class _Teller:
+    """Writes the reports of outcomes as a JSON list, one after the other."""
+
+    def __init__(self, write: Write | None) -> None:
+        self.write = write
+        self.count = 0
+
+    def __call__(self, outcome: Outcome) -> None:
+        if self.write is not None:
+            self.write((b",\n" if self.count else b"[\n") + compact(outcome.as_json()).rstrip())
+            self.count += 1
+
+
+def _summarise(counts: Counter[str], failed: list[str], converter: Converter, terminal: Terminal) -> None:
+    page = terminal.err
+    done = counts["requests"] - len(failed)
+    text = f"{counted(done, 'request')} converted to {converter.target}: {counted(counts['entries'], 'change')} told"
+    same = done - counts["changed"]
+    if same:
+        text += f", {same} left as {'it was' if same == 1 else 'they were'}"
+    page.line(page.paint(text, "bold", "green" if not failed else "yellow"))
+    if failed:
+        more = f" and {len(failed) - MOST_LISTED} more" if len(failed) > MOST_LISTED else ""
+        text = f"{counted(len(failed), 'request')} could not be converted: {', '.join(failed[:MOST_LISTED])}{more}"
+        page.line(page.paint(text, "bold", "red"))

@@ -1,0 +1,176 @@
+"""`toolglot repair`: a request as its own provider accepts it; the changes as a diff, each with its reason."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from toolglot.cli import targets
+from toolglot.cli.conversion import Converter, Outcome, outcomes, show_failure
+from toolglot.cli.diff import show_diff
+from toolglot.cli.documents import STDIN
+from toolglot.cli.lint import counted
+from toolglot.cli.options import add_output, add_profiles, add_quiet
+from toolglot.cli.targets import Target
+from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.cli.writing import STDOUT, Write, back_up, open_output, refuse_existing, replacing
+from toolglot.errors import InputError
+from toolglot.policy import DEFAULT_POLICY
+from toolglot.report import Entry
+
+MOST_DIFFS: Final = 20
+"""Requests of one file whose diff is shown."""
+
+FAULTS: Final = {
+    "canonical": "the conversation was broken",
+    "renderer": "the target writes it otherwise",
+    "projection": "the target takes other ids",
+    "policy": "a policy decided",
+    "loss": "the target has no place for it",
+}
+"""What a fault class means."""
+
+_DESCRIPTION: Final = """\
+Makes a request one that its provider accepts: every call gets its result, ids and names become legal, turns come in an
+order that is taken, schemas say only what is understood. A request that is accepted already is not touched.
+
+The repaired request goes to stdout or OUT; what was changed, and why, to stderr."""
+
+_EPILOG: Final = """\
+JSONL: each line is repaired; a line that cannot be is written as it was.
+
+examples:
+  toolglot repair request.json --for anthropic -o repaired.json
+  toolglot repair request.json --for mistral@mistral-large-latest --in-place    (keeps request.json.bak)
+  toolglot repair request.json --check && echo fine
+  toolglot repair broken.json --quiet | curl -d @- …
+
+exit codes: 0 done, or nothing to do; 1 something could not be repaired, or with --check: something would change;
+            2 unreadable input or wrong usage
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("file", metavar="FILE", help="a request, or JSONL of requests; '-' is stdin")
+    parser.add_argument(
+        "--for",
+        dest="target",
+        metavar="TARGET[@MODEL]",
+        help="who is to accept it; without it, the provider that its protocol is named after",
+    )
+    add_output(parser)
+    parser.add_argument("--in-place", action="store_true", help="replace FILE; what it was is kept as FILE.bak")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if something would change")
+    add_profiles(parser)
+    add_quiet(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    _refuse_contradictions(arguments)
+    overrides = targets.read_overrides(arguments)
+    target = targets.one_target(arguments.target, "--for", overrides) if arguments.target else None
+    converter = Converter(
+        source=Target(target.name) if target else None,
+        target=target,
+        overrides=overrides,
+        policy=DEFAULT_POLICY,
+        terminal=terminal,
+        is_quiet=arguments.quiet,
+        option="--for",
+    )
+    work = _Work(arguments, terminal)
+    if arguments.check:
+        work.do(converter, lambda _: None)
+        return int(bool(work.changed or work.failed))
+    if arguments.in_place:
+        return _in_place(arguments, converter, work, terminal)
+    with open_output(arguments.output, terminal, force=arguments.force) as output:
+        work.do(converter, output.write)
+        if work.has_nothing:
+            output.abandon()
+    return int(bool(work.failed))
+
+
+def _refuse_contradictions(arguments: argparse.Namespace) -> None:
+    if arguments.in_place and arguments.output != STDOUT:
+        raise InputError("cannot be used with --output", path="--in-place", hint="leave one out")
+    if arguments.in_place and arguments.file == STDIN:
+        raise InputError("stdin cannot be replaced", path="--in-place", hint="name a file, or leave --in-place out")
+    if arguments.in_place and not arguments.check:
+        refuse_existing(f"{arguments.file}.bak", force=arguments.force)
+
+
+def _in_place(arguments: argparse.Namespace, converter: Converter, work: _Work, terminal: Terminal) -> int:
+    """The file is replaced only if something changed, and only after its backup is there."""
+    with replacing(arguments.file) as output:
+        work.do(converter, output.write)
+        if not work.changed:
+            output.abandon()
+            return int(bool(work.failed))
+        backup = back_up(arguments.file, force=arguments.force)
+    if not arguments.quiet:
+        terminal.err.line(f"{clean(arguments.file)} is replaced; what it was is in {clean(backup)}")
+    return int(bool(work.failed))
+
+
+class _Work:
+    """Goes through the requests, writes them and tells what was done."""
+
+    def __init__(self, arguments: argparse.Namespace, terminal: Terminal) -> None:
+        self.file: str = arguments.file
+        self.is_quiet: bool = arguments.quiet
+        self.is_check: bool = arguments.check
+        self.terminal = terminal
+        self.requests = self.changed = self.failed = self.shown = 0
+        self.has_nothing = False
+        """The one request could not be repaired: there is nothing to write."""
+
+    def do(self, converter: Converter, write: Write) -> None:
+        for outcome in outcomes([self.file], converter, self.terminal, "repair"):
+            self.requests += 1
+            if outcome.error is not None:
+                self.failed += 1
+                show_failure(outcome, self.terminal)
+                self.has_nothing = not outcome.record.is_line
+                if outcome.record.is_line:
+                    write(outcome.record.data)
+                continue
+            write(outcome.data)
+            self.changed += outcome.is_changed
+            if outcome.is_changed and not self.is_quiet:
+                self._show(outcome)
+        if not self.is_quiet:
+            self._summarise()
+
+    def _show(self, outcome: Outcome) -> None:
+        page = self.terminal.err
+        self.shown += 1
+        if self.shown > MOST_DIFFS:
+            return
+        assert outcome.out is not None  # noqa: S101 - it changed
+        show_diff(outcome.before, outcome.out.body, outcome.record.where, page)
+        page.line()
+        for entry in outcome.entries:
+            show_entry(entry, page)
+
+    def _summarise(self) -> None:
+        page = self.terminal.err
+        if self.shown > MOST_DIFFS:
+            page.line(f"… and {counted(self.shown - MOST_DIFFS, 'more request')}")
+        would = "would be " if self.is_check else ""
+        text = f"{would}repaired: {self.changed} of {counted(self.requests, 'request')}"
+        if not self.changed:
+            text = "nothing to repair" if not self.failed else ""
+        if text:
+            page.line(page.paint(text, "bold", "yellow" if self.changed else "green"))
+        if self.failed:
+            page.line(page.paint(f"not repaired: {counted(self.failed, 'request')}", "bold", "red"))
+
+
+def show_entry(entry: Entry, page: Page) -> None:
+    """One change: what, where, why, and whose fault it answers."""
+    where = f" {page.paint(clean(entry.path), 'cyan')}" if entry.path else ""
+    page.line(f"{page.paint(entry.action, 'bold')}{where}")
+    page.wrapped(clean(entry.reason), indent="  ")
+    page.line(page.paint(f"  {entry.fault}: {FAULTS[entry.fault]}", "dim"))

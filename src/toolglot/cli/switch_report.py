@@ -1,0 +1,162 @@
+"""`toolglot switch-report`: what moving to another provider would change or lose, before anybody moves."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from typing import Any, Final
+
+from msgspec import Struct
+
+from toolglot.cli import targets
+from toolglot.cli.conversion import Converter, Outcome, add_policy, model_target, outcomes, policy_of
+from toolglot.cli.documents import pretty
+from toolglot.cli.lint import counted
+from toolglot.cli.options import add_profiles, add_quiet
+from toolglot.cli.repair import FAULTS
+from toolglot.cli.terminal import Page, Terminal, clean
+
+MOST_REASONS: Final = 200
+"""Different reasons of a kind that are kept; more are only counted."""
+SHOWN_REASONS: Final = 3
+
+ORDER: Final = ("loss", "policy", "canonical", "renderer", "projection")
+"""Fault classes, what matters most first."""
+
+_DESCRIPTION: Final = """\
+Says what would change if these requests went to another provider: what is lost, what a policy decides, what was broken
+before, and what is only written otherwise. Nothing is written but the report."""
+
+_EPILOG: Final = """\
+fault classes:
+  loss        the target has no place for it: it is gone, or only there as text
+  policy      a choice of toolglot.Policy decided
+  canonical   the conversation was broken already
+  renderer    the target writes it otherwise; nothing is lost
+  projection  the target takes other ids
+
+examples:
+  toolglot switch-report request.json --to mistral
+  toolglot switch-report sessions.jsonl --from anthropic --to gemini@gemini-2.5-pro
+  toolglot switch-report sessions.jsonl --to openai --format json | jq '.groups[] | select(.fault == "loss")'
+
+exit codes: 0 every request can move; 1 some cannot; 2 unreadable input or wrong usage
+"""
+
+
+class Group(Struct, kw_only=True):
+    """Changes of one kind and fault class."""
+
+    fault: str
+    action: str
+    count: int = 0
+    requests: int = 0
+    reasons: Counter[str]
+
+
+class Summary(Struct, kw_only=True):
+    """All that the requests would meet."""
+
+    requests: int = 0
+    unchanged: int = 0
+    groups: dict[tuple[str, str], Group]
+    refused: list[tuple[str, str]]
+
+    def add(self, outcome: Outcome) -> None:
+        self.requests += 1
+        if outcome.error is not None:
+            self.refused.append((outcome.record.where, str(outcome.error)))
+            return
+        self.unchanged += not outcome.entries
+        seen: set[tuple[str, str]] = set()
+        for entry in outcome.entries:
+            key = (entry.fault, entry.action)
+            group = self.groups.setdefault(key, Group(fault=entry.fault, action=entry.action, reasons=Counter()))
+            group.count += 1
+            group.requests += key not in seen
+            seen.add(key)
+            if entry.reason in group.reasons or len(group.reasons) < MOST_REASONS:
+                group.reasons[entry.reason] += 1
+
+    @property
+    def ordered(self) -> list[Group]:
+        return sorted(self.groups.values(), key=lambda group: (ORDER.index(group.fault), -group.count, group.action))
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("file", metavar="FILE", help="a request, or JSONL of requests; '-' is stdin")
+    parser.add_argument("--from", dest="source", metavar="PROTOCOL", help="what the requests are; found if not given")
+    parser.add_argument("--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="where they would go")
+    parser.add_argument("--model", default="", help="the model to ask for; without it, the request's own")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to answer (default: text)")
+    add_policy(parser)
+    add_profiles(parser)
+    add_quiet(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    overrides = targets.read_overrides(arguments)
+    target = model_target(arguments.target, arguments.model, "--to", overrides)
+    converter = Converter(
+        source=targets.one_target(arguments.source, "--from", overrides) if arguments.source else None,
+        target=target,
+        overrides=overrides,
+        policy=policy_of(arguments),
+        terminal=terminal,
+        is_quiet=arguments.quiet,
+    )
+    summary = Summary(groups={}, refused=[])
+    for outcome in outcomes([arguments.file], converter, terminal, "switch-report"):
+        summary.add(outcome)
+    if arguments.format == "json":
+        terminal.write_data(pretty(_as_json(summary, str(target))))
+    else:
+        _show(summary, str(target), terminal.out)
+    return int(bool(summary.refused))
+
+
+def _as_json(summary: Summary, target: str) -> dict[str, Any]:
+    return {
+        "target": target,
+        "requests": summary.requests,
+        "unchanged": summary.unchanged,
+        "refused": [{"where": where, "message": clean(message)} for where, message in summary.refused],
+        "groups": [
+            {
+                "fault": group.fault,
+                "action": group.action,
+                "count": group.count,
+                "requests": group.requests,
+                "reasons": {clean(reason): count for reason, count in group.reasons.most_common()},
+            }
+            for group in summary.ordered
+        ],
+    }
+
+
+def _show(summary: Summary, target: str, page: Page) -> None:
+    page.line(page.paint(f"Moving {counted(summary.requests, 'request')} to {target}", "bold"))
+    page.line()
+    for where, message in summary.refused:
+        page.line(page.paint(f"refused: {clean(where)}", "bold", "red"))
+        page.wrapped(clean(message), indent="  ")
+        page.line()
+    if summary.ordered:
+        page.table([_row(group) for group in summary.ordered], heading=("FAULT", "KIND", "COUNT", "WHAT"))
+        page.line()
+        for fault in dict.fromkeys(group.fault for group in summary.ordered):
+            page.line(f"{page.paint(fault, 'bold')}: {FAULTS[fault]}")
+        page.line()
+    lost = sum(group.count for group in summary.ordered if group.fault == "loss")
+    movable = summary.requests - len(summary.refused)
+    text = f"{movable} of {counted(summary.requests, 'request')} can move, {summary.unchanged} without any change"
+    text += f"; {lost} things are lost" if lost != 1 else "; 1 thing is lost"
+    page.line(page.paint(text, "bold", "red" if summary.refused else "yellow" if lost else "green"))
+
+
+def _row(group: Group) -> tuple[str, str, str, str]:
+    common = group.reasons.most_common(SHOWN_REASONS)
+    reasons = "; ".join(clean(reason) + (f" ({count}×)" if count > 1 else "") for reason, count in common)
+    more = len(group.reasons) - SHOWN_REASONS
+    return group.fault, group.action, str(group.count), reasons + (f"; {more} more reasons" if more > 0 else "")

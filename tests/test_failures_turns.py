@@ -1,0 +1,296 @@
+"""Failures of class C: who speaks when, and with what in which place, as clients send it, for every target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broken_conversations import TARGETS
+from failure_checks import (
+    CLAUDE,
+    GPT,
+    MISTRAL,
+    NOVA,
+    Fields,
+    Target,
+    assert_forwarded,
+    assert_told,
+    every_target,
+    heard,
+    protocol_of,
+    sent,
+    told,
+)
+from toolglot import Policy, lint, profiles, repair
+from wire_scripts import PIXEL, PROTOCOLS, A, R, Step, U, call, exchange, written
+
+BRIDGE = Policy().bridge_assistant
+CONTINUE = Policy().bridge_user
+LLAMA = ("bedrock", "meta.llama3-1-70b-instruct")
+OLD_CLAUDE = ("anthropic", "claude-sonnet-4-5")
+IMAGE: Fields = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+
+
+def roles(body: Fields) -> list[str]:
+    return [message["role"] for message in body["messages"]]
+
+
+# --- C1 -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 6])
+@pytest.mark.parametrize("source", PROTOCOLS)
+def test_C1_mistral_gets_a_constant_bridge_between_results_and_a_user(source: str, count: int) -> None:
+    first = written(source, U(), *exchange(count), U("two"))
+    out = sent(first, source, MISTRAL)
+    messages = out.body["messages"]
+    assert roles(out.body) == ["user", "assistant", *["tool"] * count, "assistant", "user"]
+    assert messages[-2] == {"role": "assistant", "content": BRIDGE}
+    assert_told(out, "a user may not follow results", action="added", fault="loss")
+    longer = sent(written(source, U(), *exchange(count), U("two"), *exchange(count, 10), U("three")), source, MISTRAL)
+    assert longer.body["messages"][: len(messages)] == messages
+
+
+def test_C1_a_tool_message_after_a_user_is_text_on_mistral() -> None:
+    body = written("openai_chat", U(), A(call("abcdefgh1")), U("stop"), R("abcdefgh1", "real"), model=MISTRAL[1])
+    assert lint(body, *MISTRAL)
+    out = sent(body, "openai_chat", MISTRAL)
+    assert roles(out.body) == ["user", "assistant", "tool", "assistant", "user"]
+    assert out.body["messages"][2]["content"] == "real"
+
+
+def test_C1_a_valid_order_goes_home_as_it_is() -> None:
+    body = written("openai_chat", U(), A(call("abcdefgh1")), R("abcdefgh1"), A(text="so"), U("on"), model=MISTRAL[1])
+    body["messages"][1]["content"] = ""
+    assert_forwarded(body, MISTRAL)
+
+
+# --- C2 -----------------------------------------------------------------------------------------------
+
+
+@every_target
+def test_C2_a_history_that_ends_with_the_assistant_ends_as_the_target_wants(target: Target) -> None:
+    for source in PROTOCOLS:
+        for steps in ([U(), A(text="done")], [U(), *exchange(2), A(text="done")], [U(), A(text="one"), A(text="done")]):
+            out = sent(written(source, *steps), source, target)
+            said = heard(out, target)
+            rules = profiles.get(*target).turns
+            assert "done" in said.everything
+            if rules.last == "user_or_result" and rules.prefill != "yes":
+                assert said[-1].speaker == "user"
+                assert said[-1].text == CONTINUE
+                assert_told(out, "the user speaks last", action="added", fault="loss")
+            else:
+                assert said[-1].text == "done"
+
+
+@every_target
+def test_C2_a_dangling_call_at_the_end_is_answered_and_gets_no_user(target: Target) -> None:
+    for source in PROTOCOLS:
+        out = sent(written(source, U(), A(call("c1"))), source, target)
+        assert heard(out, target).shape[:3] == ["U", "C", "R"] or "K" in heard(out, target).shape
+        assert CONTINUE not in heard(out, target).everything
+        assert_told(out, "has no result", action="added")
+
+
+@every_target
+def test_C2_a_last_turn_of_thinking_alone_is_not_sent_as_such(target: Target) -> None:
+    body = written("anthropic", U(), model=CLAUDE[1])
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    body["messages"].append({"role": "assistant", "content": [thinking]})
+    said = heard(sent(body, "anthropic", target), target)
+    assert said[-1].kind == "text" or profiles.get(*target).turns.last == "any"
+
+
+def test_C2_a_prefill_goes_home_where_the_model_takes_one() -> None:
+    assert_forwarded(written("anthropic", U(), A(text="The answer is"), model=OLD_CLAUDE[1]), OLD_CLAUDE)
+    body = written("anthropic", U(), A(text="The answer is"), model=CLAUDE[1])
+    assert any("prefill" in str(found) for found in lint(body, *CLAUDE))
+    assert roles(repair(body, target="anthropic").body) == ["user", "assistant", "user"]
+
+
+# --- C3, C4 -------------------------------------------------------------------------------------------
+
+
+def mixed() -> Fields:
+    """Text and an image among the results of one Anthropic turn."""
+    body = written("anthropic", U(), A(call("x", arguments={"n": 0}), call("y", arguments={"n": 1})), model=CLAUDE[1])
+    x, y = ({"type": "tool_result", "tool_use_id": id, "content": f"said {id}"} for id in ("x", "y"))
+    body["messages"].append({"role": "user", "content": [{"type": "text", "text": "also"}, x, IMAGE, y]})
+    return body
+
+
+def test_C3_the_fixture_results_first_then_the_rest() -> None:
+    body = mixed()
+    assert lint(body, *CLAUDE)
+    out = sent(body, "anthropic", CLAUDE)
+    said = heard(out, CLAUDE)
+    assert said.shape[:5] == ["U", "C", "C", "R", "R"]
+    assert sorted(said.shape[5:]) == ["M", "U"]
+    assert [result.id for result in said.results] == ["x", "y"]
+    assert_told(out, "behind their calls", action="moved", fault="canonical")
+
+
+@every_target
+def test_C3_nothing_stands_between_the_results_of_any_target(target: Target) -> None:
+    said = heard(sent(mixed(), "anthropic", target), target)
+    places = [number for number, one in enumerate(said) if one.kind == "result"]
+    if profiles.get(*target).calls.parallel:
+        assert places[1] == places[0] + 1
+    assert said.answers()[0].endswith("said x")
+    assert "also" in said.everything
+
+
+@pytest.mark.parametrize("target", [NOVA, LLAMA, ("bedrock", "mistral.mistral-large-2407-v1:0")])
+def test_C4_words_and_results_are_turns_of_their_own_on_other_models_of_bedrock(target: Target) -> None:
+    body = written("bedrock", U(), A(call("c1")), R("c1", "real"), U("also this"), model=target[1])
+    out = sent(body, "bedrock", target)
+    said = heard(out, target)
+    messages = out.body["messages"]
+    assert [a["role"] != b["role"] for a, b in zip(messages, messages[1:], strict=False)] == [True] * (
+        len(messages) - 1
+    )
+    if lint(body, *target):
+        assert said.shape == ["U", "C", "R", "T", "U"]
+        assert said[3].text == BRIDGE
+        assert_told(out, "a bridge was put between", action="added", fault="loss")
+    else:
+        assert out.body["messages"] == body["messages"]
+
+
+def test_C4_claude_on_bedrock_takes_both_in_one_turn() -> None:
+    target = ("bedrock", "anthropic.claude-sonnet-4-5")
+    body = written("bedrock", U(), A(call("c1")), R("c1", "real"), U("also this"), model=target[1])
+    assert_forwarded(body, target)
+
+
+# --- C5, C6 -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", [t for t in TARGETS if profiles.get(*t).turns.alternate])
+def test_C5_users_side_by_side_are_one_where_a_template_wants_it(target: Target) -> None:
+    for source in PROTOCOLS:
+        out = sent(written(source, U("one"), U("two"), A(text="hm"), U("three"), U("four")), source, target)
+        speakers = [message["role"] for message in out.body.get("messages", out.body.get("contents", ()))]
+        assert speakers == ["user", "assistant", "user"]
+        assert_told(out, "side by side", action="converted", fault="loss")
+        assert all(word in heard(out, target).everything for word in ("one", "two", "three", "four"))
+
+
+@every_target
+def test_C6_a_subagents_exchange_between_a_call_and_its_result_is_regrouped(target: Target) -> None:
+    for source in PROTOCOLS:
+        steps = [
+            U(),
+            A(call("c1", arguments={"n": 1})),
+            A(call("d1", arguments={"n": 2})),
+            R("d1", "said 2"),
+            R("c1", "said 1"),
+            A(text="so"),
+            U("on"),
+        ]
+        said = heard(sent(written(source, *steps), source, target), target)
+        assert {n: f"said {n}" in text for n, text in said.answers().items()} == {1: True, 2: True}
+
+
+# --- C7, C8, C9 ---------------------------------------------------------------------------------------
+
+
+@every_target
+@pytest.mark.parametrize("text", ["", " ", "\n"])
+def test_C7_a_turn_that_only_calls_has_no_empty_text(target: Target, text: str) -> None:
+    for source in PROTOCOLS:
+        out = sent(written(source, U(), A(call("c1"), text=text), R("c1"), U("on")), source, target)
+        rules = profiles.get(*target).turns
+        for one in heard(out, target).of("text"):
+            assert one.text or rules.empty_text or one.speaker == "assistant"
+
+
+@every_target
+def test_C7_an_empty_assistant_turn_is_not_sent(target: Target) -> None:
+    for source in PROTOCOLS:
+        out = sent(written(source, U("one"), A(text=""), U("two"), A(text="x"), U("three")), source, target)
+        if not profiles.get(*target).turns.empty_turn:
+            assert [one.text for one in heard(out, target) if one.speaker == "assistant" and one.kind == "text"] == [
+                "x"
+            ]
+
+
+def test_C7_the_fixtures_of_anthropic() -> None:
+    body = written("anthropic", U(), A(call("c1"), text=""), R("c1"), model=CLAUDE[1])
+    assert any("non-empty" in str(found) for found in lint(body, *CLAUDE))
+    out = sent(body, "anthropic", CLAUDE)
+    assert [block["type"] for block in out.body["messages"][1]["content"]] == ["tool_use"]
+    assert_told(out, "an empty text is refused", action="dropped")
+    empty = written("anthropic", U(), A(text="x"), U("on"), model=CLAUDE[1])
+    empty["messages"][1]["content"] = [{"type": "thinking", "thinking": "", "signature": ""}]
+    out = sent(empty, "anthropic", CLAUDE)
+    assert all(message["content"] for message in out.body["messages"])
+    assert "thinking" not in str(out.body)
+
+
+def test_C7_kimi_never_gets_an_empty_assistant() -> None:
+    target = ("kimi", "kimi-k2.5")
+    body = written("openai_chat", U(), A(text=""), U("on"), model=target[1])
+    body["messages"][1]["reasoning_content"] = ""
+    out = sent(body, "openai_chat", target)
+    assert roles(out.body) == ["user", "user"]
+    assert told(out, "without content")
+
+
+WORDS_OF_CONTENT = {"null": None, "empty": "", "omit": "absent"}
+
+
+@pytest.mark.parametrize("target", [t for t in TARGETS if protocol_of(t) in ("openai_chat", "ollama", "cohere")])
+def test_C8_the_missing_text_of_a_call_is_what_the_target_wants(target: Target) -> None:
+    for source in PROTOCOLS:
+        out = sent(written(source, U(), *exchange(2), U("on")), source, target)
+        wanted = WORDS_OF_CONTENT[profiles.get(*target).calls.empty_content]
+        message = next(message for message in out.body["messages"] if message.get("tool_calls"))
+        assert message.get("content", "absent") == wanted or source == protocol_of(target)
+
+
+@every_target
+def test_C8_a_result_of_null_is_a_text(target: Target) -> None:
+    for source in ("openai_chat", "anthropic"):
+        out = sent(written(source, U(), A(call("c1")), R("c1", None), U("on")), source, target)
+        assert '"content":null,"tool_call_id"' not in out.data.decode()
+        assert isinstance(heard(out, target).results[0].text, str)
+
+
+def test_C8_openai_refuses_null_without_calls_and_gets_none() -> None:
+    body = written("openai_chat", U(), A(), U("on"), model=GPT[1])
+    assert lint(body, *GPT)
+    assert roles(sent(body, "openai_chat", GPT).body) == ["user", "user"]
+
+
+def test_C9_only_the_last_assistant_text_is_trimmed() -> None:
+    body = written("anthropic", U(), A(text="x \n"), U("on"), A(text="| a |\n"), model=OLD_CLAUDE[1])
+    assert any("trailing whitespace" in str(found) for found in lint(body, *OLD_CLAUDE))
+    out = sent(body, "anthropic", OLD_CLAUDE)
+    said = heard(out, OLD_CLAUDE)
+    assert [one.text for one in said if one.speaker == "assistant"] == ["x \n", "| a |"]
+    assert_told(out, "white space", action="replaced")
+
+
+# --- C10 ----------------------------------------------------------------------------------------------
+
+ONE_CALL: Any = {"llamacpp": {"calls.parallel": False}}
+
+
+@pytest.mark.parametrize("count", [2, 6])
+@pytest.mark.parametrize("source", PROTOCOLS)
+@pytest.mark.parametrize("answered", ["all", "none", "last"])
+def test_C10_parallel_calls_stand_one_after_the_other_where_one_is_accepted(
+    source: str, count: int, answered: str
+) -> None:
+    steps: list[Step] = exchange(count)
+    kept = steps if answered == "all" else [steps[0], *(steps[-1:] if answered == "last" else ())]
+    overrides = profiles.Overrides.from_dict(ONE_CALL) if hasattr(profiles.Overrides, "from_dict") else ONE_CALL
+    target = ("llamacpp", "local")
+    out = sent(written(source, U(), *kept, A(text="so"), U("on")), source, target, overrides=overrides)
+    said = heard(out, target)
+    assert said.shape == ["U", *["C", "R"] * count, "T", "U"]
+    assert [call.value["n"] for call in said.calls] == list(range(count))
+    assert_told(out, "one call a turn", action="converted", fault="loss")
