@@ -100,7 +100,8 @@ def _chat(body: Fields) -> Iterator[Heard]:
                 "result", role, number, text, id, message.get("name") or message.get("tool_name") or "", message
             )
             continue
-        yield from _parts(message.get("content"), role, number)
+        is_stand_in = message.get("content") == "" and bool(message.get("tool_calls"))  # for the missing text of calls
+        yield from () if is_stand_in else _parts(message.get("content"), role, number)
         for image in message.get("images") or ():
             yield Heard("media", role, number, value=image)
         for made in message.get("tool_calls") or ():

@@ -197,6 +197,9 @@ def _check_policy(policy: object) -> None:
 
 def _told_of_names(source: Profile, target: Profile, asked: str, own: str, policy: Policy) -> list[Entry]:
     """What the names of a conversion leave in doubt."""
+    is_model_kept = bool(own) and not asked and source.name != target.name
+    if source.known and target.known and not is_model_kept:
+        return []
     job = Job(target, policy, source)
     for profile in (source, target):
         if not profile.known:

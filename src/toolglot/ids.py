@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from binascii import b2a_base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final, Literal, get_args
@@ -226,6 +226,17 @@ class Projection:
         if self._style == "fixed":
             return f"{self._fixed_length} alphanumerics"
         return f"{self._prefix}…"
+
+    def adopt(self, ids: Iterable[str]) -> bool:
+        """Take ids of the target's own as they are, if all of them are legal; nothing is given otherwise."""
+        given = dict.fromkeys(ids)
+        if not self._is_home or self._style == "ordinal" or self._emitted:
+            return False
+        if max(map(len, given), default=0) > self._max_length or not all(map(self._legal.fullmatch, given)):
+            return False
+        self._emitted = dict(zip(given, given, strict=True))
+        self._canonical = self._emitted.copy()
+        return True
 
     def add(self, call: ToolCall, *, name: str | None = None) -> str:
         """The emitted id of a call. `name` is the tool's name as rendered, where it was renamed."""

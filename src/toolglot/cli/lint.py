@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from toolglot import lint
+from toolglot import lint, profiles
 from toolglot.cli import targets
 from toolglot.cli.documents import Record, open_document, pretty
 from toolglot.cli.locations import Lines, Place, locate
@@ -19,12 +19,15 @@ from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides
 from toolglot.referee import Violation
+from toolglot.wire.detection import examine
 
 MOST_KEPT: Final = 50_000
 """Findings that a JSON or SARIF answer lists; more are only counted."""
 
 _SHOWN: Final = 100
 """Characters of a line that are shown."""
+_MARKS: Final = 40
+"""Characters of a value that are marked."""
 
 _DESCRIPTION: Final = """\
 Says what a provider would refuse of a request body, before the provider does: in its own words where they are known,
@@ -166,11 +169,11 @@ class _Judge:
 
     def _tell_foreign(self, body: dict[str, Any], record: Record) -> None:
         """A body of another protocol is refused for every field; say why, once."""
-        found = targets.examine(body)
+        found = examine(body)
         if found.by != "structure":
             return
         for target in self.wanted or ():
-            profile = targets.profiles.get(target.name, overrides=self.overrides)
+            profile = profiles.get(target.name, overrides=self.overrides)
             if profile.protocol != found.protocol:
                 text = f"{record.where} is a request of {found.protocol}; {target.name} speaks {profile.protocol}"
                 self._note(target.name, f"{text}: toolglot convert makes one that it accepts")
@@ -218,13 +221,23 @@ def _lint_file(file: str, judge: _Judge, tally: Tally, format: str, terminal: Te
             tally.refused += bool(findings)
             tally.by_target.update(found.violation.target for found in findings)
             if format == "text":
-                for found in findings:
-                    _show(found, terminal.out)
+                for same in _together(findings):
+                    _show(same, terminal.out)
             elif len(tally.kept) < MOST_KEPT:
                 tally.kept += findings[: MOST_KEPT - len(tally.kept)]
 
 
-def _show(found: Found, page: Page) -> None:
+def _together(findings: list[Found]) -> list[list[Found]]:
+    """Findings that say the same of the same value, by several rules, as one."""
+    groups: dict[tuple[object, ...], list[Found]] = {}
+    for found in findings:
+        said = found.violation
+        groups.setdefault((said.target, said.path, said.message), []).append(found)
+    return list(groups.values())
+
+
+def _show(same: list[Found], page: Page) -> None:
+    found = same[0]
     said, place = found.violation, found.place
     where = clean(f"{found.record.file}:{place.line}:{place.column}")
     page.line(
@@ -233,7 +246,8 @@ def _show(found: Found, page: Page) -> None:
         + f": {clean(said.message)}"
     )
     words = "its own words" if said.wording == "provider" else "our words"
-    about = f"[{said.rule}] {said.confidence}, {words}"
+    rules = ", ".join(dict.fromkeys(found.violation.rule for found in same))
+    about = f"[{rules}] {said.confidence}, {words}"
     page.line(f"  {page.paint(clean(said.path), 'cyan')}  {page.paint(about, 'dim')}")
     _show_excerpt(found, page)
     if said.hint:
@@ -251,7 +265,7 @@ def _show_excerpt(found: Found, page: Page) -> None:
     number = str(found.place.line)
     room = max(len(before) + len(lead) + 20, _SHOWN)
     tail = "…" if len(shown) > room else ""
-    marks = "^" * max(1, min(width, len(after), room - len(before) - len(lead)))
+    marks = "^" * max(1, min(width, len(after), room - len(before) - len(lead), _MARKS))
     gutter = page.paint(f"{number} |", "blue")
     page.line(f"  {gutter} {shown[:room]}{tail}")
     page.line(

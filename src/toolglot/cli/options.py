@@ -36,7 +36,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def _choices(parser: argparse.ArgumentParser) -> list[str]:
-    return [name for action in parser._actions for name in (action.choices or ())]
+    actions = parser._actions  # noqa: SLF001 - argparse has no other way to tell what it knows
+    return [name for action in actions for name in (action.choices or ())]
 
 
 def _guess(message: str, known: list[str]) -> str:

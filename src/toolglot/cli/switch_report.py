@@ -80,7 +80,11 @@ class Summary(Struct, kw_only=True):
 
     @property
     def ordered(self) -> list[Group]:
-        return sorted(self.groups.values(), key=lambda group: (ORDER.index(group.fault), -group.count, group.action))
+        return sorted(self.groups.values(), key=_weight)
+
+
+def _weight(group: Group) -> tuple[int, int, str]:
+    return ORDER.index(group.fault), -group.count, group.action
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -157,6 +161,6 @@ def _show(summary: Summary, target: str, page: Page) -> None:
 
 def _row(group: Group) -> tuple[str, str, str, str]:
     common = group.reasons.most_common(SHOWN_REASONS)
-    reasons = "; ".join(clean(reason) + (f" ({count}×)" if count > 1 else "") for reason, count in common)
+    reasons = "; ".join(clean(reason) + (f" ({count} times)" if count > 1 else "") for reason, count in common)
     more = len(group.reasons) - SHOWN_REASONS
     return group.fault, group.action, str(group.count), reasons + (f"; {more} more reasons" if more > 0 else "")

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, ToolCall, ToolResult, Turn
 from toolglot.ids import Projection
 from toolglot.render.job import Job, unless_same
+from toolglot.render.readiness import Ready
 from toolglot.render.tool_table import ToolTable
 
 RAW: Final = "_raw"
@@ -28,9 +29,21 @@ def projection_for(job: Job, canonical_id: Callable[[str], str] | None, issuer: 
     return Projection(job.profile, policy=job.policy.ids, prefix=prefix, canonical_id=canonical_id, issuer=issuer)
 
 
-def emit_calls(turns: tuple[Turn, ...], table: ToolTable, projection: Projection, job: Job) -> tuple[Turn, ...]:
+def emit_calls(
+    turns: tuple[Turn, ...], table: ToolTable, projection: Projection, ready: Ready | None, job: Job
+) -> tuple[Turn, ...]:
     """The turns as they are sent."""
+    if ready is not None and _stay(ready, table, projection, job):
+        return turns
     return _Emitter(table, projection, job).emitted(turns)
+
+
+def _stay(ready: Ready, table: ToolTable, projection: Projection, job: Job) -> bool:
+    """Whether every name and every id of ready turns is sent as it is."""
+    rule = job.profile.results.name
+    if (rule == "required" and ready.has_unnamed_results) or (rule == "refused" and ready.has_named_results):
+        return False
+    return table.is_plain and projection.adopt(ready.calls)
 
 
 class _Emitter:
@@ -42,23 +55,7 @@ class _Emitter:
         self._names: dict[str, str] = {}
 
     def emitted(self, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-        if all(map(self._is_sent_as_it_is, turns)):
-            return turns
         return unless_same(tuple([self._turn(turn) for turn in turns]), turns)
-
-    def _is_sent_as_it_is(self, turn: Turn) -> bool:
-        for block in turn.blocks:
-            if type(block) is ToolCall:
-                name = self._table.emitted_name((block.namespace, block.name))
-                is_same = name == block.name and block.arguments is not None and block.raw_input is None
-                if not is_same or self._projection.add(block, name=name) != block.id:
-                    return False
-            elif type(block) is ToolResult and not self._is_named_right(block):
-                return False
-        return True
-
-    def _is_named_right(self, result: ToolResult) -> bool:
-        return self._rule == "optional" or (self._rule == "required") == bool(result.name)
 
     def _turn(self, turn: Turn) -> Turn:
         blocks = unless_same(tuple([self._block(block) for block in turn.blocks]), turn.blocks)

@@ -14,18 +14,19 @@ from toolglot.render.job import Job
 from toolglot.render.reasoning import is_thinking
 
 
-def is_ready(turns: Sequence[Turn], options: Options, job: Job) -> bool:
-    """Whether the turns can be sent as they are, but for names and ids."""
-    rules = job.profile
-    if rules.reasoning.placeholder is not None and is_thinking(options, job):
-        return False
-    if rules.reasoning.leading and is_thinking(options, job):
-        return False
-    look = _Look(job)
-    return all(look.takes(turn) for turn in turns) and look.may_end()
+def look_at(turns: Sequence[Turn], options: Options, job: Job) -> Ready | None:
+    """What the turns call and by which ids, if they can be sent as they are but for names and ids."""
+    rules = job.profile.reasoning
+    if (rules.placeholder is not None or rules.leading) and is_thinking(options, job):
+        return None
+    look = Ready(job)
+    for turn in turns:
+        if not look.takes(turn):
+            return None
+    return look if look.may_end() else None
 
 
-class _Look:
+class Ready:
     """The turns up to here: who spoke last, and which calls wait for their result."""
 
     def __init__(self, job: Job) -> None:
@@ -34,7 +35,12 @@ class _Look:
         self._turns = profile.turns
         self._is_carried_by_user = profile.results.carrier == "block"
         self._is_parallel = profile.calls.parallel
-        self._seen: set[str] = set()
+        self.used: dict[tuple[str | None, str], None] = {}
+        """The tools that are called, by namespace and name."""
+        self.calls: dict[str, ToolCall] = {}
+        """The calls by their ids."""
+        self.has_named_results = False
+        self.has_unnamed_results = False
         self._waiting: list[str] = []
         """Calls without a result, the next one last."""
         self._last = ""
@@ -57,13 +63,16 @@ class _Look:
         if self._waiting or self._last not in ("user", "tool"):
             return False
         calls: list[str] = []
+        known = self.calls
         for block in turn.blocks:
             if type(block) is ToolCall:
-                if block.id in self._seen or not _is_plain_call(block):
+                id = block.id
+                if id in known or block.arguments is None or not _is_plain_call(block):
                     return False
-                self._seen.add(block.id)
-                calls.append(block.id)
-            elif not _is_plain_text(block):
+                known[id] = block
+                self.used[block.namespace, block.name] = None
+                calls.append(id)
+            elif type(block) is not Text or block.signature is not None or not block.text or block.text.isspace():
                 return False
         self._waiting = calls[::-1]
         self._last = "assistant"
@@ -71,14 +80,23 @@ class _Look:
 
     def _takes_words(self, turn: Turn) -> bool:
         count = 0
-        for block in turn.blocks:
+        waiting = self._waiting
+        for place, block in enumerate(turn.blocks):
             if type(block) is ToolResult:
-                if not self._waiting or self._waiting.pop() != block.call_id or not _is_plain_result(block):
+                if place != count or not waiting or waiting.pop() != block.call_id or not _is_plain_result(block):
                     return False
-                if count == 0 and block is not turn.blocks[0]:
-                    return False
+                if block.name:
+                    self.has_named_results = True
+                else:
+                    self.has_unnamed_results = True
                 count += 1
-            elif self._waiting or not _is_plain_text(block):
+            elif (
+                waiting
+                or type(block) is not Text
+                or block.signature is not None
+                or not block.text
+                or block.text.isspace()
+            ):
                 return False
         return self._takes_turn(turn, count)
 
@@ -98,12 +116,14 @@ class _Look:
 
 
 def _is_plain_text(block: Block) -> bool:
-    return type(block) is Text and block.signature is None and block.text != "" and not block.text.isspace()
+    return type(block) is Text and block.signature is None and bool(block.text) and not block.text.isspace()
 
 
 def _is_plain_call(call: ToolCall) -> bool:
     return (
-        call.arguments is not None
+        call.raw_input is None
+        and call.type == "function"
+        and call.namespace is None
         and call.signature is None
         and call.metadata is None
         and call.id != ""

@@ -20,7 +20,7 @@ Tools:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -44,11 +44,11 @@ from toolglot.render.job import Job, unless_same
 from toolglot.render.media import place_media
 from toolglot.render.options import fit_options
 from toolglot.render.own_fields import leave_behind
-from toolglot.render.readiness import is_ready
+from toolglot.render.readiness import Ready, look_at
 from toolglot.render.reasoning import add_demanded, drop_trailing, keep_accepted
 from toolglot.render.roles import fit_roles
 from toolglot.render.serial import make_serial
-from toolglot.render.tool_table import EmittedTool, ToolTable
+from toolglot.render.tool_table import EmittedTool, Key, ToolTable
 from toolglot.report import Entry, Ids
 from toolglot.soundness import SoundTurns, sound_turns
 
@@ -93,7 +93,8 @@ def render(
     issuer = Issuer(source.name if source is not None else _UNKNOWN, model=conversation.model)
     options = fit_options(conversation.options, job, has_tools=_has_tools(conversation, job))
     names: SoundTurns | None = None
-    if is_ready(conversation.turns, options, job):
+    ready = look_at(conversation.turns, options, job)
+    if ready is not None:
         names = SoundTurns(conversation.turns, issuer)
         turns = taken = conversation.turns
     else:
@@ -103,15 +104,17 @@ def render(
     conversation = replace(conversation, turns=turns, options=options)
     tools = fit_tools(conversation, job)
     choice, chosen = fit_choice(conversation, tools, job)
-    table = _table(turns, chosen, job)
+    table = _table(turns, chosen, ready, job)
     if choice is not None and choice.names:
         choice = replace(choice, names=tuple(map(table.chosen_name, choice.names)))
     if choice is not options.tool_choice:
         options = replace(options, tool_choice=choice)
     projection = projection_for(job, names.canonical_id if names is not None else None, issuer.provider)
-    emitted = tuple([_emitted_tool(tool, table, profile) for tool in chosen])
+    emitted = tuple([tool.emitted for tool in chosen])
+    if not table.is_plain:
+        emitted = tuple([_emitted_tool(tool, table, profile) for tool in chosen])
     rendered = Conversation(
-        emit_calls(turns, table, projection, job),
+        emit_calls(turns, table, projection, ready, job),
         unless_same(emitted, given.tools),
         options,
         conversation.model,
@@ -164,8 +167,10 @@ class _Places:
         return replace(entry, turn=self._numbers.get(key), native_ids=natives)
 
 
-def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], job: Job) -> ToolTable:
-    used = [(call.namespace, call.name) for turn in turns if turn.role == "assistant" for call in turn.calls]
+def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], ready: Ready | None, job: Job) -> ToolTable:
+    used: Iterable[Key] = ready.used if ready is not None else []
+    if ready is None:
+        used = [(call.namespace, call.name) for turn in turns if turn.role == "assistant" for call in turn.calls]
     table = ToolTable(job.profile, tools, used, wrap=not job.profile.tools.custom)
     for renamed in table.names.renamed:
         reason = f"{renamed.original[:80]!r} {renamed.reason}; it is {renamed.emitted!r} here"

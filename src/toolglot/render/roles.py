@@ -13,12 +13,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Role, Text, ToolResult, Turn
+from toolglot.conversation import Block, Role, Text, ToolResult, Turn
 from toolglot.render.exchanges import may_share
 from toolglot.render.job import Job, unless_same
 
 _PROMPTS: Final = ("system", "developer")
 TAGGED: Final = "<system>\n{text}\n</system>"
+SEAM: Final = "\n\n"
+"""Between the words of two turns that became one."""
 
 
 def fit_roles(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
@@ -116,7 +118,8 @@ def _joined(turns: list[Turn], job: Job) -> list[Turn]:
         whole = turn
         while joined and _may_join(joined[-1], whole, job):
             before = joined.pop()
-            whole = replace(before, role=speaker(before, job), blocks=before.blocks + whole.blocks, extra=None)
+            blocks = _seamed(before.blocks, whole.blocks, job)
+            whole = replace(before, role=speaker(before, job), blocks=blocks, extra=None)
         if whole is not turn:
             rule = job.rule("turns.alternate" if alternate else "calls.after")
             reason = f"turns of one speaker side by side are refused {rule}; they were joined"
@@ -127,6 +130,16 @@ def _joined(turns: list[Turn], job: Job) -> list[Turn]:
             joined.append(bridge("user", joined[-1], "between", job))
         joined.append(whole)
     return joined
+
+
+def _seamed(before: tuple[Block, ...], after: tuple[Block, ...], job: Job) -> tuple[Block, ...]:
+    """The blocks of two turns as one. Where a message is one text, the words of two do not run together."""
+    if job.profile.results.carrier != "message" or not before or not after:
+        return before + after
+    last, first = before[-1], after[0]
+    if not isinstance(last, Text) or not isinstance(first, Text) or not last.text or not first.text:
+        return before + after
+    return (*before[:-1], replace(last, text=f"{last.text}{SEAM}"), *after)
 
 
 def _may_join(before: Turn, turn: Turn, job: Job) -> bool:

@@ -46,11 +46,17 @@ class _Form(Struct, frozen=True):
     checked_by: bytes | None = None
 
 
+_AS_IT_IS: Final = _Form(())
+
+
 def fit_forms(tools: Sequence[tuple[ToolSpec, ToolSpec]], job: Job) -> list[EmittedTool]:
     """Tools as the target is to be told of them: each as it was declared, and as anybody could call it."""
     forms = _forms([tool for _, tool in tools], job)
     fitted = []
     for (original, tool), form in zip(tools, forms, strict=True):
+        if form is _AS_IT_IS:
+            fitted.append(EmittedTool(original=original, emitted=tool))
+            continue
         job.entries += form.entries
         changes: dict[str, Any] = dict(form.changes)
         if form.parameters is not None:
@@ -83,8 +89,10 @@ def _made_forms(
 
 def _form(tool: ToolSpec, job: Job) -> _Form:
     if tool.issuer is not None or (tool.type == "custom" and job.profile.tools.custom):
-        return _Form(())
+        return _AS_IT_IS
     emitted, checked_by = _fitted(tool, job)
+    if emitted is tool and checked_by is tool.parameters and not job.entries:
+        return _AS_IT_IS
     changes = [(field, getattr(emitted, field)) for field in _PLAIN if getattr(emitted, field) != getattr(tool, field)]
     keeps = emitted.parameters is tool.parameters
     return _Form(

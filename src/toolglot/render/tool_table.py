@@ -46,9 +46,14 @@ class ToolTable:
 
     def __init__(self, profile: Profile, tools: Sequence[EmittedTool], used: Iterable[Key], *, wrap: bool) -> None:
         self._wraps_free_text = wrap
+        self.is_flat = not profile.tools.namespaces
+        """Namespaces are prefixes."""
+        self.is_plain = not any(tool.original.namespace for tool in tools)
+        """No name changes."""
         named = {(tool.original.namespace, tool.original.name): tool for tool in tools if tool.emitted.issuer is None}
         self._flat = _flat_names(list(named), used, profile)
         self.names = _name_map(profile, tuple(self._flat.values()))
+        self.is_plain = self.is_plain and not self.names.renamed
         self._tools = {self.emitted_name(key): tool for key, tool in named.items()}
 
     def emitted_name(self, key: Key) -> str:
@@ -119,7 +124,7 @@ def _name_map(profile: Profile, names: tuple[str, ...]) -> NameMap:
 def _flat_names(declared: Sequence[Key], used: Iterable[Key], profile: Profile) -> dict[Key, str]:
     """One name for each tool; a namespace becomes a prefix where the target has none (E8)."""
     keys = dict.fromkeys((*declared, *used))
-    if profile.tools.namespaces:
+    if profile.tools.namespaces or not any(namespace for namespace, _ in keys):
         return {key: key[1] for key in keys}
     taken = {name for namespace, name in keys if not namespace}
     flat: dict[Key, str] = {}

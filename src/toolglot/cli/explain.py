@@ -1,0 +1,291 @@
+"""`toolglot explain`: a rule, who demands it and how we know, with a body that breaks it and its repair."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from toolglot import profiles
+from toolglot.cli import targets
+from toolglot.cli.diff import show_diff
+from toolglot.cli.options import add_profiles
+from toolglot.cli.rule_index import Named, all_named, default_of, description_of
+from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.errors import InputError, quote
+from toolglot.profiles import KEYS, Fact, Overrides, Profile, Rule
+
+MOST_LINES: Final = 60
+"""Lines of an example that are shown."""
+LONGEST_VALUE: Final = 90
+
+_SHAPE: Final = """\
+'shape' is no rule of one provider: the body has not the form of the protocol. A field has the wrong type, a block has
+no type, a list stands where an object must. The message says what, the path says where."""
+
+_CONFIDENCE: Final = {
+    "documented": "the provider says so",
+    "observed": "seen in the provider's answers",
+    "guess": "assumed; nobody has confirmed it",
+    "user": "your own profile says so",
+    "default": "nobody described it: the conservative default",
+}
+
+_DESCRIPTION: Final = """\
+Explains a rule that 'toolglot lint' named: what it demands, which providers demand it and with what value, in whose
+words, from what source, and how sure that is. Where there is a small example, it is really linted and
+repaired.
+
+RULE is the id of a rule (mistral-id-nine), or a key of the profiles (ids.pattern)."""
+
+_EPILOG: Final = """\
+examples:
+  toolglot explain mistral-id-nine
+  toolglot explain results.complete
+  toolglot explain --list --for anthropic
+  toolglot explain --list | grep schema
+
+exit codes: 0 explained; 2 there is no such rule
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("rule", nargs="?", metavar="RULE", help="the id of a rule, or a key of the profiles")
+    parser.add_argument("--list", action="store_true", help="list rules instead: id, key, value and confidence")
+    parser.add_argument(
+        "--for", dest="target", metavar="TARGET[@MODEL]", help="with --list: only what holds for this target"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to answer (default: text)")
+    add_profiles(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    overrides = targets.read_overrides(arguments)
+    if arguments.list:
+        _list(arguments, overrides, terminal)
+        return 0
+    if not arguments.rule:
+        raise InputError("names no rule", path="explain", hint="toolglot explain RULE, or toolglot explain --list")
+    if arguments.rule == "shape":
+        terminal.out.line(_SHAPE)
+        return 0
+    _Explanation(arguments.rule, overrides).show(terminal, as_json=arguments.format == "json")
+    return 0
+
+
+# --- the list ---------------------------------------------------------------------------------------
+
+
+def _list(arguments: argparse.Namespace, overrides: Overrides | None, terminal: Terminal) -> None:
+    rows = list(_rows(arguments.target, overrides))
+    if arguments.format == "json":
+        names = ("id", "key", "value", "confidence")
+        _write_json([dict(zip(names, row, strict=True)) for row in rows], terminal)
+        return
+    shown = [(id, key, confidence, in_words(value)) for id, key, value, confidence in rows]
+    terminal.out.table(shown, heading=("RULE", "KEY", "CONFIDENCE", "VALUE"))
+
+
+def _rows(target: str | None, overrides: Overrides | None) -> Iterator[tuple[str, str, Any, str]]:
+    if target:
+        asked = targets.one_target(target, "--for", overrides)
+        profile = profiles.get(asked.name, asked.model, overrides=overrides)
+        rules = (profile.origin(key) for key in KEYS if key in profile.origins)
+        yield from ((rule.id, rule.key, rule.value, rule.confidence) for rule in rules)
+        yield from ((fact.id, "(fact)", fact.text, fact.confidence) for fact in profile.facts)
+        return
+    for named in all_named(overrides):
+        said = named.said
+        if isinstance(said, Rule):
+            yield said.id, said.key, said.value, said.confidence
+        else:
+            yield said.id, "(fact)", said.text, said.confidence
+
+
+# --- one rule ---------------------------------------------------------------------------------------
+
+
+class _Explanation:
+    """Everything about one rule, one key or one fact."""
+
+    def __init__(self, asked: str, overrides: Overrides | None) -> None:
+        self.overrides = overrides
+        known = all_named(overrides)
+        self.named = [named for named in known if named.said.id == asked]
+        key = asked.removeprefix("default:")
+        if not self.named and key not in KEYS:
+            raise _unknown(asked, [named.said.id for named in known])
+        first = self.named[0].said if self.named else None
+        self.rule = first if isinstance(first, Rule) else None
+        self.fact = first if isinstance(first, Fact) else None
+        self.key = self.rule.key if self.rule is not None else "" if self.fact is not None else key
+        self.asked = asked
+
+    def show(self, terminal: Terminal, *, as_json: bool) -> None:
+        if as_json:
+            _write_json(self._as_json(), terminal)
+            return
+        page = terminal.out
+        page.line(page.paint(self.asked, "bold"))
+        if self.fact is not None:
+            page.wrapped(clean(self.fact.text), indent="  ")
+        else:
+            page.wrapped(description_of(self.key), indent="  ")
+        page.line()
+        self._show_evidence(page)
+        if self.key:
+            self._show_enforcers(page)
+        self._show_example(page)
+
+    def _show_evidence(self, page: Page) -> None:
+        if self.key:
+            _pair(page, "key", self.key)
+        for named in self.named:
+            said = named.said
+            models = f" (models that match {named.match})" if named.match else ""
+            _pair(page, "target", f"{named.target}{models}")
+            if isinstance(said, Rule):
+                _pair(page, "value", in_words(said.value))
+            _pair(page, "says", said.error)
+            _pair(page, "source", said.source + (" (to be checked again)" if said.recheck else ""))
+            _pair(page, "confidence", f"{said.confidence}: {_CONFIDENCE[said.confidence]}")
+            _pair(page, "note", said.note if isinstance(said, Rule) else "")
+        if self.key:
+            _pair(page, "default", in_words(default_of(self.key)))
+        page.line()
+
+    def enforcers(self) -> list[Rule]:
+        """What each target says of the key; the layer of a rule is its target here."""
+        found = []
+        for name in targets.known_names(self.overrides):
+            profile = profiles.get(name, overrides=self.overrides)
+            if name not in profiles.BASES and self.key in profile.origins:
+                found.append((name, profile.origin(self.key)))
+        return [_of_target(rule, name) for name, rule in found]
+
+    def _show_enforcers(self, page: Page) -> None:
+        rules = self.enforcers()
+        if not rules:
+            page.line("No target is known to demand anything here: the default holds.")
+        else:
+            rows = [(rule.layer, rule.id, rule.confidence, in_words(rule.value)) for rule in rules]
+            page.table(rows, heading=("TARGET", "RULE", "CONFIDENCE", "VALUE"))
+        page.line()
+
+    def _example(self) -> tuple[Profile, Any] | None:
+        from toolglot.cli.breaking import example_of  # noqa: PLC0415 - it needs the codecs and the referee
+
+        for rule, profile, model in self._candidates():
+            example = example_of(rule, profile, model, self.overrides)
+            if example is not None:
+                return profile, example
+        return None
+
+    def _candidates(self) -> Iterator[tuple[str, Profile, str]]:
+        """Rule and target to try, the very rule first, then others of its key."""
+        for named in self.named:
+            model = _model_for(named.match)
+            for name in (named.target, *self._heirs(named)):
+                yield named.said.id, profiles.get(name, model, overrides=self.overrides), model
+        if not self.named:
+            for rule in self.enforcers():
+                yield rule.id, profiles.get(rule.layer, overrides=self.overrides), ""
+
+    def _heirs(self, named: Named) -> list[str]:
+        """Targets that take the rule from the profile that they extend."""
+        if named.target not in profiles.BASES:
+            return []
+        return [rule.layer for rule in self.enforcers() if rule.id == named.said.id] if self.key else []
+
+    def _show_example(self, page: Page) -> None:
+        found = self._example()
+        if found is None:
+            page.line(page.paint("There is no built-in example that breaks it.", "dim"))
+            return
+        profile, example = found
+        page.line(page.paint(f"A request that {profile.name} refuses", "bold"))
+        lines = json.dumps(example.body, ensure_ascii=False, indent=2).split("\n")
+        for line in lines[:MOST_LINES]:
+            page.line(f"  {clean(line)}")
+        if len(lines) > MOST_LINES:
+            page.line(f"  (… {len(lines) - MOST_LINES} more lines)")
+        page.line()
+        said = example.violation
+        page.wrapped(f"{said.path}: {clean(said.message)}", indent="  ", first="  lint: ")
+        if example.repaired is None:
+            page.wrapped(f"it cannot be repaired: {clean(example.refusal)}", indent="  ")
+            return
+        page.line()
+        page.line(page.paint("and what repair makes of it" + ("" if example.is_mended else ": not mended"), "bold"))
+        show_diff(example.body, example.repaired, "request.json", page)
+
+    def _as_json(self) -> dict[str, Any]:
+        import msgspec  # noqa: PLC0415 - for this format only
+
+        found = self._example()
+        example = None
+        if found is not None:
+            profile, shown = found
+            example = {"target": profile.name, **msgspec.to_builtins(shown)}
+        return {
+            "asked": self.asked,
+            "key": self.key or None,
+            "description": description_of(self.key) if self.key else self.fact.text if self.fact else "",
+            "default": default_of(self.key) if self.key else None,
+            "rules": [{"target": named.target, "match": named.match, **_said(named.said)} for named in self.named],
+            "enforced_by": [{"target": rule.layer, **_said(rule)} for rule in self.enforcers()] if self.key else [],
+            "example": example,
+        }
+
+
+def _of_target(rule: Rule, name: str) -> Rule:
+    from msgspec.structs import replace  # noqa: PLC0415 - small, and only here
+
+    return replace(rule, layer=name)
+
+
+def _said(said: Rule | Fact) -> dict[str, Any]:
+    fields = {name: getattr(said, name) for name in said.__struct_fields__ if name != "layer"}
+    return {name: value for name, value in fields.items() if value not in ("", False) or name == "value"}
+
+
+def _pair(page: Page, name: str, text: str) -> None:
+    if text:
+        page.wrapped(clean(text), indent=" " * 14, first=f"  {name:<12}")
+
+
+def _model_for(match: str) -> str:
+    """A model name that a layer's pattern finds, where the pattern is a plain word."""
+    plain = match.replace("\\", "").strip("^$")
+    word = plain.partition("|")[0].strip("()?:")
+    return word if word and all(char.isalnum() or char in "-._/" for char in word) else ""
+
+
+def _unknown(asked: str, ids: list[str]) -> InputError:
+    words = [*dict.fromkeys(ids), *KEYS, "shape"]
+    close = difflib.get_close_matches(asked[:80], words, n=3, cutoff=0.5)
+    within = [word for word in words if asked and asked in word][:3]
+    guesses = list(dict.fromkeys([*close, *within]))[:3]
+    hint = f"did you mean {' or '.join(guesses)}?" if guesses else "toolglot explain --list has them all"
+    return InputError(f"there is no rule {quote(asked)}", path="explain", hint=hint)
+
+
+def in_words(value: Any) -> str:
+    """A value of a profile on one line."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple | list):
+        text = ", ".join(map(str, value)) or "(none)"
+    else:
+        text = str(value) if value != "" else '""'
+    text = clean(text)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+
+
+def _write_json(value: Any, terminal: Terminal) -> None:
+    terminal.write_data(json.dumps(value, ensure_ascii=False, indent=2).encode(errors="replace") + b"\n")
