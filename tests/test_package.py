@@ -111,3 +111,12 @@ def test_the_sessions_in_the_readme_run_and_print_what_they_say(number: int) -> 
     assert answered.returncode == 0, answered.stderr
     assert answered.stdout.splitlines() == expected
     assert len(expected) >= 2
+
+
+@pytest.mark.parametrize("page", ["convert", "referee"])
+def test_the_python_of_a_page_runs(page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]
+    answered = run(sys.executable, "-W", "error", "-c", "\n".join(blocks))
+    assert blocks
+    assert answered.returncode == 0, answered.stderr

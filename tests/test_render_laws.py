@@ -31,7 +31,7 @@ from toolglot.wire.codecs import codec
 
 pytestmark = pytest.mark.law
 MANY = settings(
-    max_examples=300,
+    max_examples=max(2000, settings().max_examples),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

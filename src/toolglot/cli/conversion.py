@@ -9,16 +9,18 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from toolglot import ConvertedRequest, Policy, convert, profiles
+from toolglot import ConvertedRequest, Policy, convert
 from toolglot.cli import targets
 from toolglot.cli.documents import Record, open_document
 from toolglot.cli.targets import Target
-from toolglot.cli.terminal import Terminal, clean
+from toolglot.cli.terminal import Terminal
 from toolglot.errors import InputError, RefusedError
 from toolglot.profiles import Overrides
 from toolglot.report import Entry
+from toolglot.wire.masking import mask
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -57,10 +59,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
         }
         if self.error is not None:
             said = {"message": self.error.message, "path": self.error.path, "hint": self.error.hint}
-            return {**about, "error": {name: clean(text) for name, text in said.items()}}
+            return {**about, "error": {name: mask(text) for name, text in said.items()}}
         assert self.out is not None  # noqa: S101 - an outcome has the one or the other
-        import msgspec  # noqa: PLC0415 - the report is asked for
-
         return {**about, "model": self.out.model, **msgspec.json.decode(self.out.report.to_json())}
 
 
@@ -174,7 +174,3 @@ def model_target(text: str, model: str, option: str, overrides: Overrides | None
     if model and target.model and model != target.model:
         raise InputError(f"names two models: {target.model!r} and {model!r}", path=option, hint="leave one out")
     return Target(target.name, model or target.model)
-
-
-def same_protocol(source: str, target: str, overrides: Overrides | None) -> bool:
-    return profiles.get(source, overrides=overrides).protocol == profiles.get(target, overrides=overrides).protocol

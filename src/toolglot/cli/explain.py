@@ -8,6 +8,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+import msgspec
+from msgspec.structs import replace
+
 from toolglot import profiles
 from toolglot.cli import targets
 from toolglot.cli.diff import show_diff
@@ -223,8 +226,6 @@ class _Explanation:
         show_diff(example.body, example.repaired, "request.json", page)
 
     def _as_json(self) -> dict[str, Any]:
-        import msgspec  # noqa: PLC0415 - for this format only
-
         found = self._example()
         example = None
         if found is not None:
@@ -242,8 +243,6 @@ class _Explanation:
 
 
 def _of_target(rule: Rule, name: str) -> Rule:
-    from msgspec.structs import replace  # noqa: PLC0415 - small, and only here
-
     return replace(rule, layer=name)
 
 

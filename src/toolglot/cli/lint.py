@@ -20,6 +20,7 @@ from toolglot.errors import InputError
 from toolglot.profiles import Overrides
 from toolglot.referee import Violation
 from toolglot.wire.detection import examine
+from toolglot.wire.masking import mask
 
 MOST_KEPT: Final = 50_000
 """Findings that a JSON or SARIF answer lists; more are only counted."""
@@ -68,7 +69,7 @@ class Found(Struct, frozen=True, kw_only=True):
             "column": self.place.column,
             "end_line": self.place.end_line,
             "end_column": self.place.end_column,
-            **{name: clean(str(getattr(said, name))) for name in said.__struct_fields__},
+            **{name: mask(str(getattr(said, name))) for name in said.__struct_fields__},
         }
 
 
@@ -124,7 +125,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         except InputError as error:
             terminal.error(error)
             tally.unreadable += 1
-    _answer(tally, arguments, terminal)
+    _answer(tally, arguments, overrides, terminal)
     return tally.exit_code
 
 
@@ -274,13 +275,13 @@ def _show_excerpt(found: Found, page: Page) -> None:
     )
 
 
-def _answer(tally: Tally, arguments: argparse.Namespace, terminal: Terminal) -> None:
+def _answer(tally: Tally, arguments: argparse.Namespace, overrides: Overrides | None, terminal: Terminal) -> None:
     if arguments.format == "json":
         terminal.write_data(pretty(_as_json(tally)))
     elif arguments.format == "sarif":
         from toolglot.cli.sarif import as_sarif  # noqa: PLC0415 - for this format only
 
-        terminal.write_data(pretty(as_sarif(tally.kept, overrides=targets.read_overrides(arguments))))
+        terminal.write_data(pretty(as_sarif(tally.kept, overrides=overrides)))
     if not arguments.quiet:
         _summarise(tally, terminal.err)
 
@@ -288,7 +289,7 @@ def _answer(tally: Tally, arguments: argparse.Namespace, terminal: Terminal) -> 
 def _as_json(tally: Tally) -> dict[str, Any]:
     return {
         "violations": [found.as_json() for found in tally.kept],
-        "failed": [{"where": where, "message": clean(message)} for where, message in tally.failed_lines],
+        "failed": [{"where": where, "message": mask(message)} for where, message in tally.failed_lines],
         "summary": {
             "requests": tally.requests,
             "refused": tally.refused,

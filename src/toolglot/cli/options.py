@@ -6,6 +6,7 @@ import argparse
 import difflib
 import shutil
 import sys
+import textwrap
 from typing import Final, NoReturn
 
 from toolglot.cli.terminal import clean
@@ -14,11 +15,18 @@ WIDEST_HELP: Final = 100
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Descriptions and examples as they were written, at a width that reads well."""
+    """Descriptions at a width that reads well, examples as they were written."""
 
     def __init__(self, prog: str) -> None:
         width = min(shutil.get_terminal_size().columns, WIDEST_HELP) - 2
         super().__init__(prog, max_help_position=26, width=width)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Paragraphs fill the width; examples and lists, which are indented, stay as they are."""
+        parts = text.strip("\n").split("\n\n")
+        return "\n\n".join(
+            part if "\n " in part else textwrap.fill(part, width, initial_indent=indent) for part in parts
+        )
 
 
 class Parser(argparse.ArgumentParser):
@@ -36,8 +44,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def _choices(parser: argparse.ArgumentParser) -> list[str]:
-    actions = parser._actions  # noqa: SLF001 - argparse has no other way to tell what it knows
-    return [name for action in actions for name in (action.choices or ())]
+    """Closed lists of words, and the options of the commands below: it is the uppermost parser that complains of them."""
+    words: list[str] = []
+    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to tell what it knows
+        words += action.choices or ()
+        below = action.choices.values() if isinstance(action.choices, dict) else ()
+        words += [name for command in below for name in command._option_string_actions]
+    return words
 
 
 def _guess(message: str, known: list[str]) -> str:

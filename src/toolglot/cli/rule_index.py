@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from toolglot.profiles import KEYS, Fact, Overrides, Rule
 from toolglot.profiles.loader import ProfileFile, builtin_names, read_builtin
+from toolglot.profiles.rules import Rules
 
 
 class Named(Struct, frozen=True, kw_only=True):
@@ -30,8 +31,6 @@ def description_of(key: str) -> str:
 
 def default_of(key: str) -> Any:
     """The conservative default of a key."""
-    from toolglot.profiles.rules import Rules  # noqa: PLC0415 - only `explain` of a default needs it
-
     group, field = key.split(".")
     return getattr(getattr(Rules(), group), field)
 

@@ -10,26 +10,29 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote as url_quote
 
-from toolglot import __version__, profiles
-from toolglot.cli.rule_index import description_of
-from toolglot.cli.terminal import clean
-from toolglot.profiles import Overrides
+from toolglot import __version__
+from toolglot.cli.rule_index import all_named, description_of
+from toolglot.profiles import Fact, Overrides, Rule
+from toolglot.wire.masking import mask
 
 if TYPE_CHECKING:
     from toolglot.cli.lint import Found
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_SHAPE: Final = "The body has not the form of the protocol."
+_CONSERVATIVE: Final = "the conservative default"
 _LEVELS: Final = {"guess": "warning", "default": "warning"}
 
 
 def as_sarif(findings: Sequence[Found], *, overrides: Overrides | None = None) -> dict[str, Any]:
     """The findings as a SARIF log with one run."""
+    known = {named.said.id: named.said for named in all_named(overrides)}
     indexes: dict[str, int] = {}
     rules: list[dict[str, Any]] = []
     for found in findings:
         if found.violation.rule not in indexes:
             indexes[found.violation.rule] = len(rules)
-            rules.append(_descriptor(found, overrides))
+            rules.append(_descriptor(found, known))
     driver = {"name": "toolglot", "version": __version__, "semanticVersion": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
@@ -39,25 +42,19 @@ def as_sarif(findings: Sequence[Found], *, overrides: Overrides | None = None) -
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _descriptor(found: Found, overrides: Overrides | None) -> dict[str, Any]:
+def _descriptor(found: Found, known: dict[str, Rule | Fact]) -> dict[str, Any]:
     said = found.violation
-    what, source = "The body has not the form of the protocol.", "the protocol's own description"
-    if said.key:
-        origin = profiles.get(said.target, overrides=overrides).origin(said.key)
-        what = description_of(said.key)
-        source = origin.source if origin.id == said.rule else said.rule
-    else:
-        facts = profiles.get(said.target, overrides=overrides).facts
-        fact = next((fact for fact in facts if fact.id == said.rule), None)
-        what, source = (fact.text, fact.source) if fact is not None else (what, source)
+    rule = known.get(said.rule)
+    what = rule.text if isinstance(rule, Fact) else description_of(said.key) if said.key else _SHAPE
+    source = rule.source if rule is not None else _CONSERVATIVE if said.key else f"the {said.target} protocol"
     text = f"{what} Demanded by {said.target}. Source: {source} ({said.confidence}). More: toolglot explain {said.rule}"
     return {
         "id": said.rule,
-        "shortDescription": {"text": clean(what)},
-        "fullDescription": {"text": clean(what)},
-        "help": {"text": clean(text)},
+        "shortDescription": {"text": what},
+        "fullDescription": {"text": what},
+        "help": {"text": text},
         "defaultConfiguration": {"level": _LEVELS.get(said.confidence, "error")},
-        "properties": {"key": said.key, "source": clean(source), "confidence": said.confidence},
+        "properties": {"key": said.key, "source": source, "confidence": said.confidence},
     }
 
 
@@ -72,13 +69,13 @@ def _result(found: Found, index: int) -> dict[str, Any]:
     }
     location = {
         "physicalLocation": {"artifactLocation": {"uri": _uri(found.record.file)}, "region": region},
-        "logicalLocations": [{"fullyQualifiedName": clean(said.path)}],
+        "logicalLocations": [{"fullyQualifiedName": mask(said.path)}],
     }
     return {
         "ruleId": said.rule,
         "ruleIndex": index,
         "level": _LEVELS.get(said.confidence, "error"),
-        "message": {"text": clean(f"{said.target} refuses: {said.message}{hint}")},
+        "message": {"text": mask(f"{said.target} refuses: {said.message}{hint}")},
         "locations": [location],
     }
 

@@ -15,6 +15,7 @@ from toolglot.cli.lint import counted
 from toolglot.cli.options import add_profiles, add_quiet
 from toolglot.cli.repair import FAULTS
 from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.wire.masking import mask
 
 MOST_REASONS: Final = 200
 """Different reasons of a kind that are kept; more are only counted."""
@@ -125,14 +126,14 @@ def _as_json(summary: Summary, target: str) -> dict[str, Any]:
         "target": target,
         "requests": summary.requests,
         "unchanged": summary.unchanged,
-        "refused": [{"where": where, "message": clean(message)} for where, message in summary.refused],
+        "refused": [{"where": where, "message": mask(message)} for where, message in summary.refused],
         "groups": [
             {
                 "fault": group.fault,
                 "action": group.action,
                 "count": group.count,
                 "requests": group.requests,
-                "reasons": {clean(reason): count for reason, count in group.reasons.most_common()},
+                "reasons": {mask(reason): count for reason, count in group.reasons.most_common()},
             }
             for group in summary.ordered
         ],

@@ -7,6 +7,7 @@ Each kind of loss is told once, with how often and where first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -24,6 +25,9 @@ _TEXT_FIELDS: Final = ("text", "refusal")
 _ENCRYPTED: Final = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature")
 
 _UNREADABLE: Final = "dropped: a signature or cipher that only its issuer can read was left out"
+
+_DATE: Final = re.compile(r"[-@](?:latest|\d{6,8})$")
+"""The end of a model's name that says which issue of it is meant."""
 
 
 class _Tally:
@@ -77,8 +81,14 @@ def is_at_home(issuer: Issuer | None, job: Job) -> bool:
     """Whether the target is the issuer, as far as both are known."""
     if issuer is None or resolve(issuer.provider) != job.profile.name:
         return False
+    home = job.home or Issuer(job.profile.name)
+    known = {
+        "model": (_DATE.sub("", issuer.model), _DATE.sub("", job.profile.model)),
+        "endpoint": (issuer.endpoint, home.endpoint),
+        "account": (issuer.account, home.account),
+    }
     bound = job.profile.reasoning.bound_to
-    return not ("model" in bound and issuer.model and job.profile.model and issuer.model != job.profile.model)
+    return not any(theirs and ours and theirs != ours for key, (theirs, ours) in known.items() if key in bound)
 
 
 def _strip_turn(turn: Turn, job: Job, tally: _Tally) -> Turn:

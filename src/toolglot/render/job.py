@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TypeVar
 
-from toolglot.conversation import Turn
+from toolglot.conversation import Issuer, Turn
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.survey import Survey
@@ -24,15 +24,17 @@ def unless_same(new: tuple[T, ...], old: tuple[T, ...]) -> tuple[T, ...]:
 class Job:
     """One render."""
 
-    __slots__ = ("_survey", "entries", "goes_home", "policy", "profile", "source")
+    __slots__ = ("_survey", "entries", "goes_home", "home", "policy", "profile", "source")
 
-    def __init__(self, profile: Profile, policy: Policy, source: Profile | None) -> None:
+    def __init__(self, profile: Profile, policy: Policy, source: Profile | None, home: Issuer | None = None) -> None:
         self.goes_home = source is not None and source.name == profile.name
         """Whether the request goes to the provider that it was written for."""
         self.profile = profile.as_told() if self.goes_home else profile
         self.policy = policy
         self.source = source
         """Whose conversation this is, where one provider's client wrote all of it."""
+        self.home = home
+        """The endpoint and the account that the request goes to, as far as they are known."""
         self.entries: list[Entry] = []
         self._survey = Survey(())
 

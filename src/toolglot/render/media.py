@@ -116,7 +116,10 @@ def _typed(media: Media, job: Job) -> Media:
     else:
         ending = (media.url or "").partition("?")[0].rpartition(".")[2].lower()
         found = _ENDINGS.get(ending, "")
-    return replace(media, media_type=found) if found else media
+    if not found:
+        return media
+    job.tell("assumed", f"a medium without a type is taken for {found} by its first bytes or its name", "policy")
+    return replace(media, media_type=found)
 
 
 def _is_out_of_reach(media: Media, turn: Turn, job: Job) -> bool:

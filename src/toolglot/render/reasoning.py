@@ -39,9 +39,22 @@ def drop_trailing(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 def add_demanded(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[tuple[Turn, ...], Options]:
     """The turns with the thinking that the target demands, and whether it may think at all."""
     options = _switched_off(turns, options, job)
+    turns = _without_final(turns, options, job)
     if job.profile.reasoning.placeholder is None or not is_thinking(options, job):
         return turns, options
     return unless_same(tuple([_with_stand_in(turn, job) for turn in turns]), turns), options
+
+
+def _without_final(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[Turn, ...]:
+    """The turns without thinking in the start of an answer, where a model that does not think refuses it (D4)."""
+    last = turns[-1]
+    if last.role != "assistant" or not job.profile.reasoning.leading or is_thinking(options, job):
+        return turns
+    kept = tuple(block for block in last.blocks if not isinstance(block, Thinking))
+    if len(kept) == len(last.blocks):
+        return turns
+    job.tell("dropped", "while thinking is off, the start of an answer may hold none", turn_key=last.key)
+    return (*turns[:-1], replace(last, blocks=kept))
 
 
 def _fit_turn(turn: Turn, job: Job) -> Turn:

@@ -82,15 +82,20 @@ def render(
     *,
     policy: Policy = DEFAULT_POLICY,
     source: Profile | None = None,
+    home: Issuer | None = None,
 ) -> Rendered:
-    """A conversation as the target is to get it. `source` is the provider that it was written for."""
+    """A conversation as the target is to get it.
+
+    `source` is the provider that it was written for; `home` says which endpoint and account it goes to.
+    """
     if not conversation.turns:
         raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
-    job = Job(profile, policy, source)
+    job = Job(profile, policy, source, home)
     profile = job.profile
     given = conversation
     conversation = leave_behind(conversation, job)
-    issuer = Issuer(source.name if source is not None else _UNKNOWN, model=conversation.model)
+    # Who answered so far is the model that the source's client asked for, which need not be the one asked now (D3).
+    issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)
     options = fit_options(conversation.options, job, has_tools=_has_tools(conversation, job))
     names: SoundTurns | None = None
     ready = look_at(conversation.turns, options, job)
