@@ -84,11 +84,18 @@ def chat(id: str = "call_abcd", *, model: str = "mistral-large-latest", answered
             {"role": "assistant", "content": "", "tool_calls": [call(id)]},
             *(result if answered else [{"role": "user", "content": "Well?"}]),
         ],
-        "tools": [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}],
+        "tools": [
+            {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+        ],
     }
 
 
 def claude(*blocks: dict[str, Any]) -> dict[str, Any]:
     """An Anthropic request."""
     said = list(blocks) or [{"type": "text", "text": "Hello"}]
-    return {"model": "claude-opus-4-5", "max_tokens": 64, "messages": [{"role": "user", "content": said}]}
+    return {
+        "model": "claude-opus-4-5",
+        "max_tokens": 64,
+        "system": "Be brief.",
+        "messages": [{"role": "user", "content": said}],
+    }

@@ -89,9 +89,14 @@ def _without_ids(body: Fields) -> Fields:
 
 
 def _mistral_refusal(body: Fields) -> str:
-    known = {key: value for key, value in body.items() if key in ("model", "messages", "tools", "tool_choice")}
+    known = {key: body[key] for key in ("model", "messages", "tools", "tool_choice") if key in body}
+    known = copy.deepcopy(known)
+    for message in known["messages"]:
+        for part in message["content"] if isinstance(message.get("content"), list) else ():
+            if part["type"] == "thinking":  # a list of texts on the wire, one text to the validator
+                part["thinking"] = "".join(text["text"] for text in part["thinking"])
     try:
-        _MISTRAL.validate_request(ChatCompletionRequest.model_validate(copy.deepcopy(known)))
+        _MISTRAL.validate_request(ChatCompletionRequest.model_validate(known))
     except (MistralCommonException, ValueError) as error:
         return str(error)
     return ""

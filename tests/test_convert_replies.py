@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -241,3 +242,18 @@ def test_an_error_of_the_provider_can_be_handed_on_as_it_was_raised() -> None:
 
 def test_a_mistake_in_the_configuration_is_not_the_clients() -> None:
     assert toolglot.error_for(toolglot.ProfileError("no such key"), target="anthropic").status == 500
+
+
+@pytest.mark.parametrize("reason", [{"a": 1}, ["a"], 5, None])
+def test_a_finish_reason_of_the_wrong_type_is_no_crash(reason: Any) -> None:
+    body = {"candidates": [{"finishReason": reason}]}
+    with contextlib.suppress(toolglot.InputError, toolglot.ProviderError):
+        convert_reply(body, source="gemini", target="openai")
+
+
+def test_law_9_many_calls_of_a_tool_with_many_parameters_are_checked_in_linear_time() -> None:
+    many = {f"p{number}": {"type": "string"} for number in range(1_000)}
+    request = asked({**TOOL, "input_schema": {"type": "object", "properties": many, "required": list(many)}})
+    calls = [called(f"call_{number}", "{}") for number in range(500)]
+    out = convert_reply(chat(*calls), source="openai", target="anthropic", request=request)
+    assert len(out.body["content"]) == 500

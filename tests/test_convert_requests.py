@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from types import MappingProxyType
 from typing import Any
@@ -350,7 +351,7 @@ def test_a_tool_that_the_client_runs_becomes_a_function(type: str, name: str) ->
 def test_a_server_tool_at_home_is_carried_whatever_its_type() -> None:
     body = asking(tools=[{"type": "brand_new_20270101", "name": "brand_new"}])
     out = convert(body, source="anthropic", target="anthropic")
-    assert out.body is body
+    assert out.body == body
     assert not out.report.entries
 
 
@@ -401,10 +402,11 @@ def test_a_wrong_field_is_told_in_the_clients_own_shape_with_its_path() -> None:
     assert "$.messages[0].content" in error.body["error"]["message"]
 
 
-def test_a_body_that_cannot_be_written_is_refused() -> None:
-    out = convert(asking(metadata={"user_id": "u", "x": object()}), source="anthropic", target="anthropic")
-    with pytest.raises(toolglot.InputError, match="cannot be written as JSON"):
-        out.data  # noqa: B018
+def test_an_object_that_is_no_json_is_made_plain() -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+    out = convert(asking(metadata={"user_id": "u", "x": object(), "y": circle}), source="anthropic", target="anthropic")
+    assert b"user_id" in out.data
 
 
 # --- what is assumed, and what is told --------------------------------------------------------------
@@ -465,3 +467,39 @@ def test_parts_of_a_result_that_become_one_text_stay_lines() -> None:
         "gemini", asking({"role": "user", "content": "hi"}, asked, answered, tools=[WEATHER]), model="gemini-3-pro"
     )
     assert "line one\\nline two" in out.data.decode()
+
+
+# --- hostile input ----------------------------------------------------------------------------------
+
+
+def test_what_is_written_to_a_converted_body_reaches_no_other() -> None:
+    for body in (
+        asking(tools=[{"type": "bash_20250124", "name": "bash"}]),
+        asking({"role": "user", "content": "hi"}, *calling("toolu_1")),
+    ):
+        first = convert(body, source="anthropic", target="bedrock", model="anthropic.claude-sonnet-4-6")
+        (tool,) = first.body["toolConfig"]["tools"]
+        tool["toolSpec"]["inputSchema"]["json"]["properties"]["POISON"] = {}
+        again = convert(body, source="anthropic", target="bedrock", model="anthropic.claude-sonnet-4-6")
+        assert b"POISON" not in again.data
+
+
+@pytest.mark.parametrize("depth", [150, 450, 900, 990])
+@pytest.mark.parametrize("target", ["anthropic", "openai", "gemini"])
+def test_what_nests_deeply_is_converted_or_refused(target: str, depth: int) -> None:
+    nested = "[" * depth + "]" * depth
+    block = '{"type":"server_tool_use","id":"s","name":"web_search","input":{"x":' + nested + "}}"
+    said = '{"role":"assistant","content":[' + block + "]}"
+    data = '{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"},' + said + "]}"
+    with contextlib.suppress(toolglot.LimitError):
+        out = convert(data, source="anthropic", target=target)
+        assert str(out.report)
+        assert out.report.ids.calls == ()
+
+
+def test_parts_that_are_shared_do_not_multiply() -> None:
+    schema: Fields = {"type": "string"}
+    for _ in range(60):
+        schema = {"type": "object", "properties": {"a": schema, "b": schema}}
+    with pytest.raises(toolglot.LimitError):
+        convert(asking(tools=[{"name": "t", "input_schema": schema}]), source="anthropic", target="openai")

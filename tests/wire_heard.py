@@ -105,9 +105,15 @@ def _chat(body: Fields) -> Iterator[Heard]:
         for image in message.get("images") or ():
             yield Heard("media", role, number, value=image)
         for made in message.get("tool_calls") or ():
-            arguments = made["function"]["arguments"]
-            value = json.loads(arguments) if isinstance(arguments, str) else arguments
-            yield Heard("call", role, number, "", made.get("id") or "", made["function"]["name"], value)
+            yield _chat_call(made, role, number)
+
+
+def _chat_call(made: Fields, role: str, number: int) -> Heard:
+    if "custom" in made:
+        return Heard("call", role, number, "", made["id"], made["custom"]["name"], made["custom"]["input"])
+    arguments = made["function"]["arguments"]
+    value = json.loads(arguments) if isinstance(arguments, str) else arguments
+    return Heard("call", role, number, "", made.get("id") or "", made["function"]["name"], value)
 
 
 def _parts(content: Any, role: str, number: int) -> Iterator[Heard]:

@@ -11,9 +11,10 @@ home and needs no change is forwarded as it came, byte for byte.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -30,7 +31,7 @@ from toolglot.conversation import (
     ToolSpec,
     Usage,
 )
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError, LimitError, quote
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
@@ -42,6 +43,9 @@ from toolglot.report import Entry, Report
 from toolglot.wire.codecs import codec
 from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.shared_fields import carried
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Body = bytes | str | Mapping[str, Any]
 """A body as JSON, or as the object that it means."""
@@ -113,9 +117,23 @@ class ConvertedError(Struct, frozen=True, kw_only=True):
         return _encoded(self.body)
 
 
+def _bounded(run: Callable[P, T]) -> Callable[P, T]:
+    """What nests too deeply for the stack is refused like anything else that is too large."""
+
+    @functools.wraps(run)
+    def bounded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return run(*args, **kwargs)
+        except RecursionError:
+            raise LimitError("nests too deeply", hint="flatten it") from None
+
+    return bounded
+
+
 # --- requests ---------------------------------------------------------------------------------------
 
 
+@_bounded
 def convert(
     body: Body,
     *,
@@ -238,6 +256,7 @@ def _unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) ->
 # --- replies ----------------------------------------------------------------------------------------
 
 
+@_bounded
 def convert_reply(
     body: Body,
     *,
@@ -294,6 +313,7 @@ def _tell_unread(meant: Reply, read: Reply, job: Job) -> None:
 # --- errors -----------------------------------------------------------------------------------------
 
 
+@_bounded
 def convert_error(
     status: int,
     body: bytes | str | Mapping[str, Any] | None,
@@ -334,10 +354,10 @@ def error_for(
 
 def _parsed(body: Body, limits: Limits) -> Fields:
     """A body as an object. The fast reader reads what it can; the careful one mends or explains the rest."""
-    if type(body) is dict:
-        return body
     if isinstance(body, Mapping):
-        return dict(body)
+        # A copy of plain values: whatever the caller's object is made of, and whatever becomes of it later.
+        cloned: Fields = jsontext.clone(dict(body), limits=limits).value
+        return cloned
     if not isinstance(body, bytes | str):
         raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
     jsontext.refuse_large(body, limits, "$")

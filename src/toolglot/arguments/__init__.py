@@ -8,7 +8,7 @@ step is a `Note`, since what is executed must be what was approved.
 
 from toolglot.arguments.parsing import Note, NoteAction, ParsedArguments, parse
 from toolglot.arguments.sanitising import sanitise
-from toolglot.arguments.validation import Mismatch, validate
+from toolglot.arguments.validation import Mismatch, Validator, validate
 from toolglot.arguments.xml import parse_xml
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Note",
     "NoteAction",
     "ParsedArguments",
+    "Validator",
     "parse",
     "parse_xml",
     "sanitise",

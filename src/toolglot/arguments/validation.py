@@ -64,25 +64,36 @@ def validate(
     path: str = "$",
 ) -> tuple[Mismatch, ...]:
     """Where arguments and their JSON Schema disagree: the first 20 places, none if they agree."""
-    # The validator recurses, so that no limit of the caller may let it go deeper than a parser does.
-    bounded = msgspec.structs.replace(limits, max_depth=min(limits.max_depth, jsontext.PARSER_DEPTH))
-    instance = jsontext.clone(arguments, limits=bounded, path=path)
-    plain_schema = jsontext.clone(schema, limits=bounded, path="$")
-    if plain_schema.nodes > MAX_SCHEMA_NODES:
-        raise LimitError(f"the schema has more than {MAX_SCHEMA_NODES} values", hint="simplify it")
-    encoded = msgspec.json.encode(plain_schema.value)
-    compiled = _kept(encoded) if len(encoded) <= CACHED_BYTES else _compiled(encoded)
-    cost = compiled.weight * instance.nodes
-    if cost > MAX_COST:
-        raise LimitError("the arguments are too large for a schema with such long lists", path=path)
-    if compiled.branches and _Counter(compiled.schema).visits(instance.value) > MAX_VISITS:
-        raise LimitError("the schema branches too often to be checked", path=path, hint="simplify its unions")
-    try:
-        compiled.validator.validate(instance.value)
-    except ValueError as first:
-        found = compiled.validator.iter_errors(instance.value) if cost <= LISTED_COST else (first,)
-        return tuple(_mismatch(error, path) for error in itertools.islice(found, MAX_MISMATCHES))
-    return ()
+    return Validator(schema, limits=limits).mismatches(arguments, path=path)
+
+
+class Validator:
+    """A JSON Schema, read once to hold many arguments against."""
+
+    def __init__(self, schema: dict[str, Any] | bool, *, limits: Limits = DEFAULT_LIMITS) -> None:
+        # The validator recurses, so that no limit of the caller may let it go deeper than a parser does.
+        self._limits = msgspec.structs.replace(limits, max_depth=min(limits.max_depth, jsontext.PARSER_DEPTH))
+        plain = jsontext.clone(schema, limits=self._limits, path="$")
+        if plain.nodes > MAX_SCHEMA_NODES:
+            raise LimitError(f"the schema has more than {MAX_SCHEMA_NODES} values", hint="simplify it")
+        encoded = msgspec.json.encode(plain.value)
+        self._compiled = _kept(encoded) if len(encoded) <= CACHED_BYTES else _compiled(encoded)
+
+    def mismatches(self, arguments: dict[str, Any], *, path: str = "$") -> tuple[Mismatch, ...]:
+        """Where arguments and the schema disagree: the first 20 places, none if they agree."""
+        compiled = self._compiled
+        instance = jsontext.clone(arguments, limits=self._limits, path=path)
+        cost = compiled.weight * instance.nodes
+        if cost > MAX_COST:
+            raise LimitError("the arguments are too large for a schema with such long lists", path=path)
+        if compiled.branches and _Counter(compiled.schema).visits(instance.value) > MAX_VISITS:
+            raise LimitError("the schema branches too often to be checked", path=path, hint="simplify its unions")
+        try:
+            compiled.validator.validate(instance.value)
+        except ValueError as first:
+            found = compiled.validator.iter_errors(instance.value) if cost <= LISTED_COST else (first,)
+            return tuple(_mismatch(error, path) for error in itertools.islice(found, MAX_MISMATCHES))
+        return ()
 
 
 def _weight(schema: Any) -> int:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from toolglot import ConvertedRequest, Policy, convert
 from toolglot.cli import targets
-from toolglot.cli.documents import Record, open_document
+from toolglot.cli.documents import Record, compact, open_document
 from toolglot.cli.targets import Target
 from toolglot.cli.terminal import Terminal
 from toolglot.errors import InputError, RefusedError
@@ -41,9 +41,17 @@ class Outcome(Struct, frozen=True, kw_only=True):
     def data(self) -> bytes:
         """What is written: the bytes that came, where nothing was changed."""
         assert self.out is not None  # noqa: S101 - asked of outcomes without an error only
-        if not self.is_changed:
-            return self.record.data if self.record.data.endswith(b"\n") else self.record.data + b"\n"
-        return self.record.written(self.out.body)
+        if self.is_changed:
+            return self.record.written(self.out.body)
+        return self.line if self.record.is_line else self.record.data
+
+    @property
+    def line(self) -> bytes:
+        """The same as a line of JSONL."""
+        assert self.out is not None  # noqa: S101 - asked of outcomes without an error only
+        if self.is_changed or not self.record.is_compact:
+            return compact(self.out.body)
+        return self.record.data.removeprefix(b"\xef\xbb\xbf").strip() + b"\n"
 
     @property
     def entries(self) -> tuple[Entry, ...]:

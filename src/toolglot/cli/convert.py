@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
                 if is_single and not outcome.record.is_line:
                     output.abandon()
                 continue
-            output.write(_data(outcome, is_single=is_single))
+            output.write(outcome.data if is_single else outcome.line)
             counts["changed"] += outcome.is_changed
             counts["entries"] += len(outcome.entries)
     if not arguments.quiet:
@@ -98,12 +98,6 @@ def _check_readable(files: list[str]) -> None:
         if file != "-":
             with open_document(file):
                 pass
-
-
-def _data(outcome: Outcome, *, is_single: bool) -> bytes:
-    if is_single or outcome.record.is_compact or outcome.out is None:
-        return outcome.data
-    return compact(outcome.out.body)
 
 
 @contextlib.contextmanager

@@ -68,9 +68,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    chosen = next((word for word in words if not word.startswith("-")), "")
+    chosen = next((word for word in words if word in COMMANDS), "")
     try:
-        arguments = build_parser([chosen] if chosen in COMMANDS else []).parse_args(words)
+        arguments = build_parser([chosen]).parse_args(words)
     except SystemExit as ended:  # argparse has said why
         return ended.code if isinstance(ended.code, int) else USAGE_ERROR
     terminal = Terminal(sys.stdout, sys.stderr, color=arguments.color)

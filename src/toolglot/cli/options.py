@@ -44,12 +44,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def _choices(parser: argparse.ArgumentParser) -> list[str]:
-    """Closed lists of words, and the options of the commands below: it is the uppermost parser that complains of them."""
+    """Closed lists of words, and the options of the commands below, of which the uppermost parser complains."""
     words: list[str] = []
     for action in parser._actions:  # noqa: SLF001 - argparse has no other way to tell what it knows
         words += action.choices or ()
         below = action.choices.values() if isinstance(action.choices, dict) else ()
-        words += [name for command in below for name in command._option_string_actions]
+        words += [name for command in below for name in command._option_string_actions]  # noqa: SLF001
     return words
 
 

@@ -90,7 +90,7 @@ class _Emitter:
         if call.type != "function":
             return call
         if call.arguments is not None:
-            return call if call.raw_input is None or self._job.goes_home else replace(call, raw_input=None)
+            return self._with_own_text(call)
         if not self._job.profile.calls.arguments_object_only:
             return call
         written = call.raw_input or ""
@@ -98,3 +98,13 @@ class _Emitter:
             reason = f"arguments that are no JSON object are refused; they stand in {RAW!r}"
             self._job.tell("converted", reason, "canonical", call_ids=(call.id,))
         return replace(call, arguments={RAW: written} if written.strip() else {}, raw_input=None)
+
+    def _with_own_text(self, call: ToolCall) -> ToolCall:
+        """A call whose object is known; what the model wrote goes home where that is an object too."""
+        if call.raw_input is None or (self._job.goes_home and call.raw_input.lstrip().startswith("{")):
+            return call
+        if not self._job.goes_home or not self._job.profile.calls.arguments_object_only:
+            return call if self._job.goes_home else replace(call, raw_input=None)
+        reason = "arguments that are no JSON object are refused; they are the object that they mean"
+        self._job.tell("converted", reason, "canonical", call_ids=(call.id,))
+        return replace(call, raw_input=None)

@@ -19,7 +19,6 @@ from toolglot.schema import choose_tools
 from toolglot.schema.client_tools import as_function
 
 STUB: Final = "A tool that was used earlier in this conversation. It is not available now."
-EMPTY_SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 
 
 def fit_tools(conversation: Conversation, job: Job) -> list[EmittedTool]:
@@ -30,7 +29,7 @@ def fit_tools(conversation: Conversation, job: Job) -> list[EmittedTool]:
             path="$.tools",
             hint=f"send the request to the target {job.profile.tools.protocol!r}",
         )
-    tools = _within_limit(_runnable(conversation.tools, job), conversation, job)
+    tools = _within_limit(_once(_runnable(conversation.tools, job), job), conversation, job)
     tools += _stubs(tools, conversation, job)
     if job.profile.tools.namespaces:
         tools = _grouped(tools)
@@ -56,7 +55,8 @@ def _stubs(
     if names:
         reason = f"the history calls tools, so they must be declared {job.rule('tools.required_with_history')}"
         job.tell("added", f"{reason}; stubs were put in", path="$.tools")
-    stubs = [ToolSpec(name, STUB, EMPTY_SCHEMA, namespace=namespace) for namespace, name in names]
+    empty: dict[str, Any] = {"type": "object", "properties": {}}
+    stubs = [ToolSpec(name, STUB, {**empty, "properties": {}}, namespace=namespace) for namespace, name in names]
     return [(stub, stub) for stub in stubs]
 
 
@@ -96,6 +96,27 @@ def _is_run_by(tool: ToolSpec, job: Job) -> bool:
     if tool.issuer is None or tool.issuer.provider != job.profile.protocol:
         return False
     return job.goes_home or any(tool.type.startswith(known) for known in job.profile.tools.server)
+
+
+def _once(tools: list[tuple[ToolSpec, ToolSpec]], job: Job) -> list[tuple[ToolSpec, ToolSpec]]:
+    """The tools without those whose name another has already (E5)."""
+    if not job.profile.names.unique:
+        return tools
+    seen: set[Key] = set()
+    kept: list[tuple[ToolSpec, ToolSpec]] = []
+    again: dict[str, None] = {}
+    for pair in tools:
+        key = key_of(pair[1])
+        if pair[0].issuer is None and key in seen:
+            again[pair[0].name] = None
+            continue
+        seen.add(key)
+        kept.append(pair)
+    if not again:
+        return tools
+    reason = f"a name may stand for one tool {job.rule('names.unique')}; the first stays of {_listed(tuple(again))}"
+    job.tell("dropped", reason, "canonical", path="$.tools")
+    return kept
 
 
 def _within_limit(

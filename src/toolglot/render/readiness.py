@@ -7,8 +7,9 @@ it is; what this file does not know is not ready.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from toolglot.conversation import Block, Options, Text, ToolCall, ToolResult, Turn
+from toolglot.conversation import Block, Options, Text, ToolCall, ToolResult, Turn, TurnMetadata
 from toolglot.ids import SMUGGLED_MARK
 from toolglot.render.job import Job
 from toolglot.render.reasoning import is_thinking
@@ -21,9 +22,21 @@ def look_at(turns: Sequence[Turn], options: Options, job: Job) -> Ready | None:
         return None
     look = Ready(job)
     for turn in turns:
-        if not look.takes(turn):
+        role = turn.role
+        if turn.metadata is not _NOTHING_REMOVED and turn.metadata.removed:
+            return None
+        if role == "assistant":
+            is_taken = look.takes_answer(turn.blocks)
+        elif role == "system":
+            is_taken = look.takes_prompt(turn.blocks)
+        else:
+            is_taken = role != "developer" and look.takes_words(turn.blocks, is_tools=role == "tool")
+        if not is_taken:
             return None
     return look if look.may_end() else None
+
+
+_NOTHING_REMOVED: Final = TurnMetadata()
 
 
 class Ready:
@@ -46,25 +59,19 @@ class Ready:
         self._last = ""
         self._last_has_results = False
 
-    def takes(self, turn: Turn) -> bool:
-        if turn.metadata.removed or not turn.blocks:
-            return False
-        if turn.role == "assistant":
-            return self._takes_answer(turn)
-        if turn.role == "system":
-            before, self._last = self._last, "system"
-            return before == "" and all(map(_is_plain_text, turn.blocks))
-        return turn.role in ("user", "tool") and self._takes_words(turn)
+    def takes_prompt(self, blocks: tuple[Block, ...]) -> bool:
+        before, self._last = self._last, "system"
+        return before == "" and bool(blocks) and all(map(_is_plain_text, blocks))
 
     def may_end(self) -> bool:
         return not self._waiting and self._last in ("user", "tool")
 
-    def _takes_answer(self, turn: Turn) -> bool:
-        if self._waiting or self._last not in ("user", "tool"):
+    def takes_answer(self, blocks: tuple[Block, ...]) -> bool:
+        if self._waiting or self._last not in ("user", "tool") or not blocks:
             return False
         calls: list[str] = []
         known = self.calls
-        for block in turn.blocks:
+        for block in blocks:
             if type(block) is ToolCall:
                 id = block.id
                 if id in known or block.arguments is None or not _is_plain_call(block):
@@ -78,10 +85,10 @@ class Ready:
         self._last = "assistant"
         return len(calls) < 2 or self._is_parallel
 
-    def _takes_words(self, turn: Turn) -> bool:
+    def takes_words(self, blocks: tuple[Block, ...], *, is_tools: bool) -> bool:
         count = 0
         waiting = self._waiting
-        for place, block in enumerate(turn.blocks):
+        for place, block in enumerate(blocks):
             if type(block) is ToolResult:
                 if place != count or not waiting or waiting.pop() != block.call_id or not _is_plain_result(block):
                     return False
@@ -98,11 +105,11 @@ class Ready:
                 or block.text.isspace()
             ):
                 return False
-        return self._takes_turn(turn, count)
+        return bool(blocks) and self._takes_turn(count, len(blocks), is_tools=is_tools)
 
-    def _takes_turn(self, turn: Turn, count: int) -> bool:
-        """Whether a turn of so many results may stand after the one before."""
-        is_alone = count == len(turn.blocks)
+    def _takes_turn(self, count: int, length: int, *, is_tools: bool) -> bool:
+        """Whether a turn of so many results, and so many blocks in all, may stand after the one before."""
+        is_alone = count == length
         speaker = "user" if self._is_carried_by_user or not is_alone else "tool"
         before, self._last = self._last, speaker
         follows_results, self._last_has_results = self._last_has_results, bool(count)
@@ -110,7 +117,7 @@ class Ready:
             return before == "assistant" and not self._waiting if self._results.together else before != "user"
         if count:
             return before == "assistant" and self._is_carried_by_user and not self._results.alone
-        if turn.role == "tool" or (follows_results and (self._results.alone or not self._results.user_after)):
+        if is_tools or (follows_results and (self._results.alone or not self._results.user_after)):
             return False
         return before != "user" or not self._turns.alternate
 

@@ -6,10 +6,14 @@ left with nothing. What is demanded comes last, because it concerns the turns th
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Options, Reasoning, Text, Thinking, ToolCall, Turn
 from toolglot.render.job import Job, unless_same
+
+CACHE_MARKER: Final = "cache_control"
 
 
 def is_thinking(options: Options, job: Job) -> bool:
@@ -61,7 +65,21 @@ def _fit_turn(turn: Turn, job: Job) -> Turn:
     if not any(isinstance(block, Thinking) for block in turn.blocks):
         return turn
     blocks = tuple(block for block in turn.blocks if not isinstance(block, Thinking) or _is_accepted(block, turn, job))
-    return turn if len(blocks) == len(turn.blocks) else replace(turn, blocks=parted(blocks, job))
+    if len(blocks) < len(turn.blocks):
+        blocks = parted(blocks, job)
+    unmarked = tuple([_unmarked(block, turn, job) if isinstance(block, Thinking) else block for block in blocks])
+    blocks = unless_same(unmarked, turn.blocks)
+    return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
+
+
+def _unmarked(block: Thinking, turn: Turn, job: Job) -> Thinking:
+    """Thinking without a cache marker, which other blocks may carry and thinking may not (D11)."""
+    fields = (block.extra or {}).get(job.profile.protocol, {})
+    if CACHE_MARKER not in fields:
+        return block
+    job.tell("dropped", f"{CACHE_MARKER} is refused on thinking", turn_key=turn.key)
+    kept = {key: value for key, value in fields.items() if key != CACHE_MARKER}
+    return replace(block, extra={**(block.extra or {}), job.profile.protocol: kept} if kept else None)
 
 
 def parted(blocks: tuple[Block, ...], job: Job) -> tuple[Block, ...]:

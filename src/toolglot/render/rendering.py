@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot.conversation import Conversation, Issuer, Options, ToolSpec, Turn
-from toolglot.errors import EmptyConversationError
+from toolglot.errors import EmptyConversationError, LimitError
 from toolglot.ids import Projection
 from toolglot.intake import Intake
 from toolglot.policy import DEFAULT_POLICY, Policy
@@ -69,6 +69,12 @@ class Rendered(Struct, frozen=True):
 
     def seen_ids(self) -> Ids:
         """The ids of the calls and results that are sent."""
+        try:
+            return self._seen_ids()
+        except RecursionError:
+            raise LimitError("the conversation nests too deeply for its ids to be made", hint="flatten it") from None
+
+    def _seen_ids(self) -> Ids:
         calls = [call.id for turn in self.conversation.turns for call in turn.calls]
         known = [self.ids.canonical_of(id) or id for id in calls]
         canonical = known if self.names is None else map(self.names.canonical_id, known)

@@ -27,8 +27,8 @@ from toolglot.schema import Lowered, filter_required, lower
 _FILTERED: Final = frozenset({("anthropic", "openai_chat"), ("anthropic", "openai_responses")})
 """Ways on which required names are filtered unless a policy says otherwise: seed 002."""
 
-REMEMBERED: Final = 256
-LARGEST: Final = 524_288
+REMEMBERED: Final = 64
+LARGEST: Final = 262_144
 """A longer list of definitions is fitted anew each time."""
 
 _PLAIN: Final = ("type", "description", "strict", "format", "extra")
@@ -152,6 +152,8 @@ def _lowered(tool: ToolSpec, job: Job) -> ToolSpec:
         where = "; the description says it" if loss.described else ""
         reason = f"{loss.keyword}: {loss.reason}{where}"
         job.tell("lowered", reason, path=_path(tool) + loss.path.removeprefix("$"))
+    if job.goes_home and not lowered.losses and lowered.schema is not tool.parameters:
+        job.tell("lowered", "the schema is written in words that the target takes; it means the same", path=_path(tool))
     strict = _strict(tool, lowered, job)
     if lowered.schema is tool.parameters and strict == tool.strict:
         return tool

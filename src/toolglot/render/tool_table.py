@@ -7,18 +7,21 @@ in the call that comes back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.arguments import Mismatch, validate
+from toolglot.arguments import Mismatch, Validator
 from toolglot.conversation import FREE_TEXT, ToolCall, ToolSpec
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
 from toolglot.schema import NameMap, without_introduced_nulls
+
+REMEMBERED_NAMES = 512
+REMEMBERED_CHARACTERS = 32_768
 
 Key = tuple[str | None, str]
 """A tool's namespace and name."""
@@ -46,15 +49,19 @@ class ToolTable:
 
     def __init__(self, profile: Profile, tools: Sequence[EmittedTool], used: Iterable[Key], *, wrap: bool) -> None:
         self._wraps_free_text = wrap
-        self.is_flat = not profile.tools.namespaces
-        """Namespaces are prefixes."""
-        self.is_plain = not any(tool.original.namespace for tool in tools)
-        """No name changes."""
-        named = {(tool.original.namespace, tool.original.name): tool for tool in tools if tool.emitted.issuer is None}
-        self._flat = _flat_names(list(named), used, profile)
+        self._validators: dict[str, Validator | None] = {}
+        self._named = {
+            (tool.original.namespace, tool.original.name): tool for tool in tools if tool.emitted.issuer is None
+        }
+        self._flat = _flat_names(self._named, used, profile)
         self.names = _name_map(profile, tuple(self._flat.values()))
-        self.is_plain = self.is_plain and not self.names.renamed
-        self._tools = {self.emitted_name(key): tool for key, tool in named.items()}
+        self.is_plain = not self.names.renamed and not any(namespace for namespace, _ in self._flat)
+        """No name is another than the client's."""
+
+    @cached_property
+    def _tools(self) -> dict[str, EmittedTool]:
+        """The tools by the names that the model knows."""
+        return {self.emitted_name(key): tool for key, tool in self._named.items()}
 
     def emitted_name(self, key: Key) -> str:
         flat = self._flat.get(key)
@@ -97,13 +104,23 @@ class ToolTable:
 
     def mismatches(self, call: ToolCall) -> tuple[Mismatch, ...]:
         """How the arguments of a call, as the client will see it, differ from what its tool takes."""
-        tool = self._tools.get(self.emitted_name((call.namespace, call.name)))
-        if tool is None or call.type != "function" or tool.checked_by is None or call.arguments is None:
+        name = self.emitted_name((call.namespace, call.name))
+        if call.type != "function" or call.arguments is None or name not in self._tools:
             return ()
+        if name not in self._validators:
+            self._validators[name] = self._validator(self._tools[name])
+        validator = self._validators[name]
         try:
-            return tuple(validate(call.arguments, tool.checked_by))
+            return validator.mismatches(call.arguments) if validator is not None else ()
         except InputError:
-            return ()  # a schema that cannot be checked against says nothing about arguments
+            return ()  # arguments too large to be checked; what they are is the client's to judge
+
+    def _validator(self, tool: EmittedTool) -> Validator | None:
+        schema = tool.checked_by
+        try:
+            return Validator(schema) if schema is not None else None
+        except InputError:
+            return None  # a schema that cannot be checked against says nothing about arguments
 
 
 def _free_text(call: ToolCall) -> str:
@@ -115,13 +132,19 @@ def _free_text(call: ToolCall) -> str:
     return call.raw_input or ""
 
 
-@lru_cache(maxsize=256)
 def _name_map(profile: Profile, names: tuple[str, ...]) -> NameMap:
-    """The same tools come with every request of an agent."""
+    """The same tools come with every request of an agent; a list that is too long is not worth remembering."""
+    if len(names) > REMEMBERED_NAMES or sum(map(len, names)) > REMEMBERED_CHARACTERS:
+        return NameMap(profile, names)
+    return _remembered_map(profile, names)
+
+
+@lru_cache(maxsize=128)
+def _remembered_map(profile: Profile, names: tuple[str, ...]) -> NameMap:
     return NameMap(profile, names)
 
 
-def _flat_names(declared: Sequence[Key], used: Iterable[Key], profile: Profile) -> dict[Key, str]:
+def _flat_names(declared: Iterable[Key], used: Iterable[Key], profile: Profile) -> dict[Key, str]:
     """One name for each tool; a namespace becomes a prefix where the target has none (E8)."""
     keys = dict.fromkeys((*declared, *used))
     if profile.tools.namespaces or not any(namespace for namespace, _ in keys):

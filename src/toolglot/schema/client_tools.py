@@ -6,6 +6,7 @@ Another model has to be told what it takes. Tools that the provider itself runs 
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -82,7 +83,6 @@ def as_function(tool: ToolSpec) -> ToolSpec | None:
         return None
     for (protocol, start), (description, parameters) in CLIENT_TOOLS.items():
         if tool.issuer.provider == protocol and tool.type.startswith(start) and tool.name:
-            return replace(
-                tool, type="function", issuer=None, extra=None, description=description, parameters=parameters
-            )
+            own = copy.deepcopy(parameters)  # whoever changes a request must not change the next one
+            return replace(tool, type="function", issuer=None, extra=None, description=description, parameters=own)
     return None

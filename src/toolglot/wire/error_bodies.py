@@ -28,6 +28,8 @@ PAGE_CHARACTERS: Final = 300
 """The longest message that is made of a page of HTML."""
 WORD_CHARACTERS: Final = 200
 """The longest code, field name or request id."""
+LONGEST: Final = 1024 * 1024
+"""How much of a body is read: no error says more, and a flood of bytes is none."""
 BODY_LIMITS: Final = Limits(max_bytes=256 * 1024, max_depth=64, max_nodes=20_000)
 """A larger error is read in part, and not kept."""
 
@@ -74,7 +76,7 @@ def read_document(body: object) -> tuple[object, str]:
     """The JSON value of a body, None if it is none, and its text where it came as such."""
     if not isinstance(body, bytes | bytearray | str):
         return body, ""
-    text = body if isinstance(body, str) else bytes(body).decode(errors="replace")
+    text = body[:LONGEST] if isinstance(body, str) else bytes(body[:LONGEST]).decode(errors="replace")
     inner = text.lstrip("\ufeff \t\r\n")
     if inner.startswith(("data:", "event:", ":")):
         data = _EVENT_DATA.search(inner)

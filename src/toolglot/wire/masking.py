@@ -13,6 +13,7 @@ MASK: Final = "***"
 
 _PREFIXED: Final = (
     *("sk-", "pk-", "rk-", "csk-", "xai-", "pplx-", "nvapi-", "gsk_", "hf_", "fw_", "r8_", "tgp_v1_", "ghp_"),
+    *("gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xoxb-", "xoxp-", "sk_live_", "rk_live_", "co_"),
     *("github_pat_", "bedrock-api-key-", "ABSK", "AKIA", "ASIA", "AIza", r"AQ\.", r"ya29\."),
 )
 _SECRETS: Final = re.compile(
@@ -23,7 +24,8 @@ _SECRETS: Final = re.compile(
     # What stands in an authorisation header.
     r"|(?P<scheme>\b(?:[Bb]earer|[Bb]asic)[ \t]{1,4})(?=[^\s\"'<>]{0,100}[0-9*_.=-])[^\s\"'<>,;]{6,}"
     # A value that is called a key; prose has no digits.
-    r"|(?P<name>\b(?:(?i:api[-_ ]?key(?:[ ]provided)?|access[-_ ]?token|secret(?:[-_ ]?key)?)|key)[\"']?[ \t]{0,4}[:=]"
+    r"|(?P<name>\b(?:(?i:api[-_ ]?key(?:[ ]provided)?|(?:access|auth)[-_ ]?token|password"
+    r"|secret(?:[-_ ]?(?:access[-_ ]?)?key)?)|key|token)[\"']?[ \t]{0,4}[:=]"
     r"[ \t]{0,4}[\"']?)(?=[^\s\"'<>,;&]{0,100}[0-9])[^\s\"'<>,;&]{8,}"
 )
 _GROUPS: Final = ("prefix", "token", "scheme", "name")

@@ -41,7 +41,7 @@ def _unusable(candidate: object) -> object:
         return None
     reason = candidate.get("finishReason") or candidate.get("finish_reason")
     content = candidate.get("content")
-    if reason not in _UNUSABLE or (isinstance(content, dict) and content.get("parts")):
+    if not isinstance(reason, str) or reason not in _UNUSABLE or (isinstance(content, dict) and content.get("parts")):
         return None
     said = candidate.get("finishMessage") or candidate.get("finish_message")
     return {"message": said or f"The model wrote an unusable answer: {reason}", "code": reason}
