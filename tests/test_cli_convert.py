@@ -36,7 +36,8 @@ def test_what_was_on_one_line_stays_on_one_line(cli: Cli) -> None:
 
 
 def test_law_3_what_needs_no_change_comes_back_byte_for_byte(cli: Cli) -> None:
-    odd = b'{ "max_tokens":64, "temperature": 1.0e0,\n"model" : "claude-opus-4-5", "messages":[{"role":"user","content":"\\u00f6"}]}'
+    odd = b'{ "max_tokens":64, "temperature": 1.0e0,\n"model" : "claude-opus-4-5", '
+    odd += b'"messages":[{"role":"user","content":"\\u00f6"}]}'
     cli.write("request.json", odd)
     ended = cli("convert", "request.json", "--from", "anthropic", "--to", "anthropic")
     assert ended.out.encode() == odd
@@ -137,6 +138,8 @@ def test_an_existing_file_is_replaced_only_with_force(cli: Cli) -> None:
         (["request.json", "none.json", "--to", "openai"], "none.json: there is no such file"),
         ([".", "--to", "openai"], ".: is a directory"),
         (["a\0b", "--to", "openai"], "cannot be read: "),
+        (["/proc/self/mem", "--to", "openai"], "/proc/self/mem: cannot be read"),
+        (["request.json", "--to", "openai", "-o", "."], ".: is a directory"),
         (["request.json", "--to", "opennai"], "there is no target 'opennai'"),
         (["request.json", "--from", "zzz", "--to", "openai"], "--from: there is no target 'zzz'"),
         (["request.json", "--to", "openai@a", "--model", "b"], "names two models: 'a' and 'b'"),

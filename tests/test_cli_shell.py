@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -231,6 +232,48 @@ def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     os.close(writer)
     assert process.returncode == 130
     assert b"Traceback" not in err
+
+
+def test_a_reader_that_goes_away_is_told_by_the_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main_module.main(["completion", "bash"]) == 141
+
+
+class Failing(io.RawIOBase):
+    """Input that ends in an error."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        self.lines = [json.dumps(claude()).encode() + b"\n"] * 2
+
+    def readline(self, _size: int | None = -1, /) -> bytes:
+        if not self.lines:
+            raise self.error
+        return self.lines.pop()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [(KeyboardInterrupt(), 130, ""), (OSError(5, "Input/output error"), 2, "error: Input/output error\n")],
+)
+def test_input_that_fails_in_the_middle_ends_without_a_traceback(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Failing(error)))
+    ended = cli("convert", "-", "--to", "openai@gpt-4.1")
+    assert (ended.code, ended.err) == (code, message)
+    assert ended.out.count("\n") == 2
+
+
+def test_streams_that_were_closed_are_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    assert main_module.main(["lint", "-"]) == 2
+    sys.stdout.close()
+    sys.stderr.close()
 
 
 # --- completion -------------------------------------------------------------------------------------

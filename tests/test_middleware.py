@@ -429,3 +429,13 @@ def test_R_003_12_calls_that_come_through_are_the_calls_that_were_made(provider:
     found = response.tool_calls_formatted
     assert [call["name"] for call in found] == [call.name for call in calls]
     assert all(new["id"] == call.id or not call.id.strip() for new, call in zip(found, calls, strict=True))
+
+
+def test_profiles_of_ones_own_reach_the_tools() -> None:
+    overrides = profiles.Overrides(
+        '[profiles.box]\nextends = "openai_compatible"\n[profiles.box.rules]\n"names.max_length" = 20\n'
+    )
+    request = Request(provider_id="box", tools=[{**ANTHROPIC_TOOL, "name": "a_name_of_many_characters"}])
+    ToolingMiddleware(overrides=overrides).process_request(request)
+    assert request.tools is not None
+    assert len(request.tools[0]["function"]["name"]) <= 20

@@ -26,6 +26,7 @@ from toolglot.convert import ConvertedRequest, convert
 from toolglot.errors import InputError, quote
 from toolglot.parsers import ToolParser, get_parser, validate_tool_call
 from toolglot.policy import DEFAULT_POLICY, Policy
+from toolglot.profiles import Overrides
 from toolglot.wire.codecs import codec
 
 Fields = dict[str, Any]
@@ -94,6 +95,9 @@ class SchemaTranslator:
     provider accepts: names, schemas, required parameters, numbers of tools.
     """
 
+    def __init__(self, *, overrides: Overrides | None = None) -> None:
+        self._overrides = overrides
+
     def anthropic_to_openai(self, tools: Iterable[Fields]) -> list[Fields]:
         """Anthropic's tools as OpenAI's functions. Those that only Anthropic runs are skipped."""
         return [
@@ -124,7 +128,7 @@ class SchemaTranslator:
     ) -> ConvertedRequest:
         """The same as a request that has only these tools: with its report, and the way back for names."""
         source, body = _as_request(tools)
-        return convert(body, source=source, target=provider_id, model=model, policy=policy)
+        return convert(body, source=source, target=provider_id, model=model, policy=policy, overrides=self._overrides)
 
 
 def tools_of(request: ConvertedRequest) -> list[Fields]:
@@ -215,7 +219,7 @@ class ToolingMiddleware:
     """The step that makes tools and calls fit: schemas on the way out, calls on the way back.
 
     Without a parser, that of the response's provider is used. A validator takes a call and returns the one to
-    use; the built-in one also gives ids.
+    use; the built-in one also gives ids. `overrides` are profiles of one's own.
     """
 
     def __init__(
@@ -225,9 +229,10 @@ class ToolingMiddleware:
         translator: SchemaTranslator | None = None,
         validator: Validator | None = None,
         policy: Policy = DEFAULT_POLICY,
+        overrides: Overrides | None = None,
     ) -> None:
         self._parser = parser
-        self._translator = translator or SchemaTranslator()
+        self._translator = translator or SchemaTranslator(overrides=overrides)
         self._validator = validator
         self._policy = policy
 

@@ -101,6 +101,8 @@ def pretty(body: Any) -> bytes:
 def open_document(name: str) -> Iterator[Document]:
     """An input by its name; `-` is stdin."""
     if name == STDIN:
+        if sys.stdin is None:
+            raise InputError("is closed", path="<stdin>", hint="name a file")
         yield _document("<stdin>", sys.stdin.buffer, 0)
         return
     try:
@@ -156,11 +158,11 @@ def _chain(first: Record, rest: Iterator[Record]) -> Iterator[Record]:
 
 def _first_line(stream: BinaryIO) -> tuple[bytes, bytes]:
     """Blank lines, and the first that is not."""
-    blank = b""
+    blank = bytearray()
     while True:
         line = stream.readline(_MAX + 1)
         if line.strip() or not line or len(blank) > _MAX:
-            return blank, line
+            return bytes(blank), line
         blank += line
 
 

@@ -12,6 +12,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from toolglot import __version__
@@ -54,8 +55,8 @@ exit codes:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the answer is the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    _prepare(sys.stdout)
-    _prepare(sys.stderr)
+    sys.stdout = _prepared(sys.stdout)
+    sys.stderr = _prepared(sys.stderr)
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -64,6 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _silence_stdout()
         return PIPE_BROKEN
+    except OSError as error:  # a disk that fails in the middle of a file
+        Terminal(sys.stdout, sys.stderr).error(InputError(error.strerror or "cannot go on", path=error.filename or ""))
+        return USAGE_ERROR
     return code
 
 
@@ -118,11 +122,13 @@ def _add_color(parser: argparse.ArgumentParser, default: str) -> None:
     )
 
 
-def _prepare(stream: Any) -> None:
-    """What the terminal's encoding lacks is escaped, never an error."""
-    if hasattr(stream, "reconfigure"):
-        with contextlib.suppress(ValueError, OSError):
-            stream.reconfigure(errors="backslashreplace")
+def _prepared(stream: Any) -> Any:
+    """What the terminal's encoding lacks is escaped, never an error; a stream that was closed takes everything."""
+    if stream is None:
+        return Path(os.devnull).open("w", encoding="utf-8")
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
 
 
 def _silence_stdout() -> None:

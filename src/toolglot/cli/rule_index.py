@@ -23,10 +23,7 @@ class Named(Struct, frozen=True, kw_only=True):
 
 def description_of(key: str) -> str:
     """What a key of a profile means."""
-    for meta in getattr(KEYS[key], "__metadata__", ()):
-        if meta.description:
-            return str(meta.description)
-    return key
+    return next((str(meta.description) for meta in KEYS[key].__metadata__ if meta.description), key)
 
 
 def default_of(key: str) -> Any:

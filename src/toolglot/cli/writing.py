@@ -23,6 +23,8 @@ Write = Callable[[bytes], object]
 
 def refuse_existing(path: str, *, force: bool) -> None:
     """Raise where a file would be lost."""
+    if Path(path).is_dir():
+        raise InputError("is a directory", path=path, hint="name a file")
     if not force and os.path.lexists(path):
         raise InputError("exists already", path=path, hint="choose another name, or replace it with --force")
 

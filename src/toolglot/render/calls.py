@@ -6,6 +6,7 @@ Law 6: different calls get different ids, and a result has the id of its call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -21,6 +22,11 @@ RAW: Final = "_raw"
 """Where arguments that are no object go, for a target that takes only objects (F3)."""
 
 _CLASP_PREFIX: Final = "fc_"
+
+_HALF_PAIR: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
+)
+"""Half of a character, escaped: providers refuse the text of arguments that holds one (G4)."""
 
 
 def projection_for(job: Job, canonical_id: Callable[[str], str] | None, issuer: str) -> Projection:
@@ -101,10 +107,14 @@ class _Emitter:
 
     def _with_own_text(self, call: ToolCall) -> ToolCall:
         """A call whose object is known; what the model wrote goes home where that is an object too."""
-        if call.raw_input is None or (self._job.goes_home and call.raw_input.lstrip().startswith("{")):
+        if call.raw_input is None or (self._job.goes_home and _is_whole_object(call.raw_input)):
             return call
         if not self._job.goes_home or not self._job.profile.calls.arguments_object_only:
             return call if self._job.goes_home else replace(call, raw_input=None)
         reason = "arguments that are no JSON object are refused; they are the object that they mean"
         self._job.tell("converted", reason, "canonical", call_ids=(call.id,))
         return replace(call, raw_input=None)
+
+
+def _is_whole_object(text: str) -> bool:
+    return text.lstrip().startswith("{") and _HALF_PAIR.search(text) is None
