@@ -295,8 +295,10 @@ class Projection:
         raw = call.metadata.raw_id if call.metadata is not None else call.id if self._canonical_id else None
         if self._policy != "reversible" or self._style != "prefixed" or raw is None or SMUGGLED_MARK in raw:
             return None
-        prefix = next((known for known in PREFIXES if raw.startswith(known)), None)
-        if prefix is None or len(raw) == len(prefix):
+        if not raw.startswith(PREFIXES):
+            return None
+        prefix = next(known for known in PREFIXES if raw.startswith(known))
+        if len(raw) == len(prefix):
             return None
         swapped = self._prefix + raw[len(prefix) :]
         return swapped if self._is_free(swapped) else None

@@ -10,7 +10,7 @@ from typing import Final
 
 from toolglot.cli import targets
 from toolglot.cli.conversion import Converter, Outcome, add_policy, model_target, outcomes, policy_of, show_failure
-from toolglot.cli.documents import compact, open_document
+from toolglot.cli.documents import check_name, compact
 from toolglot.cli.lint import counted
 from toolglot.cli.options import add_output, add_profiles, add_quiet
 from toolglot.cli.terminal import Terminal
@@ -67,7 +67,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal=terminal,
         is_quiet=arguments.quiet,
     )
-    _check_readable(arguments.files)
+    for file in arguments.files:
+        check_name(file)
     counts: Counter[str] = Counter()
     failed: list[str] = []
     is_single = len(arguments.files) == 1
@@ -90,14 +91,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if not arguments.quiet:
         _summarise(counts, failed, converter, terminal)
     return int(bool(failed))
-
-
-def _check_readable(files: list[str]) -> None:
-    """A name that is wrong is found before anything is written."""
-    for file in files:
-        if file != "-":
-            with open_document(file):
-                pass
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,6 +113,17 @@ def open_document(name: str) -> Iterator[Document]:
         raise _unreadable(name, error) from None
     with stream:
         yield _document(name, stream, size)
+
+
+def check_name(name: str) -> None:
+    """Raise if a file is not there, without reading: what a pipe gives can be read only once."""
+    if name == STDIN:
+        return
+    try:
+        if stat.S_ISDIR(os.stat(name).st_mode):  # noqa: PTH116 - as above
+            raise IsADirectoryError
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error) from None
 
 
 def _unreadable(name: str, error: OSError | ValueError) -> InputError:

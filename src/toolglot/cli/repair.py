@@ -24,7 +24,7 @@ MOST_DIFFS: Final = 20
 FAULTS: Final = {
     "canonical": "the conversation was broken",
     "renderer": "the target writes it otherwise",
-    "projection": "the target takes other ids",
+    "projection": "the target takes other ids and names",
     "policy": "a policy decided",
     "loss": "the target has no place for it",
 }

@@ -34,7 +34,7 @@ fault classes:
   policy      a choice of toolglot.Policy decided
   canonical   the conversation was broken already
   renderer    the target writes it otherwise; nothing is lost
-  projection  the target takes other ids
+  projection  the target takes other ids and names
 
 examples:
   toolglot switch-report request.json --to mistral

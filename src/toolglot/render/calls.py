@@ -106,15 +106,20 @@ class _Emitter:
         return replace(call, arguments={RAW: written} if written.strip() else {}, raw_input=None)
 
     def _with_own_text(self, call: ToolCall) -> ToolCall:
-        """A call whose object is known; what the model wrote goes home where that is an object too."""
-        if call.raw_input is None or (self._job.goes_home and _is_whole_object(call.raw_input)):
+        """A call whose object is known; what the model wrote goes home, unless that would be refused."""
+        if call.raw_input is None:
             return call
-        if not self._job.goes_home or not self._job.profile.calls.arguments_object_only:
-            return call if self._job.goes_home else replace(call, raw_input=None)
-        reason = "arguments that are no JSON object are refused; they are the object that they mean"
-        self._job.tell("converted", reason, "canonical", call_ids=(call.id,))
+        if self._job.goes_home:
+            reason = self._refused(call.raw_input)
+            if not reason:
+                return call
+            self._job.tell(
+                "converted", f"{reason}; they are the object that they mean", "canonical", call_ids=(call.id,)
+            )
         return replace(call, raw_input=None)
 
-
-def _is_whole_object(text: str) -> bool:
-    return text.lstrip().startswith("{") and _HALF_PAIR.search(text) is None
+    def _refused(self, text: str) -> str:
+        """Why the text of arguments is refused although it means an object; empty: it is not."""
+        if self._job.profile.calls.arguments_object_only and not text.lstrip().startswith("{"):
+            return "arguments that are no JSON object are refused"
+        return "arguments with half a character are refused" if _HALF_PAIR.search(text) is not None else ""

@@ -91,5 +91,6 @@ def _has_content(result: ToolResult, job: Job) -> bool:
             isinstance(part, Media) or (isinstance(part, Text) and part.text) for part in result.content
         )
     if not result.content:
-        return result.result is not None
+        # A value counts where it is what is written: instead of a text, or as an object.
+        return result.result is not None and (result.content is None or job.profile.results.body == "object")
     return not _is_refused(result.content, job)

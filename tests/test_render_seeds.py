@@ -1,0 +1,406 @@
+"""Seeds 001 and 004: canonical ids at the edge of every provider, and a transcript that is valid whatever happened."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from failure_checks import CLAUDE, GPT, KIMI, MISTRAL, RESPONSES, Target, every_target
+from played_histories import answering, calling, raw_id, requested, user
+from toolglot import (
+    History,
+    Issuer,
+    Ledger,
+    Options,
+    Policy,
+    Reasoning,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+    dump,
+    load,
+    profiles,
+)
+from toolglot.render import render
+from toolglot.wire.codecs import codec
+
+MISSING = Policy().missing_result
+
+
+def plain(*, ids: tuple[str, ...] = ("call_a", "call_b"), provider: str = "openai") -> History:
+    history = History(provider=provider)
+    history.append(user("go"))
+    history.append(Turn("assistant", tuple(ToolCall(id, "read", {"n": n}) for n, id in enumerate(ids))))
+    history.append(Turn("tool", tuple(ToolResult(id, f"said {n}.") for n, id in enumerate(ids))))
+    return history
+
+
+def suffixes(history: History) -> list[str]:
+    return [found.id.removeprefix("hist_tool_") for found in history.ledger]
+
+
+# --- seed 001 -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "prefix"),
+    [(GPT, "call_"), (RESPONSES, "call_"), (CLAUDE, "toolu_")],
+    ids=["R_001_8", "R_001_9", "R_001_10"],
+)
+def test_R_001_8_R_001_9_R_001_10_the_canonical_suffix_under_the_prefix_of_the_target(
+    target: Target, prefix: str
+) -> None:
+    history = plain(provider="kimi", ids=("functions.read:0", "functions.read:1"))
+    said = requested(history, target).said
+    assert [call.id for call in said.calls] == [prefix + suffix for suffix in suffixes(history)]
+    assert [result.id for result in said.results] == [call.id for call in said.calls]
+
+
+def test_R_001_9_call_id_of_call_and_output_are_equal_and_no_item_has_an_id() -> None:
+    items = requested(plain(provider="anthropic"), RESPONSES).body["input"]
+    assert [item["call_id"] for item in items[1:3]] == [item["call_id"] for item in items[3:]]
+    assert not any("id" in item for item in items)
+
+
+def test_R_001_11_R_004_13_kimi_ids_follow_the_order_of_the_calls_and_survive_compression() -> None:
+    history = plain()
+    history.append(calling("anthropic", 7, 8, name="write"))
+    history.append(answering("anthropic", 7, 8))
+    before = [call.id for call in requested(history, KIMI).said.calls]
+    assert before == ["functions.read:0", "functions.read:1", "functions.write:2", "functions.write:3"]
+    history.compress(summary="Two files were read.", before=history.turns[3].key)
+    assert [call.id for call in requested(history, KIMI).said.calls] == before[2:]
+    history.append(calling("openai", 9))
+    history.append(answering("openai", 9))
+    assert [call.id for call in requested(history, KIMI).said.calls] == [*before[2:], "functions.read:4"]
+
+
+def test_R_001_12_R_004_14_mistral_ids_are_nine_alphanumerics_distinct_and_stable() -> None:
+    history = History(provider="openai")
+    for number in range(300):
+        history.extend([user(f"{number}"), calling("openai", number, thinking=""), answering("openai", number)])
+    ids = [call.id for call in requested(history, MISTRAL).said.calls]
+    assert len(set(ids)) == 300
+    assert all(re.fullmatch("[A-Za-z0-9]{9}", id) for id in ids)
+    history.extend([user("more"), calling("openai", 300, thinking=""), answering("openai", 300)])
+    assert [call.id for call in requested(history, MISTRAL).said.calls][:300] == ids
+    again = History(load(dump(history.conversation)))
+    assert [call.id for call in requested(again, MISTRAL).said.calls][:300] == ids
+
+
+@every_target
+def test_R_001_16_what_was_canonical_stays_and_renders_the_same(target: Target) -> None:
+    history = plain()
+    again = History(history.conversation)
+    assert [found.id for found in again.ledger] == [found.id for found in history.ledger]
+    assert requested(again, target).data == requested(history, target).data
+
+
+@every_target
+def test_R_001_17_legacy_ids_are_paired_in_their_turn_on_every_target(target: Target) -> None:
+    history = plain(ids=("hist_tool_functions.read:0", "hist_tool_", "hist_tool_a b"))
+    said = requested(history, target).said
+    assert said.answers() == {n: said.results[n].text for n in range(3)}
+    assert all(f"said {n}." in said.results[n].text for n in range(3))
+
+
+@every_target
+def test_R_001_18_R_004_15_ids_that_are_missing_are_made_without_clock_or_chance(target: Target) -> None:
+    first, second = (requested(plain(ids=("", "", "")), target) for _ in range(2))
+    assert first.data == second.data
+    assert len({call.id for call in first.said.calls}) == 3
+
+
+@every_target
+@pytest.mark.parametrize("provider", ["kimi", "anthropic", "openai", "mistral", "gemini", "bedrock"])
+def test_R_001_19_a_switch_from_any_provider_gives_safe_ids(target: Target, provider: str) -> None:
+    history = History(provider=provider)
+    for number in range(0, 6, 2):
+        history.extend([user("go"), calling(provider, number, number + 1), answering(provider, number, number + 1)])
+    for policy in ("reversible", "canonical"):
+        request = requested(history, target, policy=Policy(ids=policy))
+        rules = profiles.get(*target).ids
+        assert all(re.fullmatch(rules.pattern, call.id) for call in request.said.calls if not call.id.startswith("#"))
+        assert {n: f"said {n}." in text for n, text in request.said.answers().items()} == dict.fromkeys(range(6), True)
+
+
+def test_R_001_19_kimi_to_anthropic_and_back_home() -> None:
+    history = History(provider="kimi")
+    history.extend([user("go"), calling("kimi", 0, 1), answering("kimi", 0, 1)])
+    assert all(re.fullmatch(r"toolu_[A-Za-z0-9_-]{24}", call.id) for call in requested(history, CLAUDE).said.calls)
+    assert [call.id for call in requested(history, KIMI).said.calls] == ["functions.read:0", "functions.read:1"]
+
+
+@every_target
+def test_R_001_4_R_001_7_ids_do_not_depend_on_the_place_of_a_turn(target: Target) -> None:
+    history = plain()
+    history.extend([user("and"), calling("openai", 5, thinking=""), answering("openai", 5), user("so?")])
+    last = requested(history, target).said.calls[-1].id
+    history.prune(history.turns[0].key)
+    assert requested(history, target).said.calls[-1].id == last
+
+
+# --- seed 004: the worked example ---------------------------------------------------------------------
+
+
+def worked_example(provider: str = "openai") -> History:
+    """Thinking, one call and its result; thinking, five calls and one result; thinking, text."""
+    history = History(provider=provider)
+    history.append(user("go"))
+    history.append(calling(provider, 1, thinking="first"))
+    history.append(answering(provider, 1))
+    history.append(calling(provider, 2, 3, 4, 5, 6, thinking="second"))
+    history.append(
+        answering(provider, 3) if raw_id(provider, 3) else Turn("tool", (ToolResult(canonical(history, 2), "said 3."),))
+    )
+    history.append(Turn("assistant", (Thinking("third"), Text("Done."))))
+    history.append(user("thanks"))
+    return history
+
+
+def canonical(history: History, index: int) -> str:
+    return [found.id for found in history.ledger][index]
+
+
+@every_target
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "kimi", "mistral", "gemini", "deepseek"])
+def test_R_004_16_R_004_12_the_worked_example_is_whole_on_every_target(target: Target, provider: str) -> None:
+    history = worked_example(provider)
+    request = requested(history, target)
+    answers = request.said.answers()
+    assert list(answers) == [1, 2, 3, 4, 5, 6]
+    assert {n for n, text in answers.items() if MISSING in text} == {2, 4, 5, 6}
+    assert "said 1." in answers[1]
+    assert "said 3." in answers[3]
+    assert [call.id for call in request.said.calls] == [result.id for result in request.said.results]
+    assert "Done." in request.said.everything
+    added = [entry for entry in request.made.entries if entry.action == "added" and "no result" in entry.reason]
+    assert [entry.call_ids for entry in added] == [(canonical(history, index),) for index in (1, 3, 4, 5)]
+    assert {entry.fault for entry in added} == {"canonical"}
+
+
+@pytest.mark.parametrize(
+    ("target", "pattern"),
+    [
+        (GPT, r"call_[A-Za-z0-9_-]{24}"),
+        (CLAUDE, r"toolu_[A-Za-z0-9_-]{24}"),
+        (KIMI, r"functions\.read:[0-5]"),
+        (MISTRAL, r"[A-Za-z0-9]{9}"),
+    ],
+)
+def test_R_004_16_the_projection_example_of_the_seed(target: Target, pattern: str) -> None:
+    said = requested(worked_example("deepseek"), target).said
+    assert all(re.fullmatch(pattern, call.id) for call in said.calls)
+    assert len({call.id for call in said.calls}) == 6
+
+
+@every_target
+def test_R_004_16_synthetics_of_a_render_never_enter_the_ledger(target: Target) -> None:
+    history = worked_example()
+    before = dump(history.conversation)
+    requested(history, target)
+    assert [found.status for found in history.ledger] == ["complete", "pending", "complete", *["pending"] * 3]
+    assert dump(history.conversation) == before
+    history.append(answering("openai", 2))
+    assert "said 2." in requested(history, target).said.answers()[2]
+
+
+# --- seed 004: invariants -----------------------------------------------------------------------------
+
+
+@every_target
+def test_R_004_1_a_switch_in_flight_applies_to_the_next_assembly_only(target: Target) -> None:
+    history = History(provider="openai")
+    history.append(user("go"))
+    flight = history.begin_turn("openai")
+    flight.append(calling("openai", 0))
+    history.switch(target[0])
+    assert history.target == "openai"
+    flight.append(answering("openai", 0))
+    flight.finish()
+    assert history.target == profiles.resolve(target[0])
+    assert requested(history, target).said.answers()[0].endswith("said 0.")
+
+
+@every_target
+def test_R_004_2_R_004_3_R_004_4_R_004_5_results_refer_to_calls_once_and_stand_beside_them(target: Target) -> None:
+    history = History(provider="openai")
+    history.append(user("go"))
+    history.append(calling("openai", 0, 1, 2))
+    history.append(user("hurry"))
+    history.append(answering("openai", 2, 0))
+    history.append(answering("openai", 2))
+    history.append(Turn("tool", (ToolResult("never_called", "orphan"),)))
+    history.append(user("so?"))
+    request = requested(history, target)
+    assert {n: MISSING in text for n, text in request.said.answers().items()} == {0: False, 1: True, 2: False}
+    assert "orphan" in request.said.everything
+    assert not any("orphan" in result.text for result in request.said.results)
+
+
+@every_target
+def test_R_004_7_R_004_21_thinking_may_be_kept_dropped_or_switched_without_a_change_of_pairs(target: Target) -> None:
+    history = worked_example("anthropic")
+    profile = profiles.get(*target)
+    pairs = []
+    for options in (
+        Options(),
+        Options(reasoning=Reasoning("on", budget_tokens=2048)),
+        Options(reasoning=Reasoning("off")),
+    ):
+        made = render(replace(history.conversation, options=options, model=target[1]), profile)
+        pairs.append([result.call_id for turn in made.conversation.turns for result in turn.results])
+    assert pairs[0] == pairs[1] == pairs[2]
+
+
+def test_R_004_8_a_codec_infers_nothing_a_broken_conversation_is_written_as_it_is() -> None:
+    turns = (user("go"), Turn("assistant", (ToolCall("call_1", "read", {}),)), user("so?"))
+    body = codec("openai_chat").request.encode(replace(History().conversation, turns=turns), profiles.get(*GPT))
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+
+
+@every_target
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        (ToolResult("call_0", "x", error="boom", is_complete=True), "x"),
+        (ToolResult("call_0", None, error="boom"), "boom"),
+        (ToolResult("call_0", None, is_complete=True), ""),
+        (ToolResult("call_0", None, result={"a": 1}), ""),
+        (ToolResult("call_0", ""), ""),
+        (ToolResult("call_0", "partly", is_complete=False), "partly"),
+    ],
+)
+def test_R_004_10_whatever_is_known_of_a_completion_is_rendered_as_one_result(
+    target: Target, result: ToolResult, says: str
+) -> None:
+    history = History(provider="openai")
+    history.extend([user("go"), calling("openai", 0), Turn("tool", (result,)), user("so?")])
+    (answer,) = requested(history, target).said.results
+    assert says in answer.text
+    assert MISSING not in answer.text or history.ledger.pending
+
+
+@every_target
+def test_R_004_11_a_completion_that_is_written_again_changes_nothing(target: Target) -> None:
+    history = plain()
+    before = requested(history, target)
+    history.append(Turn("tool", (ToolResult("call_a", "said 0."), ToolResult("call_b", "said 1."))))
+    assert requested(history, target).said.results == before.said.results
+
+
+@every_target
+def test_R_004_T2_a_real_completion_replaces_a_synthetic_one(target: Target) -> None:
+    history = History(provider="openai")
+    history.extend([user("go"), calling("openai", 0)])
+    history.append(Turn("tool", (ToolResult("call_0", "made up", is_error=True, synthetic="crash"),)))
+    history.append(Turn("tool", (ToolResult("call_0", "real"),)))
+    request = requested(history, target)
+    assert "real" in request.said.results[0].text
+    assert "made up" not in request.said.everything
+
+
+@every_target
+def test_R_004_T3_a_late_result_after_a_cancel_is_text_and_the_cancel_stays(target: Target) -> None:
+    history = History(provider="openai")
+    history.extend([user("go"), calling("openai", 0, 1)])
+    history.cancel(*(found.id for found in history.ledger.pending), reason="Cancelled.")
+    history.append(user("something else"))
+    history.append(answering("openai", 0))
+    history.append(user("so?"))
+    request = requested(history, target)
+    assert all("Cancelled." in result.text for result in request.said.results)
+    (late,) = [one for one in request.said if "said 0." in one.text]
+    assert late.kind == "text"
+    assert "Late result" in late.text
+    assert "late" in request.reasons
+    assert [found.status for found in history.ledger] == ["cancelled", "cancelled"]
+
+
+@every_target
+def test_R_004_17_a_pair_of_which_one_side_was_cut_is_whole_or_gone(target: Target) -> None:
+    whole = plain()
+    whole.extend([user("and"), calling("openai", 5, 6, thinking=""), answering("openai", 5, 6), user("so?")])
+    for turn in whole.turns:
+        if turn.role == "user" and turn is whole.turns[-1]:
+            continue
+        cut = whole.fork()
+        cut.prune(turn.key)
+        request = requested(cut, target)
+        known = {found.call.arguments["n"] for found in cut.ledger if found.call.arguments}
+        assert set(request.said.answers()) <= known
+        assert all(MISSING not in text for text in request.said.answers().values())
+
+
+@every_target
+def test_R_004_19_diagnostics_list_ids_decisions_reasons_and_the_format(target: Target) -> None:
+    history = worked_example("kimi")
+    request = requested(history, target)
+    ids = request.made.seen_ids()
+    assert list(ids.canonical) == [found.id for found in history.ledger]
+    assert len(ids.calls) == len(ids.results) == 6
+    assert ids.format
+    assert {"added"} <= {entry.action for entry in request.made.entries}
+    assert all(entry.reason and entry.target == request.made.entries[0].target for entry in request.made.entries)
+
+
+def test_R_004_19_the_three_faults_are_told_apart() -> None:
+    history = History(provider="openai")
+    history.append(user("go"))
+    history.append(Turn("assistant", (Thinking("hm", "signed"), ToolCall("call_0", "files/read", {}))))
+    faults = {entry.fault for entry in requested(history, CLAUDE).made.entries}
+    assert {"canonical", "projection", "loss"} <= faults
+
+
+@every_target
+def test_R_004_20_calls_in_a_tool_turn_are_the_assistants_and_told(target: Target) -> None:
+    history = History(provider="gemini")
+    history.append(user("go"))
+    mixed = (ToolCall("c0", "read", {"n": 0}), ToolResult("c0", "said 0."), ToolCall("c1", "read", {"n": 1}))
+    history.append(Turn("tool", mixed, issuer=Issuer("gemini")))
+    history.append(Turn("tool", (ToolResult("c1", "said 1."),), issuer=Issuer("gemini")))
+    request = requested(history, target)
+    assert {n: f"said {n}." in text for n, text in request.said.answers().items()} == {0: True, 1: True}
+    assert all(call.speaker == "assistant" for call in request.said.calls)
+    assert "blocks of another speaker" in request.reasons
+
+
+@every_target
+def test_R_004_20_arguments_that_turn_in_circles_are_cut_and_told(target: Target) -> None:
+    circle: dict[str, Any] = {"n": 0}
+    circle["self"] = circle
+    history = History(provider="openai")
+    history.append(user("go"))
+    history.append(Turn("assistant", (ToolCall("call_0", "read", circle),)))
+    history.append(answering("openai", 0))
+    request = requested(history, target)
+    assert request.said.calls[0].value["n"] == 0
+    assert any(entry.action == "cloned" for entry in history.report)
+
+
+@every_target
+def test_R_004_21_unchanged_state_renders_the_same_and_the_ledger_comes_from_the_transcript(
+    target: Target,
+) -> None:
+    history = worked_example("mistral")
+    again = History(load(dump(history.conversation)))
+    assert requested(history, target).data == requested(again, target).data == requested(history, target).data
+    assert Ledger.of(again.turns) == history.ledger
+
+
+@every_target
+def test_R_004_6_two_calls_with_one_raw_id_in_two_turns_have_two_ids(target: Target) -> None:
+    history = History(provider="openai")
+    for number in range(3):
+        history.append(user("go"))
+        history.append(Turn("assistant", (ToolCall("call_0", "read", {"n": number}),)))
+        history.append(Turn("tool", (ToolResult("call_0", f"said {number}."),)))
+    said = requested(history, target).said
+    assert {n: f"said {n}." in text for n, text in said.answers().items()} == dict.fromkeys(range(3), True)
+    assert msgspec.json.encode(said.answers())

@@ -1,0 +1,170 @@
+"""The five scenarios of seed 004, each through History, render, encode and referee, for every target.
+
+Manual switch after a tool turn; round-robin over providers each turn; failover after a 429; cancel, then switch;
+compress, then switch. None may end in a request that the next provider refuses, and nothing that was said is lost.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from broken_conversations import TARGETS
+from failure_checks import Target, every_target
+from played_histories import answering, calling, raw_id, requested, user
+from toolglot import History, Policy, Text, ToolResult, Turn, convert_error, profiles
+
+MISSING = Policy().missing_result
+SOURCES = ["anthropic", "openai", "openai_responses", "gemini", "kimi", "mistral", "bedrock", "deepseek", "ollama"]
+MODELS = dict(reversed(TARGETS))
+every_source = pytest.mark.parametrize("source", SOURCES)
+
+
+def play(history: History, provider: str, numbers: tuple[int, ...], *, text: str = "") -> None:
+    """A turn of a provider's, bound to it until its tools are done."""
+    flight = history.begin_turn(provider)
+    flight.append(calling(profiles.resolve(provider), *numbers, text=text))
+    made = [found for found in flight.pending]
+    history.record(
+        *(ToolResult(found.id, f"said {found.call.arguments['n']}.") for found in made if found.call.arguments)
+    )
+    flight.finish()
+
+
+def assert_answered(history: History, target: Target, count: int) -> None:
+    said = requested(history, target).said
+    assert {n: f"said {n}." in text for n, text in said.answers().items()} == dict.fromkeys(range(count), True)
+    assert MISSING not in said.everything
+
+
+@every_target
+@every_source
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_scenario_a_manual_switch_after_a_tool_turn(target: Target, source: str, count: int) -> None:
+    history = History(provider=source)
+    history.append(user("go"))
+    play(history, source, tuple(range(count)), text="I look.")
+    history.switch(target[0])
+    assert_answered(history, target, count)
+    history.append(Turn("assistant", (Text("Done."),), issuer=None), provider=target[0])
+    history.append(user("thanks"))
+    assert_answered(history, target, count)
+    assert "I look." in requested(history, target).said.everything
+
+
+def test_scenario_round_robin_over_every_provider_each_turn() -> None:
+    history = History()
+    number = 0
+    for round_ in range(2):
+        for target in TARGETS:
+            history.append(user(f"question {round_} {target[0]}"))
+            history.switch(target[0])
+            request = requested(history, target)
+            assert {n: f"said {n}." in text for n, text in request.said.answers().items()} == dict.fromkeys(
+                range(number), True
+            )
+            size = (1, 2, 6)[number % 3]
+            play(history, target[0], tuple(range(number, number + size)))
+            number += size
+            assert_answered(history, target, number)
+    assert not history.ledger.pending
+
+
+@every_target
+@every_source
+def test_scenario_failover_to_another_family_after_a_429(target: Target, source: str) -> None:
+    history = History(provider=source)
+    history.append(user("go"))
+    play(history, source, (0, 1))
+    before = requested(history, (source, MODELS[source]))
+    failure = convert_error(429, {"error": {"message": "Rate limit", "code": 429}}, source=source, target=target[0])
+    assert failure.failure.retryable
+    length = len(history)
+    history.switch(target[0])
+    assert_answered(history, target, 2)
+    assert len(history) == length
+    assert requested(history, (source, MODELS[source])).data == before.data
+    play(history, target[0], (2,))
+    assert_answered(history, target, 3)
+
+
+@every_target
+@every_source
+@pytest.mark.parametrize("answered", [0, 1, 5])
+def test_scenario_cancel_then_switch_then_a_late_result(target: Target, source: str, answered: int) -> None:
+    history = History(provider=source)
+    history.append(user("go"))
+    flight = history.begin_turn(source)
+    flight.append(calling(source, *range(6)))
+    made = flight.pending
+    if answered:
+        history.record(*(ToolResult(found.id, f"said {n}.") for n, found in enumerate(made[:answered])))
+    history.switch(target[0])
+    flight.cancel("Stopped by the user.")
+    assert history.target == profiles.resolve(target[0])
+    history.append(user("something else"))
+    request = requested(history, target)
+    for number, text in request.said.answers().items():
+        assert ("said" in text) == (number < answered)
+        assert ("Stopped by the user." in text) == (number >= answered)
+    history.record(ToolResult(made[5].id, "said too late."))
+    history.append(user("and?"))
+    request = requested(history, target)
+    assert "Stopped by the user." in request.said.answers()[5]
+    (late,) = [one for one in request.said if "said too late." in one.text]
+    assert late.kind == "text"
+    assert history.ledger[made[5].id].status == "cancelled"
+
+
+@every_target
+@every_source
+def test_scenario_compress_then_switch(target: Target, source: str) -> None:
+    history = History(provider=source)
+    for number in range(0, 6, 2):
+        history.append(user(f"question {number}"))
+        play(history, source, (number, number + 1))
+        history.append(Turn("assistant", (Text(f"answer {number}"),)), provider=source)
+    history.append(user("and now?"))
+    whole = requested(history, target)
+    for turn in history.turns[1:]:
+        cut = history.fork()
+        cut.compress(summary="Earlier: files were read.", before=turn.key)
+        cut.switch(target[0])
+        request = requested(cut, target)
+        assert {n: f"said {n}." in text for n, text in request.said.answers().items()} == dict.fromkeys(
+            request.said.answers(), True
+        )
+        assert MISSING not in request.said.everything
+        assert "Earlier: files were read." in request.said.everything
+        kept = [call.id for call in request.said.calls if not call.id.startswith("#")]
+        assert kept == [call.id for call in whole.said.calls][len(whole.said.calls) - len(kept) :]
+        assert len(cut.ledger) == len(history.ledger)
+
+
+@every_target
+def test_scenario_compress_while_a_call_is_pending_then_switch_then_its_result(target: Target) -> None:
+    history = History(provider="openai")
+    history.append(user("one"))
+    play(history, "openai", (0, 1))
+    history.append(user("two"))
+    history.append(calling("openai", 2, 3))
+    history.record(ToolResult(history.ledger.pending[0].id, "said 2."))
+    history.compress(summary="Earlier: one.")
+    request = requested(history, target)
+    assert "said 2." in request.said.answers()[2]
+    assert MISSING in request.said.answers()[3]
+    history.record(ToolResult(history.ledger.pending[0].id, "said 3."))
+    assert "said 3." in requested(history, target).said.answers()[3]
+
+
+@every_target
+def test_scenario_a_crash_then_a_restart_elsewhere(target: Target) -> None:
+    history = History(provider="kimi")
+    history.append(user("go"))
+    history.append(calling("kimi", 0, 1))
+    history.append(answering("kimi", 0))
+    restarted = History(history.conversation, provider=target[0])
+    request = requested(restarted, target)
+    assert "said 0." in request.said.answers()[0]
+    assert MISSING in request.said.answers()[1]
+    restarted.append(Turn("tool", (ToolResult(raw_id("kimi", 1), "said 1."),)))
+    assert_answered(restarted, target, 2)
