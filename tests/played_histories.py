@@ -61,7 +61,8 @@ def raw_id(provider: str, number: int) -> str:
 def calling(provider: str, *numbers: int, name: str = "read", thinking: str = "hm", text: str = "") -> Turn:
     """A provider's turn: thinking, words, and a call for each number."""
     calls = [ToolCall(raw_id(provider, number), name, {"n": number}) for number in numbers]
-    before: list[Any] = [Thinking(thinking, f"signed-by-{provider}")] if thinking else []
+    is_signed = profiles.get(provider).protocol != "openai_chat"
+    before: list[Any] = [Thinking(thinking, f"signed-by-{provider}" if is_signed else None)] if thinking else []
     before += [Text(text)] if text else []
     return Turn("assistant", (*before, *calls), issuer=Issuer(provider))
 

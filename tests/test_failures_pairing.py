@@ -6,6 +6,7 @@ calls, made-up ones where there is none, everything else as text, and an entry o
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -339,7 +340,7 @@ def test_A9_a_gemini_call_follows_a_user_turn_or_responses(target: Target) -> No
             out = sent(written(source, *steps), source, target)
             contents = out.body["contents"]
             assert contents[0]["role"] == "user"
-            for before, after in zip(contents, contents[1:], strict=False):
+            for before, after in itertools.pairwise(contents):
                 if any("functionCall" in part for part in after["parts"]):
                     assert before["role"] == "user"
                 if any("functionResponse" in part for part in after["parts"]):

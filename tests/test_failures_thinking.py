@@ -67,7 +67,7 @@ def answer(id: str) -> Fields:
 
 
 def claude_body(*contents: list[Fields], model: str = OLD_CLAUDE[1], **fields: Any) -> Fields:
-    """An Anthropic request: contents of the assistant's, each with the results of its calls, or a word of the user's."""
+    """An Anthropic request: the assistant's contents, each with the results of its calls or a word of the user's."""
     body = written("anthropic", U("go"), model=model, **fields)
     body["max_tokens"] = 8000
     for content in contents:
@@ -91,11 +91,12 @@ def test_D1_an_open_tool_loop_without_its_thinking_is_continued_without_thinking
 
 @pytest.mark.parametrize("source", ["openai_chat", "openai_responses", "gemini"])
 def test_D1_a_foreign_tool_loop_that_asks_for_thinking_is_accepted_by_claude(source: str) -> None:
-    asked: Fields = {
+    ways: dict[str, Fields] = {
         "openai_chat": {"reasoning_effort": "high"},
         "openai_responses": {"reasoning": {"effort": "high"}},
         "gemini": {"generationConfig": {"thinkingConfig": {"thinkingBudget": 4096}}},
-    }[source]
+    }
+    asked = ways[source]
     out = sent(written(source, U(), *exchange(2), **asked), source, OLD_CLAUDE)
     assert out.body.get("thinking", {}).get("type") != "enabled"
     assert out.report.entries

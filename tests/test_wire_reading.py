@@ -87,7 +87,7 @@ def test_a_failed_result_says_so_in_its_first_text(result: ToolResult, content: 
 
 
 def test_the_text_of_content_is_one_string() -> None:
-    assert [text_of(content) for content in (None, "x", (Text("x"), PICTURE, Text("y")))] == ["", "x", "xy"]
+    assert [text_of(content) for content in (None, "x", (Text("x"), PICTURE, Text("y")))] == ["", "x", "x\ny"]
 
 
 @pytest.mark.law

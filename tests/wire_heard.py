@@ -76,12 +76,13 @@ def _with_ids(heard: Iterable[Heard]) -> Iterator[Heard]:
     count, waiting = 0, []
     for one in heard:
         if one.kind == "call" and not one.id:
-            one = one._replace(id=f"#{count}")
-            waiting.append(one.id)
+            waiting.append(f"#{count}")
             count += 1
+            yield one._replace(id=waiting[-1])
         elif one.kind == "result" and not one.id:
-            one = one._replace(id=waiting.pop(0) if waiting else "#none")
-        yield one
+            yield one._replace(id=waiting.pop(0) if waiting else "#none")
+        else:
+            yield one
 
 
 # --- messages of the Chat kind: OpenAI Chat, Cohere, Ollama -----------------------------------------

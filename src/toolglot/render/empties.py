@@ -69,7 +69,7 @@ def _filled_result(result: ToolResult, job: Job) -> ToolResult:
     if accepted:
         # A block may leave its content out, a message may not (C8).
         is_absent = result.content is None and rules.carrier != "block"
-        return replace(result, content="") if is_absent or isinstance(result.content, tuple) else result
+        return replace(result, content=result.error or "") if is_absent or isinstance(result.content, tuple) else result
     rule = job.rule("results.empty_error" if result.is_error else "results.empty")
     job.tell(
         "replaced", f"a result without content is refused {rule}; a word stands for it", call_ids=(result.call_id,)

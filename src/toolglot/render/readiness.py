@@ -48,6 +48,7 @@ class Ready:
         self._turns = profile.turns
         self._is_carried_by_user = profile.results.carrier == "block"
         self._is_parallel = profile.calls.parallel
+        self._takes_words_beside = profile.calls.with_text
         self.used: dict[tuple[str | None, str], None] = {}
         """The tools that are called, by namespace and name."""
         self.calls: dict[str, ToolCall] = {}
@@ -83,6 +84,8 @@ class Ready:
                 return False
         self._waiting = calls[::-1]
         self._last = "assistant"
+        if calls and len(calls) < len(blocks) and not self._takes_words_beside:
+            return False
         return len(calls) < 2 or self._is_parallel
 
     def takes_words(self, blocks: tuple[Block, ...], *, is_tools: bool) -> bool:
