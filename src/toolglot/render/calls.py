@@ -107,10 +107,8 @@ class _Emitter:
 
     def _with_own_text(self, call: ToolCall) -> ToolCall:
         """A call whose object is known; what the model wrote goes home, unless that would be refused."""
-        if call.raw_input is None:
-            return call
         if self._job.goes_home:
-            reason = self._refused(call.raw_input)
+            reason = self._refused(call.raw_input or "")
             if not reason:
                 return call
             self._job.tell(
