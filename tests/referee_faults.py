@@ -351,7 +351,7 @@ CHAT_PLANTS: dict[str, Plant] = {
     "results.call_order": chat(lambda m: m.append(m.pop(3))),
     "results.name": lambda body, profile: (
         None
-        if profile.results.name == "optional"
+        if profile.results.name in ("optional", "wanted")
         else chat(
             (lambda m: m[3].update(name="get_weather"))
             if profile.results.name == "refused"

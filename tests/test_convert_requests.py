@@ -503,3 +503,58 @@ def test_parts_that_are_shared_do_not_multiply() -> None:
         schema = {"type": "object", "properties": {"a": schema, "b": schema}}
     with pytest.raises(toolglot.LimitError):
         convert(asking(tools=[{"name": "t", "input_schema": schema}]), source="anthropic", target="openai")
+
+
+# --- what a strict reading refuses ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("id", [None, 7])
+def test_B7_ids_that_are_null_or_numbers_are_read_as_meant_and_told(id: Any) -> None:
+    (asked, answered) = calling("x")
+    asked["content"][0]["id"] = answered["content"][0]["tool_use_id"] = id
+    out = toolglot.repair(
+        asking({"role": "user", "content": "hi"}, asked, answered, tools=[WEATHER]), target="anthropic"
+    )
+    assert toolglot.lint(out.body, "anthropic") == ()
+    assert [entry.path for entry in out.report if entry.action == "converted"] == [
+        "$.messages[1].content[0].id",
+        "$.messages[2].content[0].tool_use_id",
+    ]
+    assert "72" in out.data.decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("", {}), (None, {}), ("x", {"_raw": "x"}), ([1], {"_raw": [1]}), ('{"a":1}', {"a": 1})]
+)
+def test_F3_arguments_that_are_no_object_are_made_one_and_told(given: Any, meant: Fields) -> None:
+    (asked, answered) = calling("toolu_1")
+    asked["content"][0]["input"] = given
+    out = toolglot.repair(
+        asking({"role": "user", "content": "hi"}, asked, answered, tools=[WEATHER]), target="anthropic"
+    )
+    assert out.body["messages"][1]["content"][0]["input"] == meant
+    assert any(entry.path == "$.messages[1].content[0].input" for entry in out.report)
+
+
+def test_B6_a_call_that_stands_in_the_content_too_is_one_call() -> None:
+    part = {"type": "tool_use", "id": "call_1", "name": "f", "input": {"a": 1}}
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [part], "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "done"},
+    ]
+    out = convert({"model": "m", "messages": messages}, source="openai", target="anthropic", model="claude-sonnet-4-6")
+    blocks = out.body["messages"][1]["content"]
+    assert [block["type"] for block in blocks] == ["tool_use"]
+    assert any("it is one call" in entry.reason for entry in out.report)
+    assert toolglot.lint(out.body, "anthropic", "claude-sonnet-4-6") == ()
+
+
+def test_what_nobody_could_mean_is_refused_with_the_first_complaint() -> None:
+    (asked, answered) = calling("toolu_1")
+    asked["content"][0]["id"] = None
+    asked["content"].append({"type": "text", "text": 5})
+    with pytest.raises(toolglot.InputError) as refused:
+        toolglot.repair(asking(asked, answered), target="anthropic")
+    assert refused.value.path == "$.messages[0].content[0].id"

@@ -41,8 +41,13 @@ from toolglot.render.job import Job
 from toolglot.render.losses import tell_unwritten
 from toolglot.report import Entry, Report
 from toolglot.wire.codecs import codec
+from toolglot.wire.damage import mend
 from toolglot.wire.failures import ProviderError, from_input_error
+from toolglot.wire.hybrids import merged
 from toolglot.wire.shared_fields import carried
+
+MOST_MENDED: Final = 100
+"""How many places of one body are told that had to be mended to be read."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -163,16 +168,16 @@ def convert(
     """
     _check_policy(policy)
     from_, fields = profiles.get(source, overrides=overrides), _parsed(body, limits)
-    conversation = codec(from_.protocol).request.decode(fields)
+    conversation, mended = _decoded(fields, from_, policy)
     named = model or conversation.model
     to = profiles.get(target, named, overrides=overrides)
     from_ = profiles.get(source, conversation.model, overrides=overrides)
     rendered = render(replace(conversation, model=named), to, policy=policy, source=from_)
-    entries = [*_told_of_names(from_, to, model, conversation.model, policy), *rendered.entries]
+    entries = [*_told_of_names(from_, to, model, conversation.model, policy), *mended, *rendered.entries]
     sent = rendered.conversation
     if from_.protocol != to.protocol:
         sent = replace(sent, extra=carried(sent.extra, from_.protocol, to.protocol))
-    is_same = from_.protocol == to.protocol and rendered.is_unchanged and named == conversation.model
+    is_same = from_.protocol == to.protocol and rendered.is_unchanged and named == conversation.model and not mended
     written = fields
     if not is_same:
         written = codec(to.protocol).request.encode(_as_clasp(sent, to, policy), to)
@@ -206,6 +211,29 @@ def repair(
     tools may have been renamed.
     """
     return convert(body, source=target, target=target, model=model, policy=policy, overrides=overrides, limits=limits)
+
+
+def _decoded(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
+    """What a body says. One that a strict reading refuses is read as it is plainly meant, if that is possible."""
+    job = Job(source, policy, None)
+    decode = codec(source.protocol).request.decode
+    try:
+        conversation = decode(fields)
+    except InputError as refused:
+        meant, told = mend(fields, source.protocol)
+        if not told:
+            raise
+        try:
+            conversation = decode(meant)
+        except InputError:
+            raise refused from None
+        for path, reason in told[:MOST_MENDED]:
+            job.tell("converted", reason, "canonical", path=path)
+    if source.protocol == "openai_chat":
+        conversation, merges = merged(conversation)
+        for reason in merges[:MOST_MENDED]:
+            job.tell("converted", reason, "canonical")
+    return conversation, job.entries
 
 
 def _check_policy(policy: object) -> None:

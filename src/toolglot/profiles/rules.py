@@ -126,9 +126,10 @@ class ResultRules(Group, frozen=True, kw_only=True):
         Meta(description="What may share a turn with results, where not everything may."),
     ] = ("text", "image", "document")
     call_order: Annotated[bool, Meta(description="Results come in the order of their calls.")] = True
-    name: Annotated[Literal["required", "optional", "refused"], Meta(description="The tool's name on a result.")] = (
-        "optional"
-    )
+    name: Annotated[
+        Literal["required", "wanted", "optional", "refused"],
+        Meta(description="The tool's name on a result; `wanted`: accepted without, understood better with it."),
+    ] = "optional"
     body: Annotated[Literal["text", "blocks", "object"], Meta(description="What a result's content may be.")] = "text"
     media: Annotated[Names, Meta(description="Media kinds that a result may hold.")] = ()
     error_flag: Annotated[bool, Meta(description="There is a field that marks an error.")] = False

@@ -59,7 +59,8 @@ def switch(case: Case) -> Findings:
 
 def signed(case: Case) -> Findings:
     for item in _thinking(case) if case.profile.reasoning.signed else ():
-        if not item.signature and not item.is_redacted:
+        is_stored = case.view.keeps_items and item.item_id is not None
+        if not item.signature and not item.is_redacted and not is_stored:
             yield Finding(item.path, "the thinking has no signature", "leave it out, or send it as it came")
 
 

@@ -64,6 +64,7 @@ def read(body: dict[str, Any]) -> View:
         effort=setting(fields(given.get("reasoning")), "effort", "$.reasoning"),
         output=_output(fields(given.get("text"))),
         user=setting(given, "user"),
+        keeps_items=given.get("store") is not False,
         is_continued=_is_continued(given),
         extra_fields=found.take("$"),
         extra_paths=found.left(),

@@ -136,5 +136,7 @@ class View(Struct, kw_only=True):
     shapes: tuple[Shape, ...] = ()
     extra_paths: tuple[str, ...] = ()
     """Unknown fields deeper inside, where no part of this picture stands: whole paths."""
+    keeps_items: bool = False
+    """The provider keeps what it answered, so that an item can be sent by its id alone."""
     is_continued: bool = False
     """Turns before these are held by the server: a result may answer a call that is not in the request."""

@@ -58,6 +58,7 @@ class _Emitter:
         self._projection = projection
         self._job = job
         self._rule = job.profile.results.name
+        self._names_results = self._rule == "required" or (self._rule == "wanted" and not job.goes_home)
         self._names: dict[str, str] = {}
 
     def emitted(self, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
@@ -78,7 +79,7 @@ class _Emitter:
             call = emitted if plain else self._with_object(emitted)
             return call if call.id == id else replace(call, id=id)
         if type(block) is ToolResult:
-            is_named = self._rule == "required" or (block.name != "" and self._rule == "optional")
+            is_named = self._names_results or (block.name != "" and self._rule != "refused")
             name = self._names[block.call_id] if is_named else ""
             id = self._projection[block.call_id]
             return block if block.call_id == id and block.name == name else replace(block, call_id=id, name=name)

@@ -1,0 +1,248 @@
+"""Bodies that a strict reading refuses although it is plain what they mean: ids that are null or numbers, arguments
+that are no object, a lone block where a list belongs (B7, F3, A6).
+
+Only a body that its codec refused comes here, so that a body in order costs nothing. What is mended is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from toolglot.wire.reading import Fields
+
+RAW: Final = "_raw"
+"""Where arguments that are no object go."""
+
+Told = list[tuple[str, str]]
+"""Paths, and what was mended there."""
+
+
+def mend(body: Fields, protocol: str) -> tuple[Fields, Told]:
+    """The body as it is meant, and what was mended; the body itself where nothing could be."""
+    mender = _MENDERS.get(protocol)
+    if mender is None:
+        return body, []
+    copied = msgspec.json.decode(msgspec.json.encode(body))
+    told: Told = []
+    mender(copied, told)
+    return (copied, told) if told else (body, [])
+
+
+# --- parts ------------------------------------------------------------------------------------------
+
+
+def _objects(value: Any, path: str) -> Iterator[tuple[str, Fields]]:
+    for index, member in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(member, dict):
+            yield f"{path}[{index}]", member
+
+
+def _mend_id(fields: Fields, key: str, path: str, told: Told) -> None:
+    id = fields.get(key)
+    if isinstance(id, str):
+        return
+    is_number = isinstance(id, int) and not isinstance(id, bool)
+    fields[key] = str(id) if is_number else ""
+    told.append((f"{path}.{key}", "an id that is a number was read as text" if is_number else "an id is missing"))
+
+
+def _mend_name(fields: Fields, path: str, told: Told) -> None:
+    if not isinstance(fields.get("name"), str):
+        fields["name"] = ""
+        told.append((f"{path}.name", "a name is missing"))
+
+
+def _mend_object(fields: Fields, key: str, path: str, told: Told) -> None:
+    """Arguments that must be an object."""
+    given = fields.get(key)
+    if isinstance(given, dict):
+        return
+    fields[key] = _object(given)
+    told.append((f"{path}.{key}", "arguments that are no object were made one"))
+
+
+def _object(given: Any) -> Fields:
+    if given in (None, "", []):
+        return {}
+    if isinstance(given, str):
+        try:
+            parsed = msgspec.json.decode(given)
+        except (ValueError, RecursionError):
+            return {RAW: given}
+        return parsed if isinstance(parsed, dict) else {RAW: given}
+    return {RAW: given}
+
+
+def _mend_text(fields: Fields, key: str, path: str, told: Told) -> None:
+    """Arguments that must be text."""
+    given = fields.get(key)
+    if isinstance(given, str):
+        return
+    fields[key] = "" if given is None else msgspec.json.encode(given).decode()
+    told.append((f"{path}.{key}", "arguments that are no text were written as one"))
+
+
+def _mend_content(fields: Fields, path: str, told: Told) -> None:
+    """Content of a message that is null, or one block where a list belongs."""
+    content = fields.get("content")
+    if content is None and "content" in fields:
+        fields["content"] = ""
+        told.append((f"{path}.content", "content that is null was read as empty"))
+    elif isinstance(content, dict) and isinstance(content.get("type"), str):
+        fields["content"] = [content]
+        told.append((f"{path}.content", "a lone block was read as a list of one"))
+
+
+def _mend_result(fields: Fields, path: str, told: Told) -> None:
+    """Content of a result, which is whatever a tool gave."""
+    content = fields.get("content")
+    if content is not None and not isinstance(content, str | list):
+        fields["content"] = msgspec.json.encode(content).decode()
+        told.append((f"{path}.content", "a value that a tool gave was written as text"))
+
+
+# --- protocols --------------------------------------------------------------------------------------
+
+
+def _anthropic(body: Fields, told: Told) -> None:
+    for path, message in _objects(body.get("messages"), "$.messages"):
+        _mend_content(message, path, told)
+        for place, block in _objects(message.get("content"), f"{path}.content"):
+            if block.get("type") == "tool_use":
+                _mend_id(block, "id", place, told)
+                _mend_name(block, place, told)
+                _mend_object(block, "input", place, told)
+            elif block.get("type") == "tool_result":
+                _mend_id(block, "tool_use_id", place, told)
+                _mend_result(block, place, told)
+
+
+def _bedrock(body: Fields, told: Told) -> None:
+    for path, message in _objects(body.get("messages"), "$.messages"):
+        for place, block in _objects(message.get("content"), f"{path}.content"):
+            call, result = block.get("toolUse"), block.get("toolResult")
+            if isinstance(call, dict):
+                _mend_id(call, "toolUseId", f"{place}.toolUse", told)
+                _mend_name(call, f"{place}.toolUse", told)
+                _mend_object(call, "input", f"{place}.toolUse", told)
+            if isinstance(result, dict):
+                _mend_id(result, "toolUseId", f"{place}.toolResult", told)
+                if not isinstance(result.get("content"), list):
+                    given = result.get("content")
+                    text = (
+                        given
+                        if isinstance(given, str)
+                        else ""
+                        if given is None
+                        else msgspec.json.encode(given).decode()
+                    )
+                    result["content"] = [{"text": text}] if text else []
+                    told.append((f"{place}.toolResult.content", "content that is no list was made one"))
+
+
+def _mend_parts(result: Fields, path: str, told: Told) -> None:
+    """Content of a result that must be a list."""
+    given = result.get("content")
+    if isinstance(given, list):
+        return
+    text = given if isinstance(given, str) else "" if given is None else msgspec.json.encode(given).decode()
+    result["content"] = [{"text": text}] if text else []
+    told.append((f"{path}.content", "content that is no list was made one"))
+
+
+def _openai_chat(body: Fields, told: Told) -> None:
+    for path, message in _objects(body.get("messages"), "$.messages"):
+        if message.get("role") == "tool":
+            _mend_result(message, path, told)
+            if message.get("tool_call_id") is not None:
+                _mend_id(message, "tool_call_id", path, told)
+        elif message.get("content") is not None:
+            _mend_content(message, path, told)
+        for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
+            if call.get("id") is not None:
+                _mend_id(call, "id", place, told)
+            function = call.get("function")
+            if isinstance(function, dict):
+                _mend_name(function, f"{place}.function", told)
+                if function.get("arguments") is not None and not isinstance(function["arguments"], dict):
+                    _mend_text(function, "arguments", f"{place}.function", told)
+
+
+def _openai_responses(body: Fields, told: Told) -> None:
+    for path, item in _objects(body.get("input"), "$.input"):
+        kind = item.get("type")
+        if kind in ("function_call", "custom_tool_call"):
+            if item.get("call_id") is not None or not isinstance(item.get("id"), str):
+                _mend_id(item, "call_id", path, told)
+            _mend_name(item, path, told)
+            _mend_text(item, "arguments" if kind == "function_call" else "input", path, told)
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            _mend_id(item, "call_id", path, told)
+            if item.get("output") is not None and not isinstance(item["output"], str | list):
+                _mend_text(item, "output", path, told)
+
+
+def _gemini(body: Fields, told: Told) -> None:
+    for path, content in _objects(body.get("contents"), "$.contents"):
+        for place, part in _objects(content.get("parts"), f"{path}.parts"):
+            for key in ("functionCall", "function_call"):
+                call = part.get(key)
+                if isinstance(call, dict):
+                    _mend_name(call, f"{place}.{key}", told)
+                    if call.get("id") is not None:
+                        _mend_id(call, "id", f"{place}.{key}", told)
+                    if call.get("args") is not None:
+                        _mend_object(call, "args", f"{place}.{key}", told)
+            for key in ("functionResponse", "function_response"):
+                given = part.get(key)
+                if isinstance(given, dict):
+                    _mend_name(given, f"{place}.{key}", told)
+                    if given.get("id") is not None:
+                        _mend_id(given, "id", f"{place}.{key}", told)
+                    if not isinstance(given.get("response"), dict):
+                        given["response"] = {"output": given.get("response")}
+                        told.append((f"{place}.{key}.response", "a response that is no object was made one"))
+
+
+def _cohere(body: Fields, told: Told) -> None:
+    for path, message in _objects(body.get("messages"), "$.messages"):
+        if message.get("role") == "tool":
+            _mend_result(message, path, told)
+            _mend_id(message, "tool_call_id", path, told)
+        elif message.get("content") is not None:
+            _mend_content(message, path, told)
+        for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
+            _mend_id(call, "id", place, told)
+            function = call.get("function")
+            if isinstance(function, dict):
+                _mend_name(function, f"{place}.function", told)
+                if function.get("arguments") is not None:
+                    _mend_text(function, "arguments", f"{place}.function", told)
+
+
+def _ollama(body: Fields, told: Told) -> None:
+    for path, message in _objects(body.get("messages"), "$.messages"):
+        if message.get("role") == "tool":
+            _mend_result(message, path, told)
+        for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
+            if call.get("id") is not None:
+                _mend_id(call, "id", place, told)
+            function = call.get("function")
+            if isinstance(function, dict):
+                _mend_name(function, f"{place}.function", told)
+                if function.get("arguments") is not None:
+                    _mend_object(function, "arguments", f"{place}.function", told)
+
+
+_MENDERS: Final[dict[str, Callable[[Fields, Told], None]]] = {
+    "anthropic": _anthropic,
+    "bedrock": _bedrock,
+    "cohere": _cohere,
+    "gemini": _gemini,
+    "ollama": _ollama,
+    "openai_chat": _openai_chat,
+    "openai_responses": _openai_responses,
+}
