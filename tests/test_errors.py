@@ -12,11 +12,19 @@ from toolglot import (
     HistoryError,
     InputError,
     LimitError,
+    Policy,
+    RenderError,
     Report,
+    ToolCall,
     ToolglotError,
+    ToolResult,
     TruncatedArgumentsError,
+    Turn,
     errors,
+    profiles,
 )
+from toolglot.render import rendering
+from toolglot.render.job import Job
 
 
 def test_an_error_says_what_where_and_what_to_do() -> None:
@@ -71,3 +79,18 @@ def test_a_report_reads_as_text_and_as_data() -> None:
     assert str(many) == "compressed: gone [a, b, c, d, e, f, …]"
     assert str(Entry(action="ignored", reason="here", fault="policy", turn_key="t1")) == "ignored: here [t1]"
     assert json.loads(report.to_json())["entries"][1] == {"action": "deferred", "reason": "later", "fault": "policy"}
+
+
+def test_a_render_that_would_break_a_law_is_stopped_with_its_report() -> None:
+    job = Job(profiles.get("openai"), Policy(), None)
+    job.tell("moved", "something was moved", "canonical")
+    call, result = ToolCall("call_1", "f", {}), ToolResult("call_1", "x")
+    for turns in (
+        (Turn("assistant", (call, call)), Turn("tool", (result, result))),
+        (Turn("assistant", (call,)),),
+        (Turn("tool", (result,)),),
+    ):
+        with pytest.raises(RenderError, match="stopped") as stopped:
+            rendering._hold_to_laws(turns, job)
+        assert "something was moved" in stopped.value.report
+    rendering._hold_to_laws((Turn("assistant", (call,)), Turn("tool", (result,))), job)

@@ -26,7 +26,7 @@ from failure_checks import (
     told,
 )
 from toolglot import Policy, ServerToolError, ToolCall, convert, convert_reply, lint, profiles
-from toolglot.render.calls import RAW
+from toolglot.conversation import RAW_ARGUMENTS
 from wire_scripts import PROTOCOLS, A, R, U, call, exchange, written
 
 MISSING = Policy().missing_result
@@ -308,7 +308,7 @@ def test_F1_arguments_cut_at_any_byte_never_break_the_request_nor_become_a_call(
 def test_F1_what_was_cut_is_told() -> None:
     out = sent(written("openai_chat", U(), A(call("c1", "read", '{"a": ')), U("on")), "openai_chat", CLAUDE)
     (made,) = heard(out, CLAUDE).calls
-    assert made.value == {RAW: '{"a": '}
+    assert made.value == {RAW_ARGUMENTS: '{"a": '}
     assert_told(out, "no JSON object", action="converted", fault="canonical")
 
 
@@ -332,7 +332,7 @@ def test_F3_arguments_are_an_object_on_the_wire_and_nothing_else_becomes_an_empt
     assert isinstance(made.value, dict)
     assert (made.value == {}) == (written_as in ("", "null", "{}"))
     if made.value:
-        assert made.value == {RAW: written_as}
+        assert made.value == {RAW_ARGUMENTS: written_as}
         assert_told(out, "no JSON object", action="converted")
 
 

@@ -139,7 +139,7 @@ def test_a_request_says_what_it_means() -> None:
     assert found.extra["openai_responses"].items() >= {"store": False, "safety_identifier": "s"}.items()
 
 
-def test_a_run_of_the_models_items_is_one_turn_and_every_other_item_its_own() -> None:
+def test_a_run_of_the_models_items_is_one_turn_but_two_messages_are_two_and_every_other_item_its_own() -> None:
     turns = turns_of(
         message("developer", asked("be brief")),
         {"role": "user", "content": "hi"},
@@ -158,18 +158,18 @@ def test_a_run_of_the_models_items_is_one_turn_and_every_other_item_its_own() ->
         call(call_id="call_3"),
     )
     assert [turn.role for turn in turns] == [
-        *("developer", "user", "user", "assistant", "tool", "tool", "tool", "user", "developer", "assistant"),
+        *("developer", "user", "user", "assistant", "assistant"),
+        *("tool", "tool", "tool", "user", "developer", "assistant"),
     ]
-    assert [type(block) for block in turns[3].blocks] == [
-        *(Thinking, Text, Text, Text, ToolCall, ToolCall, ServerTool),
-    ]
-    assert turns[3].text == "abc"
-    assert [(found.id, found.type, found.raw_input) for found in turns[3].calls] == [
+    assert [type(block) for block in turns[3].blocks] == [Thinking, Text, Text]
+    assert [type(block) for block in turns[4].blocks] == [Text, ToolCall, ToolCall, ServerTool]
+    assert (turns[3].text, turns[4].text) == ("ab", "c")
+    assert [(found.id, found.type, found.raw_input) for found in turns[4].calls] == [
         ("call_1", "function", None),
         ("call_2", "custom", '*** "Begin"\\'),
     ]
     assert [result.call_id for turn in turns for result in turn.results] == ["call_1", "call_2"]
-    assert [type(block) for turn in turns[6:9] for block in turn.blocks] == [Opaque, Opaque, Opaque]
+    assert [type(block) for turn in turns[7:10] for block in turn.blocks] == [Opaque, Opaque, Opaque]
 
 
 def test_R_002_7_B5_a_call_is_known_by_its_call_id_and_not_by_its_items_id() -> None:

@@ -142,6 +142,9 @@ class ToolMetadata(Value, frozen=True):
 FREE_TEXT: Final = "input"
 """The one argument that holds the text of a free-text call where only objects are known (E8)."""
 
+RAW_ARGUMENTS: Final = "_raw"
+"""Where arguments that are no object go, for a protocol that takes only objects (F3)."""
+
 
 class ToolCall(BlockValue, frozen=True, tag="tool_call"):
     """A model's wish to run a tool, as it wrote it."""

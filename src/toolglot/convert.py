@@ -230,7 +230,7 @@ def _decoded(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversat
         for path, reason in told[:MOST_MENDED]:
             job.tell("converted", reason, "canonical", path=path)
     if source.protocol == "openai_chat":
-        conversation, merges = merged(conversation)
+        conversation, merges = merged(conversation, text_only=source.calls.arguments == "string")
         for reason in merges[:MOST_MENDED]:
             job.tell("converted", reason, "canonical")
     return conversation, job.entries

@@ -13,6 +13,7 @@
     │       ├── ServerToolError          … because only another provider can run one of its tools
     │       ├── EmptyConversationError   … because it says nothing
     │       └── ToolProtocolError        … because the model takes tools over another protocol only
+    ├── RenderError           a render that would have broken one of its own laws
     ├── ProviderError         what a provider answered instead of a reply (in wire/failures.py)
     └── HistoryError          an operation that the present state of a history forbids
 
@@ -99,6 +100,17 @@ class EmptyConversationError(RefusedError):
 
 class ToolProtocolError(RefusedError):
     """A model that takes tools, but not over this protocol."""
+
+
+class RenderError(ToolglotError):
+    """A render that would have broken one of its own laws, and was stopped: a fault of toolglot's, not of the caller's.
+
+    `report` tells what was changed up to there; with the conversation it makes the fault findable.
+    """
+
+    def __init__(self, message: str, report: str) -> None:
+        super().__init__(cut(message))
+        self.report = report
 
 
 class HistoryError(ToolglotError, RuntimeError):

@@ -90,10 +90,23 @@ def _messages(body: dict[str, Any], found: Found) -> Iterator[Message]:
         )
 
 
+def _signature(details: Any) -> str | None:
+    """What signs a list of details (OpenRouter): a signature on a text, or encrypted data."""
+    listed = [fields(detail) for detail in details] if isinstance(details, list) else []
+    signed = (text_of(detail.get(key)) for detail in listed for key in ("signature", "data"))
+    return next((signature for signature in signed if signature), None)
+
+
 def _thinking(message: dict[str, Any], path: str) -> Iterator[Item]:
     for field in _THINKING_FIELDS:
         if message.get(field) is not None:
-            yield Item(kind="thinking", path=f"{path}.{field}", type=field, text=text_of(message[field]))
+            yield Item(
+                kind="thinking",
+                path=f"{path}.{field}",
+                type=field,
+                text=text_of(message[field]),
+                signature=_signature(message[field]),
+            )
 
 
 def _parts(content: Any, path: str, found: Found) -> Iterator[Item]:

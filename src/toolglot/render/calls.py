@@ -12,14 +12,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, ToolCall, ToolResult, Turn
+from toolglot.conversation import RAW_ARGUMENTS, Block, ToolCall, ToolResult, Turn
 from toolglot.ids import Projection
 from toolglot.render.job import Job, unless_same
 from toolglot.render.readiness import Ready
 from toolglot.render.tool_table import ToolTable
-
-RAW: Final = "_raw"
-"""Where arguments that are no object go, for a target that takes only objects (F3)."""
 
 _CLASP_PREFIX: Final = "fc_"
 
@@ -65,30 +62,40 @@ class _Emitter:
         return unless_same(tuple([self._turn(turn) for turn in turns]), turns)
 
     def _turn(self, turn: Turn) -> Turn:
-        blocks = unless_same(tuple([self._block(block) for block in turn.blocks]), turn.blocks)
-        return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
+        """A turn as it is sent. Calls stand before their results, so that they have their ids by then."""
+        changed: list[Block] | None = None
+        for place, block in enumerate(turn.blocks):
+            if type(block) is ToolCall:
+                new: Block = self._call(block)
+            elif type(block) is ToolResult:
+                new = self._result(block)
+            else:
+                continue
+            if new is not block:
+                changed = list(turn.blocks) if changed is None else changed
+                changed[place] = new
+        return turn if changed is None else replace(turn, blocks=tuple(changed))
 
-    def _block(self, block: Block) -> Block:
-        """A block as it is sent. Calls stand before their results, so that they have their ids by then."""
-        if type(block) is ToolCall:
-            emitted = self._table.emitted_call(block)
-            self._names[block.id] = emitted.name
-            id = self._projection.add(block, name=emitted.name)
+    def _call(self, block: ToolCall) -> ToolCall:
+        emitted = self._table.emitted_call(block)
+        self._names[block.id] = emitted.name
+        id = self._projection.add(block, name=emitted.name)
+        if self._job.goes_home:
             self._tell_id(block, id)
-            plain = emitted.arguments is not None and emitted.raw_input is None
-            call = emitted if plain else self._with_object(emitted)
-            return call if call.id == id else replace(call, id=id)
-        if type(block) is ToolResult:
-            is_named = self._names_results or (block.name != "" and self._rule != "refused")
-            name = self._names[block.call_id] if is_named else ""
-            id = self._projection[block.call_id]
-            return block if block.call_id == id and block.name == name else replace(block, call_id=id, name=name)
-        return block
+        plain = emitted.arguments is not None and emitted.raw_input is None
+        call = emitted if plain else self._with_object(emitted)
+        return call if call.id == id else replace(call, id=id)
+
+    def _result(self, block: ToolResult) -> ToolResult:
+        is_named = self._names_results or (block.name != "" and self._rule != "refused")
+        name = self._names[block.call_id] if is_named else ""
+        id = self._projection[block.call_id]
+        return block if block.call_id == id and block.name == name else replace(block, call_id=id, name=name)
 
     def _tell_id(self, call: ToolCall, id: str) -> None:
         """Tell an id that could not stay as it was, where the request goes home."""
         native = call.metadata.raw_id if call.metadata is not None else call.id
-        if self._job.goes_home and native and id != native:
+        if native and id != native:
             reason = f"the id {native[:80]!r} is refused or taken; it is {id!r} here"
             self._job.tell("replaced", reason, "projection", call_ids=(call.id,))
 
@@ -102,9 +109,9 @@ class _Emitter:
             return call
         written = call.raw_input or ""
         if written.strip():
-            reason = f"arguments that are no JSON object are refused; they stand in {RAW!r}"
+            reason = f"arguments that are no JSON object are refused; they stand in {RAW_ARGUMENTS!r}"
             self._job.tell("converted", reason, "canonical", call_ids=(call.id,))
-        return replace(call, arguments={RAW: written} if written.strip() else {}, raw_input=None)
+        return replace(call, arguments={RAW_ARGUMENTS: written} if written.strip() else {}, raw_input=None)
 
     def _with_own_text(self, call: ToolCall) -> ToolCall:
         """A call whose object is known; what the model wrote goes home, unless that would be refused."""

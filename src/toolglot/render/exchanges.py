@@ -162,24 +162,22 @@ class _Pairing:
         for call in turn.calls:
             result = self._chosen.get(call.id)
             if result is None:
-                result = self._synthetic(call)
+                result = self._synthetic(call, turn.key)
             else:
                 self._placed.add(id(result))
             results.append(result)
-        self._job.tell(
-            "moved",
-            "results were put directly behind their calls, in order",
-            "canonical",
-            turn_key=turn.key,
-            call_ids=tuple(call.id for call in turn.calls),
-        )
+        moved = tuple([call.id for call in turn.calls if call.id in self._chosen])
+        if moved:
+            reason = "results were put directly behind their calls, in order"
+            self._job.tell("moved", reason, "canonical", turn_key=turn.key, call_ids=moved)
         return Turn("tool", tuple(results), key=f"{turn.key}+results")
 
-    def _synthetic(self, call: ToolCall) -> ToolResult:
+    def _synthetic(self, call: ToolCall, turn_key: str) -> ToolResult:
         self._job.tell(
             "added",
             f"{call.name[:80]} has no result; a made-up one says so",
             "canonical",
+            turn_key=turn_key,
             call_ids=(call.id,),
         )
         return ToolResult(

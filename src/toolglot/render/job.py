@@ -24,7 +24,7 @@ def unless_same(new: tuple[T, ...], old: tuple[T, ...]) -> tuple[T, ...]:
 class Job:
     """One render."""
 
-    __slots__ = ("_survey", "entries", "goes_home", "home", "policy", "profile", "source")
+    __slots__ = ("_survey", "entries", "goes_home", "home", "keeps_items", "policy", "profile", "source")
 
     def __init__(self, profile: Profile, policy: Policy, source: Profile | None, home: Issuer | None = None) -> None:
         self.goes_home = source is not None and source.name == profile.name
@@ -36,6 +36,8 @@ class Job:
         self.home = home
         """The endpoint and the account that the request goes to, as far as they are known."""
         self.entries: list[Entry] = []
+        self.keeps_items = False
+        """The provider has stored what it answered, so that an item goes home by its id alone."""
         self._survey = Survey(())
 
     def survey(self, turns: tuple[Turn, ...]) -> Survey:

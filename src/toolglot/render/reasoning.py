@@ -105,7 +105,7 @@ def _is_accepted(block: Thinking, turn: Turn, job: Job) -> bool:
 def _is_signed(block: Thinking, job: Job) -> bool:
     """Whether thinking has what its issuer knows it by: an encrypted form, or a signature on its words."""
     if job.profile.reasoning.carrier == "reasoning_items":
-        return block.redacted is not None or (block.id is not None and job.goes_home)
+        return block.redacted is not None or (block.id is not None and job.keeps_items)
     return bool(block.signature) or (block.redacted is not None and not block.text)
 
 

@@ -26,8 +26,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import Conversation, Issuer, Options, ToolSpec, Turn
-from toolglot.errors import EmptyConversationError, LimitError
+from toolglot.conversation import Conversation, Issuer, Options, ToolCall, ToolResult, ToolSpec, Turn
+from toolglot.errors import EmptyConversationError, LimitError, RenderError, quote
 from toolglot.ids import Projection
 from toolglot.intake import Intake
 from toolglot.policy import DEFAULT_POLICY, Policy
@@ -100,6 +100,7 @@ def render(
     profile = job.profile
     given = conversation
     conversation = leave_behind(conversation, job)
+    job.keeps_items = job.goes_home and (conversation.extra or {}).get(profile.protocol, {}).get("store") is not False
     # Who answered so far is the model that the source's client asked for, which need not be the one asked now (D3).
     issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)
     options = fit_options(conversation.options, job, has_tools=_has_tools(conversation, job))
@@ -131,10 +132,36 @@ def render(
         conversation.model,
         conversation.extra,
     )
+    if ready is None:
+        _hold_to_laws(rendered.turns, job)
     is_unchanged = rendered.turns is given.turns and rendered.tools is given.tools and rendered.options is given.options
     places = _Places(names, taken)
     entries = tuple([places.named(entry) for entry in job.entries])
     return Rendered(rendered, entries, table, projection, is_unchanged, names)
+
+
+def _hold_to_laws(turns: tuple[Turn, ...], job: Job) -> None:
+    """Stop a render whose calls and results do not agree, rather than send it (laws 1 and 6)."""
+    open_calls: dict[str, None] = {}
+    seen: set[str] = set()
+    for turn in turns:
+        for block in turn.blocks:
+            if isinstance(block, ToolCall):
+                if block.id in seen:
+                    raise _broken(f"two calls have the id {quote(block.id)}", job)
+                seen.add(block.id)
+                open_calls[block.id] = None
+            elif isinstance(block, ToolResult):
+                if block.call_id not in open_calls:
+                    raise _broken(f"a result answers {quote(block.call_id)}, which is no open call", job)
+                del open_calls[block.call_id]
+    if open_calls:
+        raise _broken(f"{len(open_calls)} calls have no result", job)
+
+
+def _broken(what: str, job: Job) -> RenderError:
+    report = "\n".join(map(str, job.entries))
+    return RenderError(f"a render for {job.profile.name} was stopped: {what}; please report it", report)
 
 
 def _has_tools(conversation: Conversation, job: Job) -> bool:

@@ -11,10 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from toolglot.conversation import RAW_ARGUMENTS
 from toolglot.wire.reading import Fields
-
-RAW: Final = "_raw"
-"""Where arguments that are no object go."""
 
 Told = list[tuple[str, str]]
 """Paths, and what was mended there."""
@@ -71,9 +69,9 @@ def _object(given: Any) -> Fields:
         try:
             parsed = msgspec.json.decode(given)
         except (ValueError, RecursionError):
-            return {RAW: given}
-        return parsed if isinstance(parsed, dict) else {RAW: given}
-    return {RAW: given}
+            return {RAW_ARGUMENTS: given}
+        return parsed if isinstance(parsed, dict) else {RAW_ARGUMENTS: given}
+    return {RAW_ARGUMENTS: given}
 
 
 def _mend_text(fields: Fields, key: str, path: str, told: Told) -> None:
@@ -227,14 +225,15 @@ def _ollama(body: Fields, told: Told) -> None:
     for path, message in _objects(body.get("messages"), "$.messages"):
         if message.get("role") == "tool":
             _mend_result(message, path, told)
+            if message.get("tool_call_id") is not None:
+                _mend_id(message, "tool_call_id", path, told)
         for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
             if call.get("id") is not None:
                 _mend_id(call, "id", place, told)
             function = call.get("function")
             if isinstance(function, dict):
                 _mend_name(function, f"{place}.function", told)
-                if function.get("arguments") is not None:
-                    _mend_object(function, "arguments", f"{place}.function", told)
+                _mend_object(function, "arguments", f"{place}.function", told)
 
 
 _MENDERS: Final[dict[str, Callable[[Fields, Told], None]]] = {

@@ -13,14 +13,18 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Conversation, Opaque, ToolCall, Turn
 from toolglot.errors import InputError
 from toolglot.wire.anthropic.blocks import read_content
+from toolglot.wire.openai_chat.blocks import PROTOCOL
+from toolglot.wire.reading import note
 
 _KINDS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 
 
-def merged(conversation: Conversation) -> tuple[Conversation, list[str]]:
-    """The conversation with such parts as blocks, and what was done."""
+def merged(conversation: Conversation, *, text_only: bool) -> tuple[Conversation, list[str]]:
+    """The conversation with such parts as blocks, and what was done. `text_only`: arguments must be text."""
     told: list[str] = []
     turns = tuple([_merged_turn(turn, told) for turn in conversation.turns])
+    if text_only:
+        turns = tuple([_with_text(turn, told) for turn in turns])
     return (replace(conversation, turns=turns), told) if told else (conversation, told)
 
 
@@ -39,6 +43,19 @@ def _merged_turn(turn: Turn, told: list[str]) -> Turn:
             told.append(f"a {type(found).__name__} in the content of a Chat message was read as one")
             blocks.append(found)
     return replace(turn, blocks=tuple(blocks))
+
+
+def _with_text(turn: Turn, told: list[str]) -> Turn:
+    """A turn whose calls do not write their arguments as an object."""
+    if turn.role != "assistant" or not any(_is_object(block) for block in turn.blocks):
+        return turn
+    told.append("arguments that are an object were written as text")
+    blocks = [replace(block, extra=None) if _is_object(block) else block for block in turn.blocks]
+    return replace(turn, blocks=tuple(blocks))
+
+
+def _is_object(block: Block) -> bool:
+    return type(block) is ToolCall and block.extra is not None and note(block.extra, PROTOCOL, "arguments") == "object"
 
 
 def _read(block: Opaque) -> Block | None:

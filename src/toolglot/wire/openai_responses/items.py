@@ -214,12 +214,25 @@ def _read_output(fields: Fields, kind: str) -> ToolResult:
 
 
 def joined_runs(turns: Iterable[Turn]) -> list[Turn]:
-    """The turns of items, with each run of the model's side as one."""
+    """The turns of items, with each run of the model's side as one; but two messages in a row are two turns."""
     joined: list[Turn] = []
     for is_run, run in itertools.groupby(turns, lambda turn: turn.role == "assistant"):
-        found = list(run)
-        joined += [Turn("assistant", tuple(block for turn in found for block in turn.blocks))] if is_run else found
+        if not is_run:
+            joined += run
+            continue
+        blocks: list[Block] = []
+        for turn in run:
+            if blocks and _is_said(blocks[-1]) and _is_said(turn.blocks[0]):
+                joined.append(Turn("assistant", tuple(blocks)))
+                blocks = []
+            blocks += turn.blocks
+        joined.append(Turn("assistant", tuple(blocks)))
     return joined
+
+
+def _is_said(block: Block) -> bool:
+    """Whether a block is a part of a message."""
+    return any(note(block.extra, PROTOCOL, key) is not None for key in ("message", "joined"))
 
 
 # --- writing ----------------------------------------------------------------------------------------
