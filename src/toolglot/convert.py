@@ -215,8 +215,8 @@ def repair(
 
 def _decoded(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
     """What a body says. One that a strict reading refuses is read as it is plainly meant, if that is possible."""
-    job = Job(source, policy, None)
     decode = codec(source.protocol).request.decode
+    told: list[tuple[str, str]] = []
     try:
         conversation = decode(fields)
     except InputError as refused:
@@ -227,12 +227,14 @@ def _decoded(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversat
             conversation = decode(meant)
         except InputError:
             raise refused from None
-        for path, reason in told[:MOST_MENDED]:
-            job.tell("converted", reason, "canonical", path=path)
     if source.protocol == "openai_chat":
         conversation, merges = merged(conversation, text_only=source.calls.arguments == "string")
-        for reason in merges[:MOST_MENDED]:
-            job.tell("converted", reason, "canonical")
+        told += [("", reason) for reason in merges]
+    if not told:
+        return conversation, []
+    job = Job(source, policy, None)
+    for path, reason in told[:MOST_MENDED]:
+        job.tell("converted", reason, "canonical", path=path)
     return conversation, job.entries
 
 

@@ -1,6 +1,6 @@
 """Wire formats: what goes over a connection, to canonical values and back.
 
-One package a protocol, with the same files in each: `request.py`, `reply.py`. A codec changes shape only. It
-never repairs a conversation, and at home it loses nothing: decoding and encoding in one protocol gives back an
-equal JSON document.
+One package a protocol, with the same files in each: `request.py`, `reply.py`, `errors.py`. A codec changes shape
+only. It never repairs a conversation, and at home it loses nothing: decoding and encoding in one protocol gives back
+an equal JSON document.
 """
