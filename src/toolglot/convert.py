@@ -255,10 +255,9 @@ def _told_of_names(source: Profile, target: Profile, asked: str, own: str, polic
             hint = f"; did you mean {near[0]!r}?" if near else ""
             reason = f"nobody described {profile.name[:80]!r}: conservative defaults are in force{hint}"
             job.tell("assumed", reason, "policy", path="source" if profile is source else "target")
-    if own and not asked and source.name != target.name:
-        job.tell(
-            "assumed", f"no model was named; the request's own, {own[:80]!r}, is asked for", "policy", path="model"
-        )
+    if is_model_kept:
+        reason = f"no model was named; the request's own, {own[:80]!r}, is asked for"
+        job.tell("assumed", reason, "policy", path="model")
     return job.entries
 
 
