@@ -38,12 +38,13 @@ from toolglot.profiles import Overrides, Profile
 from toolglot.render import Rendered, render
 from toolglot.render.answer import for_client
 from toolglot.render.job import Job
-from toolglot.render.losses import tell_unwritten
 from toolglot.report import Entry, Report
 from toolglot.wire.codecs import codec
 from toolglot.wire.damage import mend
 from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.hybrids import merged
+from toolglot.wire.losses import unwritten
+from toolglot.wire.openai_responses.request import stores_answers
 from toolglot.wire.shared_fields import carried
 
 MOST_MENDED: Final = 100
@@ -172,7 +173,8 @@ def convert(
     named = model or conversation.model
     to = profiles.get(target, named, overrides=overrides)
     from_ = profiles.get(source, conversation.model, overrides=overrides)
-    rendered = render(replace(conversation, model=named), to, policy=policy, source=from_)
+    stored = stores_answers(conversation.extra)
+    rendered = render(replace(conversation, model=named), to, policy=policy, source=from_, keeps_items=stored)
     entries = [*_told_of_names(from_, to, model, conversation.model, policy), *mended, *rendered.entries]
     sent = rendered.conversation
     if from_.protocol != to.protocol:
@@ -278,7 +280,8 @@ def _with_nested(tool: ToolSpec, target: Profile) -> ToolSpec:
 
 def _unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) -> list[Entry]:
     job = Job(profile, policy, None)
-    tell_unwritten(value, job)
+    for field, reason in unwritten(value, profile.protocol):
+        job.tell("dropped", reason, path=f"$.{field}")
     return job.entries
 
 
@@ -318,7 +321,7 @@ def convert_reply(
     written = codec(to.protocol).reply.encode(client)
     is_same = from_.protocol == to.protocol and written == fields
     if from_.protocol != to.protocol:
-        tell_unwritten(client, job)
+        job.entries += _unwritten(client, to, policy)
         _tell_unread(client, codec(to.protocol).reply.decode(written), job)
     data = body if is_same and isinstance(body, bytes) else None
     return ConvertedReply(fields if is_same else written, Report(tuple(job.entries)), client, data=data)

@@ -88,11 +88,13 @@ def render(
     *,
     policy: Policy = DEFAULT_POLICY,
     source: Profile | None = None,
+    keeps_items: bool = False,
     home: Issuer | None = None,
 ) -> Rendered:
     """A conversation as the target is to get it.
 
-    `source` is the provider that it was written for; `home` says which endpoint and account it goes to.
+    `source` is the provider that it was written for; `home` says which endpoint and account it goes to; `keeps_items`
+    that the provider has stored what it answered.
     """
     if not conversation.turns:
         raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
@@ -100,7 +102,7 @@ def render(
     profile = job.profile
     given = conversation
     conversation = leave_behind(conversation, job)
-    job.keeps_items = job.goes_home and (conversation.extra or {}).get(profile.protocol, {}).get("store") is not False
+    job.keeps_items = job.goes_home and keeps_items
     # Who answered so far is the model that the source's client asked for, which need not be the one asked now (D3).
     issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)
     options = fit_options(conversation.options, job, has_tools=_has_tools(conversation, job))

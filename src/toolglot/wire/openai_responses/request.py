@@ -53,6 +53,11 @@ _FORMATS: Final[dict[str, Literal["text", "json"]]] = {"text": "text", "json_obj
 _FORMATS_BACK: Final = {kind: written for written, kind in _FORMATS.items()}
 
 
+def stores_answers(extra: Extra | None) -> bool:
+    """Whether the provider keeps what it answers, so that an item can be sent by its id alone: unless told not to."""
+    return extra is None or extra.get(PROTOCOL, {}).get("store") is not False
+
+
 @from_root
 def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""

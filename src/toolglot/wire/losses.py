@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from toolglot.conversation import Conversation, Extra, Reply, ToolResult, Turn
-from toolglot.render.job import Job
 
 _NOTE: Final = "~"
 _AROUND: Final = "~choice"
@@ -33,20 +32,20 @@ _HOUSEKEEPING: Final = frozenset(
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
-def tell_unwritten(value: Conversation | Reply, job: Job) -> None:
-    """Tell every field that the target's protocol will not show."""
+def unwritten(value: Conversation | Reply, protocol: str) -> Iterator[tuple[str, str]]:
+    """Every field that a protocol will not show: the field, and what to tell of it."""
     counts: dict[tuple[str, str], int] = {}
     silent = _HOUSEKEEPING if isinstance(value, Reply) else frozenset[str]()
     for place, extra in _extras(value):
-        for protocol, fields in extra.items():
-            if protocol == job.profile.protocol:
+        for written_in, fields in extra.items():
+            if written_in == protocol:
                 continue
             for field, written in fields.items():
                 if not field.startswith(_NOTE) and written not in _EMPTY and field not in silent:
                     counts[place, field] = counts.get((place, field), 0) + 1
     for (place, field), count in counts.items():
         times = "" if count == 1 else f" ({count} times)"
-        job.tell("dropped", f"{field[:80]} on {place} has no place there{times}", path=f"$.{field[:80]}")
+        yield field[:80], f"{field[:80]} on {place} has no place there{times}"
 
 
 def _extras(value: Conversation | Reply) -> Iterator[tuple[str, Extra]]:
