@@ -1,4 +1,4 @@
-"""The codec of each protocol: what reads and writes its requests, replies and errors.
+"""The codec of each protocol: what reads and writes its requests, replies, streams and errors.
 
 Loaded when first asked for, so that importing toolglot costs no more than what is used of it.
 """
@@ -6,13 +6,19 @@ Loaded when first asked for, so that importing toolglot costs no more than what 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache, cached_property
 from typing import Any, Protocol, cast
 
+from msgspec import Struct
+
 from toolglot.conversation import Conversation, Failure, Reply
+from toolglot.events import Event
+from toolglot.limits import Limits
 from toolglot.profiles import Profile
+from toolglot.wire.framing import Frame, Framer
 from toolglot.wire.reading import Fields
+from toolglot.wire.sequence import Sequence
 
 
 class RequestCodec(Protocol):
@@ -38,8 +44,56 @@ class ErrorCodec(Protocol):
     def headers_of(self, failure: Failure) -> dict[str, str]: ...
 
 
+class StreamWish(Struct, frozen=True, kw_only=True):
+    """What a client asked of the stream that it gets, and what only the one who serves it knows."""
+
+    usage: bool = True
+    """Whether it wants what the reply cost as an event of its own, where the protocol lets it choose."""
+    created: int = 0
+    """When the reply was begun, in seconds since 1970; the core has no clock."""
+    model: str = ""
+    """The model that the client asked for, where the provider does not say which one answered."""
+
+
+class StreamDecoder(Protocol):
+    """Reads the frames of one stream. `sequence` holds what it makes of them."""
+
+    sequence: Sequence
+
+    def __init__(self, *, tools: Collection[str] = (), limits: Limits = ...) -> None: ...
+
+    def read(self, frame: Frame) -> list[Event]:
+        """What a frame says."""
+        ...
+
+    def finish(self) -> list[Event]:
+        """What the end of the bytes says."""
+        ...
+
+
+class StreamEncoder(Protocol):
+    """Writes one stream."""
+
+    def __init__(self, wish: StreamWish = ...) -> None: ...
+
+    def write(self, events: Iterable[Event]) -> bytes:
+        """The events as bytes for the client."""
+        ...
+
+    def ping(self) -> bytes:
+        """Something that keeps the connection alive and that every client leaves out; empty if there is no such."""
+        ...
+
+
+class StreamCodec(Protocol):
+    Decoder: type[StreamDecoder]
+    Encoder: type[StreamEncoder]
+    framer: Callable[[], Framer]
+    CONTENT_TYPE: str
+
+
 class Codec:
-    """The three modules of a protocol."""
+    """The four modules of a protocol."""
 
     def __init__(self, protocol: str) -> None:
         def load(name: str) -> Any:
@@ -49,6 +103,10 @@ class Codec:
         self.request = cast("RequestCodec", load("request"))
         self.reply = cast("ReplyCodec", load("reply"))
         self.errors = cast("ErrorCodec", load("errors"))
+
+    @cached_property
+    def stream(self) -> StreamCodec:
+        return cast("StreamCodec", importlib.import_module(f"toolglot.wire.{self.protocol}.stream"))
 
 
 @cache

@@ -1,0 +1,167 @@
+"""Events out of bytes that come in arbitrary pieces: server-sent events, and JSON a line.
+
+Law: however the bytes are cut, the frames are the same, and each byte is looked at a bounded number of times. What is
+kept is at most one frame, and that is bounded.
+
+Server-sent events are read as the standard says (CR, LF or CRLF, with or without a space after the colon, data over
+several lines, comments, a byte order mark), with one exception: an event at the end that is not followed by an empty
+line counts, since many servers leave that out.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from toolglot.errors import LimitError
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""The largest frame: an event that holds a whole response, images included."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class Frame(Struct, frozen=True, gc=False):
+    """One event of a stream, as it came."""
+
+    data: bytes
+    """Empty for what only keeps the connection alive."""
+    name: str = ""
+    """The type of an event, where the framing has one."""
+    raw: bytes = b""
+    """All of its bytes, line ends made alike, with those that end it."""
+
+
+class Framer(Protocol):
+    """What makes frames of bytes."""
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that are whole now."""
+        ...
+
+    def finish(self) -> list[Frame]:
+        """The frame that the end of the bytes ends."""
+        ...
+
+
+class _Rest:
+    """What came of a frame that is not whole, kept in pieces so that a long one is not copied again and again."""
+
+    __slots__ = ("_pieces", "_size", "_tail", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self.most:
+            raise LimitError(
+                f"an event of the stream is longer than the limit of {self.most} bytes", hint="raise the limit"
+            )
+        self._pieces.append(piece)
+
+    @property
+    def last(self) -> bytes:
+        """The last byte that is kept."""
+        return self._pieces[-1][-1:] if self._pieces else b""
+
+    def joined(self, piece: bytes) -> bytes:
+        """All that is kept and this; nothing is kept then."""
+        if not self._pieces:
+            return piece
+        self._pieces.append(piece)
+        whole = b"".join(self._pieces)
+        self._pieces.clear()
+        self._size = 0
+        return whole
+
+
+class SseFramer:
+    """Frames of server-sent events."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._rest = _Rest(most)
+        self._is_first = True
+        self._ended_in_cr = False
+
+    def feed(self, data: bytes) -> list[Frame]:
+        if self._is_first:
+            data = self._without_mark(data)
+        if b"\r" in data or self._ended_in_cr:
+            data = self._in_lf(data)
+        if not data:
+            return []
+        is_end_split = data[:1] == b"\n" and self._rest.last == b"\n"
+        if b"\n\n" not in data and not is_end_split:
+            self._rest.keep(data)
+            return []
+        *events, rest = self._rest.joined(data).split(b"\n\n")
+        if rest:
+            self._rest.keep(rest)
+        return [_sse_frame(event) for event in events if event]
+
+    def finish(self) -> list[Frame]:
+        rest = self._rest.joined(b"").strip(b"\n")
+        return [_sse_frame(rest)] if rest and not self._is_first else []
+
+    def _without_mark(self, data: bytes) -> bytes:
+        """The bytes without the mark that may stand at their very beginning, as soon as that can be told."""
+        data = self._rest.joined(data)
+        if len(data) < len(_BOM) and _BOM.startswith(data):
+            if data:
+                self._rest.keep(data)
+            return b""
+        self._is_first = False
+        return data.removeprefix(_BOM)
+
+    def _in_lf(self, data: bytes) -> bytes:
+        """The bytes with LF for each line end. A CR at the end may be half of one."""
+        if self._ended_in_cr and data[:1] == b"\n":
+            data = data[1:]
+            if not data:
+                return b""
+        self._ended_in_cr = data.endswith(b"\r")
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _sse_frame(event: bytes) -> Frame:
+    if event.startswith(b"data: ") and b"\n" not in event:
+        return Frame(event[6:], "", event + b"\n\n")
+    name, data = "", []
+    for line in event.split(b"\n"):
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            data.append(value)
+        elif field == b"event":
+            name = value.decode("utf-8", "replace")
+    return Frame(b"\n".join(data), name, event + b"\n\n")
+
+
+class LineFramer:
+    """Frames of one line each, as in JSON lines."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._rest = _Rest(most)
+
+    def feed(self, data: bytes) -> list[Frame]:
+        if b"\n" not in data:
+            if data:
+                self._rest.keep(data)
+            return []
+        *lines, rest = self._rest.joined(data).split(b"\n")
+        if rest:
+            self._rest.keep(rest)
+        return [frame for line in lines if (frame := _line_frame(line)) is not None]
+
+    def finish(self) -> list[Frame]:
+        frame = _line_frame(self._rest.joined(b""))
+        return [frame] if frame is not None else []
+
+
+def _line_frame(line: bytes) -> Frame | None:
+    data = line.strip()
+    return Frame(data.removeprefix(_BOM), "", line + b"\n") if data else None

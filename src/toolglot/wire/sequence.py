@@ -1,0 +1,315 @@
+"""Blocks in the order of the grammar of events, whatever order a provider says them in.
+
+A decoder says what it reads, block by block and piece by piece; blocks may overlap, stay open, or be said in turns.
+What comes out is legal: one block at a time. While a block is open, pieces of others wait.
+
+Law: no text is lost or put into another block, and work is in proportion to what was said. What waits is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from io import StringIO
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Extra, Failure, Media, StopReason, Text, Thinking, ToolCall, Usage
+from toolglot.errors import LimitError
+from toolglot.events import (
+    BlockEnded,
+    BlockStarted,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    MediaDelta,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+    Used,
+)
+from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.wire.argument_text import read_arguments
+from toolglot.wire.json_end import ObjectEnd
+from toolglot.wire.stop_reason import derived
+
+MOST_TOLD: Final = 50
+"""How many oddities of one stream are told."""
+
+SAYING: Final = "text"
+THINKING: Final = "thinking"
+"""The keys of blocks that a protocol does not open and close: what is said, and what is thought."""
+
+BuildCall = Callable[[ToolCall, str], ToolCall]
+"""What makes the whole call of what was known when it started and of its arguments."""
+
+
+def call_of_text(call: ToolCall, written: str) -> ToolCall:
+    """A call whose arguments are text on the wire. What a free-text call wrote is not looked into."""
+    if call.type == "custom":
+        return replace(call, raw_input=written)
+    arguments, raw = read_arguments(written) if written.strip() else ({}, None)
+    return replace(call, arguments=arguments, raw_input=raw)
+
+
+def call_of_object(call: ToolCall, written: str) -> ToolCall:
+    """A call whose arguments are an object: how it was spelled in pieces says nothing."""
+    whole = call_of_text(call, written)
+    return replace(whole, raw_input=None) if whole.arguments is not None else whole
+
+
+class _Open:
+    """A block that was begun. `text` is what was said of it so far."""
+
+    __slots__ = ("block", "delta", "end", "is_ended", "key", "looked_at", "text")
+
+    def __init__(self, key: Hashable, block: Block) -> None:
+        self.key = key
+        self.block = block
+        self.text = StringIO()
+        self.is_ended = False
+        self.delta = _DELTAS.get(type(block))
+        self.end: ObjectEnd | None = ObjectEnd() if type(block) is ToolCall and block.type != "custom" else None
+        self.looked_at = 0
+        """How much of its text was looked into for the end of its arguments."""
+
+
+_DELTAS: Final[dict[type, Callable[[str], Event]]] = {
+    Text: TextDelta,
+    Thinking: ThinkingDelta,
+    ToolCall: InputDelta,
+    Media: MediaDelta,
+}
+
+
+class Sequence:
+    """The events of one reply. `take` hands over those that are there."""
+
+    def __init__(self, *, build_call: BuildCall = call_of_text, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.events: list[Event] = []
+        self.told: list[str] = []
+        """What the provider did that its protocol does not allow, and what was made of it."""
+        self.has_calls = False
+        self.has_cut_calls = False
+        self.has_blocks = False
+        self.is_over = False
+        self.holds_back = False
+        """Whether a decoder keeps something that it read for later; it sets this itself."""
+        self._build_call = build_call
+        self._left = limits.max_bytes
+        self._limit = limits.max_bytes
+        self._started = False
+        self._current: _Open | None = None
+        self._waiting: dict[Hashable, _Open] = {}
+
+    # --- what a decoder says ------------------------------------------------------------------------
+
+    def take(self) -> list[Event]:
+        """The events since the last time."""
+        events, self.events = self.events, []
+        return events
+
+    def tell(self, reason: str) -> None:
+        """Note an oddity, once."""
+        if len(self.told) < MOST_TOLD and reason not in self.told:
+            self.told.append(reason)
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing of what was said waits."""
+        return not self._waiting and not self.holds_back
+
+    @property
+    def is_started(self) -> bool:
+        return self._started
+
+    def start(self, id: str = "", model: str = "", extra: Extra | None = None) -> None:
+        """The reply began. A second time says nothing."""
+        if not self._started:
+            self._started = True
+            self.events.append(Started(id, model, extra))
+
+    def open(self, key: Hashable, block: Block) -> None:
+        """A block began. It is known by its key until it ends."""
+        self.start()
+        self.has_blocks = True
+        opened = _Open(key, block)
+        if self._current is None:
+            self._show(opened)
+            return
+        if not self._is_implicit(self._current) and not self._is_whole_call(self._current):
+            self.tell("a block began before the one before it ended; it waits for its turn")
+            self._waiting[key] = opened
+            return
+        self._end(self._current)
+        self._show_waiting()
+        if self._current is None:
+            self._show(opened)
+        else:
+            self._waiting[key] = opened
+
+    def is_open(self, key: Hashable) -> bool:
+        return (self._current is not None and self._current.key == key) or key in self._waiting
+
+    def add(self, key: Hashable, piece: str) -> None:
+        """More of a block that was begun."""
+        current = self._current
+        self._left -= len(piece)
+        if self._left < 0:
+            raise LimitError(
+                f"the reply is longer than the limit of {self._limit} (max_bytes)", hint="raise max_bytes of the limits"
+            )
+        if current is not None and current.key == key:
+            current.text.write(piece)
+            if current.delta is not None and piece:
+                self.events.append(current.delta(piece))
+            return
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            raise KeyError(key)
+        waiting.text.write(piece)
+
+    def say(self, key: str, piece: str) -> None:
+        """More text (SAYING) or thinking (THINKING), in a protocol that does not say where blocks begin and end."""
+        current = self._current
+        if current is None or current.key != key:
+            if not piece:
+                return
+            if key not in self._waiting:
+                self.open(key, Text("") if key == SAYING else Thinking())
+        self.add(key, piece)
+
+    def update(self, key: Hashable, block: Block) -> None:
+        """What is known of a block now: its signature, what else it holds. Its text stays what was said."""
+        opened = self._of(key)
+        if opened is not None:
+            opened.block = block
+
+    def block(self, key: Hashable) -> Block | None:
+        """What is known of a block that is open."""
+        opened = self._of(key)
+        return opened.block if opened is not None else None
+
+    def said(self, key: Hashable) -> str:
+        """What was said so far of a block that is open."""
+        opened = self._of(key)
+        return opened.text.getvalue() if opened is not None else ""
+
+    def close(self, key: Hashable, *, cut: bool = False) -> None:
+        """A block ended."""
+        if self._current is not None and self._current.key == key:
+            self._end(self._current, cut=cut)
+            self._show_waiting()
+        elif key in self._waiting:
+            self._waiting[key].is_ended = True
+
+    def whole(self, block: Block) -> None:
+        """A block that comes at once, and has no text of its own."""
+        key = object()
+        self.open(key, block)
+        self.close(key)
+
+    def used(self, usage: Usage) -> None:
+        self.start()
+        self.events.append(Used(usage))
+
+    def finish(self, said: StopReason | None, extra: Extra | None = None) -> None:
+        """The reply is over. Calls that are not whole were cut, whatever the provider says."""
+        if self.is_over:
+            return
+        self.start()
+        self._end_all(is_cut_off=said in ("length", "error"))
+        stop = derived(said or "stop", has_calls=self.has_calls)
+        if self.has_cut_calls and stop in ("stop", "tool_calls"):
+            self.tell("the reply was cut inside a tool call, which it does not say")
+            stop = "length"
+        self.is_over = True
+        self.events.append(Finished(stop, extra))
+
+    def fail(self, failure: Failure) -> None:
+        """The reply broke off. What is open was cut."""
+        if self.is_over:
+            return
+        self.start()
+        self._end_all(is_cut_off=True)
+        self.is_over = True
+        self.events.append(Failed(failure))
+
+    def finish_unsaid(self, *, closes_blocks: bool = False) -> None:
+        """The bytes ended, and no word that the reply did.
+
+        In a protocol that closes its blocks, one that is open was cut. A call that is not whole was cut in any.
+        """
+        if self.is_over:
+            return
+        current = self._current
+        is_cut = current is not None and (
+            (closes_blocks and not self._is_whole_call(current))
+            or (type(current.block) is ToolCall and not self._is_whole_call(current))
+        )
+        if is_cut or not self.has_blocks:
+            what = "inside a block" if is_cut else "before the model said anything"
+            self.fail(Failure("server", f"the stream ended {what}", in_band=True))
+            return
+        self.tell("the stream ended without saying why")
+        self.finish(None)
+
+    # --- how it comes out ---------------------------------------------------------------------------
+
+    def _of(self, key: Hashable) -> _Open | None:
+        if self._current is not None and self._current.key == key:
+            return self._current
+        return self._waiting.get(key)
+
+    def _is_implicit(self, opened: _Open) -> bool:
+        return opened.key == SAYING or opened.key == THINKING
+
+    def _is_whole_call(self, opened: _Open) -> bool:
+        """Whether a call has all of its arguments, so that nothing of it can follow."""
+        return opened.end is not None and self.end_of(opened.key) is not None
+
+    def end_of(self, key: Hashable) -> int | None:
+        """Where the first JSON value ends in the arguments said so far; None while it is open, or not begun."""
+        opened = self._of(key)
+        if opened is None or opened.end is None:
+            return None
+        opened.text.seek(opened.looked_at)
+        unseen = opened.text.read()
+        opened.looked_at += len(unseen)
+        return opened.end.look(unseen)
+
+    def _show(self, opened: _Open) -> None:
+        self._current = opened
+        self.events.append(BlockStarted(opened.block))
+        text = opened.text.getvalue()
+        if text and opened.delta is not None:
+            self.events.append(opened.delta(text))
+
+    def _show_waiting(self) -> None:
+        """The blocks whose turn it is: those that ended while they waited, and the next."""
+        while self._current is None and self._waiting:
+            opened = self._waiting.pop(next(iter(self._waiting)))
+            self._show(opened)
+            if opened.is_ended or (self._waiting and (self._is_implicit(opened) or self._is_whole_call(opened))):
+                self._end(opened)
+
+    def _end(self, opened: _Open, *, cut: bool = False) -> None:
+        block, text = opened.block, opened.text.getvalue()
+        if isinstance(block, ToolCall):
+            block = self._build_call(block, text)
+            cut = cut or (opened.end is not None and block.arguments is None and not self._is_whole_call(opened))
+            self.has_calls = self.has_calls or not cut
+            self.has_cut_calls = self.has_cut_calls or cut
+        elif isinstance(block, Text | Thinking):
+            block = replace(block, text=text or block.text)
+        elif isinstance(block, Media) and text:
+            block = replace(block, data=text)
+        self._current = None
+        self.events.append(BlockEnded(block, cut))
+
+    def _end_all(self, *, is_cut_off: bool) -> None:
+        """End whatever is open. Where the reply was cut off, only calls that have all of their arguments are whole."""
+        while self._current is not None:
+            self._end(self._current, cut=is_cut_off and not self._is_whole_call(self._current))
+            self._show_waiting()
