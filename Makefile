@@ -53,7 +53,7 @@ test: check
 	@$(BIN)/pytest -n auto --cov --cov-report=term
 
 bench: $(READY)
-	@failed=0; for bench in ids wire render; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
+	@failed=0; for bench in ids wire render streams; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
 
 soak: $(READY)
 	@$(BIN)/pytest -n auto -m law --hypothesis-profile=soak

@@ -11,12 +11,13 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import venv
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any, Final
 
-from timing import quiet_gc, spent
+from timing import Row, quiet_gc, spent
 
 ENVIRONMENTS: Final = Path(__file__).resolve().parent.parent / ".venv-peers"
 WARM_UP: Final = 5
@@ -25,30 +26,47 @@ PEERS: Final[dict[str, tuple[str, ...]]] = {
     "litellm": ("litellm>=1.106,<2", "orjson>=3.11"),
     "llm-rosetta": ("llm-rosetta>=0.13,<1", "orjson>=3.11"),
 }
-"""What each environment gets; the script of a peer is `peer_<name>.py`."""
+"""What each environment gets; the script of a peer is `peer_<name>.py`, or `peer_<name>_stream.py` for streams."""
+
+Census = dict[str, int]
 
 
 class PeerError(Exception):
     """A peer that cannot be measured, and why."""
 
 
-def census(body: Any) -> dict[str, int]:
+def census(data: bytes) -> Census:
     """What a Chat body holds: two translations of one request should agree in it."""
+    body = json.loads(data)
     messages = body["messages"]
     calls = [call for message in messages for call in message.get("tool_calls") or ()]
     results = [message for message in messages if message["role"] == "tool"]
     return {"calls": len(calls), "results": len(results), "tools": len(body["tools"])}
 
 
+def stream_census(data: bytes) -> Census:
+    """What a Messages stream holds."""
+    events = [json.loads(line[6:]) for line in data.split(b"\n") if line.startswith(b"data: ")]
+    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    starts = [event["content_block"] for event in events if event["type"] == "content_block_start"]
+    return {
+        "text": sum(len(delta.get("text", "")) for delta in deltas),
+        "input": sum(len(delta.get("partial_json", "")) for delta in deltas),
+        "calls": sum(block["type"] == "tool_use" for block in starts),
+    }
+
+
 # --- in the environment of the peer -----------------------------------------------------------------
 
 
-def answer(name: str, translate: Callable[[bytes], bytes], path: str) -> None:
+def answer(
+    name: str, translate: Callable[[bytes], bytes], path: str, count: Callable[[bytes], Census] = census
+) -> None:
     """The peer's side: says what it is, then answers every number on standard input with a time."""
     body = Path(path).read_bytes()
     for _ in range(WARM_UP):
         made = translate(body)
-    _say({"name": name, "census": census(json.loads(made)), "bytes": len(made)})
+    _say({"name": name, "census": count(made), "bytes": len(made)})
     quiet_gc()
     for line in sys.stdin:
         _say({"ns": spent(lambda: translate(body), int(line))})
@@ -64,8 +82,8 @@ def _say(fields: dict[str, Any]) -> None:
 class Peer:
     """A running peer. `measure(calls)` is one round."""
 
-    def __init__(self, kind: str, body: Path) -> None:
-        script = Path(__file__).with_name(f"peer_{kind.replace('-', '_')}.py")
+    def __init__(self, kind: str, body: Path, task: str = "") -> None:
+        script = Path(__file__).with_name(f"peer_{kind.replace('-', '_')}{task}.py")
         self._kind = kind
         self._process = subprocess.Popen(  # noqa: S603 - our own script in an environment that we made
             [prepared(kind), script, body],
@@ -77,7 +95,7 @@ class Peer:
         )
         said = self._hear()
         self.name = str(said["name"])
-        self.census: dict[str, int] = said["census"]
+        self.census: Census = said["census"]
 
     def measure(self, calls: int) -> float:
         stdin: IO[str] | None = self._process.stdin
@@ -123,13 +141,41 @@ def prepared(kind: str) -> Path:
     return python
 
 
-def start(kinds: Iterable[str], body: Path) -> tuple[dict[str, Peer], dict[str, str]]:
+def wanted() -> bool:
+    return os.environ.get("BENCH_PEERS", "1") != "0"
+
+
+def started(body: bytes, ours: Census, task: str = "") -> tuple[dict[str, Peer], dict[str, str]]:
+    """The peers, each with the body in hand, and why others are not; one that loses something is not comparable."""
+    if not wanted():
+        return {}, dict.fromkeys(PEERS, "BENCH_PEERS=0")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "body"
+        path.write_bytes(body)
+        running, missing = _start(PEERS, path, task)
+    for kind, peer in list(running.items()):
+        if peer.census != ours:
+            missing[kind] = f"its translation has {peer.census}, ours {ours}"
+            running.pop(kind).stop()
+    return running, missing
+
+
+def rows(running: dict[str, Peer], missing: dict[str, str], base: str, least: dict[str, float]) -> list[Row]:
+    """Peers against ours: a ratio over 1 is how many times faster ours is."""
+    measured = {kind: Row(peer.name, base, least=least.get(kind)) for kind, peer in running.items()}
+    unmeasured = {
+        kind: Row(kind, base, least=least.get(kind), missing=why, excused=not wanted()) for kind, why in missing.items()
+    }
+    return [(measured | unmeasured)[kind] for kind in PEERS]
+
+
+def _start(kinds: Iterable[str], body: Path, task: str) -> tuple[dict[str, Peer], dict[str, str]]:
     """The peers that run, and for the others why not."""
     running: dict[str, Peer] = {}
     missing: dict[str, str] = {}
     for kind in kinds:
         try:
-            running[kind] = Peer(kind, body)
+            running[kind] = Peer(kind, body, task)
         except (PeerError, OSError, subprocess.SubprocessError) as error:
             missing[kind] = str(error)
     return running, missing

@@ -6,11 +6,8 @@ cannot be measured break their limits; BENCH_PEERS=0 leaves them out. Exits with
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -89,42 +86,11 @@ def own_rows(names: list[str]) -> list[Row]:
     return [limits.get(name) or Row(name, FLOOR) for name in names]
 
 
-def peer_rows(running: dict[str, peers.Peer], missing: dict[str, str]) -> list[Row]:
-    """Peers against ours: a ratio over 1 is how many times faster ours is."""
-    least = {"litellm": LITELLM_LIMIT}
-    excused = not peers_wanted()
-    measured = {kind: Row(peer.name, OURS, least=least.get(kind)) for kind, peer in running.items()}
-    unmeasured = {
-        kind: Row(kind, OURS, least=least.get(kind), missing=why, excused=excused) for kind, why in missing.items()
-    }
-    return [(measured | unmeasured)[kind] for kind in peers.PEERS]
-
-
-def peers_wanted() -> bool:
-    return os.environ.get("BENCH_PEERS", "1") != "0"
-
-
-def started(body: bytes) -> tuple[dict[str, peers.Peer], dict[str, str]]:
-    """The peers, each with the body in hand; one that loses calls or results is not comparable."""
-    if not peers_wanted():
-        return {}, dict.fromkeys(peers.PEERS, "BENCH_PEERS=0")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "body.json"
-        path.write_bytes(body)
-        running, missing = peers.start(peers.PEERS, path)
-    ours = peers.census(read(to_chat(body)))
-    for kind, peer in list(running.items()):
-        if peer.census != ours:
-            missing[kind] = f"its translation has {peer.census}, ours {ours}"
-            running.pop(kind).stop()
-    return running, missing
-
-
 def main() -> int:
     body, long = agent_body(40), agent_body(400)
-    running, missing = started(body)
+    running, missing = peers.started(body, peers.census(to_chat(body)))
     measured = variants(body, long)
-    rows = own_rows(list(measured)) + peer_rows(running, missing)
+    rows = own_rows(list(measured)) + peers.rows(running, missing, OURS, {"litellm": LITELLM_LIMIT})
     measured |= {peer.name: lambda peer=peer: peer.measure(CALLS) for peer in running.values()}  # type: ignore[misc]
     quiet_gc()
     times = in_turn(ROUNDS, measured)

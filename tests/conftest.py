@@ -7,6 +7,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["llama.fixture"]
+
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
     "soak",

@@ -158,6 +158,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
         {"reasoningContent": {"reasoningText": {"text": "unsigned"}}},
         {"reasoningContent": {"reasoningText": {"text": "signed", "signature": "sig"}}},
         {"reasoningContent": {"reasoningText": {"text": "shown"}}},
+        {"reasoningContent": {"redactedContent": "xx"}},
         {"toolUse": {"toolUseId": "c1", "name": "f", "input": {}}},
     ]
     assert body["messages"][2]["content"] == [

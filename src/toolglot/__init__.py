@@ -4,6 +4,7 @@ This module is the public surface; everything else is reached through it.
 """
 
 from toolglot import arguments, ids, profiles
+from toolglot.attempts import Attempt, Shown
 from toolglot.canonical_json import dump, load
 from toolglot.conversation import (
     Block,
@@ -72,10 +73,12 @@ from toolglot.policy import Policy
 from toolglot.profiles import get_capabilities
 from toolglot.referee import Violation, lint
 from toolglot.report import Entry, Report
+from toolglot.streams import StreamReader, StreamTranslator, ToolCallAccumulator
 from toolglot.wire.failures import ProviderError
 
 __all__ = [
     "ArgumentsError",
+    "Attempt",
     "Block",
     "Conversation",
     "Converted",
@@ -118,10 +121,14 @@ __all__ = [
     "ServerTool",
     "ServerToolError",
     "SetAside",
+    "Shown",
     "Status",
+    "StreamReader",
+    "StreamTranslator",
     "Text",
     "Thinking",
     "ToolCall",
+    "ToolCallAccumulator",
     "ToolChoice",
     "ToolMetadata",
     "ToolMiddleware",

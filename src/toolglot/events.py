@@ -94,7 +94,7 @@ class Accumulator:
     """The reply that a stream adds up to.
 
     accumulator.add(events)
-    accumulator.reply     # whole as soon as is_finished
+    accumulator.reply     # whole when its stop reason is there
     accumulator.failure   # why there is none
     """
 
@@ -129,8 +129,9 @@ class Accumulator:
             self._cut.append(event.block)
 
     @property
-    def is_finished(self) -> bool:
-        return self._finished is not None
+    def is_over(self) -> bool:
+        """The model is done, or its answer broke off."""
+        return self._finished is not None or self.failure is not None
 
     @property
     def cut(self) -> tuple[Block, ...]:

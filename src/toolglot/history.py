@@ -49,7 +49,7 @@ from toolglot.jsontext import Change, mend_text
 from toolglot.ledger import Ledger
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.profiles import MAX_NAME, resolve
-from toolglot.report import Report
+from toolglot.report import Entry, Report
 from toolglot.turn_keys import identity
 
 _INSTRUCTIONS: Final = ("system", "developer")
@@ -107,6 +107,10 @@ class History:
     def report(self) -> Report:
         """What was changed or guessed while turns were taken in, and which results were set aside."""
         return Report((*self._intake.entries, *self.ledger.entries))
+
+    def tell(self, entry: Entry) -> None:
+        """Add to the report what happened around the history and is not in it."""
+        self._intake.entries.append(entry)
 
     @property
     def target(self) -> str | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +31,8 @@ PARSER_DEPTH: Final = 200
 CIRCULAR: Final = "[circular]"
 REPORTED_CHANGES: Final = 100
 PATH_CHARACTERS: Final = 200
+
+_encode: Final = msgspec.json.Encoder().encode
 
 _BOM: Final = b"\xef\xbb\xbf"
 _INTEGER_BITS: Final = 14_283
@@ -147,6 +150,16 @@ def mend_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def compact(value: Any) -> str:
+    """A JSON value as text: no spaces, letters as they are, whole numbers of any size."""
+    try:
+        return _encode(value).decode()
+    except UnicodeEncodeError:  # half a surrogate pair, which a body that was not read from bytes may hold
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:  # which no body that was read from bytes is deep enough for
+        raise InputError("nested too deeply to be written as JSON", path="", hint="send it as text") from None
 
 
 def json_path(base: str, steps: Iterable[str | int]) -> str:

@@ -16,12 +16,14 @@ Required = Literal["auto", "keep", "filter", "aggressive"]
 IdStyle = Literal["call", "clasp"]
 ServerTools = Literal["refuse", "drop"]
 Ids = Literal["reversible", "canonical"]
+StreamCalls = Literal["live", "whole"]
 
 _CHOICES: Final = {
     "required": get_args(Required),
     "responses_id_style": get_args(IdStyle),
     "server_tools": get_args(ServerTools),
     "ids": get_args(Ids),
+    "stream_calls": get_args(StreamCalls),
 }
 _TEXTS: Final = ("missing_result", "bridge_user", "bridge_assistant")
 
@@ -46,6 +48,10 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ids: Ids = "reversible"
     """Ids of calls that come from elsewhere: `reversible` swaps a known prefix (`toolu_abc` for `call_abc`),
     `canonical` makes them from the canonical id."""
+
+    stream_calls: StreamCalls = "live"
+    """Calls in a stream: `live` shows their arguments while they come; `whole` keeps each one until all of it is there
+    and can be read, so that a client that runs whatever it sees never sees half of one."""
 
     def __post_init__(self) -> None:
         for field, allowed in _CHOICES.items():

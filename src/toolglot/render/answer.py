@@ -2,91 +2,126 @@
 
 Law 11: a call that cannot be read is never handed on as one that can be run. Where the client's protocol writes
 arguments as text, it gets what the model wrote; where it wants an object, the call becomes words.
+
+Law 8: an answer that comes in pieces (`answer_stream.py`) becomes what it would have become whole. So what a block
+becomes depends on that block and on what came before it, never on what follows.
 """
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from toolglot import arguments, ids
-from toolglot.conversation import Block, Issuer, Reply, Text, ToolCall, ToolMetadata
+from toolglot.conversation import Block, Issuer, Reply, StopReason, Text, Thinking, ToolCall, ToolMetadata, Turn
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
 from toolglot.render.foreign import strip_opaque
 from toolglot.render.job import Job
 from toolglot.render.rendering import Rendered
-from toolglot.turn_keys import TurnKeys
 
 UNREADABLE: Final = "[The model called {name} with arguments that cannot be read: {written}]"
+AS_IT_CAME: Final = "it is handed on as it came"
 SHOWN: Final = 2_000
 
 
 def for_client(reply: Reply, source: Profile, target: Profile, request: Rendered | None, job: Job) -> Reply:
     """A provider's reply under the client's names and ids."""
-    return _Answer(reply, source, target, request, job).told()
+    answer = Answer(source, target, request, job)
+    id, model = answer.begin(reply.id, reply.model)
+    turn = strip_opaque(reply.turn, job) if answer.is_abroad else reply.turn
+    said = tuple([block for block in turn.blocks if not answer.is_void(block)]) or turn.blocks[-1:]
+    blocks = tuple([answer.call(block) if isinstance(block, ToolCall) else block for block in said])
+    if blocks != turn.blocks:
+        turn = replace(turn, blocks=blocks)
+    return replace(reply, turn=turn, stop=answer.stop(reply.stop), id=id, model=model)
 
 
-class _Answer:
-    def __init__(self, reply: Reply, source: Profile, target: Profile, request: Rendered | None, job: Job) -> None:
-        self._reply = reply
+class Answer:
+    """What one answer's ids, names and calls are for the client."""
+
+    def __init__(self, source: Profile, target: Profile, request: Rendered | None, job: Job) -> None:
         self._source = source
         self._target = target
         self._request = request
         self._job = job
-        self._is_abroad = source.protocol != target.protocol
+        self.is_abroad = source.protocol != target.protocol
         self._given = ids.Projection(target, policy="reversible")
-        so_far = f"@{len(request.ids)}" if request is not None else ""
-        self._key = TurnKeys().new(reply.turn) + so_far
-        """Tells this answer from the same one given at another time of the conversation."""
+        self._key = ""
+        self._calls = 0
+        self._runnable = 0
 
-    def told(self) -> Reply:
-        reply = self._at_hand() if self._is_abroad else self._reply
-        if not reply.turn.calls:
-            return reply
-        numbers = itertools.count()
-        blocks = tuple(
-            [self._call(block, next(numbers)) if isinstance(block, ToolCall) else block for block in reply.turn.blocks]
-        )
-        has_calls = any(isinstance(block, ToolCall) for block in blocks)
-        stop = reply.stop
-        if self._is_abroad and has_calls and stop is None:
-            stop = "tool_calls"  # a whole answer with calls ended for them, said or not
-        if not has_calls and stop == "tool_calls":
-            stop = "stop"
-        return replace(reply, turn=replace(reply.turn, blocks=blocks), stop=stop)
-
-    def _at_hand(self) -> Reply:
-        """The reply as a client of another protocol can read it."""
-        turn = strip_opaque(self._reply.turn, self._job)
-        said = tuple([block for block in turn.blocks if not isinstance(block, Text) or block.text])
-        turn = replace(turn, blocks=said) if said and len(said) < len(turn.blocks) else turn
+    def begin(self, id: str, model: str) -> tuple[str, str]:
+        """The id and the model of the answer, which a client of another protocol must be told."""
+        so_far = f"{len(self._request.ids)}" if self._request is not None else ""
+        self._key = hashlib.sha256(f"{self._source.name}|{id}|{so_far}".encode()).hexdigest()[:22]
+        if not self.is_abroad:
+            return id, model
         asked = self._request.conversation.model if self._request is not None else ""
-        made = "reply_" + self._key.removeprefix("turn_")[:22]
-        return replace(self._reply, turn=turn, model=self._reply.model or asked, id=self._reply.id or made)
+        return id or f"reply_{self._key}", model or asked
 
-    def _call(self, call: ToolCall, index: int) -> Block:
-        """A call under the client's name for the tool, and an id that the client can send back."""
-        emitted = replace(call, id=self._id(call, index))
-        original = emitted
-        if self._request is not None:
-            original = self._request.tools.original_call(emitted)
-            self._check(original, emitted.name)
-        if original.type == "function" and original.arguments is None and (original.raw_input or "").strip():
-            return self._unreadable(original)
-        return original
+    def is_void(self, block: Block) -> bool:
+        """Whether a client of another protocol has no use for a block: it says nothing."""
+        if not self.is_abroad or not isinstance(block, Text | Thinking) or block.text or block.signature:
+            return False
+        return isinstance(block, Text) or block.redacted is None
 
-    def _id(self, call: ToolCall, index: int) -> str:
-        raw_id = call.id or None
-        issuer = Issuer(self._source.name if self._is_abroad or raw_id is None else self._target.name)
-        canonical = ids.mint(self._source.name, raw_id, call.name, self._key, index)
+    def readable(self, block: Block) -> Block:
+        """A block without what only the model's provider can read, for a client of another protocol."""
+        return strip_opaque(Turn("assistant", (block,)), self._job).blocks[0] if self.is_abroad else block
+
+    def stop(self, said: StopReason | None) -> StopReason | None:
+        """Why the answer ended, by the calls that the client gets."""
+        if not self._calls:
+            return said
+        if self.is_abroad and self._runnable and said is None:
+            return "tool_calls"  # a whole answer with calls ended for them, said or not
+        return "stop" if said == "tool_calls" and not self._runnable else said
+
+    # --- calls --------------------------------------------------------------------------------------
+
+    def comes_whole(self, opened: ToolCall) -> bool:
+        """Whether a call can be told only as a whole: all of its arguments say what its id or its form is."""
+        if not opened.id.strip() or self._target.stream.calls == "whole":
+            return True
+        return self._request is not None and self._request.tools.is_rewritten(opened.name)
+
+    def open_call(self, opened: ToolCall) -> ToolCall:
+        """A call that has just begun, under the client's name for the tool and an id that the client can send back."""
+        emitted = self._with_id(opened)
+        return self._request.tools.original_call(emitted) if self._request is not None else emitted
+
+    def close_call(self, opened: ToolCall, whole: ToolCall) -> ToolCall:
+        """A call that was begun with `open_call`, as `opened` says, now that all of it is known."""
+        named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
+        self._check(named, whole.name)
+        self._runnable += 1
+        return whole if named == whole else named
+
+    def call(self, call: ToolCall, *, cut: bool = False) -> Block:
+        """A whole call as the client gets it; one that cannot be run may become words."""
+        original = self.open_call(call)
+        if not cut:
+            self._check(original, call.name)
+        if original.type == "function" and (cut or not _is_readable(original)):
+            return self._unreadable(original, cut=cut)
+        self._runnable += 1
+        return call if original == call else original
+
+    def _with_id(self, call: ToolCall) -> ToolCall:
+        index, self._calls = self._calls, self._calls + 1
+        raw_id = call.id if call.id.strip() else None
+        key = self._key if raw_id is not None else f"{self._key}|{_said(call)}"
+        issuer = Issuer(self._source.name if self.is_abroad or raw_id is None else self._target.name)
+        canonical = ids.mint(self._source.name, raw_id, call.name, key, index)
         given = self._given.add(replace(call, id=canonical, metadata=ToolMetadata(raw_id, issuer)))
         if raw_id is not None and ids.translate(raw_id, to="openai") != ids.translate(given, to="openai"):
             reason = f"the id {raw_id[:80]!r} is taken or not legal for the client; it is {given!r} there"
             self._job.tell("replaced", reason, "projection", call_ids=(given,))
-        return given
+        return call if given == call.id else replace(call, id=given)
 
     def _check(self, call: ToolCall, emitted_name: str) -> None:
         """Tell where the model left what the client declared."""
@@ -99,19 +134,46 @@ class _Answer:
             where = f"arguments of {call.name[:80]} at {mismatch.path}"
             self._job.tell("mismatched", f"{where}: {mismatch.message}", "canonical", call_ids=(call.id,))
 
-    def _unreadable(self, call: ToolCall) -> Block:
+    @property
+    def writes_text(self) -> bool:
+        """Whether the client's protocol has arguments as text, which need not be an object."""
+        return self._target.calls.arguments == "string"
+
+    def tell_unreadable(self, call: ToolCall, outcome: str, *, cut: bool = False) -> None:
+        """Tell that a call cannot be run, what became of it, and what the model wrote."""
+        why = "its arguments were cut off" if cut else _why_unreadable(call.raw_input or "")
+        reason = f"the call of {call.name[:80]} cannot be run ({why}); {outcome}: {_shown(call)}"
+        self._job.tell("mismatched" if self.writes_text else "converted", reason, "canonical", call_ids=(call.id,))
+
+    def _unreadable(self, call: ToolCall, *, cut: bool) -> Block:
         """A call whose arguments are cut or no object."""
-        written = call.raw_input or ""
-        try:
-            arguments.parse(written)
-            why = "they are no JSON object"
-        except InputError as error:
-            why = error.message
-        if self._target.calls.arguments == "string":
-            reason = f"the arguments of {call.name[:80]} cannot be read ({why}); they are handed on as they came"
-            self._job.tell("mismatched", reason, "canonical", call_ids=(call.id,))
+        if self.writes_text and not cut:
+            self.tell_unreadable(call, AS_IT_CAME)
+            self._runnable += 1
             return call
-        reason = f"the call of {call.name[:80]} cannot be run ({why}); it became text"
-        self._job.tell("converted", reason, "canonical", call_ids=(call.id,))
-        shown = written if len(written) <= SHOWN else written[:SHOWN] + "…"
-        return Text(UNREADABLE.format(name=call.name, written=shown))
+        self.tell_unreadable(call, "it became text", cut=cut)
+        return Text(UNREADABLE.format(name=call.name, written=_shown(call)))
+
+
+def _shown(call: ToolCall) -> str:
+    written = call.raw_input or ""
+    return written if len(written) <= SHOWN else written[:SHOWN] + "…"
+
+
+def _is_readable(call: ToolCall) -> bool:
+    return call.arguments is not None or not (call.raw_input or "").strip()
+
+
+def _why_unreadable(written: str) -> str:
+    try:
+        arguments.parse(written)
+    except InputError as error:
+        return error.message
+    return "its arguments are no JSON object"
+
+
+def _said(call: ToolCall) -> str:
+    """What a call without an id says, which tells it from others."""
+    said = call.raw_input if call.arguments is None else msgspec.json.encode(call.arguments, order="deterministic")
+    data = said.encode("utf-8", "surrogatepass") if isinstance(said, str) else said or b""
+    return hashlib.sha256(data).hexdigest()[:22]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -25,9 +26,10 @@ REMEMBERED_CHARACTERS = 32_768
 
 Key = tuple[str | None, str]
 """A tool's namespace and name."""
+_NAMESPACE: Final = itemgetter(0)
 
 
-class EmittedTool(Struct, frozen=True, kw_only=True):
+class EmittedTool(Struct, frozen=True):
     """A tool as it was declared, and as the target sees it."""
 
     original: ToolSpec
@@ -50,18 +52,19 @@ class ToolTable:
     def __init__(self, profile: Profile, tools: Sequence[EmittedTool], used: Iterable[Key], *, wrap: bool) -> None:
         self._wraps_free_text = wrap
         self._validators: dict[str, Validator | None] = {}
-        self._named = {
-            (tool.original.namespace, tool.original.name): tool for tool in tools if tool.emitted.issuer is None
-        }
-        self._flat = _flat_names(self._named, used, profile)
+        self._given = [tool for tool in tools if tool.emitted.issuer is None]
+        keys = [(tool.original.namespace, tool.original.name) for tool in self._given]
+        keys += used
+        self._flat = _flat_names(keys, profile)
         self.names = _name_map(profile, tuple(self._flat.values()))
-        self.is_plain = not self.names.renamed and not any(namespace for namespace, _ in self._flat)
+        self.is_plain = not self.names.renamed and not any(map(_NAMESPACE, self._flat))
         """No name is another than the client's."""
 
     @cached_property
     def _tools(self) -> dict[str, EmittedTool]:
         """The tools by the names that the model knows."""
-        return {self.emitted_name(key): tool for key, tool in self._named.items()}
+        named = {(tool.original.namespace, tool.original.name): tool for tool in self._given}
+        return {self.emitted_name(key): tool for key, tool in named.items()}
 
     def emitted_name(self, key: Key) -> str:
         flat = self._flat.get(key)
@@ -78,6 +81,8 @@ class ToolTable:
 
     def emitted_call(self, call: ToolCall) -> ToolCall:
         """A call of the history as the target must see it, but for its id."""
+        if self.is_plain and call.type != "custom":
+            return call
         name = self.emitted_name((call.namespace, call.name))
         namespace = call.namespace if name == call.name else None
         if call.type == "custom" and self._wraps_free_text:
@@ -101,6 +106,13 @@ class ToolTable:
             if kept != call.arguments:
                 return replace(call, arguments=kept, raw_input=None)
         return call
+
+    def is_rewritten(self, emitted: str) -> bool:
+        """Whether `original_call` may change more of a call of this name than the name itself."""
+        tool = self._tools.get(emitted)
+        if tool is None:
+            return False
+        return (tool.original.type == "custom" and tool.emitted.type != "custom") or bool(tool.emitted.strict)
 
     def mismatches(self, call: ToolCall) -> tuple[Mismatch, ...]:
         """How the arguments of a call, as the client will see it, differ from what its tool takes."""
@@ -144,14 +156,14 @@ def _remembered_map(profile: Profile, names: tuple[str, ...]) -> NameMap:
     return NameMap(profile, names)
 
 
-def _flat_names(declared: Iterable[Key], used: Iterable[Key], profile: Profile) -> dict[Key, str]:
+def _flat_names(keys: Iterable[Key], profile: Profile) -> dict[Key, str]:
     """One name for each tool; a namespace becomes a prefix where the target has none (E8)."""
-    keys = dict.fromkeys((*declared, *used))
-    if profile.tools.namespaces or not any(namespace for namespace, _ in keys):
-        return {key: key[1] for key in keys}
-    taken = {name for namespace, name in keys if not namespace}
+    plain = {key: key[1] for key in keys}
+    if profile.tools.namespaces or not any(map(_NAMESPACE, plain)):
+        return plain
+    taken = {name for namespace, name in plain if not namespace}
     flat: dict[Key, str] = {}
-    for namespace, name in keys:
+    for namespace, name in plain:
         joined = f"{namespace}__{name}" if namespace else name
         while namespace and joined in taken:
             joined += "_"

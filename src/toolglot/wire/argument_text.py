@@ -6,31 +6,17 @@ text is kept beside it.
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
-
-import msgspec
 
 from toolglot import arguments, jsontext
 from toolglot.canonical_json import ENVELOPE_DEPTH
 from toolglot.conversation import FREE_TEXT, ToolCall
 from toolglot.errors import InputError
+from toolglot.jsontext import compact as compact
 from toolglot.limits import DEEPEST, Limits
 
 LIMITS: Final = Limits(max_depth=DEEPEST - ENVELOPE_DEPTH)
 """What is deeper could not be stored as an object; it stays text."""
-
-_encode: Final = msgspec.json.Encoder().encode
-
-
-def compact(value: Any) -> str:
-    """A JSON value as text: no spaces, letters as they are, whole numbers of any size."""
-    try:
-        return _encode(value).decode()
-    except UnicodeEncodeError:  # half a surrogate pair, which a body that was not read from bytes may hold
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except RecursionError:  # which no body that was read from bytes is deep enough for
-        raise InputError("nested too deeply to be written as JSON", path="", hint="send it as text") from None
 
 
 def object_of(call: ToolCall) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Framer(Protocol):
 class _Rest:
     """What came of a frame that is not whole, kept in pieces so that a long one is not copied again and again."""
 
-    __slots__ = ("_pieces", "_size", "_tail", "most")
+    __slots__ = ("_pieces", "_size", "most")
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -62,6 +62,10 @@ class _Rest:
                 f"an event of the stream is longer than the limit of {self.most} bytes", hint="raise the limit"
             )
         self._pieces.append(piece)
+
+    @property
+    def is_there(self) -> bool:
+        return bool(self._pieces)
 
     @property
     def last(self) -> bytes:
@@ -86,8 +90,24 @@ class SseFramer:
         self._rest = _Rest(most)
         self._is_first = True
         self._ended_in_cr = False
+        self._is_between = False
+        """Whether what comes next is the beginning of an event."""
 
     def feed(self, data: bytes) -> list[Frame]:
+        # Just one event of one line, as it mostly is when a model is slow.
+        if (
+            self._is_between
+            and data[-1:] == b"\n"
+            and data.find(10) == len(data) - 2
+            and 13 not in data
+            and data[:6] == b"data: "
+        ):
+            return [Frame(data[6:-2], "", data)]
+        frames = self._feed(data)
+        self._is_between = not (self._is_first or self._ended_in_cr or self._rest.is_there)
+        return frames
+
+    def _feed(self, data: bytes) -> list[Frame]:
         if self._is_first:
             data = self._without_mark(data)
         if b"\r" in data or self._ended_in_cr:

@@ -96,6 +96,8 @@ class Sequence:
         self.is_over = False
         self.holds_back = False
         """Whether a decoder keeps something that it read for later; it sets this itself."""
+        self.is_end_said = False
+        """Whether the provider has said the end already, where only the end of the bytes makes it one."""
         self._build_call = build_call
         self._left = limits.max_bytes
         self._limit = limits.max_bytes
@@ -236,8 +238,14 @@ class Sequence:
         self.is_over = True
         self.events.append(Failed(failure))
 
-    def finish_unsaid(self, *, closes_blocks: bool = False) -> None:
-        """The bytes ended, and no word that the reply did.
+    def abandon(self) -> None:
+        """Nobody listens any more. What is open was cut; there is no end to tell."""
+        if not self.is_over:
+            self._end_all(is_cut_off=True)
+            self.is_over = True
+
+    def finish_unsaid(self, *, closes_blocks: bool = False, extra: Extra | None = None) -> None:
+        """The bytes ended, and no word that the reply did. `extra` is for a reply that is whole all the same.
 
         In a protocol that closes its blocks, one that is open was cut. A call that is not whole was cut in any.
         """
@@ -253,7 +261,7 @@ class Sequence:
             self.fail(Failure("server", f"the stream ended {what}", in_band=True))
             return
         self.tell("the stream ended without saying why")
-        self.finish(None)
+        self.finish(None, extra)
 
     # --- how it comes out ---------------------------------------------------------------------------
 
@@ -278,6 +286,21 @@ class Sequence:
         unseen = opened.text.read()
         opened.looked_at += len(unseen)
         return opened.end.look(unseen)
+
+    def end_within(self, key: Hashable, piece: str) -> int | None:
+        """How much of a piece belongs to the JSON value that is open; None if all of it does, and it stays open.
+
+        That much of the piece is to be added next: it counts as looked into.
+        """
+        if self.end_of(key) is not None:
+            return 0
+        opened = self._of(key)
+        if opened is None or opened.end is None:
+            return None
+        before = opened.looked_at
+        end = opened.end.look(piece)
+        opened.looked_at = before + len(piece) if end is None else end
+        return None if end is None else end - before
 
     def _show(self, opened: _Open) -> None:
         self._current = opened

@@ -286,7 +286,7 @@ def _for_client(blocks: Iterable[Block]) -> Iterable[Block]:
             yield replace(block, id=f"tooluse_{ordinal}") if unnamed else block
             ordinal += 1
         elif isinstance(block, Thinking) and note(block.extra, PROTOCOL, "reasoning") is None:
-            yield replace(block, signature=None)
+            yield replace(block, signature=None, redacted=None)
         else:
             yield block
 
@@ -327,11 +327,11 @@ def _write_result(result: ToolResult) -> Fields:
 
 
 def _write_thinking(block: Thinking) -> Fields | None:
-    """What was thought, by whichever model. What another provider does not show has no place here."""
+    """What was thought, by whichever model; nothing where nothing is shown of it."""
     is_own = note(block.extra, PROTOCOL, "reasoning") is not None
-    if not is_own and not block.text:
+    if not is_own and not block.text and block.redacted is None:
         return None
-    if is_own and block.redacted is not None:
+    if block.redacted is not None and (is_own or not block.text):
         fields: Fields = {"redactedContent": block.redacted}
     else:
         shown: Fields = {"text": block.text}

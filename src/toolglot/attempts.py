@@ -1,0 +1,143 @@
+"""Tries to get an answer, of which only one becomes part of the history.
+
+    attempt = toolglot.Attempt(history, provider="openai")
+    attempt.add(reader.feed(piece))
+    attempt.commit()             # or attempt.discard("the provider was overloaded")
+
+A try that fails may have shown half an answer, and calls. None of it is history: a second try starts from what was
+committed before, its calls are run once, and what the failed one showed is accounted for in the report.
+
+    open ──commit()───▶ committed   the turn is in the history
+         ──discard()──▶ discarded   nothing of it is
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from io import StringIO
+from types import TracebackType
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from toolglot.conversation import Issuer, Reply, ToolCall, Turn
+from toolglot.errors import HistoryError
+from toolglot.events import Accumulator, BlockStarted, Event, TextDelta, ThinkingDelta
+from toolglot.history import History
+from toolglot.reply_events import of_reply
+from toolglot.report import Entry
+
+CUT_CALL: Final = "The call was cut off before it was whole. It was not run."
+
+State = Literal["open", "committed", "discarded"]
+
+
+class Shown(Struct, frozen=True):
+    """What a try has already told whoever listened."""
+
+    text: str = ""
+    thinking: str = ""
+    calls: tuple[str, ...] = ()
+    """The names of the tools whose calls were begun."""
+
+    def __bool__(self) -> bool:
+        return bool(self.text or self.thinking or self.calls)
+
+    def __str__(self) -> str:
+        parts = [f"{len(said)} characters of {what}" for what, said in self._said() if said]
+        if self.calls:
+            parts.append(f"{len(self.calls)} calls ({', '.join(self.calls)[:200]})")
+        return ", ".join(parts) or "nothing"
+
+    def _said(self) -> tuple[tuple[str, str], ...]:
+        return (("text", self.text), ("thinking", self.thinking))
+
+
+class Attempt:
+    """One try to get an answer, as a transaction on a history."""
+
+    def __init__(self, history: History, *, provider: str = "", model: str = "") -> None:
+        self._history = history
+        self._issuer_name = provider
+        self._model = model
+        self._sum = Accumulator()
+        self._text = StringIO()
+        self._thinking = StringIO()
+        self._calls: list[str] = []
+        self.state: State = "open"
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take in what happened."""
+        self._refuse_over("add to")
+        listed = list(events)
+        self._sum.add(listed)
+        for event in listed:
+            if type(event) is TextDelta:
+                self._text.write(event.text)
+            elif type(event) is ThinkingDelta:
+                self._thinking.write(event.text)
+            elif type(event) is BlockStarted and isinstance(event.block, ToolCall):
+                self._calls.append(event.block.name)
+
+    def add_reply(self, reply: Reply) -> None:
+        """Take in an answer that came whole."""
+        self.add(of_reply(reply))
+
+    @property
+    def reply(self) -> Reply:
+        """What the model said so far."""
+        return self._sum.reply
+
+    @property
+    def shown(self) -> Shown:
+        """What was shown so far. A second try is unseen only where this is empty."""
+        return Shown(self._text.getvalue(), self._thinking.getvalue(), tuple(self._calls))
+
+    def commit(self, *, key: str | None = None) -> Turn:
+        """Write the model's turn into the history. Calls that were cut are in it as never run.
+
+        Raises `HistoryError` for a try that failed or is not over, and writes nothing then.
+        """
+        self._refuse_over("commit")
+        if self._sum.failure is not None:
+            raise HistoryError(f"the attempt failed and cannot be committed: {self._sum.failure.message}; discard it")
+        if not self._sum.is_over:
+            raise HistoryError("the attempt is not over and cannot be committed; discard it to give it up")
+        provider = self._issuer_name or self._history.target
+        issuer = Issuer(provider, model=self._model or self.reply.model) if provider else None
+        said = self.reply.turn
+        turn = self._history.append(Turn("assistant", said.blocks, issuer=issuer), key=key)
+        self.state = "committed"
+        kept = zip(said.blocks, turn.blocks, strict=True)
+        cut = [now.id for was, now in kept if isinstance(now, ToolCall) and was in self._sum.cut]
+        if cut:
+            self._history.cancel(*cut, reason=CUT_CALL)
+        return turn
+
+    def discard(self, reason: str = "") -> Entry:
+        """Give the try up. The history stays as it was; its report says what had been shown."""
+        self._refuse_over("discard")
+        self.state = "discarded"
+        why = reason or (self._sum.failure.message if self._sum.failure is not None else "it was given up")
+        entry = Entry(
+            action="dropped",
+            reason=f"an attempt did not become part of the history ({why[:500]}); it had shown {self.shown}",
+            fault="policy",
+            target=self._issuer_name,
+        )
+        self._history.tell(entry)
+        return entry
+
+    def _refuse_over(self, what: str) -> None:
+        if self.state != "open":
+            raise HistoryError(f"cannot {what} an attempt that is {self.state} already: begin another one")
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Whatever was not committed is discarded."""
+        if self.state == "open":
+            self.discard(f"interrupted by {kind.__name__}" if kind is not None else "")

@@ -1,0 +1,152 @@
+"""An answer that comes in pieces, as the client knows its tools, ids and arguments.
+
+What `answer.py` does with a whole reply, event by event. Deltas go through as they are. A call goes through as it comes
+unless something about it can be told only when it is whole; then it is kept until it is. For a client of another
+protocol, text and thinking start with their first word, since empty ones are left out there.
+
+Law: the grammar of events stays; an event that needs no change is passed on as the very object that came.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import StopReason, Text, Thinking, ToolCall
+from toolglot.events import (
+    BlockEnded,
+    BlockStarted,
+    Event,
+    Finished,
+    InputDelta,
+    MediaDelta,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+)
+from toolglot.profiles import Profile
+from toolglot.render.answer import AS_IT_CAME, Answer
+from toolglot.render.job import Job
+from toolglot.render.rendering import Rendered
+from toolglot.reply_events import of_block
+
+_DELTAS: Final = frozenset({TextDelta, ThinkingDelta, InputDelta, MediaDelta})
+
+
+class AnswerStream:
+    """The events of one answer for the client."""
+
+    def __init__(
+        self, source: Profile, target: Profile, request: Rendered | None, job: Job, *, whole_calls: bool = False
+    ) -> None:
+        self._answer = Answer(source, target, request, job)
+        self._whole_calls = whole_calls
+        self._opened: ToolCall | None = None
+        """The call that is open and shown, as the client knows it."""
+        self._is_kept = False
+        """Whether the block that is open is kept until it is whole."""
+        self._unsaid: BlockStarted | None = None
+        """The start of a block that has said nothing so far."""
+        self._void: BlockEnded | None = None
+        """An empty block that was left out."""
+        self._has_shown = False
+        self._showed_unreadable = False
+
+    def goes_through(self, events: list[Event]) -> bool:
+        """Whether all of these are deltas of a block that is shown, so that nothing about them is for us to say."""
+        if self._is_kept or self._unsaid is not None:
+            return False
+        for event in events:  # noqa: SIM110 - a generator would cost more than all the rest
+            if type(event) not in _DELTAS:
+                return False
+        return True
+
+    def pass_on(self, events: list[Event]) -> list[Event]:
+        """The events for the client."""
+        passed: list[Event] = []
+        for event in events:
+            if type(event) in _DELTAS:
+                if self._unsaid is not None:
+                    self._say_start(passed)
+                if not self._is_kept:
+                    passed.append(event)
+            elif isinstance(event, BlockStarted):
+                self._start_block(event, passed)
+            elif isinstance(event, BlockEnded):
+                self._end_block(event, passed)
+            elif isinstance(event, Started):
+                id, model = self._answer.begin(event.id, event.model)
+                is_same = id == event.id and model == event.model
+                passed.append(event if is_same else replace(event, id=id, model=model))
+            elif isinstance(event, Finished):
+                self._finish(event, passed)
+            else:
+                passed.append(event)
+        return passed
+
+    def _say_start(self, passed: list[Event]) -> None:
+        if self._unsaid is not None:
+            passed.append(self._unsaid)
+        self._unsaid, self._has_shown = None, True
+
+    def _start_block(self, event: BlockStarted, passed: list[Event]) -> None:
+        block = event.block
+        if isinstance(block, ToolCall):
+            if self._whole_calls or self._answer.comes_whole(block):
+                self._is_kept = True
+                return
+            self._opened = self._answer.open_call(block)
+            event = event if self._opened is block else BlockStarted(self._opened)
+        elif self._answer.is_abroad:
+            block = self._answer.readable(block)
+            event = event if block is event.block else BlockStarted(block)
+        self._unsaid = event
+        if not (self._answer.is_abroad and isinstance(block, Text | Thinking)):
+            self._say_start(passed)
+
+    def _end_block(self, event: BlockEnded, passed: list[Event]) -> None:
+        block = event.block
+        if isinstance(block, ToolCall):
+            if self._opened is not None:
+                passed.append(self._shown_call(self._opened, block, event))
+                self._opened = None
+            else:
+                self._is_kept = False
+                self._has_shown = True
+                whole = self._answer.call(block, cut=event.cut)
+                said = of_block(whole, piece=max(len(block.raw_input or ""), 1 << 20))
+                passed += said
+            return
+        block = self._answer.readable(block)
+        event = event if block is event.block else replace(event, block=block)
+        if self._unsaid is not None and self._answer.is_void(block):
+            self._unsaid, self._void = None, event
+            return
+        if self._unsaid is not None:
+            self._say_start(passed)
+        passed.append(event)
+
+    def _shown_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded) -> BlockEnded:
+        """The end of a call whose pieces the client has seen. What cannot be run is not whole."""
+        is_unreadable = whole.type == "function" and whole.arguments is None and bool((whole.raw_input or "").strip())
+        if event.cut or is_unreadable:
+            named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
+            if event.cut or not self._answer.writes_text:
+                self._answer.tell_unreadable(named, "the client is told that it is not whole", cut=event.cut)
+                self._showed_unreadable = True
+                return BlockEnded(named, True)
+            self._answer.tell_unreadable(named, AS_IT_CAME)
+        call = self._answer.close_call(opened, whole)
+        return event if call is whole else replace(event, block=call)
+
+    def _finish(self, event: Finished, passed: list[Event]) -> None:
+        if self._void is not None and not self._has_shown:
+            passed += (BlockStarted(self._void.block), self._void)
+        stop = self._stop(event.stop)
+        passed.append(event if stop == event.stop else replace(event, stop=stop))
+
+    def _stop(self, said: StopReason) -> StopReason:
+        """Why the answer ended. Where a call that cannot be run was shown, the answer was cut short."""
+        stop = self._answer.stop(said) or said
+        return "length" if self._showed_unreadable and stop in ("stop", "tool_calls") else stop

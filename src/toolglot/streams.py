@@ -1,0 +1,419 @@
+"""A provider's answer while it comes: as events for an agent, or as another protocol's stream for a client.
+
+    reader = toolglot.StreamReader(source="openai_chat", request=out)
+    for piece in response: events = reader.feed(piece)
+    events = reader.finish()
+
+    translator = toolglot.StreamTranslator(source="openai_chat", target="anthropic", request=out)
+    for piece in response: client.send(translator.feed(piece))
+    client.send(translator.finish())
+
+Bytes in, events or bytes out: nothing here reads a socket or a clock. Law 8 (split-proof): however the bytes are cut,
+the events are the same, and what they add up to is what `convert_reply` makes of the same answer given whole.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from io import StringIO
+from typing import Final, Protocol
+
+from toolglot import profiles
+from toolglot.conversation import Block, Failure, Reply, ToolCall
+from toolglot.convert import ConvertedRequest
+from toolglot.errors import InputError, quote
+from toolglot.events import Accumulator, BlockEnded, Event, TextDelta
+from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.policy import DEFAULT_POLICY, Policy
+from toolglot.profiles import Overrides, Profile
+from toolglot.render.answer_stream import AnswerStream
+from toolglot.render.job import Job
+from toolglot.report import Report
+from toolglot.wire.codecs import StreamDecoder, StreamWish, codec
+from toolglot.wire.failures import ProviderError, from_input_error
+from toolglot.wire.framing import Frame
+
+DROPPED: Final = Failure("server", "the connection to the model's provider was lost", in_band=True)
+
+
+class TextReader(Protocol):
+    """What finds calls that a model writes as text, between the provider's stream and the client's.
+
+    It is given the events of the provider and gives back those that the client gets: deltas of text may be kept back
+    as long as they may be the beginning of a call. A whole reply goes through one as events too.
+    """
+
+    def feed(self, events: list[Event]) -> list[Event]: ...
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is kept back."""
+        ...
+
+
+class StreamReader:
+    """A provider's stream as canonical events, under the client's names and ids.
+
+    source: who answers: any name of the profiles, a provider (`mistral`) or a protocol (`openai_chat`).
+    request: what `convert` returned for the request that is answered; with it tools get their own names back.
+    target: who asked; ids are made legal for it. Without it, the request's source, or the source itself.
+    reader: finds calls in text.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: str,
+        target: str = "",
+        request: ConvertedRequest | None = None,
+        policy: Policy = DEFAULT_POLICY,
+        overrides: Overrides | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        reader: TextReader | None = None,
+    ) -> None:
+        if request is not None and not isinstance(request, ConvertedRequest):
+            raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
+        if not isinstance(policy, Policy):
+            raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint="Policy()")
+        self.source = profiles.get(source, overrides=overrides)
+        asked_by = target or (request.source.name if request is not None else source)
+        self.target: Profile = profiles.get(asked_by, overrides=overrides)
+        stream = codec(self.source.protocol).stream
+        rendered = request.rendered if request is not None else None
+        self._framer = stream.framer()
+        self._decoder: StreamDecoder = stream.Decoder(tools=_offered(request), limits=limits)
+        self._reader = reader
+        self._job = Job(self.target, policy, self.source)
+        self._answer = AnswerStream(
+            self.source, self.target, rendered, self._job, whole_calls=policy.stream_calls == "whole"
+        )
+        self._sum = Accumulator()
+        self._told = 0
+        self.is_over = False
+        """The answer is finished or failed, or nobody listens any more. What comes then is ignored."""
+
+    # --- what comes in ------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete."""
+        if self.is_over:
+            return []
+        events: list[Event] = []
+        try:
+            for frame in self._framer.feed(data):
+                events += self._decoder.read(frame)
+        except InputError as error:
+            return self._pass(events) + self.fail(_unreadable(error))
+        return self._pass(events) if events else events
+
+    def finish(self) -> list[Event]:
+        """The bytes ended as they should: the connection was closed in order."""
+        if self.is_over:
+            return []
+        events: list[Event] = []
+        try:
+            for frame in self._framer.finish():
+                events += self._decoder.read(frame)
+            events += self._decoder.finish()
+        except InputError as error:
+            return self._pass(events) + self.fail(_unreadable(error))
+        return self._pass(events)
+
+    def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> list[Event]:
+        """The answer broke off: the connection was lost, or it took too long. What was open is told as cut."""
+        if self.is_over:
+            return []
+        if isinstance(why, ProviderError):
+            why = why.failure
+        failure = from_input_error(why) if isinstance(why, InputError) else why
+        if not isinstance(failure, Failure):
+            raise InputError(f"expected a Failure or an error of toolglot, got {quote(why)}", path="why")
+        self._decoder.sequence.fail(failure)
+        return self._pass(self._decoder.sequence.take())
+
+    def close(self) -> None:
+        """Nobody listens any more. `reply`, `calls` and `cut` say what was whole by then."""
+        if not self.is_over:
+            self._decoder.sequence.abandon()
+            self._pass(self._decoder.sequence.take())
+            self.is_over = True
+
+    def _pass(self, events: list[Event]) -> list[Event]:
+        """The events as the client gets them. Deltas, which are most of all events, change nothing here."""
+        if self._reader is not None:
+            events = self._reader.feed(events)
+        if self._answer.goes_through(events):
+            return events
+        passed = self._answer.pass_on(events)
+        self._sum.add(passed)
+        self.is_over = self._sum.is_over
+        return passed
+
+    # --- what is known ------------------------------------------------------------------------------
+
+    @property
+    def reply(self) -> Reply:
+        """What the model said so far, under the client's names and ids. Its stop reason is None until it is done."""
+        return self._sum.reply
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the answer broke off, if it did."""
+        return self._sum.failure
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that are whole and can be run."""
+        return self._sum.calls
+
+    @property
+    def cut(self) -> tuple[Block, ...]:
+        """What ended before it was whole."""
+        return self._sum.cut
+
+    @property
+    def report(self) -> Report:
+        """What was mended, guessed or lost so far."""
+        told = self._decoder.sequence.told
+        for reason in told[self._told :]:
+            self._job.tell("assumed", reason, "canonical")
+        self._told = len(told)
+        return Report(tuple(self._job.entries))
+
+
+def _offered(request: ConvertedRequest | None) -> tuple[str, ...]:
+    """The names of the tools as the model knows them."""
+    return tuple(tool.name for tool in request.rendered.conversation.tools) if request is not None else ()
+
+
+def _unreadable(error: InputError) -> Failure:
+    return Failure("server", f"the provider's stream cannot be read: {error.message}", in_band=True)
+
+
+class StreamTranslator:
+    """A provider's stream (`source`) as a client (`target`) of another protocol, or of the same one, reads it.
+
+    The client gets full and legal sequences whatever the provider does, and one end always. Where both speak the same
+    protocol and the stream is in order, its bytes are forwarded as they are.
+    created: when the answer was begun, in seconds since 1970, for protocols that say so.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: str,
+        target: str,
+        request: ConvertedRequest | None = None,
+        policy: Policy = DEFAULT_POLICY,
+        overrides: Overrides | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        reader: TextReader | None = None,
+        created: int = 0,
+    ) -> None:
+        self._in = _Reader(
+            source=source,
+            target=target,
+            request=request,
+            policy=policy,
+            overrides=overrides,
+            limits=limits,
+            reader=reader,
+        )
+        stream = codec(self._in.target.protocol).stream
+        self.content_type = stream.CONTENT_TYPE
+        self._encoder = stream.Encoder(_wish(request, created))
+        self._forwards = self._in.source.protocol == self._in.target.protocol and reader is None
+        self._raw: list[bytes] = []
+        self._written: list[bytes] = []
+        """What waits until it is known whether the provider's own bytes can be forwarded: these, and ours."""
+
+    def feed(self, data: bytes) -> bytes:
+        """What the client gets for these bytes of the provider."""
+        if self._forwards:
+            return self._forward(data)
+        return self._encoder.write(self._in.feed(data))
+
+    def finish(self) -> bytes:
+        """The provider's bytes ended in order; what the client gets at the end."""
+        was_over = self._in.is_over
+        return self._last(self._in.finish(), was_over=was_over)
+
+    def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> bytes:
+        """The provider's answer broke off; the client is told so in its own protocol's way."""
+        was_over = self._in.is_over
+        return self._last(self._in.fail(why), was_over=was_over)
+
+    def close(self) -> None:
+        """The client went away. `reply`, `calls` and `cut` say what was whole by then."""
+        self._in.close()
+        self._raw.clear()
+        self._written.clear()
+
+    def ping(self) -> bytes:
+        """Something that keeps the client's connection alive through a long silence, and that it leaves out."""
+        return b"" if self._in.is_over else self._encoder.ping()
+
+    # --- the same protocol on both sides ------------------------------------------------------------
+
+    def _forward(self, data: bytes) -> bytes:
+        """The frames as they are, unless something before them or in them had to be mended."""
+        output: list[bytes] = []
+        try:
+            for frame in self._in.frames(data):
+                self._forward_frame(frame, output)
+        except InputError as error:
+            output.append(self.fail(_unreadable(error)))
+        return b"".join(output)
+
+    def _forward_frame(self, frame: Frame, output: list[bytes]) -> None:
+        if self._in.is_over:
+            if self._forwards:
+                output.append(frame.raw)
+            return
+        written = self._encoder.write(self._in.read(frame))
+        if not self._forwards:
+            output.append(written)
+            return
+        self._raw.append(frame.raw)
+        self._written.append(written)
+        if self._in.was_changed:
+            output.append(self._own_bytes())
+        elif self._in.is_settled:
+            output += self._raw
+            self._raw.clear()
+            self._written.clear()
+
+    def _own_bytes(self) -> bytes:
+        """From now on, what we write ourselves."""
+        self._forwards = False
+        written = b"".join(self._written)
+        self._raw.clear()
+        self._written.clear()
+        return written
+
+    def _last(self, events: Iterable[Event], *, was_over: bool) -> bytes:
+        if was_over:
+            raw = b"".join(self._raw)
+            self._raw.clear()
+            self._written.clear()
+            return raw
+        written = self._encoder.write(events)
+        return self._own_bytes() + written if self._forwards else written
+
+    # --- what is known ------------------------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        return self._in.is_over
+
+    @property
+    def reply(self) -> Reply:
+        """What the client has been told so far. Its stop reason is None until the answer is done."""
+        return self._in.reply
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the answer broke off, if it did."""
+        return self._in.failure
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that are whole and can be run."""
+        return self._in.calls
+
+    @property
+    def cut(self) -> tuple[Block, ...]:
+        """What ended before it was whole."""
+        return self._in.cut
+
+    @property
+    def report(self) -> Report:
+        """What was mended, guessed or lost so far."""
+        return self._in.report
+
+
+def _wish(request: ConvertedRequest | None, created: int) -> StreamWish:
+    if request is None:
+        return StreamWish(created=created)
+    asked = (request.rendered.conversation.extra or {}).get("openai_chat", {}).get("stream_options")
+    usage = asked.get("include_usage") if isinstance(asked, dict) else None
+    return StreamWish(created=created, model=request.model, usage=bool(usage))
+
+
+class ToolCallAccumulator:
+    """Collects the tool calls of a stream, chunk by chunk (seed 003).
+
+        calls = toolglot.ToolCallAccumulator("openai_chat")
+        calls.add_chunk(chunk)
+        calls.drain()          # the calls that became whole since the last time
+
+    Chunks are pieces of the provider's stream, cut anywhere. What is no call is in `text`.
+    """
+
+    def __init__(self, source: str, *, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._reader = StreamReader(source=source, limits=limits)
+        self._completed: list[ToolCall] = []
+        self._text = StringIO()
+        self._drained = 0
+
+    def add_chunk(self, chunk: bytes | str) -> None:
+        """Take in more of the stream."""
+        self._add(self._reader.feed(chunk.encode() if isinstance(chunk, str) else chunk))
+
+    def finish(self) -> None:
+        """The stream is over: a call that nothing else ended is whole now, or it was cut."""
+        self._add(self._reader.finish())
+
+    def _add(self, events: list[Event]) -> None:
+        for event in events:
+            if type(event) is TextDelta:
+                self._text.write(event.text)
+            elif type(event) is BlockEnded and isinstance(event.block, ToolCall) and not event.cut:
+                self._completed.append(event.block)
+
+    def get_completed(self) -> tuple[ToolCall, ...]:
+        """All calls that are whole."""
+        return tuple(self._completed)
+
+    def drain(self) -> tuple[ToolCall, ...]:
+        """The calls that became whole since the last time."""
+        new = self._completed[self._drained :]
+        self._drained = len(self._completed)
+        return tuple(new)
+
+    @property
+    def text(self) -> str:
+        """What the model said besides."""
+        return self._text.getvalue()
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the stream broke off, if it did."""
+        return self._reader.failure
+
+
+class _Reader(StreamReader):
+    """A reader whose frames and changes a translator can see."""
+
+    was_changed = False
+    """Whether anything was said to the client that is not what the provider said."""
+
+    def frames(self, data: bytes) -> list[Frame]:
+        return self._framer.feed(data)
+
+    def read(self, frame: Frame) -> list[Event]:
+        events = self._decoder.read(frame)
+        return self._pass(events) if events else events
+
+    def _pass(self, events: list[Event]) -> list[Event]:
+        passed = super()._pass(events)
+        if self._decoder.sequence.told or (
+            passed is not events and (len(passed) != len(events) or any(map(operator.is_not, passed, events)))
+        ):
+            self.was_changed = True
+        return passed
+
+    @property
+    def is_settled(self) -> bool:
+        return self._decoder.sequence.is_settled
