@@ -19,6 +19,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+CLIENTS := tests/javascript/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test check bench soak docs clean
@@ -48,7 +49,13 @@ check: $(READY)
 	@echo "==> import layers" && $(BIN)/lint-imports --no-logo | sed -n '/^Layers/,$$p'
 	@echo "==> generated docs" && $(BIN)/python scripts/generate_docs.py --check
 
-test: check
+$(CLIENTS): tests/javascript/package.json tests/javascript/package-lock.json
+	@if command -v npm >/dev/null; then \
+	  echo "==> setting up tests/javascript (once)"; \
+	  cd tests/javascript && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.package-lock.json; \
+	else echo "==> there is no npm here: the tests with the JavaScript SDKs are skipped"; fi
+
+test: check $(CLIENTS)
 	@echo "==> tests"
 	@$(BIN)/pytest -n auto --cov --cov-report=term
 
@@ -63,5 +70,6 @@ docs: $(READY)
 	@$(BIN)/python scripts/generate_docs.py
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-fuzz build dist .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .venv-fuzz build dist .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
+	  tests/javascript/node_modules
 	find . -name __pycache__ -prune -exec rm -rf {} +

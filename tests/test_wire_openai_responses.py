@@ -716,7 +716,14 @@ def test_a_reply_made_elsewhere_is_written() -> None:
                 "role": "assistant",
                 "content": [{"type": "output_text", "text": "x", "annotations": []}],
             },
-            {"type": "function_call", "call_id": "toolu_1", "name": "f", "arguments": "{}"},
+            {
+                "type": "function_call",
+                "id": "fc_1_2",
+                "status": "completed",
+                "call_id": "toolu_1",
+                "name": "f",
+                "arguments": "{}",
+            },
         ],
         "usage": {
             "input_tokens": 10,

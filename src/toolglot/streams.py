@@ -15,7 +15,6 @@ the events are the same, and what they add up to is what `convert_reply` makes o
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 from io import StringIO
 from typing import Final, Protocol
 
@@ -236,13 +235,11 @@ class StreamTranslator:
 
     def finish(self) -> bytes:
         """The provider's bytes ended in order; what the client gets at the end."""
-        was_over = self._in.is_over
-        return self._last(self._in.finish(), was_over=was_over)
+        return self._last(self._in.finish())
 
     def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> bytes:
         """The provider's answer broke off; the client is told so in its own protocol's way."""
-        was_over = self._in.is_over
-        return self._last(self._in.fail(why), was_over=was_over)
+        return self._last(self._in.fail(why))
 
     def close(self) -> None:
         """The client went away. `reply`, `calls` and `cut` say what was whole by then."""
@@ -292,14 +289,17 @@ class StreamTranslator:
         self._written.clear()
         return written
 
-    def _last(self, events: Iterable[Event], *, was_over: bool) -> bytes:
-        if was_over:
-            raw = b"".join(self._raw)
-            self._raw.clear()
-            self._written.clear()
-            return raw
+    def _last(self, events: list[Event]) -> bytes:
+        """What the end of the provider's bytes says: nothing more, where all of them were forwarded."""
         written = self._encoder.write(events)
-        return self._own_bytes() + written if self._forwards else written
+        if not self._forwards:
+            return written
+        if events and (self._in.was_changed or self._in.failure is not None):
+            return self._own_bytes() + written
+        raw = b"".join(self._raw)
+        self._raw.clear()
+        self._written.clear()
+        return raw
 
     # --- what is known ------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 What `answer.py` does with a whole reply, event by event. Deltas go through as they are. A call goes through as it comes
 unless something about it can be told only when it is whole; then it is kept until it is. For a client of another
-protocol, text and thinking start with their first word, since empty ones are left out there.
+protocol, blocks start with their first word: empty texts are left out there, and a call that was cut before its first
+argument must not look like one without arguments.
 
 Law: the grammar of events stays; an event that needs no change is passed on as the very object that came.
 """
@@ -102,14 +103,14 @@ class AnswerStream:
             block = self._answer.readable(block)
             event = event if block is event.block else BlockStarted(block)
         self._unsaid = event
-        if not (self._answer.is_abroad and isinstance(block, Text | Thinking)):
+        if not (self._answer.is_abroad and isinstance(block, Text | Thinking | ToolCall)):
             self._say_start(passed)
 
     def _end_block(self, event: BlockEnded, passed: list[Event]) -> None:
         block = event.block
         if isinstance(block, ToolCall):
             if self._opened is not None:
-                passed.append(self._shown_call(self._opened, block, event))
+                self._end_call(self._opened, block, event, passed)
                 self._opened = None
             else:
                 self._is_kept = False
@@ -126,6 +127,16 @@ class AnswerStream:
         if self._unsaid is not None:
             self._say_start(passed)
         passed.append(event)
+
+    def _end_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
+        """The end of a call that was begun under its own id."""
+        if event.cut and self._unsaid is not None:
+            self._unsaid = None
+            self._answer.tell_unreadable(whole, "nothing of it was shown", cut=True)
+            return
+        if self._unsaid is not None:
+            self._say_start(passed)
+        passed.append(self._shown_call(opened, whole, event))
 
     def _shown_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded) -> BlockEnded:
         """The end of a call whose pieces the client has seen. What cannot be run is not whole."""

@@ -36,6 +36,8 @@ _ENVELOPE: Final[Fields] = {
 }
 """What clients demand of every response, and what only the one who serves it knows."""
 
+_ITEM_PREFIXES: Final = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc"}
+
 _STOPS: Final[dict[str, StopReason]] = {
     "completed": "stop",
     "incomplete": "length",
@@ -126,14 +128,20 @@ def encode(reply: Reply) -> Fields:
 
 
 def _completed(reply: Reply, items: list[Fields], status: str) -> list[Fields]:
-    """The items with what clients expect of a message in a reply, where it was made elsewhere."""
-    stem = f"msg_{reply.id.removeprefix('resp_')}"
-    return [
-        {"id": f"{stem}_{index}", "status": status, **item, "content": [_annotated(part) for part in item["content"]]}
-        if item.get("type") == "message" and item.get("role") == "assistant" and type(item.get("content")) is list
-        else item
-        for index, item in enumerate(items)
-    ]
+    """The items with what clients expect of them in a reply, where they were made elsewhere."""
+    stem = reply.id.removeprefix("resp_")
+    return [_completed_item(item, f"{stem}_{index}", status) for index, item in enumerate(items)]
+
+
+def _completed_item(item: Fields, stem: str, status: str) -> Fields:
+    prefix = _ITEM_PREFIXES.get(item.get("type", ""))
+    if prefix is None:
+        return item
+    whole = {"id": f"{prefix}_{stem}", "status": status, **item}
+    content = item.get("content")
+    if prefix == "msg" and type(content) is list:
+        whole["content"] = [_annotated(part) for part in content]
+    return whole
 
 
 def _annotated(part: Fields) -> Fields:
