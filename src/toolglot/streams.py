@@ -398,6 +398,8 @@ class _Reader(StreamReader):
 
     was_changed = False
     """Whether anything was said to the client that is not what the provider said."""
+    _unpassed: tuple[Event, ...] = ()
+    """What the provider said and the client was not told yet."""
 
     def frames(self, data: bytes) -> list[Frame]:
         return self._framer.feed(data)
@@ -408,12 +410,15 @@ class _Reader(StreamReader):
 
     def _pass(self, events: list[Event]) -> list[Event]:
         passed = super()._pass(events)
-        if self._decoder.sequence.told or (
-            passed is not events and (len(passed) != len(events) or any(map(operator.is_not, passed, events)))
-        ):
+        if passed is not events or self._unpassed:
+            said = (*self._unpassed, *events)
+            self._unpassed = said[len(passed) :]
+            if len(passed) > len(said) or any(map(operator.is_not, passed, said)):
+                self.was_changed = True
+        if self._decoder.sequence.told or (self._unpassed and self._answer.is_settled):
             self.was_changed = True
         return passed
 
     @property
     def is_settled(self) -> bool:
-        return self._decoder.sequence.is_settled
+        return self._decoder.sequence.is_settled and self._answer.is_settled

@@ -85,9 +85,18 @@ class Answer:
 
     def comes_whole(self, opened: ToolCall) -> bool:
         """Whether a call can be told only as a whole: all of its arguments say what its id or its form is."""
-        if not opened.id.strip() or self._target.stream.calls == "whole":
+        if self._rewrites(opened):
             return True
+        if not opened.id.strip():
+            return not self._is_at_home_without()
+        return self.is_abroad and self._target.stream.calls == "whole"
+
+    def _rewrites(self, opened: ToolCall) -> bool:
         return self._request is not None and self._request.tools.is_rewritten(opened.name)
+
+    def _is_at_home_without(self) -> bool:
+        """Whether calls need no id: the client knows this provider's calls as they are."""
+        return not self.is_abroad and not self._target.ids.required
 
     def open_call(self, opened: ToolCall) -> ToolCall:
         """A call that has just begun, under the client's name for the tool and an id that the client can send back."""
@@ -114,6 +123,8 @@ class Answer:
     def _with_id(self, call: ToolCall) -> ToolCall:
         index, self._calls = self._calls, self._calls + 1
         raw_id = call.id if call.id.strip() else None
+        if raw_id is None and self._is_at_home_without():
+            return call
         key = self._key if raw_id is not None else f"{self._key}|{_said(call)}"
         issuer = Issuer(self._source.name if self.is_abroad or raw_id is None else self._target.name)
         canonical = ids.mint(self._source.name, raw_id, call.name, key, index)

@@ -1,9 +1,9 @@
 """An answer that comes in pieces, as the client knows its tools, ids and arguments.
 
 What `answer.py` does with a whole reply, event by event. Deltas go through as they are. A call goes through as it comes
-unless something about it can be told only when it is whole; then it is kept until it is. For a client of another
-protocol, blocks start with their first word: empty texts are left out there, and a call that was cut before its first
-argument must not look like one without arguments.
+unless something about it can be told only when it is whole; then it is kept until it is. It starts with its first
+argument, since one that was cut before that must not look like one that has none. For a client of another protocol,
+text and thinking start with their first word too: empty ones are left out there.
 
 Law: the grammar of events stays; an event that needs no change is passed on as the very object that came.
 """
@@ -47,8 +47,8 @@ class AnswerStream:
         """The call that is open and shown, as the client knows it."""
         self._is_kept = False
         """Whether the block that is open is kept until it is whole."""
-        self._unsaid: BlockStarted | None = None
-        """The start of a block that has said nothing so far."""
+        self._unsaid: list[Event] = []
+        """The start of a block that has said nothing so far, and what was blank of it."""
         self._void: BlockEnded | None = None
         """An empty block that was left out."""
         self._has_shown = False
@@ -56,7 +56,7 @@ class AnswerStream:
 
     def goes_through(self, events: list[Event]) -> bool:
         """Whether all of these are deltas of a block that is shown, so that nothing about them is for us to say."""
-        if self._is_kept or self._unsaid is not None:
+        if self._is_kept or self._unsaid:
             return False
         for event in events:  # noqa: SIM110 - a generator would cost more than all the rest
             if type(event) not in _DELTAS:
@@ -68,10 +68,7 @@ class AnswerStream:
         passed: list[Event] = []
         for event in events:
             if type(event) in _DELTAS:
-                if self._unsaid is not None:
-                    self._say_start(passed)
-                if not self._is_kept:
-                    passed.append(event)
+                self._pass_delta(event, passed)
             elif isinstance(event, BlockStarted):
                 self._start_block(event, passed)
             elif isinstance(event, BlockEnded):
@@ -86,10 +83,25 @@ class AnswerStream:
                 passed.append(event)
         return passed
 
+    @property
+    def is_settled(self) -> bool:
+        """Nothing of what came waits."""
+        return not self._is_kept and not self._unsaid
+
+    def _pass_delta(self, event: Event, passed: list[Event]) -> None:
+        if self._is_kept:
+            return
+        if self._unsaid:
+            self._unsaid.append(event)
+            if isinstance(event, InputDelta) and not event.text.strip():
+                return
+            self._say_start(passed)
+        else:
+            passed.append(event)
+
     def _say_start(self, passed: list[Event]) -> None:
-        if self._unsaid is not None:
-            passed.append(self._unsaid)
-        self._unsaid, self._has_shown = None, True
+        passed += self._unsaid
+        self._unsaid, self._has_shown = [], True
 
     def _start_block(self, event: BlockStarted, passed: list[Event]) -> None:
         block = event.block
@@ -102,8 +114,8 @@ class AnswerStream:
         elif self._answer.is_abroad:
             block = self._answer.readable(block)
             event = event if block is event.block else BlockStarted(block)
-        self._unsaid = event
-        if not (self._answer.is_abroad and isinstance(block, Text | Thinking | ToolCall)):
+        self._unsaid = [event]
+        if not (isinstance(block, ToolCall) or (self._answer.is_abroad and isinstance(block, Text | Thinking))):
             self._say_start(passed)
 
     def _end_block(self, event: BlockEnded, passed: list[Event]) -> None:
@@ -121,20 +133,20 @@ class AnswerStream:
             return
         block = self._answer.readable(block)
         event = event if block is event.block else replace(event, block=block)
-        if self._unsaid is not None and self._answer.is_void(block):
-            self._unsaid, self._void = None, event
+        if self._unsaid and self._answer.is_void(block):
+            self._unsaid, self._void = [], event
             return
-        if self._unsaid is not None:
+        if self._unsaid:
             self._say_start(passed)
         passed.append(event)
 
     def _end_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
         """The end of a call that was begun under its own id."""
-        if event.cut and self._unsaid is not None:
-            self._unsaid = None
+        if event.cut and self._unsaid:
+            self._unsaid = []
             self._answer.tell_unreadable(whole, "nothing of it was shown", cut=True)
             return
-        if self._unsaid is not None:
+        if self._unsaid:
             self._say_start(passed)
         passed.append(self._shown_call(opened, whole, event))
 

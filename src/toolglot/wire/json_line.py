@@ -1,0 +1,31 @@
+"""A JSON value as one line of a stream, for readers of every kind.
+
+Many clients break text into lines as Unicode does it, at U+2028 too, and then find half a value: Google's, Cohere's and
+Ollama's SDKs among them. So what they would take for the end of a line is written as an escape.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import msgspec
+
+_encode: Final = msgspec.json.Encoder().encode
+
+_ESCAPES: Final = ((b"\xc2\x85", b"\\u0085"), (b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"))
+
+
+def json_line(value: Any) -> bytes:
+    """The value in UTF-8, without a line end of any kind."""
+    try:
+        written = _encode(value)
+    except UnicodeEncodeError:  # half a surrogate pair, which only escapes can write
+        return json.dumps(value, separators=(",", ":")).encode()
+    return written if written.isascii() else _escaped(written)
+
+
+def _escaped(written: bytes) -> bytes:
+    for mark, escape in _ESCAPES:
+        written = written.replace(mark, escape)
+    return written

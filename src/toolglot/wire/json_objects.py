@@ -1,0 +1,50 @@
+"""The object that a frame of a stream is, read with care: for everything but the plain deltas.
+
+Law: nothing that a provider sends is an error here. What is no object is told and left out. All that is read so is
+bounded, since decoders keep some of it until the end.
+"""
+
+from __future__ import annotations
+
+from toolglot import jsontext
+from toolglot.errors import InputError, LimitError
+from toolglot.limits import Limits
+from toolglot.wire.reading import Fields
+from toolglot.wire.sequence import Sequence
+
+
+class ObjectReader:
+    """Reads the frames of one stream."""
+
+    def __init__(self, sequence: Sequence, limits: Limits) -> None:
+        self._sequence = sequence
+        self._limits = limits
+        self._left = limits.max_bytes
+        self.ends_broken = False
+        """Whether the last thing that was read is not JSON: at the end of a stream, it was cut there."""
+
+    def read(self, data: bytes) -> Fields | None:
+        self._left -= len(data)
+        if self._left < 0:
+            raise LimitError(
+                f"the stream is longer than the limit of {self._limits.max_bytes} (max_bytes)",
+                hint="raise max_bytes of the limits",
+            )
+        try:
+            parsed = jsontext.parse(data, limits=self._limits)
+        except LimitError:
+            raise
+        except InputError:
+            self.ends_broken = True
+            self._sequence.tell("a part of the stream is not JSON; it was left out")
+            return None
+        self.ends_broken = False
+        for mended in parsed.mended:
+            self._sequence.tell(mended)
+        value = parsed.value
+        if type(value) is list and len(value) == 1:
+            value = value[0]  # errors come so
+        if type(value) is dict:
+            return value
+        self._sequence.tell("a part of the stream is not an object; it was left out")
+        return None

@@ -1,0 +1,744 @@
+"""Streams of the Gemini protocol: what is read, what is written, and that Google's SDK reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from google.genai import errors as genai_errors
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import event_grammar
+from sdk.loopback import EVENT_STREAM, serving
+from sdk.made_replies import REPLIES
+from sdk.recording import load
+from strategies import json_objects, json_values, texts
+from toolglot.conversation import (
+    Block,
+    Failure,
+    Media,
+    Opaque,
+    Reply,
+    ServerTool,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    Turn,
+    Usage,
+)
+from toolglot.errors import InputError, LimitError
+from toolglot.events import (
+    Accumulator,
+    BlockEnded,
+    BlockStarted,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    MediaDelta,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+    Used,
+)
+from toolglot.limits import Limits
+from toolglot.reply_events import of_reply
+from toolglot.wire.codecs import StreamWish
+from toolglot.wire.framing import Frame
+from toolglot.wire.gemini import reply as one_shot
+from toolglot.wire.gemini.framing import ArrayFramer
+from toolglot.wire.gemini.stream import Decoder, Encoder, framer
+from toolglot.wire.gemini.stream_candidates import plain_text
+from wire_gemini_strategies import gemini_parts, gemini_replies
+
+Fields = dict[str, Any]
+OWN_THOUGHT = {"gemini": {"~thought": True}}
+HEAD = {"modelVersion": "gemini-3", "responseId": "r1"}
+
+
+def chunk(*parts: Any, reason: str | None = None, **fields: Any) -> Fields:
+    candidate: Fields = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
+    if reason is not None:
+        candidate["finishReason"] = reason
+    return {"candidates": [candidate], **HEAD, **fields}
+
+
+def sse(*chunks: Any) -> bytes:
+    return b"".join(b"data: " + json.dumps(value).encode() + b"\r\n\r\n" for value in chunks)
+
+
+def array(*chunks: Any) -> bytes:
+    return b"[" + b"\n,\r\n".join(json.dumps(value, indent=1).encode() for value in chunks) + b"\n]\n"
+
+
+def read(*pieces: bytes) -> tuple[list[Event], Decoder]:
+    frames, decoder = framer(), Decoder()
+    events: list[Event] = []
+    for piece in pieces:
+        for frame in frames.feed(piece):
+            events += decoder.read(frame)
+    for frame in frames.finish():
+        events += decoder.read(frame)
+    return events + decoder.finish(), decoder
+
+
+def accumulated(events: Iterable[Event]) -> Accumulator:
+    listed = list(events)
+    event_grammar.check(listed)
+    total = Accumulator()
+    total.add(listed)
+    return total
+
+
+def reply_of(*chunks: Any) -> Reply:
+    events, decoder = read(sse(*chunks))
+    assert decoder.sequence.told == []
+    return accumulated(events).reply
+
+
+def failure_of(*chunks: Any) -> tuple[Failure, Accumulator]:
+    total = accumulated(read(sse(*chunks))[0])
+    assert total.failure is not None
+    return total.failure, total
+
+
+COUNTS = {"promptTokenCount": 7, "candidatesTokenCount": 5, "thoughtsTokenCount": 2, "totalTokenCount": 14}
+TALK = (
+    chunk({"text": "Hm", "thought": True}, usageMetadata={"promptTokenCount": 7, "totalTokenCount": 7}),
+    chunk({"text": "m.", "thought": True}, usageMetadata={"promptTokenCount": 7, "totalTokenCount": 8}),
+    chunk({"text": "Kö"}),
+    chunk({"text": "ln"}, usageMetadata={"promptTokenCount": 7, "totalTokenCount": 9}),
+    chunk({"functionCall": {"name": "f", "args": {"a": 1.0, "b": [10**30]}}, "thoughtSignature": "c2ln"}),
+    chunk({"functionCall": {"id": "c2", "name": "g"}}),
+    chunk({"text": ""}, reason="STOP", usageMetadata=COUNTS, createTime="now"),
+)
+WHOLE = {
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [
+                    {"text": "Hmm.", "thought": True},
+                    {"text": "Köln"},
+                    {"functionCall": {"name": "f", "args": {"a": 1.0, "b": [10**30]}}, "thoughtSignature": "c2ln"},
+                    {"functionCall": {"id": "c2", "name": "g"}},
+                ],
+            },
+            "finishReason": "STOP",
+            "index": 0,
+        }
+    ],
+    "usageMetadata": COUNTS,
+    "createTime": "now",
+    **HEAD,
+}
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def test_a_stream_adds_up_to_the_one_shot_reply() -> None:
+    assert reply_of(*TALK) == one_shot.decode(WHOLE)
+    assert one_shot.encode(reply_of(*TALK)) == WHOLE
+
+
+def test_events_come_with_the_chunks() -> None:
+    decoder = Decoder()
+    seen = [decoder.read(Frame(json.dumps(value).encode())) for value in TALK]
+    assert [type(event) for event in seen[0]] == [Started, Used, BlockStarted, ThinkingDelta]
+    assert seen[1] == [ThinkingDelta("m.")]
+    assert seen[2][0] == BlockEnded(Thinking("Hmm.", extra=OWN_THOUGHT))
+    assert seen[3] == [TextDelta("ln")]
+    assert [type(event) for event in seen[5]] == [BlockStarted, InputDelta, BlockEnded]
+    assert seen[6] == []
+    assert decoder.sequence.is_settled
+    assert decoder.sequence.is_end_said
+    assert [type(event) for event in decoder.finish()] == [Used, Finished]
+
+
+@pytest.mark.parametrize("write", [sse, array])
+def test_every_cut_of_the_bytes_gives_the_same_events(write: Any) -> None:
+    data = write(*TALK)
+    whole, _ = read(data)
+    assert accumulated(whole).reply == one_shot.decode(WHOLE)
+    for position in range(0, len(data), 1 if write is sse else 3):
+        assert read(data[:position], data[position:])[0] == whole
+    assert read(*(data[position : position + 1] for position in range(len(data))))[0] == whole
+
+
+def test_a_signed_text_is_a_block_of_its_own() -> None:
+    found = reply_of(
+        chunk({"text": "a"}),
+        chunk({"text": "b", "thoughtSignature": "s1"}),
+        chunk({"text": "c"}),
+        chunk({"text": "t", "thought": True, "thoughtSignature": "s2"}),
+        chunk({"text": "", "thoughtSignature": "s3"}, reason="STOP"),
+    )
+    assert found.turn.blocks == (
+        Text("a"),
+        Text("b", "s1"),
+        Text("c"),
+        Thinking("t", "s2", extra=OWN_THOUGHT),
+        Text("", "s3"),
+    )
+
+
+def test_texts_of_one_chunk_are_blocks_as_in_the_one_shot_form() -> None:
+    found = reply_of(chunk({"text": "a"}, {"text": "b"}), chunk({"text": "c"}, reason="STOP"))
+    assert found.turn.blocks == (Text("a"), Text("bc"))
+
+
+def test_fields_that_say_nothing_do_not_part_a_text() -> None:
+    part = {"thought": False, "thoughtSignature": "", "partMetadata": None}
+    found = reply_of(chunk({"text": "a"}), chunk({"text": "b", **part}), chunk({"text": "c"}, reason="STOP"))
+    assert found.turn.blocks == (Text("abc"),)
+
+
+def test_other_parts_are_read_as_in_the_one_shot_form() -> None:
+    parts = (
+        {"inlineData": {"mimeType": "image/png", "data": "aGk"}},
+        {"inlineData": {"mimeType": "image/png", "data": ""}},
+        {"executableCode": {"language": "PYTHON", "code": "1"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+        {"fileData": {"fileUri": "gs://a"}},
+        {"later": 1},
+        {"functionResponse": {"name": "f", "response": {"output": "x"}}},
+    )
+    found = reply_of(chunk({"text": "a"}), *(chunk(part) for part in parts), chunk(reason="STOP"))
+    assert found.turn.blocks[1:] == one_shot.decode(chunk(*parts)).turn.blocks
+    kinds = [type(block) for block in found.turn.blocks[1:6]]
+    assert kinds == [Media, Media, ServerTool, ServerTool, Media]
+    assert isinstance(found.turn.blocks[6], Opaque)
+
+
+def test_inline_data_comes_as_a_delta() -> None:
+    events, _ = read(sse(chunk({"inlineData": {"mimeType": "image/png", "data": "aGk="}}, reason="STOP")))
+    assert BlockStarted(Media("image", "image/png", data="")) in events
+    assert MediaDelta("aGk=") in events
+
+
+def test_snake_case_is_read() -> None:
+    found = reply_of(
+        {
+            "candidates": [{"content": {"role": "model", "parts": [{"function_call": {"name": "f", "args": {}}}]}}],
+            "model_version": "m",
+            "response_id": "i",
+        },
+        {"candidates": [{"finish_reason": "MAX_TOKENS"}], "usage_metadata": {"prompt_token_count": 3}},
+    )
+    assert (found.id, found.model, found.stop) == ("i", "m", "length")
+    assert found.usage is not None
+    assert found.usage.input_tokens == 3
+    assert found.turn.calls[0].name == "f"
+
+
+def test_counts_of_the_last_chunk_count_however_it_is_spelled() -> None:
+    found = reply_of(
+        chunk({"text": "a"}, usage_metadata={"prompt_token_count": 3}),
+        chunk({"text": "b"}, usageMetadata={"promptTokenCount": 4}),
+        chunk(reason="STOP"),
+    )
+    assert found.usage is not None
+    assert found.usage.input_tokens == 4
+
+
+def test_a_reason_in_every_chunk_ends_nothing() -> None:
+    found = reply_of(
+        chunk({"text": "a"}, reason="STOP"),
+        chunk({"text": "b"}, reason="STOP"),
+        {"usageMetadata": {"promptTokenCount": 1}},
+    )
+    assert found.turn.blocks == (Text("ab"),)
+    assert found.stop == "stop"
+    assert found.usage is not None
+
+
+@pytest.mark.parametrize("key", ["promptFeedback", "prompt_feedback"])
+def test_a_blocked_prompt_is_a_filter_as_in_the_one_shot_form(key: str) -> None:
+    body = {key: {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}, **HEAD}
+    assert reply_of(body) == one_shot.decode(body)
+    assert reply_of(body).stop == "filter"
+
+
+@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"])
+@pytest.mark.parametrize("said", [[], [{"text": "I look."}]])
+def test_j3_an_unusable_call_is_a_failure_to_try_again(reason: str, said: list[Any]) -> None:
+    end = {"candidates": [{"content": {}, "finishReason": reason, "finishMessage": "bad call"}], **HEAD}
+    failure, total = failure_of(*([chunk(*said)] if said else []), end)
+    assert (failure.kind, failure.retryable, failure.in_band) == ("bad_output", True, True)
+    assert failure.message == "bad call"
+    assert total.calls == ()
+    assert total.reply.stop is None
+
+
+def test_j3_a_call_beside_the_reason_is_never_run() -> None:
+    failure, total = failure_of(chunk({"functionCall": {"name": "f", "args": {}}}, reason="UNEXPECTED_TOOL_CALL"))
+    assert failure.kind == "bad_output"
+    assert total.calls == ()
+    assert [type(block) for block in total.cut] == [ToolCall]
+
+
+def test_d5_a_signature_stays_on_its_call() -> None:
+    found = reply_of(
+        chunk({"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "s"}),
+        chunk({"functionCall": {"name": "g", "args": {}}}, reason="STOP"),
+    )
+    assert [call.signature for call in found.turn.calls] == ["s", None]
+    assert found.stop == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("reason", "call", "stop"),
+    [
+        ("STOP", True, "tool_calls"),
+        ("STOP", False, "stop"),
+        ("MAX_TOKENS", False, "length"),
+        ("MAX_TOKENS", True, "length"),
+        ("SAFETY", False, "filter"),
+        ("OTHER", False, "error"),
+        ("LATER", True, "tool_calls"),
+    ],
+)
+def test_j1_j2_the_reason_is_derived(reason: str, call: bool, stop: StopReason) -> None:
+    part = {"functionCall": {"name": "f", "args": {}}} if call else {"text": "a"}
+    assert reply_of(chunk(part), chunk(reason=reason)).stop == stop
+
+
+def test_an_error_in_the_stream_is_a_failure() -> None:
+    error = {"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}}
+    failure, total = failure_of(chunk({"text": "a"}), error, chunk({"text": "ignored"}))
+    assert (failure.kind, failure.in_band) == ("rate_limit", True)
+    assert total.reply.turn.text == "a"
+    assert failure_of([error])[0].kind == "rate_limit"
+    assert accumulated(read(json.dumps(error, indent=2).encode())[0]).failure == failure_of(error)[0]
+
+
+def test_several_candidates_are_put_together_and_the_first_is_the_reply() -> None:
+    def other(*parts: Any, **fields: Any) -> Fields:
+        return {"content": {"role": "model", "parts": list(parts)}, "index": 1, **fields}
+
+    first, second = chunk({"text": "a"}), chunk({"text": "b"}, reason="STOP")
+    call = {"functionCall": {"name": "f", "args": {}}}
+    first["candidates"].append(other({"text": "x"}, {"text": "y"}))
+    second["candidates"].insert(0, other({"text": "z"}, call, {"text": "t", "thought": True}, finishReason="STOP"))
+    later = {"candidates": [{"index": 2, "finishReason": "SAFETY"}]}
+    found = reply_of(first, second, later)
+    assert found.turn.blocks == (Text("ab"),)
+    assert one_shot.encode(found)["candidates"][1:] == [
+        other({"text": "x"}, {"text": "yz"}, call, {"text": "t", "thought": True}, finishReason="STOP"),
+        {"index": 2, "finishReason": "SAFETY"},
+    ]
+
+
+def test_what_is_kept_of_a_stream_is_bounded() -> None:
+    decoder = Decoder(limits=Limits(max_bytes=400))
+    body = json.dumps({"candidates": [{"index": 0}, {"index": 1, "content": {"parts": {"text": "a" * 100}}}]}).encode()
+    decoder.read(Frame(body))
+    decoder.read(Frame(body))
+    with pytest.raises(LimitError):
+        decoder.read(Frame(body))
+
+
+PARTIAL = (
+    chunk({"functionCall": {"name": "f", "id": "i", "willContinue": True}, "thoughtSignature": "s"}),
+    chunk(
+        {
+            "functionCall": {
+                "partialArgs": [{"jsonPath": "$.city", "stringValue": "Kö", "willContinue": True}],
+                "willContinue": True,
+            }
+        }
+    ),
+    chunk(
+        {
+            "functionCall": {
+                "partialArgs": [
+                    {"jsonPath": "$.city", "stringValue": "ln", "willContinue": True},
+                    {"jsonPath": "$.city", "willContinue": False},
+                    {"jsonPath": "$.list[0].n", "numberValue": 2},
+                    {"jsonPath": "$.list[1]['a b']", "boolValue": False},
+                    {"jsonPath": '$["x"].y', "nullValue": "NULL_VALUE"},
+                    {"jsonPath": "$.list[0].n", "numberValue": 3},
+                    {"jsonPath": "$.list[2]", "stringValue": "a"},
+                    {"jsonPath": "$.list[2]", "stringValue": "b"},
+                ],
+                "willContinue": True,
+            }
+        }
+    ),
+)
+
+
+def test_arguments_in_parts_are_put_together() -> None:
+    found = reply_of(*PARTIAL, chunk({"functionCall": {}}), chunk(reason="STOP"))
+    arguments = {"city": "Köln", "list": [{"n": 3}, {"a b": False}, "b"], "x": {"y": None}}
+    assert found.turn.blocks == (ToolCall("i", "f", arguments, signature="s"),)
+    assert found.stop == "tool_calls"
+
+
+def test_arguments_in_parts_wait_and_are_cut_if_they_do_not_end() -> None:
+    decoder = Decoder()
+    for value in PARTIAL:
+        decoder.read(Frame(json.dumps(value).encode()))
+    assert not decoder.sequence.is_settled
+    total = accumulated([*read(sse(*PARTIAL, chunk(reason="STOP")))[0]])
+    assert total.calls == ()
+    assert total.reply.stop == "length"
+    second = chunk({"functionCall": {"name": "g", "args": {"a": 1}, "partial_args": []}}, reason="STOP")
+    total = accumulated(read(sse(PARTIAL[0], second))[0])
+    assert [call.name for call in total.calls] == ["g"]
+    assert len(total.cut) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"willContinue": True},
+        {"name": "f", "partialArgs": "x"},
+        {"name": "f", "partialArgs": [1]},
+        {"name": "f", "partialArgs": [{"jsonPath": 1}]},
+        {"name": "f", "partialArgs": [{"jsonPath": "$"}]},
+        {"name": "f", "partialArgs": [{"jsonPath": "$.a..b"}]},
+        {"name": "f", "partialArgs": [{"jsonPath": "$" + ".a" * 101, "stringValue": "x"}]},
+        {"name": "f", "partialArgs": [{"jsonPath": "$.a[7]", "stringValue": "x"}]},
+        {"name": "f", "partialArgs": [{"jsonPath": "$[0]", "stringValue": "x"}]},
+        {"name": 7, "args": {}},
+        {"args": "{}"},
+        {"name": "f", "args": 7},
+        "f",
+    ],
+)
+def test_a_call_that_cannot_be_read_is_a_failure_and_not_an_empty_success(call: Any) -> None:
+    failure, total = failure_of(chunk({"functionCall": call}), chunk(reason="STOP"))
+    assert failure.kind == "bad_output"
+    assert total.calls == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "arguments", "raw"), [('{"a":1}', {"a": 1}, None), (" ", {}, None), ("[1]", None, "[1]")]
+)
+def test_f3_arguments_that_came_as_text_are_told(written: str, arguments: Any, raw: str | None) -> None:
+    events, decoder = read(sse(chunk({"functionCall": {"name": "f", "args": written}}, reason="STOP")))
+    (call,) = accumulated(events).reply.turn.calls
+    assert (call.arguments, call.raw_input) == (arguments, raw)
+    assert decoder.sequence.told
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"data: nonsense\n\n",
+        b"data: 7\n\n",
+        b'data: {"candidates":7}\n\n',
+        b'data: {"candidates":[7]}\n\n',
+        sse({"candidates": [{"content": 7}]}),
+        sse(chunk(7)),
+        sse(chunk({"text": 7})),
+        b'data: {"a":1,"a":2}\n\n',
+        b'data: {"usageMetadata":{"promptTokenCount":"7"}}\n\n',
+    ],
+)
+def test_what_the_protocol_does_not_allow_is_told_and_left_out(odd: bytes) -> None:
+    events, decoder = read(sse(chunk({"text": "a"})), odd, sse(chunk({"text": "b"}, reason="STOP")))
+    found = accumulated(events).reply
+    assert (found.turn.blocks, found.stop) == ((Text("ab"),), "stop")
+    assert len(decoder.sequence.told) == 1
+
+
+def test_keep_alives_say_nothing() -> None:
+    events, decoder = read(b": ping\n\n", sse(*TALK[:1]), b"\n\n: ping\n\n", sse(*TALK[1:]))
+    assert events == read(sse(*TALK))[0]
+    assert decoder.sequence.told == []
+
+
+def test_the_end_of_the_bytes_without_a_reason() -> None:
+    events, decoder = read(sse(chunk({"text": "a"})))
+    assert accumulated(events).reply.stop == "stop"
+    assert decoder.sequence.told
+    data = sse(chunk({"text": "a"}), chunk({"functionCall": {"name": "f", "args": {}}}))
+    failure = accumulated(read(data[:-20])[0]).failure
+    assert failure is not None
+    assert failure.kind == "server"
+    assert accumulated(read(b"")[0]).failure is not None
+    assert accumulated(read(b" \n ", b"\n")[0]).failure is not None
+
+
+def test_what_is_known_of_a_reply_without_a_reason_is_kept() -> None:
+    events, _ = read(sse(chunk({"text": "a"}, createTime="now")), b"data: nonsense\n\n", sse(chunk({"text": "b"})))
+    found = accumulated(events).reply
+    assert (found.turn.text, found.stop) == ("ab", "stop")
+    assert found.extra is not None
+    assert found.extra["gemini"]["createTime"] == "now"
+
+
+def test_what_follows_a_call_that_cannot_be_read_is_left_out() -> None:
+    failure, total = failure_of(chunk({"functionCall": {}}, {"functionCall": {"name": "f", "args": {}}}, reason="STOP"))
+    assert failure.kind == "bad_output"
+    assert total.calls == ()
+
+
+def test_nothing_follows_the_end() -> None:
+    decoder = Decoder()
+    decoder.read(Frame(json.dumps(chunk({"text": "a"}, reason="STOP")).encode()))
+    decoder.finish()
+    assert decoder.read(Frame(json.dumps(chunk({"text": "b"})).encode())) == []
+    assert decoder.finish() == []
+
+
+# --- framing ----------------------------------------------------------------------------------------
+
+
+def test_objects_are_cut_out_of_an_array() -> None:
+    data = b'\xef\xbb\xbf [ {"a":"}]\\"{"} ,\n{"b":[{}]}, "x{" , 7, [1] ] trailing {"c":1}'
+    frames = framer()
+    assert [frame.data for frame in frames.feed(data)] == [b'{"a":"}]\\"{"}', b'{"b":[{}]}', b"[1]"]
+    assert frames.finish() == []
+
+
+def test_a_frame_of_an_array_can_be_forwarded_as_an_event() -> None:
+    (frame,) = framer().feed(b'[{\r\n"a":1}]')
+    assert frame.raw == b'data: {  "a":1}\n\n'
+
+
+def test_a_frame_of_an_array_is_bounded() -> None:
+    frames = ArrayFramer(10)
+    frames.feed(b'[{"a":1234')
+    with pytest.raises(LimitError):
+        frames.feed(b"567")
+
+
+@pytest.mark.law
+@given(st.lists(json_objects, max_size=4), st.lists(st.integers(0, 200), max_size=6))
+def test_an_array_gives_the_same_frames_however_it_is_cut(objects: list[Fields], cuts: list[int]) -> None:
+    data = array(*objects)
+    frames = framer()
+    found, start = [], 0
+    for cut in [*sorted(cuts), len(data)]:
+        found += frames.feed(data[start:cut])
+        start = max(start, cut)
+    assert [json.loads(frame.data) for frame in [*found, *frames.finish()]] == objects
+
+
+# --- laws -------------------------------------------------------------------------------------------
+
+
+def streamed(body: Fields) -> list[Fields]:
+    """A whole body as chunks: a part each, but that texts which would run together share one."""
+    candidate = body["candidates"][0]
+    groups: list[list[Fields]] = []
+    for part in candidate["content"]["parts"]:
+        plain = plain_text(part)
+        before = plain_text(groups[-1][-1]) if groups else None
+        if plain is not None and before is not None and plain[1] == before[1]:
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    names = {key: body[key] for key in (*HEAD, "model_version", "response_id") if key in body}
+    chunks = [{"candidates": [{"content": {"role": "model", "parts": group}}], **names} for group in groups]
+    last = {**candidate, "content": {"role": "model"}}
+    return [*chunks, {**body, "candidates": [last, *body["candidates"][1:]]}]
+
+
+def cleaned(part: Fields) -> Fields | None:
+    """A part as a stream tells it: a text without fields that say nothing, and none without words."""
+    plain = plain_text(part)
+    if plain is None:
+        return part
+    return {"text": plain[0], **({"thought": True} if plain[1] else {})} if plain[0] else None
+
+
+@pytest.mark.law
+@given(gemini_replies, st.lists(gemini_parts, max_size=4), st.sampled_from(["STOP", "MAX_TOKENS", "SAFETY", "LATER"]))
+def test_a_streamed_body_adds_up_to_what_the_whole_one_is(body: Fields, parts: list[Fields], reason: str) -> None:
+    rest = {"safetyRatings": [{"a": 1}], "finishReason": reason}
+    body = {**body, "candidates": [{"content": {"role": "model", "parts": parts}, **rest}]}
+    chunks = streamed(body)
+    body["candidates"][0]["content"]["parts"] = [part for given in parts if (part := cleaned(given)) is not None]
+    try:
+        expected = one_shot.decode(body)
+    except InputError:
+        assume(False)
+    total = accumulated(read(sse(*chunks))[0])
+    assert total.reply == expected
+    assert total.failure is None
+
+
+@pytest.mark.law
+@given(st.lists(json_values | gemini_replies | st.builds(chunk, json_values, reason=st.none() | texts), max_size=4))
+def test_nothing_that_is_json_breaks_the_reader(values: list[Any]) -> None:
+    for data in (sse(*values), array(*values)):
+        event_grammar.check(read(data)[0])
+
+
+@pytest.mark.law
+@given(st.binary(max_size=80) | texts.map(lambda text: b'data: {"candidates":[' + text.encode() + b"\n\n"))
+def test_no_bytes_break_the_reader(data: bytes) -> None:
+    for given_bytes in (data, sse(chunk({"text": "a"})) + data, b"[" + data):
+        event_grammar.check(read(given_bytes)[0])
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def written(reply: Reply) -> bytes:
+    return Encoder().write(of_reply(reply))
+
+
+def joined(blocks: Iterable[Block]) -> list[Block]:
+    """Blocks as a stream keeps them apart: texts of one kind run together, and a signature is on the last of them."""
+    found: list[Block] = []
+    for block in blocks:
+        last = found[-1] if found else None
+        if isinstance(block, Text) and isinstance(last, Text) and last.signature is None:
+            found[-1] = Text(last.text + block.text, block.signature)
+        elif isinstance(block, Thinking) and isinstance(last, Thinking) and last.signature is None:
+            found[-1] = Thinking(last.text + block.text, block.signature, extra=block.extra)
+        else:
+            found.append(block)
+    return [block for block in found if not isinstance(block, Text | Thinking) or block.text or block.signature]
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_what_is_written_is_read_as_what_the_one_shot_form_is(name: str) -> None:
+    events, decoder = read(written(REPLIES[name]))
+    found = accumulated(events).reply
+    expected = one_shot.decode(one_shot.encode(REPLIES[name]))
+    assert joined(found.turn.blocks) == joined(expected.turn.blocks)
+    assert (found.id, found.model, found.stop, found.usage) == (
+        expected.id,
+        expected.model,
+        expected.stop,
+        expected.usage,
+    )
+    assert decoder.sequence.told == []
+
+
+@pytest.mark.law
+@given(gemini_replies, st.lists(gemini_parts, max_size=4), st.sampled_from(["STOP", "MAX_TOKENS", "LATER"]))
+def test_a_reply_comes_back_from_its_stream(body: Fields, parts: list[Fields], reason: str) -> None:
+    candidate = {"content": {"role": "model", "parts": parts}, "index": 0, "finishReason": reason, "avgLogprobs": 1}
+    try:
+        reply = one_shot.decode({**body, "candidates": [candidate]})
+    except InputError:
+        assume(False)
+    found = accumulated(read(written(reply))[0]).reply
+    assert (found.stop, found.usage, found.id, found.model, found.extra) == (
+        reply.stop,
+        reply.usage,
+        reply.id,
+        reply.model,
+        reply.extra,
+    )
+    assert found.turn.text == reply.turn.text
+    assert found.turn.calls == reply.turn.calls
+    others = [block for block in reply.turn.blocks if not isinstance(block, Text | Thinking)]
+    assert [block for block in found.turn.blocks if not isinstance(block, Text | Thinking)] == others
+    signatures = [block.signature for block in reply.turn.blocks if isinstance(block, Text | Thinking)]
+    came_back = [block.signature for block in found.turn.blocks if isinstance(block, Text | Thinking)]
+    assert list(filter(None, came_back)) == list(filter(None, signatures))
+
+
+def test_chunks_are_as_gemini_writes_them() -> None:
+    out = Encoder().write([Started("r", "m"), BlockStarted(Text("")), TextDelta("ä"), BlockEnded(Text("ä", "s"))])
+    part = b'"role":"model"},"index":0}],"modelVersion":"m","responseId":"r"}\n\n'
+    assert out == (
+        b'data: {"candidates":[{"content":{"parts":[{"text":"\xc3\xa4"}],'
+        + part
+        + b'data: {"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"s"}],'
+        + part
+    )
+
+
+def test_the_model_that_was_asked_for_is_named_if_no_other_is() -> None:
+    assert b'"modelVersion":"asked"' in Encoder(StreamWish(model="asked")).write([Started(), TextDelta("a")])
+    assert b'"modelVersion":"own"' in Encoder(StreamWish(model="asked")).write([Started(model="own"), TextDelta("a")])
+
+
+def test_a_call_that_was_cut_is_not_written() -> None:
+    call = ToolCall("c", "f", {"a": 1})
+    out = Encoder().write([Started(), BlockStarted(call), BlockEnded(call, cut=True), Finished("length")])
+    assert b"functionCall" not in out
+    assert b"MAX_TOKENS" in out
+
+
+def test_a_failure_is_an_error_and_the_last_thing_that_is_written() -> None:
+    out = Encoder().write([Started(), TextDelta("a"), Failed(Failure("overloaded", "full"))])
+    assert json.loads(out.split(b"\n\n")[1].removeprefix(b"data: ")) == {
+        "error": {"code": 503, "message": "full", "status": "UNAVAILABLE"}
+    }
+
+
+def test_j3_a_failure_of_geminis_own_is_written_as_it_came() -> None:
+    end = {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "bad call", "index": 0}]}
+    out = Encoder().write(read(sse(chunk({"text": "a"}), end))[0])
+    assert json.loads(out.split(b"\n\n")[-2].removeprefix(b"data: ")) == end
+
+
+def test_a_blocked_prompt_is_written_as_it_came() -> None:
+    body = {"promptFeedback": {"blockReason": "SAFETY"}, **HEAD}
+    out = Encoder().write(read(sse(body))[0])
+    assert json.loads(out.removeprefix(b"data: ")) == body
+
+
+def test_a_candidate_without_content_is_written_so() -> None:
+    body = {"candidates": [{"finishReason": "SAFETY", "index": 0}], **HEAD}
+    assert json.loads(Encoder().write(read(sse(body))[0]).removeprefix(b"data: ")) == body
+
+
+@pytest.mark.parametrize("mark", ["\u0085", "\u2028", "\u2029"])
+def test_no_line_ends_inside_of_a_chunk_for_any_reader(mark: str) -> None:
+    out = Encoder().write([Started(mark), TextDelta(f"ä{mark}")])
+    assert len(out.decode().splitlines()) == 2
+    assert read(out)[0][2] == TextDelta(f"ä{mark}")
+
+
+def test_half_a_surrogate_pair_is_written_as_an_escape() -> None:
+    assert b'{"text":"\\ud800"}' in Encoder().write([Started(), TextDelta("\ud800")])
+
+
+def test_calls_and_media_of_others_are_written_whole() -> None:
+    blocks = (Media("image", "image/png", data="aGk="), Opaque("anthropic", {"a": 1}), ToolCall("c", "f", {"a": 1}))
+    found = accumulated(read(written(Reply(Turn("assistant", blocks), "tool_calls", Usage(1, 2))))[0]).reply
+    assert found.turn.blocks == (blocks[0], blocks[2])
+
+
+# --- Google's SDK -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_google_reads_what_is_written(name: str) -> None:
+    reply, encoder = REPLIES[name], Encoder()
+    events = list(of_reply(reply))
+    sdk = load("genai")
+    with serving() as provider, sdk.open(provider.url) as client:
+        provider.give(
+            encoder.ping() + encoder.write(events[:2]) + encoder.ping() + encoder.write(events[2:]), EVENT_STREAM
+        )
+        chunks = list(client.models.generate_content_stream(model="m", contents="hi"))
+    parts = [part for found in chunks for part in (found.candidates[0].content.parts or ())]
+    assert "".join(part.text or "" for part in parts if not part.thought) == reply.turn.text
+    thought = "".join(block.text for block in reply.turn.blocks if isinstance(block, Thinking))
+    assert "".join(part.text or "" for part in parts if part.thought) == thought
+    calls = [(part.function_call.id, part.function_call.name) for part in parts if part.function_call]
+    assert calls == [(call.id, call.name) for call in reply.turn.calls]
+    given_arguments = [part.function_call.args for part in parts if part.function_call]
+    assert given_arguments == [
+        call.arguments or {"input": call.raw_input} if call.arguments != {} else {} for call in reply.turn.calls
+    ]
+    assert [bool(found.candidates[0].finish_reason) for found in chunks] == [False] * (len(chunks) - 1) + [True]
+    assert all(found.model_version == "some-model" for found in chunks)
+    assert (chunks[-1].usage_metadata is not None) == (reply.usage is not None)
+
+
+def test_google_reads_a_failure() -> None:
+    out = Encoder().write([Started(), TextDelta("a"), Failed(Failure("rate_limit", "slow down", retry_after=3.0))])
+    sdk = load("genai")
+    with serving() as provider, sdk.open(provider.url) as client:
+        provider.give(out, EVENT_STREAM)
+        with pytest.raises(genai_errors.APIError) as raised:
+            list(client.models.generate_content_stream(model="m", contents="hi"))
+    assert raised.value.code == 429
