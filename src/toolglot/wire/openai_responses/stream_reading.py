@@ -1,0 +1,259 @@
+"""Streams of the OpenAI Responses protocol, read.
+
+Items begin and end (`output_item.added`, `.done`), parts and texts inside of them too, and the last event holds the
+whole response again. Who sends less than that is understood all the same: what was said in pieces counts first, then
+the item that ended, then the last response.
+
+Law: the blocks, the stop reason and the notes are those that `reply.decode` reads from the last response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable
+from typing import Final
+
+import msgspec
+
+from toolglot import jsontext
+from toolglot.conversation import Block, Failure, Reply, StopReason, ToolCall, Turn
+from toolglot.errors import InputError, LimitError, quote
+from toolglot.events import Event
+from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.wire.framing import Frame
+from toolglot.wire.openai_responses import errors, reply
+from toolglot.wire.openai_responses.parts import PROTOCOL
+from toolglot.wire.openai_responses.stream_items import DELTAS, Assembly, Piece
+from toolglot.wire.reading import Fields, note, noted
+from toolglot.wire.sequence import Sequence
+
+_SILENT: Final = (
+    *("response.web_search_call.", "response.file_search_call.", "response.code_interpreter_call"),
+    *("response.mcp_", "response.image_generation_call.", "response.shell_call", "response.apply_patch_call"),
+    *("response.audio.", "response.compaction.", "response.steer", "response.custom_tool_call_output"),
+    *("response.tool_search", "response.computer_call", "response.reasoning_summary_part.done"),
+    *("keepalive", "ping", "codex."),
+)
+"""How the types of events begin that only show progress: the item that ends holds what they say."""
+
+_KNOWN_LATE: Final = frozenset({"usage", "status", "model", "id", "output"})
+"""Fields of a response that are null at first, and say something in the end."""
+
+_DEMANDED: Final = frozenset({"id", "created_at", "model", "output"})
+
+_read_piece: Final = msgspec.json.Decoder(Piece).decode
+
+
+class Decoder:
+    """Reads the frames of one stream."""
+
+    sequence: Sequence
+
+    def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
+        del tools  # names come whole here
+        self._assembly = assembly = Assembly(limits)
+        self.sequence = assembly.sequence
+        self._limits = limits
+        self._last: Piece | None = None
+        """The piece before this one, if nothing came between them."""
+        self._last_key: Hashable = None
+        self._id = ""
+        self._handlers: Final[dict[str, Callable[[Fields], None]]] = {
+            "response.created": self._begin,
+            "response.in_progress": self._begin,
+            "response.queued": self._begin,
+            "response.output_item.added": assembly.begin,
+            "response.output_item.done": assembly.end,
+            "response.content_part.added": assembly.begin_part,
+            "response.content_part.done": assembly.end_part,
+            "response.output_text.done": lambda fields: assembly.end_text(fields, fields.get("text")),
+            "response.refusal.done": lambda fields: assembly.end_text(fields, fields.get("refusal")),
+            "response.output_text.annotation.added": assembly.annotate,
+            "response.function_call_arguments.done": lambda fields: assembly.end_input(fields, "function_call"),
+            "response.custom_tool_call_input.done": lambda fields: assembly.end_input(fields, "custom_tool_call"),
+            "response.reasoning_summary_part.added": lambda fields: assembly.begin_thought(fields, "summary"),
+            "response.reasoning_summary_text.done": lambda fields: assembly.end_thought(fields, "summary"),
+            "response.reasoning_text.done": lambda fields: assembly.end_thought(fields, "content"),
+            "response.completed": self._end,
+            "response.incomplete": self._end,
+            "response.cancelled": self._end,
+            "response.done": self._end,
+            "response.failed": self._fail,
+            "error": self._fail,
+            **dict.fromkeys(DELTAS, self._add_odd_piece),
+        }
+
+    def read(self, frame: Frame) -> list[Event]:
+        data = frame.data
+        sequence = self.sequence
+        if not data or sequence.is_over:
+            return []
+        try:
+            piece = _read_piece(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            self._read_with_care(frame)
+            return sequence.take()
+        text, last = piece.delta, self._last
+        if text is None:
+            self._read_with_care(frame)
+        elif (
+            last is not None
+            and piece.type == last.type
+            and piece.item_id == last.item_id
+            and piece.output_index == last.output_index
+            and piece.content_index == last.content_index
+            and piece.summary_index == last.summary_index
+        ):
+            sequence.add(self._last_key, text)
+        elif piece.type in DELTAS:
+            self._add_piece(piece)
+        else:
+            self._read_with_care(frame)
+        return sequence.take()
+
+    def finish(self) -> list[Event]:
+        self._finish_unsaid()
+        return self.sequence.take()
+
+    def _finish_unsaid(self) -> None:
+        self._assembly.close_whole()
+        if self._assembly.has_lost:
+            self.sequence.fail(Failure("server", "the stream ended inside a call", in_band=True))
+        self.sequence.finish_unsaid(closes_blocks=True, extra={PROTOCOL: {"~status": "completed"}})
+
+    def _add_piece(self, piece: Piece) -> None:
+        """A piece that does not continue the one before it."""
+        self._last_key = self._assembly.add(piece)
+        self._last = piece if self._last_key is not None else None
+        self.sequence.holds_back = self._assembly.is_between
+
+    def _add_odd_piece(self, fields: Fields) -> None:
+        """A piece, fields of which are not of their types."""
+        text = fields.get("delta")
+        if type(text) is not str:
+            self.sequence.tell("a piece has no text; it is left out")
+            return
+        self.sequence.tell("a piece of text is not well-formed")
+        id, *places = (fields.get(key) for key in ("item_id", "output_index", "content_index", "summary_index"))
+        indexes = [place if type(place) is int else None for place in places]
+        self._assembly.add(Piece(fields["type"], text, id if type(id) is str else None, *indexes))
+
+    def _read_with_care(self, frame: Frame) -> None:
+        """Any event, whatever it holds."""
+        if frame.data.strip() == b"[DONE]":
+            self._finish_unsaid()
+            return
+        try:
+            fields = jsontext.parse(frame.data, limits=self._limits).value
+        except LimitError:
+            raise
+        except InputError:
+            self.sequence.tell("an event is no JSON; it is left out")
+            return
+        if type(fields) is not dict:
+            self.sequence.tell("an event is no object; it is left out")
+            return
+        self._last = None
+        kind = self._kind(fields, frame.name)
+        handler = self._handlers.get(kind)
+        if handler is not None:
+            handler({**fields, "type": kind})
+            self.sequence.holds_back = self._assembly.is_between and not self.sequence.is_over
+        elif kind.startswith(_SILENT):
+            return
+        elif fields.get("error"):
+            self._fail(fields)
+        else:
+            self.sequence.tell(f"an event of an unknown type is left out: {quote(kind)}")
+
+    def _kind(self, fields: Fields, name: str) -> str:
+        kind = fields.get("type")
+        if type(kind) is str and kind:
+            return kind
+        if name:
+            self.sequence.tell("an event does not say its type; the name of the event counts")
+        return name
+
+    # --- the response as a whole --------------------------------------------------------------------
+
+    def _begin(self, fields: Fields) -> None:
+        held = fields.get("response")
+        response: Fields = held if type(held) is dict else {}
+        if self.sequence.is_started:
+            return
+        if not _DEMANDED.issubset(response) or type(fields.get("sequence_number")) is not int:
+            # Clients of the provider's own SDK stop at such events.
+            self.sequence.tell("the stream leaves out what its protocol demands of each event")
+        self._start(response)
+
+    def _start(self, response: Fields) -> None:
+        known = self._envelope(response)
+        # What is null now and told in the end must not stay null.
+        early = {
+            key: value
+            for key, value in (known.extra or {}).get(PROTOCOL, {}).items()
+            if key != "~status" and (value is not None or key not in _KNOWN_LATE)
+        }
+        self._id = known.id
+        self.sequence.start(known.id, known.model, {PROTOCOL: early})
+
+    def _envelope(self, response: Fields) -> Reply:
+        """What a response says of itself, its items left out."""
+        named = {key: value if type(value := response.get(key)) is str else "" for key in ("id", "model")}
+        plain = {**response, **named, "output": []}
+        try:
+            return reply.decode(plain)
+        except InputError as error:
+            self.sequence.tell(f"the response is not well-formed, part of it is left out: {error}")
+            odd = ("usage", "status", "incomplete_details")
+            return reply.decode({key: value for key, value in plain.items() if key not in odd})
+
+    def _end(self, fields: Fields) -> None:
+        held = fields.get("response")
+        response: Fields = held if type(held) is dict else {}
+        if response.get("status") == "failed":
+            self._fail({"type": "response.failed", "response": response})
+            return
+        if not self.sequence.is_started:
+            self.sequence.tell("the stream did not begin with response.created")
+            self._start(response)
+        known = self._envelope(response)
+        if known.id != self._id:
+            self.sequence.tell("the id of the response changed on the way; the first counts")
+        self._assembly.take_over(response.get("output"))
+        status = self._status(fields["type"], note(known.extra, PROTOCOL, "status"))
+        if status == "completed":
+            self._assembly.close_open()
+        if known.usage is not None:
+            self.sequence.used(known.usage)
+        self.sequence.finish(self._stop(status, response), noted(known.extra, PROTOCOL, status=status))
+
+    def _status(self, kind: str, said: str | None) -> str:
+        """The status in which a response ended; if it does not say it, the event does."""
+        if said is not None and said not in ("in_progress", "queued"):
+            return said
+        self.sequence.tell("the last event does not say the status of the response")
+        ended = kind.removeprefix("response.")
+        return ended if ended in ("incomplete", "cancelled") else "completed"
+
+    def _stop(self, status: str, response: Fields) -> StopReason | None:
+        details = response.get("incomplete_details")
+        reason = details.get("reason") if type(details) is dict else None
+        blocks: tuple[Block, ...] = tuple(self._assembly.spoken.values())
+        if self.sequence.has_calls or self.sequence.has_cut_calls:
+            blocks = (*blocks, ToolCall("", ""))
+        stop = reply.stop_of(status, reason if type(reason) is str else None, Turn("assistant", blocks))
+        if self._assembly.has_lost and stop in ("stop", "tool_calls"):
+            self.sequence.tell("a call never had a name; it is left out, and the reply counts as cut")
+            return "length"
+        return stop
+
+    def _fail(self, fields: Fields) -> None:
+        held = fields.get("response")
+        if type(held) is dict:
+            if not self.sequence.is_started:
+                self._start(held)
+            usage = self._envelope(held).usage
+            if usage is not None:
+                self.sequence.used(usage)
+        failure = errors.decode(200, fields) or errors.decode(200, {**fields, "type": "error"})
+        self.sequence.fail(failure or Failure("server", "the response failed", in_band=True))
