@@ -17,7 +17,7 @@ from toolglot.events import (
     TextDelta,
     ThinkingDelta,
 )
-from toolglot.wire.reply_events import input_text
+from toolglot.reply_events import input_text
 
 _DELTAS = {TextDelta: Text, ThinkingDelta: Thinking, InputDelta: ToolCall, MediaDelta: Media}
 

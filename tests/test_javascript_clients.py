@@ -491,21 +491,8 @@ BREAKS: Final = {
     "inside free text": Break(CUSTOM, "*** Begin Pa"),
     "before free text": Break(CUSTOM, ""),
 }
-SHOWN_AS_WHOLE: Final = {
-    "ai/anthropic": BREAKS.keys() - {"inside the arguments"},
-    "ai/openai.chat": {"before the arguments", "after a space"},
-}
-"""Open: the encoder announces a call and ends it without any input, which Vercel's SDK reads as the input {}."""
-
-
-def broken(reader: str, place: str) -> object:
-    is_open = place in SHOWN_AS_WHOLE.get(reader, ())
-    marks = [pytest.mark.xfail(reason="a cut call without input is shown as a whole one")] if is_open else []
-    return pytest.param(reader, place, marks=marks)
-
-
 BROKEN: Final = [
-    broken(reader, place)
+    (reader, place)
     for place, found in BREAKS.items()
     for reader in READERS
     if found.call.type != "custom" or READERS[reader].protocol != "openai_chat"

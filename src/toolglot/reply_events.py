@@ -51,9 +51,9 @@ def of_block(block: Block, *, cut: bool = False, piece: int = PIECE) -> Iterator
 def opening(block: Block) -> Block:
     """What is known of a block when it starts."""
     if isinstance(block, Text):
-        return Text("")
+        return Text("", extra=block.extra)
     if isinstance(block, Thinking):
-        return Thinking(id=block.id)
+        return Thinking(id=block.id, extra=block.extra)
     if isinstance(block, ToolCall):
         return replace(block, arguments=None, raw_input=None)
     if isinstance(block, Media) and block.data:

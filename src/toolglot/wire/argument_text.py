@@ -12,7 +12,7 @@ from toolglot import arguments, jsontext
 from toolglot.canonical_json import ENVELOPE_DEPTH
 from toolglot.conversation import FREE_TEXT, ToolCall
 from toolglot.errors import InputError
-from toolglot.jsontext import compact as compact
+from toolglot.jsontext import compact
 from toolglot.limits import DEEPEST, Limits
 
 LIMITS: Final = Limits(max_depth=DEEPEST - ENVELOPE_DEPTH)

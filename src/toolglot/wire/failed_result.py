@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Media, Opaque, Text, ToolResult
-from toolglot.wire.argument_text import compact
+from toolglot.jsontext import compact
 
 _MARK: Final = "Error:"
 

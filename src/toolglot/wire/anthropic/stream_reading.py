@@ -22,10 +22,11 @@ from toolglot import jsontext
 from toolglot.conversation import Block, Failure, Opaque, ServerTool, Text, Thinking, ToolCall
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.events import Event
+from toolglot.jsontext import compact
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.wire.anthropic import errors, reply
 from toolglot.wire.anthropic.blocks import PROTOCOL, READERS, unknown
-from toolglot.wire.argument_text import compact, read_object
+from toolglot.wire.argument_text import read_object
 from toolglot.wire.framing import Frame
 from toolglot.wire.reading import Fields, leftover, noted
 from toolglot.wire.sequence import SAYING, THINKING, Sequence, call_of_object

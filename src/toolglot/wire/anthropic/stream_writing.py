@@ -29,9 +29,9 @@ from toolglot.events import (
     ThinkingDelta,
     Used,
 )
+from toolglot.jsontext import compact
 from toolglot.wire.anthropic import errors, reply
 from toolglot.wire.anthropic.blocks import PROTOCOL
-from toolglot.wire.argument_text import compact
 from toolglot.wire.codecs import StreamWish
 from toolglot.wire.reading import Fields, note
 

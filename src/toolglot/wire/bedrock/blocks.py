@@ -15,7 +15,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
-from toolglot.wire.argument_text import compact, object_of
+from toolglot.jsontext import compact
+from toolglot.wire.argument_text import object_of
 from toolglot.wire.failed_result import said_content
 from toolglot.wire.media import AUDIO_TYPES
 from toolglot.wire.reading import (

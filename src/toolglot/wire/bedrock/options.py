@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from toolglot.conversation import Options, OutputFormat, Reasoning, ReasoningMode
-from toolglot.wire.argument_text import compact, read_object
+from toolglot.jsontext import compact
+from toolglot.wire.argument_text import read_object
 from toolglot.wire.reading import Fields
 
 FIELDS: Final = "additionalModelRequestFields"

@@ -23,8 +23,9 @@ from toolglot import jsontext
 from toolglot.conversation import Block, Failure, Opaque, ServerTool, Text, Thinking, ToolCall
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.events import Event
+from toolglot.jsontext import compact
 from toolglot.limits import DEFAULT_LIMITS, Limits
-from toolglot.wire.argument_text import compact, read_object
+from toolglot.wire.argument_text import read_object
 from toolglot.wire.aws_frames import EXCEPTION
 from toolglot.wire.bedrock import errors, reply
 from toolglot.wire.bedrock.blocks import PROTOCOL, read_block

@@ -29,7 +29,7 @@ from toolglot.events import (
     ThinkingDelta,
     Used,
 )
-from toolglot.wire.argument_text import compact
+from toolglot.jsontext import compact
 from toolglot.wire.aws_frames import event_headers, message
 from toolglot.wire.bedrock import errors, reply
 from toolglot.wire.bedrock.blocks import PROTOCOL, write_reply

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.jsontext import compact
 from toolglot.wire import result_messages
-from toolglot.wire.argument_text import compact, object_of, read_arguments
+from toolglot.wire.argument_text import object_of, read_arguments
 from toolglot.wire.failed_result import told_content
 from toolglot.wire.media import data_url, read_data_url
 from toolglot.wire.reading import (

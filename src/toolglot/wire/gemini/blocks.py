@@ -15,7 +15,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
-from toolglot.wire.argument_text import compact, object_of
+from toolglot.jsontext import compact
+from toolglot.wire.argument_text import object_of
 from toolglot.wire.failed_result import text_of
 from toolglot.wire.reading import (
     Fields,

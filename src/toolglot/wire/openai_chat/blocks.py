@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from toolglot.conversation import Block, Extra, Media, Opaque, Text, Thinking, ToolCall, ToolResult
-from toolglot.wire.argument_text import compact, read_arguments
+from toolglot.jsontext import compact
+from toolglot.wire.argument_text import read_arguments
 from toolglot.wire.failed_result import told_content
 from toolglot.wire.media import audio_format, audio_type, audio_type_of, data_url, read_data_url
 from toolglot.wire.reading import (

@@ -20,6 +20,7 @@ from toolglot.wire.reading import (
     one_of,
     optional,
     present,
+    refilled,
     required,
     rest_of,
     restored,
@@ -139,7 +140,8 @@ def _read_usage(fields: Fields) -> Usage:
 def encode(reply: Reply) -> Fields:
     """A reply as a body that a Chat Completions client reads. One from elsewhere gets what such a client demands."""
     is_home = note(reply.extra, PROTOCOL, "choice") is not None
-    choice: Fields = {"message": write_assistant(reply.turn, PLAIN if is_home else _FOREIGN)}
+    message = write_assistant(reply.turn, PLAIN if is_home else _FOREIGN)
+    choice: Fields = {"message": refilled(message, note(reply.extra, PROTOCOL, "message"))}
     reason = _write_stop(reply)
     if reason is not None:
         choice["finish_reason"] = reason

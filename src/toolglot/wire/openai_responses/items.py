@@ -34,7 +34,8 @@ from toolglot.conversation import (
     ToolResult,
     Turn,
 )
-from toolglot.wire.argument_text import compact, read_arguments
+from toolglot.jsontext import compact
+from toolglot.wire.argument_text import read_arguments
 from toolglot.wire.failed_result import text_of, told_content
 from toolglot.wire.openai_responses.parts import INPUT, OUTPUT, PROTOCOL, Part, is_part, read_content, write_part
 from toolglot.wire.reading import (

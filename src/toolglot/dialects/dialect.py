@@ -1,0 +1,104 @@
+"""What a dialect is: the marks that its calls begin with, and what reads them from there.
+
+    HERMES = Dialect("hermes", openers=("<tool_call>",), read=json_in("</tool_call>"), inside=r"\\s*\\{")
+
+`read` is a generator function: it reads with `reader.scanner`, tells what it finds with `reader.open`, `input` and
+`close`, and says how it ended. It is called behind the opener. As long as it has not opened a call, it may say that
+there is none: then what it read is text again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from toolglot.dialects.json_calls import KEYS, CallKeys, call_list
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.tag_calls import TagStyle, tag_call
+
+Read = Callable[[Reader, str], Steps[Outcome]]
+"""Reads what follows an opener, which it is given."""
+
+THINK: Final = (("<think>", "</think>"),)
+"""How most models mark what they think."""
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """A way in which models write tool calls as text."""
+
+    name: str
+    openers: tuple[str, ...]
+    """What a call, or a section of calls, begins with. In front of a line break, it counts only at the start of a
+    line."""
+    read: Read
+    inside: str = ""
+    """What must follow the opener, as a pattern, for this dialect and not another one with the same opener to be meant;
+    it is tried on the first 64 characters."""
+    thinking: tuple[tuple[str, str], ...] = THINK
+    models: tuple[str, ...] = ()
+    """Names of models that write so, as shell patterns."""
+    is_weak: bool = False
+    """Whether ordinary text looks like this, so that only calls of tools that were offered count."""
+
+
+def json_in(*closers: str, keys: CallKeys = KEYS) -> Read:
+    """Reads an object, or a list of them, up to one of the closers, which may be missing."""
+
+    def read(reader: Reader, _opener: str) -> Steps[Outcome]:
+        outcome = yield from call_list(reader, keys)
+        if closers and outcome in ("call", "cut"):
+            yield from skip_closer(reader, *closers)
+        return outcome
+
+    return read
+
+
+def skip_closer(reader: Reader, *closers: str) -> Steps[str | None]:
+    """Read a closer behind white space, if there is one; otherwise nothing is read."""
+    scanner = reader.scanner
+    scanner.mark()
+    yield from scanner.skip_spaces()
+    found = yield from scanner.one_of(closers)
+    if found is None:
+        scanner.go_back()
+    else:
+        scanner.let_go()
+    return found
+
+
+def tags_in(style: TagStyle) -> Read:
+    """Reads the calls of a section: each in a tag of its own, up to the section's end, which may be missing."""
+
+    def read(reader: Reader, opener: str) -> Steps[Outcome]:
+        if opener in style.call:
+            return (yield from tag_call(reader, style))
+        outcome: Outcome = "none"
+        while True:
+            yield from reader.scanner.skip_spaces()
+            found = yield from reader.scanner.one_of((*style.call, *style.close_section))
+            if found is None or found in style.close_section:
+                return "unfinished" if outcome == "none" and reader.scanner.is_over else outcome
+            told = yield from tag_call(reader, style)
+            if told in ("none", "unfinished"):
+                return told if outcome == "none" else outcome
+            outcome = told
+
+    return read
+
+
+_COMPILED: Final[dict[str, re.Pattern[str]]] = {}
+
+
+def fits(dialect: Dialect, ahead: str) -> bool:
+    """Whether what follows an opener is what the dialect has there."""
+    if not dialect.inside:
+        return True
+    pattern = _COMPILED.setdefault(dialect.inside, re.compile(dialect.inside))
+    return pattern.match(ahead) is not None
+
+
+__all__ = ["THINK", "Dialect", "Read", "fits", "json_in", "marks", "skip_closer", "tags_in"]

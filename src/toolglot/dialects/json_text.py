@@ -1,0 +1,134 @@
+"""JSON in text that goes on behind it: read piece by piece, and passed on as it is written.
+
+A value ends where its brackets do. Outside of strings, a character that no JSON has ends it too: that is how the marks
+of a dialect are found behind a value that lacks its last bracket.
+"""
+
+from __future__ import annotations
+
+import json.encoder
+import re
+from collections.abc import Callable
+from typing import Final, Literal
+
+import msgspec
+
+from toolglot.dialects.scanner import Scanner, Sink, Steps
+
+End = Literal["whole", "broken", "open"]
+"""A value is whole, something stands in it that is no JSON, or the text ended inside."""
+
+_OUTSIDE: Final = re.compile(r"""["{}\[\]]|[^\s\w,:.+\-"{}\[\]]""")
+_INSIDE: Final = re.compile(r'["\\]')
+_PASSES_OUTSIDE: Final = re.compile(r"[\s\w,:.+\-]*").fullmatch
+_PASSES_INSIDE: Final = re.compile(r'(?:[^"\\]+|\\.)*', re.DOTALL).fullmatch
+_SCALAR: Final = re.compile(r"[^\s,}\]<>|{\[\"]+")
+LONGEST_WORD: Final = 512
+"""Characters of a key, a name or an id. What is longer is none."""
+LONGEST_SCALAR: Final = 4096
+
+
+def pass_value(scanner: Scanner, sink: Sink) -> Steps[End]:
+    """Pass on the text of the value that stands here, as it is."""
+    first = yield from scanner.peek()
+    if first == "":
+        return "open"
+    if first not in '{["':
+        word = yield from scanner.while_in(_SCALAR, LONGEST_SCALAR)
+        sink(word)
+        return "whole" if word else "broken"
+    run = _Run()
+    while True:
+        start = scanner.at
+        scanner.at, end = run.follow(scanner.text, start)
+        if scanner.at > start:
+            sink(scanner.text[start : scanner.at])
+        if end != "open" or scanner.is_over:
+            return end
+        scanner.wait_for(run.passes, sink)
+        yield
+
+
+class _Run:
+    """How far a value has come: how deep it is, and whether inside a string."""
+
+    __slots__ = ("_depth", "_escaped", "_in_string")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+
+    def follow(self, text: str, position: int) -> tuple[int, End]:
+        """Where the value ends in this text, or the text does, and why there."""
+        while position < len(text):
+            if self._escaped:
+                self._escaped = False
+                position += 1
+                continue
+            found = (_INSIDE if self._in_string else _OUTSIDE).search(text, position)
+            if found is None:
+                break
+            position = found.end()
+            end = self._step(found[0])
+            if end != "open":
+                return position - (end == "broken"), end
+        return len(text), "open"
+
+    @property
+    def passes(self) -> Callable[[str], object] | None:
+        """What knows a piece that changes nothing; None where the first character of the next one is escaped."""
+        if self._escaped:
+            return None
+        return _PASSES_INSIDE if self._in_string else _PASSES_OUTSIDE
+
+    def _step(self, mark: str) -> End:
+        if mark == '"':
+            self._in_string = not self._in_string
+            return "whole" if self._depth == 0 and not self._in_string else "open"
+        if mark in "{[":
+            self._depth += 1
+            return "open"
+        if mark in "}]":
+            self._depth -= 1
+            return "whole" if self._depth <= 0 else "open"
+        self._escaped = self._in_string
+        return "open" if self._in_string else "broken"
+
+
+def read_string(scanner: Scanner, most: int = LONGEST_WORD) -> Steps[str | None]:
+    """The string that stands here; None if it is none, is too long or has no end."""
+    pieces: list[str] = []
+    size = 0
+
+    def keep(piece: str) -> None:
+        nonlocal size
+        size += len(piece)
+        if size <= most + 2:
+            pieces.append(piece)
+
+    if (yield from scanner.peek()) != '"':
+        return None
+    if (yield from pass_value(scanner, keep)) != "whole" or size > most + 2:
+        return None
+    return unescaped("".join(pieces))
+
+
+def unescaped(written: str) -> str | None:
+    """The string that a JSON string means. A line break in it, which JSON forbids, means itself."""
+    try:
+        value: object = msgspec.json.decode(written)
+    except (ValueError, RecursionError):
+        try:
+            value = msgspec.json.decode(_escape_controls(written))
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, str) else None
+
+
+def _escape_controls(written: str) -> str:
+    return re.sub(r"[\x00-\x1f]", lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
+quoted: Final = json.encoder.encode_basestring
+"""A text as a JSON string."""

@@ -1,0 +1,68 @@
+"""What every dialect reads with: the text, the tools that were offered, and where to tell what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final, Literal
+
+from toolglot.conversation import ToolCall
+from toolglot.dialects.scanner import Scanner
+from toolglot.dialects.telling import Teller
+
+Outcome = Literal["call", "cut", "none", "unfinished"]
+"""A call was told; it was told and then cut off; what stands here is no call, and nothing was told; the same, and the
+text ended before that could be known."""
+
+Schemas = Mapping[str, dict[str, Any] | None]
+"""The tools that were offered: name → schema of the arguments."""
+
+LONGEST_NAME: Final = 256
+
+
+class Reader:
+    """The state of one text that is being read."""
+
+    def __init__(self, tools: Schemas, *, only_offered: bool = False, id_stem: str = "") -> None:
+        self.scanner = Scanner()
+        self.teller = Teller()
+        self.tools = tools
+        self.only_offered = only_offered
+        """Whether what looks like a call of a tool that was not offered is text."""
+        self._id_stem = id_stem
+        self._number = 0
+        self.has_open_call = False
+
+    def accepts(self, name: str | None) -> bool:
+        """Whether a name can be that of a tool."""
+        if not name or len(name) > LONGEST_NAME or any(character.isspace() for character in name):
+            return False
+        return not self.only_offered or name in self.tools
+
+    def schema(self, name: str) -> dict[str, Any] | None:
+        return self.tools.get(name)
+
+    @property
+    def number(self) -> int:
+        """How many calls were begun so far."""
+        return self._number
+
+    def open(self, name: str, id: str = "") -> None:
+        """A call begins. What was read of it will not be text again."""
+        self.scanner.let_go()
+        self.has_open_call = True
+        made = self._next_id()
+        self.teller.open_call(ToolCall(id or made, name))
+
+    def input(self, piece: str) -> None:
+        self.teller.input(piece)
+
+    def close(self, *, cut: bool = False) -> Outcome:
+        self.has_open_call = False
+        self.teller.close_call(cut=cut)
+        return "cut" if cut else "call"
+
+    def _next_id(self) -> str:
+        """An id by rule: the same text gives the same ids."""
+        number, self._number = self._number, self._number + 1
+        return f"call_{sha256(f'{self._id_stem}|{number}'.encode()).hexdigest()[:24]}"

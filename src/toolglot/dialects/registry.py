@@ -1,0 +1,48 @@
+"""The dialects that are known, by name."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from importlib import import_module
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.errors import InputError, quote
+
+_OWN: dict[str, Dialect] = {}
+
+
+@cache
+def _built_in() -> dict[str, Dialect]:
+    return {dialect.name: dialect for dialect in import_module("toolglot.dialects.known").DIALECTS}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all dialects."""
+    return tuple(sorted({*_built_in(), *_OWN}))
+
+
+def register_dialect(dialect: Dialect) -> None:
+    """Add a dialect, or replace the one of the same name."""
+    if not isinstance(dialect, Dialect):
+        raise InputError(f"expected a Dialect, got {quote(dialect)}", path="dialect")
+    if not dialect.name or dialect.name == "auto" or not dialect.openers or not all(dialect.openers):
+        raise InputError("a dialect needs a name other than auto, and openers that are not empty", path="dialect")
+    _OWN[dialect.name] = dialect
+
+
+def get(name: str) -> Dialect:
+    """The dialect of this name."""
+    found = _OWN.get(name) or _built_in().get(name)
+    if found is None:
+        near = difflib.get_close_matches(str(name), names(), 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"one of {', '.join(names())}, or auto"
+        raise InputError(f"no dialect is called {quote(name)}", path="dialect", hint=hint)
+    return found
+
+
+def chosen(name: str, model: str = "") -> tuple[Dialect, ...]:
+    """The dialects to look for."""
+    if name != "auto":
+        return (get(name),)
+    return tuple(get(each) for each in names())

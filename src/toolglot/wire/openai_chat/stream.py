@@ -1,0 +1,14 @@
+"""Streams of the Chat Completions protocol, both ways: see `stream_reading.py` and `stream_writing.py`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.wire.framing import SseFramer
+from toolglot.wire.openai_chat.stream_reading import Decoder
+from toolglot.wire.openai_chat.stream_writing import Encoder
+
+__all__ = ["CONTENT_TYPE", "Decoder", "Encoder", "framer"]
+
+CONTENT_TYPE: Final = "text/event-stream"
+framer: Final = SseFramer

@@ -1,0 +1,88 @@
+"""Chunks of Chat Completions streams, and what a decoder hears in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from event_grammar import check
+from toolglot.conversation import Reply, Text, Thinking
+from toolglot.events import Accumulator, Event
+from toolglot.wire.framing import Frame
+from toolglot.wire.openai_chat import stream
+
+Fields = dict[str, Any]
+DONE = "[DONE]"
+
+
+def chunk(delta: Any, finish: str | None = None, **others: Any) -> Fields:
+    """A chunk as OpenAI writes it."""
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 7, "model": "m"}
+    return {**head, "choices": [choice], **others}
+
+
+def call(index: Any = None, id: Any = None, name: Any = None, arguments: Any = None, **others: Any) -> Fields:
+    """A piece of a call, with the fields that are not None."""
+    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    fields = {"index": index, "id": id, "function": function, **others}
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def calls(*pieces: Fields) -> Fields:
+    return chunk({"tool_calls": list(pieces)})
+
+
+def sse(chunks: Iterable[Any]) -> bytes:
+    """The bytes of a stream. What is text already goes as it is."""
+    return b"".join(
+        b"data: "
+        + (item.encode() if isinstance(item, str) else json.dumps(item, ensure_ascii=False).encode())
+        + b"\n\n"
+        for item in chunks
+    )
+
+
+class Heard:
+    """What a decoder made of a stream."""
+
+    def __init__(self, chunks: Iterable[Any] | bytes, tools: Collection[str] = ()) -> None:
+        self.decoder = stream.Decoder(tools=tools)
+        self.events: list[Event] = []
+        for frame in frames(chunks if isinstance(chunks, bytes) else sse(chunks)):
+            self.events += self.decoder.read(frame)
+        self.events += self.decoder.finish()
+        check(self.events)
+        self.accumulator = Accumulator()
+        self.accumulator.add(self.events)
+
+    @property
+    def reply(self) -> Reply:
+        return self.accumulator.reply
+
+    @property
+    def told(self) -> list[str]:
+        return self.decoder.sequence.told
+
+    @property
+    def calls(self) -> list[tuple[str, Any]]:
+        """Name and arguments of each call that is whole."""
+        return [(call.name, call.arguments) for call in self.accumulator.calls]
+
+    @property
+    def ids(self) -> list[str]:
+        return [call.id for call in self.accumulator.calls]
+
+    @property
+    def texts(self) -> list[str]:
+        return [block.text for block in self.reply.turn.blocks if isinstance(block, Text)]
+
+    @property
+    def thoughts(self) -> list[str]:
+        return [block.text for block in self.reply.turn.blocks if isinstance(block, Thinking)]
+
+
+def frames(data: bytes) -> list[Frame]:
+    framer = stream.framer()
+    return framer.feed(data) + framer.finish()

@@ -1,0 +1,78 @@
+"""What every dialect reads: written examples, each read whole and in every way that it can be cut."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from event_grammar import check
+from toolglot.dialects import registry
+from toolglot.dialects.text_stream import Said, TextToolStream, parse_text, said
+from toolglot.events import Event, Finished, Started
+
+FOLDER = Path(__file__).parent / "dialect_vectors"
+FEWEST = 15
+
+
+@cache
+def vectors() -> list[tuple[str, dict[str, Any], list[Any]]]:
+    found = []
+    for path in sorted(FOLDER.glob("*.json")):
+        body = msgspec.json.decode(path.read_bytes())
+        found += [(path.stem, vector, body.get("tools", [])) for vector in body["vectors"]]
+    return found
+
+
+def streamed(text: str, cuts: list[int], dialect: str, tools: list[Any]) -> list[Event]:
+    stream = TextToolStream(dialect=dialect, tools=tools)
+    events: list[Event] = []
+    start = 0
+    for end in (*sorted(cuts), len(text)):
+        events += stream.feed(text[start:end])
+        start = end
+    return events + stream.finish()
+
+
+def plain(found: Said) -> tuple[Any, ...]:
+    calls = [(call.name, call.arguments) for call in found.calls]
+    return found.text, found.thinking, calls, [call.name for call in found.cut]
+
+
+CASES = [pytest.param(dialect, vector, tools, id=f"{dialect}-{vector['name']}") for dialect, vector, tools in vectors()]
+
+
+@pytest.mark.parametrize(("dialect", "vector", "tools"), CASES)
+def test_a_dialect_is_read_as_it_is_meant_however_it_is_cut(
+    dialect: str, vector: dict[str, Any], tools: list[Any]
+) -> None:
+    text, tools = vector["text"], vector.get("tools", tools)
+    whole = parse_text(text, dialect=dialect, tools=tools)
+    wanted = vector["said"]
+    assert plain(whole) == (
+        wanted.get("text", ""),
+        wanted.get("thinking", ""),
+        [(call["name"], call["arguments"]) for call in wanted.get("calls", [])],
+        [call["name"] for call in wanted.get("cut", [])],
+    )
+    ids = [call["id"] for call in wanted.get("calls", []) if "id" in call]
+    if ids:
+        assert [call.id for call in whole.calls] == ids
+    chance = random.Random(text)  # noqa: S311 - the same cuts each time
+    cuts = [list(range(0, len(text), step)) for step in (1, 3, 7)]
+    cuts += [sorted(chance.sample(range(len(text) + 1), min(len(text), 5))) for _ in range(10)]
+    for each in cuts:
+        events = streamed(text, each, dialect, tools)
+        check([Started(), *events, Finished("stop")])
+        assert said(events) == whole, each
+
+
+def test_every_dialect_has_its_examples() -> None:
+    counts = dict.fromkeys(registry.names(), 0)
+    for dialect, _, _ in vectors():
+        counts[dialect] += 1
+    assert {name: count for name, count in counts.items() if count < FEWEST} == {}

@@ -1,0 +1,147 @@
+"""How Chat Completions streams end: with a reason, with another than there is, with none, with an error (J, K)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chat_chunks import DONE, Fields, Heard, call, calls, chunk, frames, sse
+from toolglot.errors import LimitError
+from toolglot.events import Failed
+from toolglot.limits import Limits
+from toolglot.wire.openai_chat import stream
+
+STOP = (chunk({}, "stop"), DONE)
+
+
+def hear(*chunks: Any) -> Heard:
+    return Heard([*chunks, *STOP])
+
+
+# --- the end ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "with_calls", "stop"),
+    [
+        ("stop", False, "stop"),
+        ("stop", True, "tool_calls"),
+        ("tool_calls", False, "stop"),
+        ("tool_calls", True, "tool_calls"),
+        ("function_call", True, "tool_calls"),
+        ("length", True, "length"),
+        ("model_length", False, "length"),
+        ("content_filter", False, "filter"),
+        ("error", False, "error"),
+        ("unheard of", True, "tool_calls"),
+    ],
+)
+def test_J1_J2_the_reason_is_derived(said: str, with_calls: bool, stop: str) -> None:
+    first = calls(call(0, "a", "f", "{}")) if with_calls else chunk({"content": "a"})
+    heard = Heard([first, chunk({}, said), DONE])
+    assert heard.reply.stop == stop
+    assert heard.reply.extra is not None
+    assert heard.reply.extra["openai_chat"]["~finish_reason"] == said
+
+
+@pytest.mark.parametrize("end", [[DONE], []])
+def test_J_an_end_without_a_reason_is_derived_and_told(end: list[str]) -> None:
+    text = Heard([chunk({"content": "a"}), *end])
+    assert text.reply.stop == "stop"
+    assert text.told == ["the stream ended without saying why"]
+    assert Heard([calls(call(0, "a", "f", "{}")), *end]).reply.stop == "tool_calls"
+
+
+@pytest.mark.parametrize("chunks", [[], [DONE], [chunk({"role": "assistant"})], [": comment"]])
+def test_J_nothing_at_all_is_a_failure(chunks: list[Any]) -> None:
+    heard = Heard(chunks)
+    assert heard.accumulator.failure is not None
+    assert heard.accumulator.failure.retryable
+
+
+def test_an_empty_answer_that_says_that_it_stopped_is_one() -> None:
+    assert hear(chunk({"role": "assistant"})).reply.stop == "stop"
+
+
+def test_done_may_be_missing_and_what_follows_it_does_not_count() -> None:
+    assert Heard([chunk({"content": "a"}), chunk({}, "stop")]).reply.stop == "stop"
+    heard = hear(chunk({"content": "a"}))
+    assert Heard([chunk({"content": "a"}), *STOP, chunk({"content": "b"}), DONE]).events == heard.events
+
+
+def test_calls_after_the_reason_count() -> None:
+    heard = Heard([chunk({"content": "a"}, "stop"), calls(call(0, "a", "f", "{}")), DONE])
+    assert heard.calls == [("f", {})]
+    assert heard.reply.stop == "tool_calls"
+
+
+def test_a_stream_that_ends_inside_an_event_broke_off() -> None:
+    heard = Heard(sse([chunk({"content": "a"})]) + b'data: {"choices":[{"del')
+    assert heard.accumulator.failure is not None
+    assert heard.texts == ["a"]
+
+
+def test_comments_and_empty_events_say_nothing() -> None:
+    data = b": OPENROUTER PROCESSING\n\n" + sse([chunk({"content": "a"})]) + b": x\n\ndata:\n\n" + sse(STOP)
+    heard = Heard(data)
+    assert heard.texts == ["a"]
+    assert heard.told == []
+
+
+# --- errors -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "slow down", "type": "rate_limit_error", "code": "rate_limit_exceeded"}},
+        {
+            "id": "x",
+            "choices": [{"delta": {"content": ""}, "finish_reason": "error"}],
+            "error": {"code": 429, "message": "slow down"},
+        },
+        {"choices": [{"delta": {}, "finish_reason": "error", "error": {"code": 429, "message": "slow down"}}]},
+        {"object": "error", "message": "slow down", "type": "rate_limit", "code": "429"},
+        {"base_resp": {"status_code": 1002, "status_msg": "slow down"}, "choices": None},
+        {"success": False, "code": 429, "msg": "slow down"},
+        {"error": "slow down: rate limit"},
+    ],
+)
+def test_K_an_error_in_the_middle(body: Fields) -> None:
+    heard = Heard([chunk({"content": "a"}), calls(call(0, "a", "f", '{"x')), body, *STOP])
+    failure = heard.accumulator.failure
+    assert failure is not None
+    assert failure.kind == "rate_limit"
+    assert failure.in_band
+    assert "slow down" in failure.message
+    assert heard.texts == ["a"]
+    assert heard.calls == []
+    assert isinstance(heard.events[-1], Failed)
+
+
+def test_K_an_event_that_is_called_an_error() -> None:
+    heard = Heard(sse([chunk({"content": "a"})]) + b'event: error\ndata: {"message":"overloaded"}\n\n')
+    assert heard.accumulator.failure is not None
+    assert heard.accumulator.failure.in_band
+
+
+def test_an_event_with_another_name_is_a_chunk() -> None:
+    data = b"".join(
+        b"event: message\n" + sse([one]) for one in (chunk({"content": "a"}), chunk({"content": "b"}), *STOP)
+    )
+    assert Heard(data).texts == ["ab"]
+
+
+def test_half_a_character_and_deep_json_do_no_harm() -> None:
+    heard = hear(chunk({"content": "a"}), '{"choices":[{"index":0,"delta":{"content":"\\ud83d"}}]}')
+    assert heard.texts == ["a\ufffd"]
+    with pytest.raises(LimitError):
+        hear(chunk({"content": "a"}), '{"choices":' + "[" * 100_000)
+
+
+def test_a_reply_longer_than_the_limit_is_refused() -> None:
+    for one in (chunk({"content": "x" * 50}), chunk({"annotations": ["x" * 50]})):
+        decoder = stream.Decoder(limits=Limits(max_bytes=2000))
+        with pytest.raises(LimitError):
+            list(map(decoder.read, frames(sse([one] * 100))))
