@@ -7,10 +7,12 @@ import json
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import pytest
 
 import toolglot
 from toolglot import Policy, convert
+from toolglot.render import render
 
 Fields = dict[str, Any]
 
@@ -204,6 +206,33 @@ def test_what_the_address_says_elsewhere_is_told_to_the_caller() -> None:
     assert out.stream is True
     assert out.model == "gemini-3-pro"
     assert "stream" not in out.body
+
+
+# --- tools that were seen before --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [1, True, 1.0, False, 0, None, "1"])
+@pytest.mark.parametrize("before", [1, True, 1.0, False, 0])
+def test_tools_that_differ_only_in_the_type_of_a_value_are_not_taken_for_each_other(before: Any, value: Any) -> None:
+    for default in (before, value):
+        schema = {"type": "object", "properties": {"n": {"default": default}}, "required": []}
+        out = to("openai", asking(tools=[{"name": "count", "input_schema": schema}]), model="gpt-4.1")
+        (tool,) = json.loads(out.data)["tools"]
+        written = tool["function"]["parameters"]["properties"]["n"]["default"]
+        assert (type(written), written) == (type(default), default)
+
+
+def test_a_schema_with_a_number_of_more_than_64_bits_is_fitted_as_others_are() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 2**70}}}
+    out = to("openai", asking(tools=[{"name": "count", "input_schema": schema}]), model="gpt-4.1")
+    assert out.body["tools"][0]["function"]["parameters"]["properties"]["n"]["maximum"] == 2**70
+
+
+def test_tools_that_no_request_could_hold_are_refused() -> None:
+    conversation = toolglot.Conversation((toolglot.Turn("user", (toolglot.Text("hi"),)),))
+    half = msgspec.structs.replace(conversation, tools=(toolglot.ToolSpec("f", "half of a pair: \ud83d"),))
+    with pytest.raises(toolglot.InputError, match=r"\$\.tools: the tools cannot be written as JSON"):
+        render(half, toolglot.profiles.get("openai", "gpt-4.1"))
 
 
 # --- names, namespaces, free text -------------------------------------------------------------------

@@ -204,7 +204,7 @@ class Projection:
             raise InputError(f"expected reversible or canonical, got {quote(policy)}", path="policy")
         rules = profile.ids
         self._target = profile.name
-        self._policy = policy
+        self._swaps_prefixes = policy == "reversible" and rules.style == "prefixed"
         self._style = rules.style
         self._prefix = rules.prefix if prefix is None else prefix
         self._max_length = rules.max_length
@@ -229,13 +229,13 @@ class Projection:
 
     def adopt(self, ids: Iterable[str]) -> bool:
         """Take ids of the target's own as they are, if all of them are legal; nothing is given otherwise."""
-        given = dict.fromkeys(ids)
         if not self._is_home or self._style == "ordinal" or self._emitted:
             return False
+        given = {id: id for id in ids}
         if max(map(len, given), default=0) > self._max_length or not all(map(self._legal.fullmatch, given)):
             return False
-        self._emitted = dict(zip(given, given, strict=True))
-        self._canonical = self._emitted.copy()
+        self._emitted = given
+        self._canonical = given.copy()
         return True
 
     def add(self, call: ToolCall, *, name: str | None = None) -> str:
@@ -277,31 +277,29 @@ class Projection:
         return self._hashed(call)
 
     def _is_free(self, id: str) -> bool:
-        return id not in self._canonical and self._is_legal(id)
+        return id not in self._canonical and len(id) <= self._max_length and self._legal.fullmatch(id) is not None
 
     def _is_legal(self, id: str) -> bool:
         return len(id) <= self._max_length and self._legal.fullmatch(id) is not None
 
     def _native(self, call: ToolCall) -> str | None:
         origin = call.metadata
-        if origin is None and self._is_home and self._is_free(call.id):
-            return call.id
-        if origin is None or origin.raw_id is None or origin.issuer is None:
+        if origin is None:
+            return call.id if self._is_home and self._is_free(call.id) else None
+        if origin.raw_id is None or origin.issuer is None:
             return None
         goes_home = resolve(origin.issuer.provider) == self._target
         return origin.raw_id if goes_home and self._is_free(origin.raw_id) else None
 
     def _reversible(self, call: ToolCall) -> str | None:
         raw = call.metadata.raw_id if call.metadata is not None else call.id if self._canonical_id else None
-        if self._policy != "reversible" or self._style != "prefixed" or raw is None or SMUGGLED_MARK in raw:
+        if raw is None or not self._swaps_prefixes or SMUGGLED_MARK in raw:
             return None
-        if not raw.startswith(PREFIXES):
-            return None
-        prefix = next(known for known in PREFIXES if raw.startswith(known))
-        if len(raw) == len(prefix):
-            return None
-        swapped = self._prefix + raw[len(prefix) :]
-        return swapped if self._is_free(swapped) else None
+        for prefix in PREFIXES:
+            if raw.startswith(prefix) and len(raw) > len(prefix):
+                swapped = self._prefix + raw[len(prefix) :]
+                return swapped if self._is_free(swapped) else None
+        return None
 
     def _styled(self, call: ToolCall) -> str | None:
         if self._style == "fixed":

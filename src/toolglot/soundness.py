@@ -1,23 +1,27 @@
-"""Turns that need no pairing: every call has an id of its own, and the results that follow it answer it.
+"""Turns that need no matching: every call has an id of its own, and every result answers a call of the turn before.
 
-Nearly every transcript is so, and then nothing has to be matched, hashed or repaired to know what belongs to what. The
-native ids serve as they are; canonical ids and turn keys are made when somebody asks for them, and are those that a
-history would have given.
+Nearly every transcript is so, and then nothing has to be matched or hashed to know what belongs to what. A call may
+have no result, where the client was stopped: nothing else could be taken for it. The native ids serve as they are;
+canonical ids and turn keys are made when somebody asks for them, and are those that a history would have given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Final
 
 from msgspec.structs import replace
 
 from toolglot import ids
-from toolglot.conversation import Block, Issuer, ToolCall, ToolMetadata, ToolResult, Turn
+from toolglot.conversation import Block, Issuer, Text, ToolCall, ToolMetadata, ToolResult, Turn
 from toolglot.turn_keys import TurnKeys
 
 _PLACE = "#"
 """Marks the key of a turn that is known by its place only."""
+
+GLANCE: Final = 64
+"""How much of a text is looked at to tell it from others."""
 
 
 class SoundTurns:
@@ -26,8 +30,8 @@ class SoundTurns:
     def __init__(self, turns: Sequence[Turn], issuer: Issuer) -> None:
         self._given = turns
         self._issuer = issuer
-        self._keys: list[str] | None = None
-        self._canonical: dict[str, str] | None = None
+        self._keys = _Keys(turns)
+        self._canonical: dict[str, str] = {}
 
     @cached_property
     def turns(self) -> tuple[Turn, ...]:
@@ -37,7 +41,7 @@ class SoundTurns:
                 turn,
                 key=f"{_PLACE}{number}",
                 issuer=turn.issuer or self._issuer,
-                blocks=_issued(turn, turn.issuer or self._issuer),
+                blocks=turn.blocks if turn.issuer is None else _issued(turn, turn.issuer),
             )
             for number, turn in enumerate(self._given)
         )
@@ -47,8 +51,6 @@ class SoundTurns:
         number, plus, suffix = place.removeprefix(_PLACE).partition("+")
         if not place.startswith(_PLACE) or not number.isdecimal():
             return place
-        if self._keys is None:
-            self._keys = _keys(self._given)
         return self._keys[int(number)] + plus + suffix
 
     def number(self, place: str) -> int | None:
@@ -58,18 +60,76 @@ class SoundTurns:
 
     def canonical_id(self, call_id: str) -> str:
         """The canonical id of a call, by its native one; any other id as it is."""
-        if self._canonical is None:
-            self._canonical = self._canonical_ids()
-        return self._canonical.get(call_id, call_id)
+        known = self._canonical.get(call_id)
+        if known is None:
+            known = self._canonical[call_id] = self._new_id(call_id)
+        return known
 
-    def _canonical_ids(self) -> dict[str, str]:
-        found = {}
-        for number, turn in enumerate(self._given):
-            for index, call in enumerate(turn.calls):
-                key = self.key(f"{_PLACE}{number}")
-                provider = (turn.issuer or self._issuer).provider
-                found[call.id] = ids.canonical(provider, call.id, call.name, key, index)
+    def _new_id(self, call_id: str) -> str:
+        place = self._places.get(call_id)
+        if place is None:
+            return call_id
+        number, index, name = place
+        provider = (self._given[number].issuer or self._issuer).provider
+        return ids.canonical(provider, call_id, name, self._keys[number], index)
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[int, int, str]]:
+        """The turn of each call, its number among the calls there, and its name."""
+        return {
+            call.id: (number, index, call.name)
+            for number, turn in enumerate(self._given)
+            for index, call in enumerate(turn.calls)
+        }
+
+
+class _Keys:
+    """The keys that a history would give to turns, by their numbers.
+
+    A key says what its turn says, and how many equal turns stand before it: so it is made together with those of the
+    turns that look alike, and no others have to be read for it.
+    """
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self._turns = turns
+        self._made: dict[int, str] = {}
+
+    def __getitem__(self, number: int) -> str:
+        if number not in self._made:
+            self._make(self._alike[self._looks[number]])
+        return self._made[number]
+
+    def _make(self, numbers: Sequence[int]) -> None:
+        keys = TurnKeys()
+        for number in numbers:
+            turn = self._turns[number]
+            key = turn.key or keys.new(turn)
+            keys.take(key)
+            self._made[number] = key
+
+    @cached_property
+    def _looks(self) -> list[object]:
+        """What can be seen of each turn at a glance. Where turns bring keys, each may be in the way of any other."""
+        if any(turn.key for turn in self._turns):
+            return [None] * len(self._turns)
+        return [(turn.role, *map(_look, turn.blocks[:1])) for turn in self._turns]
+
+    @cached_property
+    def _alike(self) -> dict[object, list[int]]:
+        """The turns by how they look."""
+        found: dict[object, list[int]] = {}
+        for number, look in enumerate(self._looks):
+            found.setdefault(look, []).append(number)
         return found
+
+
+def _look(block: Block) -> object:
+    """Something that equal blocks have in common, and others hardly."""
+    if isinstance(block, ToolCall):
+        return block.id
+    if isinstance(block, ToolResult):
+        return block.call_id
+    return block.text[:GLANCE] if isinstance(block, Text) else None
 
 
 def sound_turns(turns: Sequence[Turn], issuer: Issuer) -> SoundTurns | None:
@@ -82,8 +142,10 @@ def _are_sound(turns: Sequence[Turn]) -> bool:
     waiting: set[str] = set()
     for turn in turns:
         is_models = turn.role == "assistant"
-        if turn.metadata.removed or (is_models and waiting):
+        if turn.metadata.removed:
             return False
+        if is_models:
+            waiting.clear()  # a result that comes after this is late, and somebody has to decide on it
         for block in turn.blocks:
             if isinstance(block, ToolCall):
                 if not is_models or block.id in seen or not _is_plain(block.id) or block.metadata is not None:
@@ -94,7 +156,7 @@ def _are_sound(turns: Sequence[Turn]) -> bool:
                 if is_models or block.call_id not in waiting or not _is_answer(block):
                     return False
                 waiting.discard(block.call_id)
-    return not waiting
+    return True
 
 
 def _is_plain(id: str) -> bool:
@@ -112,13 +174,3 @@ def _issued(turn: Turn, issuer: Issuer) -> tuple[Block, ...]:
         replace(block, metadata=ToolMetadata(block.id, issuer)) if isinstance(block, ToolCall) else block
         for block in turn.blocks
     )
-
-
-def _keys(turns: Sequence[Turn]) -> list[str]:
-    made = TurnKeys()
-    keys = []
-    for turn in turns:
-        key = turn.key or made.new(turn)
-        made.take(key)
-        keys.append(key)
-    return keys

@@ -44,9 +44,10 @@ def emit_calls(
 def _stay(ready: Ready, table: ToolTable, projection: Projection, job: Job) -> bool:
     """Whether every name and every id of ready turns is sent as it is."""
     rule = job.profile.results.name
-    if (rule == "required" and ready.has_unnamed_results) or (rule == "refused" and ready.has_named_results):
+    named = [result for result in ready.results if result.name]
+    if (rule == "required" and len(named) < len(ready.results)) or (rule == "refused" and named):
         return False
-    return table.is_plain and projection.adopt(ready.calls)
+    return table.is_plain and projection.adopt(ready.call_ids)
 
 
 class _Emitter:

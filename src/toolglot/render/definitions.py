@@ -36,18 +36,16 @@ def fit_tools(conversation: Conversation, job: Job) -> list[EmittedTool]:
     return fit_forms(tools, job)
 
 
-def _grouped(tools: list[tuple[ToolSpec, ToolSpec]]) -> list[tuple[ToolSpec, ToolSpec]]:
+def _grouped(tools: list[ToolSpec]) -> list[ToolSpec]:
     """The tools of one namespace side by side, where its first one stands: a namespace is declared once."""
     places: dict[object, int] = {}
-    for place, (tool, _) in enumerate(tools):
+    for place, tool in enumerate(tools):
         places.setdefault(tool.namespace or place, place)
-    keyed = [(places[tool.namespace or place], place) for place, (tool, _) in enumerate(tools)]
+    keyed = [(places[tool.namespace or place], place) for place, tool in enumerate(tools)]
     return [tools[place] for _, place in sorted(keyed)]
 
 
-def _stubs(
-    tools: list[tuple[ToolSpec, ToolSpec]], conversation: Conversation, job: Job
-) -> list[tuple[ToolSpec, ToolSpec]]:
+def _stubs(tools: list[ToolSpec], conversation: Conversation, job: Job) -> list[ToolSpec]:
     """Tools that the history calls and nobody declared, for a target that wants them declared (E6)."""
     if tools or not job.profile.tools.required_with_history:
         return []
@@ -56,8 +54,7 @@ def _stubs(
         reason = f"the history calls tools, so they must be declared {job.rule('tools.required_with_history')}"
         job.tell("added", f"{reason}; stubs were put in", path="$.tools")
     empty: dict[str, Any] = {"type": "object", "properties": {}}
-    stubs = [ToolSpec(name, STUB, {**empty, "properties": {}}, namespace=namespace) for namespace, name in names]
-    return [(stub, stub) for stub in stubs]
+    return [ToolSpec(name, STUB, {**empty, "properties": {}}, namespace=namespace) for namespace, name in names]
 
 
 def key_of(tool: ToolSpec) -> Key:
@@ -67,19 +64,19 @@ def key_of(tool: ToolSpec) -> Key:
 # --- which tools ------------------------------------------------------------------------------------
 
 
-def _runnable(tools: Sequence[ToolSpec], job: Job) -> list[tuple[ToolSpec, ToolSpec]]:
-    """The tools that this target or the client can run, each with its form here."""
-    found: list[tuple[ToolSpec, ToolSpec]] = []
+def _runnable(tools: Sequence[ToolSpec], job: Job) -> list[ToolSpec]:
+    """The tools that this target or the client can run."""
+    found: list[ToolSpec] = []
     for index, tool in enumerate(tools):
         if tool.issuer is None or _is_run_by(tool, job):
-            found.append((tool, tool))
+            found.append(tool)
             continue
         function = as_function(tool)
         path = f"$.tools[{index}]"
         if function is not None:
             reason = f"{tool.type} is run by the client; it became a function with its published parameters"
             job.tell("converted", reason, path=path)
-            found.append((function, function))
+            found.append(function)
         elif job.policy.server_tools == "drop":
             job.tell("dropped", f"only {tool.issuer.provider} runs {tool.type}", "policy", path=path)
         else:
@@ -98,20 +95,20 @@ def _is_run_by(tool: ToolSpec, job: Job) -> bool:
     return job.goes_home or any(tool.type.startswith(known) for known in job.profile.tools.server)
 
 
-def _once(tools: list[tuple[ToolSpec, ToolSpec]], job: Job) -> list[tuple[ToolSpec, ToolSpec]]:
+def _once(tools: list[ToolSpec], job: Job) -> list[ToolSpec]:
     """The tools without those whose name another has already (E5)."""
-    if not job.profile.names.unique:
+    if not job.profile.names.unique or len({(tool.namespace, tool.name) for tool in tools}) == len(tools):
         return tools
     seen: set[Key] = set()
-    kept: list[tuple[ToolSpec, ToolSpec]] = []
+    kept: list[ToolSpec] = []
     again: dict[str, None] = {}
-    for pair in tools:
-        key = key_of(pair[1])
-        if pair[0].issuer is None and key in seen:
-            again[pair[0].name] = None
+    for tool in tools:
+        key = key_of(tool)
+        if tool.issuer is None and key in seen:
+            again[tool.name] = None
             continue
         seen.add(key)
-        kept.append(pair)
+        kept.append(tool)
     if not again:
         return tools
     reason = f"a name may stand for one tool {job.rule('names.unique')}; the first stays of {_listed(tuple(again))}"
@@ -119,16 +116,14 @@ def _once(tools: list[tuple[ToolSpec, ToolSpec]], job: Job) -> list[tuple[ToolSp
     return kept
 
 
-def _within_limit(
-    tools: list[tuple[ToolSpec, ToolSpec]], conversation: Conversation, job: Job
-) -> list[tuple[ToolSpec, ToolSpec]]:
+def _within_limit(tools: list[ToolSpec], conversation: Conversation, job: Job) -> list[ToolSpec]:
     limit = job.profile.tools.max_count
     if limit is None or len(tools) <= limit:
         return tools
     choice = conversation.options.tool_choice
     used = [*(choice.names if choice is not None else ())]
     used += [call.name for turn in reversed(conversation.turns) for call in turn.calls]
-    chosen = choose_tools([tool.name for tool, _ in tools], used, job.profile)
+    chosen = choose_tools([tool.name for tool in tools], used, job.profile)
     kept = frozenset(chosen.kept)
     job.tell(
         "dropped",
@@ -136,7 +131,7 @@ def _within_limit(
         f"left out: {_listed(chosen.dropped)}",
         path="$.tools",
     )
-    return [pair for pair in tools if pair[0].name in kept][:limit]
+    return [tool for tool in tools if tool.name in kept][:limit]
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:

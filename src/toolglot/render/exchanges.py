@@ -50,9 +50,10 @@ def _are_sound(turns: Sequence[Turn], job: Job) -> bool:
             position += 1
             continue
         ids = [call.id for call in calls]
-        if len(seen) + len(ids) != len(seen.union(ids)):
-            return False
+        known = len(seen)
         seen.update(ids)
+        if len(seen) < known + len(ids):
+            return False
         length = _answer_length(ids, turns, position + 1, job)
         if length == 0:
             return False
@@ -124,11 +125,12 @@ class _Pairing:
         while position < len(self._turns):
             turn = self._without_repeats(self._turns[position])
             position += 1
-            if not turn.calls:
+            ids = [call.id for call in turn.calls]
+            if not ids:
                 yield from self._rest(turn)
                 continue
             yield turn
-            length = self._sound_length(turn, position)
+            length = self._sound_length(ids, position)
             if length:
                 yield from self._turns[position : position + length]
                 position += length
@@ -137,8 +139,9 @@ class _Pairing:
 
     def _without_repeats(self, turn: Turn) -> Turn:
         """A second call with an id that is taken is the same call again, or none that could be answered."""
-        again = [call for call in turn.calls if call.id in self._called]
-        self._called.update(call.id for call in turn.calls)
+        calls = turn.calls
+        again = [call for call in calls if call.id in self._called]
+        self._called.update([call.id for call in calls])
         if not again:
             return turn
         for call in again:
@@ -148,9 +151,9 @@ class _Pairing:
         kept = tuple(block for block in turn.blocks if not any(block is call for call in again))
         return replace(turn, blocks=kept)
 
-    def _sound_length(self, turn: Turn, position: int) -> int:
-        """The turns that answer a turn as they stand, if what they hold is what counts."""
-        length = _answer_length([call.id for call in turn.calls], self._turns, position, self._job)
+    def _sound_length(self, ids: Sequence[str], position: int) -> int:
+        """The turns that answer these calls as they stand, if what they hold is what counts."""
+        length = _answer_length(ids, self._turns, position, self._job)
         results = [result for other in self._turns[position : position + length] for result in other.results]
         if all(self._chosen.get(result.call_id) is result for result in results):
             self._placed.update(id(result) for result in results)

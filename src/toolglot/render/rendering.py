@@ -208,7 +208,7 @@ class _Places:
 
 
 def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], ready: Ready | None, job: Job) -> ToolTable:
-    used: Iterable[Key] = ready.used if ready is not None else []
+    used: Iterable[Key] = ready.used() if ready is not None else []
     if ready is None:
         used = [(call.namespace, call.name) for turn in turns if turn.role == "assistant" for call in turn.calls]
     table = ToolTable(job.profile, tools, used, wrap=not job.profile.tools.custom)

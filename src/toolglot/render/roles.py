@@ -9,6 +9,7 @@ longer history would render differently.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec.structs import replace
@@ -97,12 +98,18 @@ def _with_first(turns: list[Turn], job: Job) -> list[Turn]:
     head = next((number for number, turn in enumerate(turns) if turn.role not in _PROMPTS), len(turns))
     if head < len(turns) and (job.profile.turns.first == "any" or speaker(turns[head], job) == "user"):
         return turns
-    users = sum(speaker(turn, job) == "user" for turn in turns)
-    if head == len(turns) and users >= job.profile.turns.min_user:
+    if head == len(turns) and _has_users(turns, job):
         return turns
     first = turns[head] if head < len(turns) else None
     job.tell("added", f"the user speaks first {job.rule('turns.first')}; a bridge was put before")
     return [*turns[:head], bridge("user", first, "before", job), *turns[head:]]
+
+
+def _has_users(turns: Sequence[Turn], job: Job) -> bool:
+    """Whether the user speaks as often as the target wants; no more turns are looked at than it takes to know."""
+    wanted = job.profile.turns.min_user
+    users = (turn for turn in turns if speaker(turn, job) == "user")
+    return len(list(islice(users, wanted))) == wanted
 
 
 def _joined(turns: list[Turn], job: Job) -> list[Turn]:
@@ -159,7 +166,7 @@ def _bridged(turns: list[Turn], job: Job) -> list[Turn]:
     bridged: list[Turn] = []
     for turn in turns:
         before = bridged[-1] if bridged else None
-        follows = before is not None and bool(before.results) and turn.role == "user" and not turn.results
+        follows = before is not None and turn.role == "user" and bool(before.results) and not turn.results
         if before is not None and follows and not (rules.user_after and may_share(turn.blocks, job)):
             rule = job.rule("results.alone" if rules.user_after else "results.user_after")
             job.tell("added", f"a user may not follow results directly {rule}; a bridge was put between")
@@ -172,7 +179,7 @@ def _with_last(turns: list[Turn], job: Job) -> list[Turn]:
     """A conversation that ends with somebody whom the model can answer."""
     rules = job.profile.turns
     last = turns[-1]
-    needs_user = sum(speaker(turn, job) == "user" for turn in turns) < rules.min_user
+    needs_user = not _has_users(turns, job)
     ends_badly = rules.last == "user_or_result" and last.role in ("assistant", *_PROMPTS) and not _is_prefill(last, job)
     if last.role in _PROMPTS and rules.system_inside in ("anywhere", "before_assistant"):
         ends_badly = False

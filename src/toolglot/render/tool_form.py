@@ -30,6 +30,7 @@ _FILTERED: Final = frozenset({("anthropic", "openai_chat"), ("anthropic", "opena
 REMEMBERED: Final = 64
 LARGEST: Final = 262_144
 """A longer list of definitions is fitted anew each time."""
+HASHED: Final = 256
 
 _PLAIN: Final = ("type", "description", "strict", "format", "extra")
 """Fields of a definition that fitting may set, apart from its schema."""
@@ -49,36 +50,61 @@ class _Form(Struct, frozen=True):
 _AS_IT_IS: Final = _Form(())
 
 
-def fit_forms(tools: Sequence[tuple[ToolSpec, ToolSpec]], job: Job) -> list[EmittedTool]:
-    """Tools as the target is to be told of them: each as it was declared, and as anybody could call it."""
-    forms = _forms([tool for _, tool in tools], job)
+class _Written:
+    """Definitions as bytes, found by how long they are and how they end: to hash them all would take as long as to
+    write them. Whether they are the same is decided by every byte."""
+
+    __slots__ = ("_hash", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self._hash = hash((len(data), data[-HASHED:]))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Written) and self.data == other.data
+
+
+def fit_forms(tools: list[ToolSpec], job: Job) -> list[EmittedTool]:
+    """Tools as the target is to be told of them, each with what it was."""
     fitted = []
-    for (original, tool), form in zip(tools, forms, strict=True):
+    for tool, form in zip(tools, _forms(tools, job), strict=True):
         if form is _AS_IT_IS:
-            fitted.append(EmittedTool(original=original, emitted=tool))
+            fitted.append(EmittedTool(tool, tool))
             continue
         job.entries += form.entries
         changes: dict[str, Any] = dict(form.changes)
         if form.parameters is not None:
             changes["parameters"] = msgspec.json.decode(form.parameters)
         emitted = replace(tool, **changes) if changes else tool
-        fitted.append(EmittedTool(original=original, emitted=emitted, filtered=form.checked_by))
+        fitted.append(EmittedTool(tool, emitted, form.checked_by))
     return fitted
 
 
 def _forms(tools: list[ToolSpec], job: Job) -> tuple[_Form, ...]:
     try:
-        encoded = msgspec.json.encode(tools)
+        encoded = msgspec.msgpack.encode(tools)  # in half the time of JSON, and it tells 1 from 1.0 and from true too
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        _refuse_unwritable(tools)
+        encoded = None
+    if encoded is None or len(encoded) > LARGEST:
+        return _made_forms(tools, job.profile, job.policy, job.source)
+    return _remembered(_Written(encoded), job.profile, job.policy, job.source)
+
+
+def _refuse_unwritable(tools: list[ToolSpec]) -> None:
+    """Raise for tools that no request could hold. What only MessagePack cannot write, as large numbers, may stay."""
+    try:
+        msgspec.json.encode(tools)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"the tools cannot be written as JSON: {error}", path="$.tools") from None
-    if len(encoded) > LARGEST:
-        return _made_forms(tools, job.profile, job.policy, job.source)
-    return _remembered(encoded, job.profile, job.policy, job.source)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _remembered(encoded: bytes, profile: Profile, policy: Policy, source: Profile | None) -> tuple[_Form, ...]:
-    return _made_forms(msgspec.json.decode(encoded, type=list[ToolSpec]), profile, policy, source)
+def _remembered(tools: _Written, profile: Profile, policy: Policy, source: Profile | None) -> tuple[_Form, ...]:
+    return _made_forms(msgspec.msgpack.decode(tools.data, type=list[ToolSpec]), profile, policy, source)
 
 
 def _made_forms(

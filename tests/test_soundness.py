@@ -1,0 +1,108 @@
+"""Turns that need no matching: what they are called is what a history would have called them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from broken_conversations import conversations
+from toolglot import Conversation, Issuer, Text, ToolCall, ToolResult, Turn
+from toolglot.intake import Intake
+from toolglot.report import Entry
+from toolglot.soundness import sound_turns
+
+ISSUER = Issuer("anthropic")
+
+
+def asked(text: str = "go on") -> Turn:
+    return Turn("user", (Text(text),))
+
+
+def called(*ids: str, name: str = "look") -> Turn:
+    return Turn("assistant", tuple(ToolCall(id, name, {}) for id in ids))
+
+
+def answered(*ids: str) -> Turn:
+    return Turn("user", tuple(ToolResult(id, "seen", is_complete=True) for id in ids))
+
+
+def taken_in(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], list[Entry]]:
+    told: list[Entry] = []
+    issued = [turn if turn.issuer is not None else replace(turn, issuer=ISSUER) for turn in turns]
+    return Intake(told).take_all(issued), told
+
+
+def assert_named_as_by_a_history(turns: tuple[Turn, ...], order: list[int]) -> None:
+    names = sound_turns(turns, ISSUER)
+    assert names is not None
+    taken, told = taken_in(turns)
+    assert told == []
+    for number in order:
+        assert names.key(f"#{number}") == taken[number].key
+        assert names.key(f"#{number}+results") == f"{taken[number].key}+results"
+        ids = [names.canonical_id(call.id) for call in turns[number].calls]
+        assert ids == [call.id for call in taken[number].calls]
+
+
+@pytest.mark.law
+@given(conversations, st.randoms(use_true_random=False))
+def test_whatever_needs_no_matching_has_the_names_that_a_history_gives(
+    conversation: Conversation, random: Random
+) -> None:
+    turns = conversation.turns
+    if sound_turns(turns, ISSUER) is not None:
+        order = list(range(len(turns)))
+        random.shuffle(order)
+        assert_named_as_by_a_history(turns, order)
+
+
+@pytest.mark.law
+@given(
+    st.lists(st.sampled_from(["ask", "answered", "half answered", "unanswered", "twice"]), max_size=8), st.booleans()
+)
+def test_calls_without_a_result_need_no_matching(exchanges: list[str], has_keys: bool) -> None:
+    turns: list[Turn] = []
+    for number, kind in enumerate(exchanges):
+        first, second = f"toolu_{number}a", f"toolu_{number}b"
+        if kind != "ask":
+            turns.append(called(first, second))
+        if kind == "answered":
+            turns.append(answered(second, first))
+        if kind == "half answered":
+            turns.append(answered(second))
+        turns += [asked(), asked()] if kind == "twice" else [asked()]
+    if has_keys and turns:
+        turns[-1] = replace(turns[-1], key="mine")
+    assert_named_as_by_a_history(tuple(turns), list(reversed(range(len(turns)))))
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        pytest.param((called("toolu_1"), asked(), called("toolu_2"), answered("toolu_1")), id="late"),
+        pytest.param((called("toolu_1"), answered("toolu_2")), id="of no call"),
+        pytest.param((called("toolu_1"), answered("toolu_1", "toolu_1")), id="twice"),
+        pytest.param((answered("toolu_1"), called("toolu_1")), id="early"),
+        pytest.param((called("toolu_1"), called("toolu_1"), answered("toolu_1")), id="of two calls"),
+        pytest.param((called(""), answered("")), id="without an id"),
+    ],
+)
+def test_a_result_that_somebody_has_to_decide_on_needs_matching(turns: tuple[Turn, ...]) -> None:
+    assert sound_turns(turns, ISSUER) is None
+
+
+def test_texts_that_begin_alike_are_told_apart_and_equal_ones_are_counted() -> None:
+    long = "x" * 100
+    turns = (asked(f"{long}1"), called("toolu_1"), asked(f"{long}2"), called("toolu_2"), asked(f"{long}1"))
+    assert_named_as_by_a_history(turns, [4, 2, 0, 3, 1])
+
+
+def test_an_id_that_no_call_has_stays_as_it_is() -> None:
+    names = sound_turns((called("toolu_1"), answered("toolu_1")), ISSUER)
+    assert names is not None
+    assert names.canonical_id("toolu_2") == "toolu_2"
+    assert names.key("mine") == "mine"
