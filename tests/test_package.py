@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS = {"cli", "gateway", "runtime", "postgres", "redis", "bulk", "dev"}
+EXTRAS = {"cli", "gateway", "runtime", "simulator", "postgres", "redis", "bulk", "dev"}
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -113,7 +113,7 @@ def test_the_sessions_in_the_readme_run_and_print_what_they_say(number: int) -> 
     assert len(expected) >= 2
 
 
-@pytest.mark.parametrize("page", ["convert", "errors", "middleware", "referee", "schema", "streams", "wire"])
+@pytest.mark.parametrize("page", ["convert", "errors", "middleware", "referee", "schema", "simulator", "streams", "wire"])
 def test_the_python_of_a_page_runs(page: str) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from broken_conversations import conversations
-from toolglot import Conversation, Issuer, Text, ToolCall, ToolResult, Turn
+from toolglot import Conversation, Issuer, Text, ToolCall, ToolResult, Turn, profiles
 from toolglot.intake import Intake
+from toolglot.render import render
 from toolglot.report import Entry
 from toolglot.soundness import sound_turns
 
@@ -106,3 +107,22 @@ def test_an_id_that_no_call_has_stays_as_it_is() -> None:
     assert names is not None
     assert names.canonical_id("toolu_2") == "toolu_2"
     assert names.key("mine") == "mine"
+
+
+def test_law_5_ids_of_another_issuers_turns_do_not_depend_on_what_follows() -> None:
+    call, result = ToolCall("call_01", "read", {"n": 1}), ToolResult("call_01", "hello", is_complete=True)
+    begun = (
+        Turn("user", (Text("go"),)),
+        Turn("assistant", (call,), issuer=Issuer("openai")),
+        Turn("tool", (result,)),
+    )
+    more = (
+        Turn("assistant", (ToolCall("call_02", "read", {"n": 2}),), issuer=Issuer("anthropic")),
+        Turn("tool", (ToolResult("call_02", None, is_complete=True),)),
+    )
+    home = profiles.get("anthropic", "claude-sonnet-4-5")
+    sent = [
+        [made.id for turn in render(Conversation(turns), home, source=home).conversation.turns for made in turn.calls]
+        for turns in (begun, begun + more)
+    ]
+    assert sent == [["toolu_01"], ["toolu_01", "call_02"]]

@@ -27,6 +27,8 @@ def look_at(turns: Sequence[Turn], options: Options, job: Job) -> Ready | None:
         if turn.metadata is not _NOTHING_REMOVED and turn.metadata.removed:
             return None
         if role == "assistant":
+            if turn.issuer is not None:
+                return None  # whose ids these are is for the projection to see, turn by turn
             is_taken = look.takes_answer(turn.blocks)
         elif role == "system":
             is_taken = look.takes_prompt(turn.blocks)

@@ -1,0 +1,101 @@
+"""`toolglot simulate`: strict stand-ins for the providers on a port of this machine."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+from typing import Any, Final
+
+import msgspec
+
+from toolglot.cli.options import add_quiet
+from toolglot.cli.terminal import Terminal
+from toolglot.errors import InputError
+from toolglot.simulator import FAULTS, PROVIDERS, Script, Simulator, read_script, script_of, url_of
+from toolglot.simulator.serving import LOOPBACK, listening, server_of
+
+_MAIN: Final = ("anthropic", "openai", "gemini", "mistral", "deepseek", "kimi", "bedrock", "cohere", "ollama")
+"""Those whose addresses are shown; the others are named."""
+
+_DESCRIPTION: Final = """\
+Serves strict stand-ins for Anthropic, OpenAI (Chat Completions and Responses), Gemini, Mistral, DeepSeek, Kimi,
+Bedrock, Cohere and Ollama. Each request is judged as the provider would and refused in its own words; answers come from
+a script, or from the default one: it calls the first suitable tool and then answers with what the tool said.
+
+Any API key is accepted that is not empty. The server needs uvicorn: pip install 'toolglot[simulator]'."""
+
+
+def _epilog() -> str:
+    faults = "\n".join(f"  {name:<20} {told}" for name, told in FAULTS.items() if not name.isdigit())
+    return f"""\
+examples:
+  toolglot simulate --port 8400
+  toolglot simulate --script answers.yaml --pace 0.05 --chunk 4
+  toolglot simulate --fault 429,retry_after=2 --fault reset,after=3
+  ANTHROPIC_BASE_URL=http://127.0.0.1:8400/anthropic claude
+
+faults, each for one request, in their order:
+  {", ".join(name for name in FAULTS if name.isdigit())}
+{faults}
+
+A request can order its own with a header: 'x-simulate: fault=reset, after=2', also chunk=, pace=, bytes=, calls=.
+
+exit codes: 0 ended, as with Ctrl-C; 2 the script or an option is wrong, or the port is taken
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _epilog()
+    parser.add_argument("--host", default=LOOPBACK, help="where to listen (default: %(default)s, this machine only)")
+    parser.add_argument("--port", type=int, default=0, help="0, which is the default, is a free one")
+    parser.add_argument("--script", metavar="FILE", help="what to answer: JSON, .toml or .yaml (see docs/simulator.md)")
+    parser.add_argument("--seed", type=int, metavar="N", help="another one gives other ids and signatures")
+    parser.add_argument("--chunk", type=int, metavar="N", help="characters of a delta (default: 24)")
+    parser.add_argument("--pace", type=float, metavar="SECONDS", help="time between the events of a stream")
+    parser.add_argument("--bytes", type=int, metavar="N", help="send streams in pieces of so many bytes")
+    parser.add_argument("--key", action="append", metavar="KEY", help="accept this API key only; may be repeated")
+    parser.add_argument(
+        "--fault", action="append", default=[], metavar="FAULT", help="what goes wrong with a request; may be repeated"
+    )
+    add_quiet(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    simulator = Simulator(_script(arguments))
+    for order in arguments.fault:
+        simulator.fault(order)
+    server = server_of(simulator)
+    with listening(arguments.port, arguments.host) as sock:
+        root = f"http://{_shown(arguments.host)}:{sock.getsockname()[1]}"
+        if not arguments.quiet:
+            _tell(root, terminal)
+        terminal.out.line(root)
+        terminal.out.stream.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[sock])
+    return 0
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _script(arguments: argparse.Namespace) -> Script:
+    script = read_script(arguments.script) if arguments.script else Script()
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in ("seed", "chunk", "pace", "bytes")}
+    given["keys"] = tuple(arguments.key) if arguments.key else None
+    changed = msgspec.structs.replace(script, **{name: value for name, value in given.items() if value is not None})
+    try:
+        return script_of(changed)
+    except InputError as error:
+        raise InputError(error.message, path="options", hint=error.hint) from None
+
+
+def _tell(root: str, terminal: Terminal) -> None:
+    """The base address of each SDK."""
+    terminal.err.line("base addresses, one for each SDK:")
+    for name in _MAIN:
+        terminal.err.line(f"  {name:<10} {url_of(root, name)}")
+    others = itertools.filterfalse(_MAIN.__contains__, PROVIDERS)
+    terminal.err.line(f"  also       {', '.join(others)}")

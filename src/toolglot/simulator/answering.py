@@ -1,0 +1,367 @@
+"""One request in, one outcome out: route, key, JSON, referee, what must come back, script, faults, bytes.
+
+Law: no I/O, and nothing raises: what goes wrong is told in the provider's own form.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from toolglot import profiles
+from toolglot.conversation import FailureKind
+from toolglot.errors import InputError
+from toolglot.jsontext import parse
+from toolglot.profiles import MAX_NAME, Profile
+from toolglot.referee import lint
+from toolglot.simulator import bodies, listings, providers, refusals, returned
+from toolglot.simulator.ask import Ask, ask_of, hash_of
+from toolglot.simulator.faults import STATUSES, Fault, misfit, number, read_fault, settings
+from toolglot.simulator.json_bytes import encoded
+from toolglot.simulator.memory import Memory
+from toolglot.simulator.plan import Plan, plan
+from toolglot.simulator.providers import Call, Provider
+from toolglot.simulator.refusals import Refusal
+from toolglot.simulator.script import LONGEST_PACE, MOST_CALLS, ReplySpec, Script
+from toolglot.simulator.seals import Sealer
+from toolglot.simulator.spoiling import dialect_of, spoil_body, spoil_plan
+from toolglot.simulator.streams import Settings, frames_of, pieces_of
+from toolglot.wire.codecs import codec
+from toolglot.wire.reading import Fields
+
+ORDERS: Final = "x-simulate"
+"""The header of a request that orders a fault, or how its answer is given."""
+NOT_HELD: Final = {
+    ("gemini", "reasoning.signed"): "summaries of thoughts come without a signature, and go back so",
+    ("ollama", "calls.empty_content"): "its own SDK leaves an empty content out",
+}
+"""Demands of the referee that are on the safe side, and that the provider's own SDK does not meet."""
+_REQUEST_IDS: Final = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
+_JSON: Final = {"content-type": "application/json"}
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """An HTTP request."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    """By names in small letters."""
+    query: Mapping[str, str]
+    body: bytes | None
+    """None: larger than is taken."""
+
+
+class Outcome(Struct, kw_only=True):
+    """What is sent, and how."""
+
+    status: int
+    headers: dict[str, str]
+    pieces: list[bytes]
+    pace: float = 0.0
+    """Seconds between pieces."""
+    waits: float = 0.0
+    """Seconds before anything is sent."""
+    breaks: bool = False
+    """The connection breaks after the last piece."""
+    length: int | None = None
+    """Bytes that are announced; None for a stream."""
+    provider: str = ""
+    model: str = ""
+    value: Any = None
+    """The body of the request, where it is JSON."""
+    rule: str = ""
+    error: str = ""
+    fault: str = ""
+
+
+class _RefusedError(Exception):
+    """The way out for a refusal."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
+
+
+class Desk:
+    """Answers requests by a script. Its state: how often rules were used, faults on order, what is stored."""
+
+    def __init__(self, script: Script, clock: Callable[[], float]) -> None:
+        self.script = script
+        self.faults: deque[Fault] = deque()
+        self._clock = clock
+        self._sealer = Sealer(script.seed)
+        self._memory = Memory()
+        self._uses = [0] * len(script.rules)
+
+    def answer(self, request: Request) -> Outcome:
+        """What a request gets."""
+        provider, call = providers.find(request.method, request.path, request.headers)
+        job = _Job(self, request, provider, call)
+        try:
+            outcome = job.outcome()
+        except _RefusedError as refused:
+            outcome = job.refused(refused.refusal)
+        outcome.provider, outcome.model, outcome.value = provider.name, job.model, job.value
+        return outcome
+
+    # --- what jobs ask for --------------------------------------------------------------------------
+
+    @property
+    def now(self) -> int:
+        return int(self._clock())
+
+    @property
+    def sealer(self) -> Sealer:
+        return self._sealer
+
+    @property
+    def memory(self) -> Memory:
+        return self._memory
+
+    def told(self, ask: Ask) -> tuple[ReplySpec | None, str]:
+        """What the first rule that fits says, and its fault; the rule is used up by one."""
+        for place, rule in enumerate(self.script.rules):
+            if (rule.times is None or self._uses[place] < rule.times) and rule.when.fits(ask):
+                self._uses[place] += 1
+                return rule.reply, rule.fault
+        return None, ""
+
+
+class _Job:
+    """One request on its way to its outcome."""
+
+    def __init__(self, desk: Desk, request: Request, provider: Provider, call: Call | None) -> None:
+        self.desk = desk
+        self.request = request
+        self.provider = provider
+        self.call = call
+        self.protocol = call.route.protocol if call is not None else provider.routes[0].protocol
+        self.model = call.model if call is not None else ""
+        self.value: Any = None
+        self.fault: Fault | None = None
+        self.id = f"req_{hash_of(request.path, (request.body or b'').hex()[:4096])[:24]}"
+
+    def outcome(self) -> Outcome:
+        words = self.provider.words
+        call = self.call
+        if call is None:
+            message = words.no_route.format(method=self.request.method, path=self.request.path)
+            raise _RefusedError(Refusal(kind="not_found", message=message))
+        if self.request.body is None:
+            raise _RefusedError(Refusal(kind="too_large", message="Request exceeds the maximum size"))
+        self._check_key()
+        listed = listings.listing(call, self.desk.now)
+        if listed is not None:
+            return self._whole(listed)
+        body = self._parsed()
+        if call.route.kind == "count":
+            return self._whole(listings.counted(call, body))
+        return self._generated(call, body)
+
+    # --- the request --------------------------------------------------------------------------------
+
+    def _check_key(self) -> None:
+        provider, words = self.provider, self.provider.words
+        key = providers.key_of(provider, self.request.headers, self.request.query)
+        accepted = self.desk.script.keys
+        kind: FailureKind | Literal[""] = ""
+        if not key and (provider.needs_key or accepted):
+            kind, message = words.no_key_kind, words.no_key
+        elif accepted and not any(known == key or f"Credential={known}/" in key for known in accepted):
+            kind, message = words.bad_key_kind, words.bad_key
+        if kind:
+            raise _RefusedError(Refusal(kind=kind, message=message, fields=words.auth_fields))
+        if provider.name == "anthropic" and "anthropic-version" not in self.request.headers:
+            raise _RefusedError(Refusal(kind="bad_request", message="anthropic-version: header is required"))
+
+    def _parsed(self) -> Fields:
+        reason = "the body is not an object"
+        try:
+            self.value = parse(self.request.body or b"").value
+        except InputError as error:
+            reason = error.message
+        if not isinstance(self.value, dict):
+            message = self.provider.words.not_json.format(reason=reason)
+            raise _RefusedError(Refusal(kind="bad_request", message=message))
+        return self.value
+
+    def _generated(self, call: Call, body: Fields) -> Outcome:
+        named = body.get("model") if not call.model else call.model
+        self.model = named if isinstance(named, str) and len(named) <= MAX_NAME else ""
+        profile = profiles.get(call.target, self.model)
+        ask = self._accepted(call, body, profile)
+        reply, ordered = self.desk.told(ask)
+        how = self._ordered(ordered)
+        if self.fault is not None:
+            self._fail(self.fault, ask)
+        said = self._planned(ask, reply, how)
+        written = bodies.write(ask, said, self.desk.sealer, self.desk.now)
+        written = spoil_body(written, self.protocol, said, self.fault)
+        if self.protocol == "openai_responses":
+            self._store(body, ask, written)
+        return self._streamed(ask, said, written, how) if ask.wants_stream else self._paced(self._whole(written), how)
+
+    def _store(self, body: Fields, ask: Ask, written: Fields) -> None:
+        """OpenAI keeps what it answered, unless it is told not to."""
+        written["previous_response_id"] = body.get("previous_response_id")
+        if body.get("store") is not False:
+            size = len(self.request.body or b"")
+            self.desk.memory.keep(written["id"], [*ask.body["input"], *written["output"]], size)
+
+    def _accepted(self, call: Call, body: Fields, profile: Profile) -> Ask:
+        """The request, if its provider would accept it."""
+        self._judge(body, profile)
+        if self.protocol == "openai_responses":
+            joined = self.desk.memory.joined(body)
+            if isinstance(joined, Refusal):
+                raise _RefusedError(joined)
+            if "previous_response_id" in body:
+                self._judge(joined, profile)
+            body = joined
+        wrong = returned.check(body, profile, self.desk.sealer, self.request.headers)
+        if wrong is not None:
+            raise _RefusedError(wrong)
+        try:
+            conversation = codec(self.protocol).request.decode(body)
+        except InputError as error:
+            place = error.path.removeprefix("$.")
+            raise _RefusedError(Refusal(kind="bad_request", message=f"{place}: {error.message}", param=place)) from None
+        stream = call.is_stream or body.get("stream", self.protocol == "ollama") is True
+        return ask_of(
+            body,
+            conversation,
+            provider=self.provider.name,
+            profile=profile,
+            stream=stream,
+            seed=self.desk.script.seed,
+            account=returned.account_of(self.request.headers),
+        )
+
+    def _judge(self, body: Fields, profile: Profile) -> None:
+        violations = [
+            found for found in lint(body, profile.name, self.model) if (self.protocol, found.key) not in NOT_HELD
+        ]
+        if violations:
+            raise _RefusedError(refusals.refused_by(violations, body))
+
+    # --- the answer ---------------------------------------------------------------------------------
+
+    def _ordered(self, by_rule: str) -> Settings:
+        """How the answer is given; what goes wrong: by the request itself, by an order, or by the rule."""
+        script = self.desk.script
+        try:
+            own = settings(self.request.headers.get(ORDERS, ""), ORDERS)
+            how = Settings(
+                chunk=max(int(number(own.pop("chunk", str(script.chunk)), ORDERS, 1e6)), 1),
+                pace=number(own.pop("pace", str(script.pace)), ORDERS, LONGEST_PACE),
+                bytes=int(number(own.pop("bytes", str(script.bytes)), ORDERS, 1e6)),
+                calls=int(number(own.pop("calls"), ORDERS, MOST_CALLS)) if "calls" in own else None,
+            )
+            if own:
+                name = own.pop("fault", "")
+                rest = ",".join(f"{key}={value}" for key, value in own.items())
+                self.fault = read_fault(f"{name},{rest}", ORDERS)
+            elif self.desk.faults:
+                self.fault = self.desk.faults.popleft()
+            elif by_rule:
+                self.fault = read_fault(by_rule)
+            if self.fault is not None and self.fault.name == "text_dialect":
+                dialect_of(self.fault.dialect)
+        except InputError as error:
+            raise _RefusedError(Refusal(kind="bad_request", message=f"toolglot simulator: {error}")) from None
+        return how
+
+    def _fail(self, fault: Fault, ask: Ask) -> None:
+        """The faults that are an answer of their own."""
+        wrong = misfit(fault, self.protocol, stream=ask.wants_stream)
+        if wrong:
+            raise _RefusedError(Refusal(kind="bad_request", message=f"toolglot simulator: {wrong}"))
+        if fault.name in STATUSES:
+            kind: Any = STATUSES[fault.name]
+            refusal = Refusal(kind=kind, message=_PHRASES.get(fault.name, ""), status=int(fault.name))
+            wait = fault.retry_after if fault.retry_after is not None else 1.0 if fault.name == "429" else None
+            raise _RefusedError(msgspec.structs.replace(refusal, retry_after=wait))
+        if fault.name == "context_overflow":
+            raise _RefusedError(Refusal(kind="context_overflow", message=""))
+        if fault.name == "timeout":
+            raise _RefusedError(Refusal(kind="timeout", message="The request timed out"))
+
+    def _planned(self, ask: Ask, reply: ReplySpec | None, how: Settings) -> Plan:
+        said = spoil_plan(plan(ask, reply, calls=how.calls), self.fault)
+        is_malformed = self.fault is not None and self.fault.name == "malformed_arguments" and bool(said.calls)
+        if self.protocol == "ollama" and is_malformed:
+            message = f"error parsing tool call: raw='{said.calls[-1].text}', err=invalid character"
+            raise _RefusedError(Refusal(kind="server", message=message))
+        return said
+
+    def refused(self, refusal: Refusal) -> Outcome:
+        answer = refusals.write(self.provider, self.protocol, refusal, self.id)
+        outcome = self._whole(answer.body, answer.status)
+        outcome.headers |= answer.headers
+        outcome.rule, outcome.error = refusal.rule, refusal.message
+        if self.fault is not None and self.fault.name == "timeout":
+            outcome.waits = self.fault.seconds
+        return outcome
+
+    def _headers(self) -> dict[str, str]:
+        return {_REQUEST_IDS.get(self.protocol, "x-request-id"): self.id}
+
+    def _whole(self, body: Fields | bytes, status: int = 200) -> Outcome:
+        data = body if isinstance(body, bytes) else encoded(body)
+        name = self.fault.name if self.fault is not None else ""
+        headers = {**_JSON, **self._headers()}
+        return Outcome(status=status, headers=headers, pieces=[data], length=len(data), fault=name)
+
+    def _paced(self, outcome: Outcome, how: Settings) -> Outcome:
+        """A whole answer as it comes over a bad line."""
+        if outcome.fault == "reset":
+            outcome.pieces, outcome.breaks = [outcome.pieces[0][: (outcome.length or 0) // 2]], True
+        elif outcome.fault == "slow_drip" and self.fault is not None:
+            outcome.pieces, outcome.pace = pieces_of(outcome.pieces, 1), self.fault.seconds
+        elif how.bytes:
+            outcome.pieces, outcome.pace = pieces_of(outcome.pieces, how.bytes), how.pace
+        return outcome
+
+    def _streamed(self, ask: Ask, said: Plan, body: Fields, how: Settings) -> Outcome:
+        fault = self.fault
+        frames = frames_of(self.provider, ask, said, body, fault=fault, chunk=how.chunk, now=self.desk.now)
+        content_type = codec(self.protocol).stream.CONTENT_TYPE
+        if self.protocol == "gemini" and self.request.query.get("alt") != "sse":
+            frames, content_type = _as_array(frames), "application/json"
+        outcome = Outcome(
+            status=200,
+            headers={"content-type": content_type, "cache-control": "no-cache", **self._headers()},
+            pieces=frames,
+            pace=how.pace,
+            fault=fault.name if fault is not None else "",
+        )
+        if fault is not None and fault.name == "reset":
+            outcome.pieces, outcome.breaks = frames[: fault.after], True
+        outcome.pieces = pieces_of(outcome.pieces, how.bytes)
+        if fault is not None and fault.name == "slow_drip":
+            outcome.pieces, outcome.pace = pieces_of(frames, 1), fault.seconds
+        return outcome
+
+
+def _as_array(frames: list[bytes]) -> list[bytes]:
+    """Gemini's stream for those who do not ask for server-sent events: one array, an entry an event."""
+    entries = [frame.removeprefix(b"data: ").rstrip() for frame in frames]
+    return [*((b",\r\n" if place else b"[") + entry for place, entry in enumerate(entries)), b"]"]
+
+
+_PHRASES: Final = {
+    "400": "The request was refused on order",
+    "401": "Invalid authentication credentials",
+    "403": "Permission denied",
+    "404": "The model was not found",
+    "413": "Request exceeds the maximum size",
+    "429": "Rate limit reached. Please slow down.",
+    "500": "Internal server error",
+    "503": "The service is overloaded. Please try again later.",
+    "504": "The request timed out",
+    "529": "Overloaded",
+}

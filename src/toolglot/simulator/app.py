@@ -1,0 +1,198 @@
+"""The simulator as an ASGI app: bytes in, bytes out, at the pace that was ordered.
+
+Law: bodies, waiting and what is remembered are bounded; a client that goes away ends its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
+
+from toolglot.errors import InputError
+from toolglot.limits import DEFAULT_LIMITS
+from toolglot.simulator.answering import Desk, Outcome, Request
+from toolglot.simulator.faults import Fault, read_fault
+from toolglot.simulator.providers import PROVIDERS
+from toolglot.simulator.script import Script, script_of
+from toolglot.wire.masking import mask
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+MOST_RECORDED: Final = 1_000
+MOST_RECORDED_BYTES: Final = 64 * 1024 * 1024
+MOST_FAULTS: Final = 10_000
+LONGEST_UPLOAD: Final = 60.0
+"""Seconds that a request may take to arrive."""
+_SECRET: Final = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "proxy-authorization"})
+
+
+class Recorded(Struct, frozen=True, kw_only=True):
+    """A request that came, and what became of it."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    """By names in small letters; keys are masked."""
+    body: Any
+    """The JSON value; None where there is none."""
+    provider: str
+    model: str
+    status: int
+    rule: str = ""
+    """The id of the rule for which it was refused."""
+    error: str = ""
+    """The words in which it was refused."""
+    fault: str = ""
+    """What went wrong on order."""
+
+
+class Simulator:
+    """All providers in one ASGI app.
+
+    simulator = Simulator({"rules": [{"reply": {"text": "Hello"}}]})
+    simulator.fault("429,retry_after=2")        # the next request gets it
+    simulator.requests[-1].body                 # what came
+    """
+
+    def __init__(
+        self,
+        script: Script | Mapping[str, Any] | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        max_bytes: int = DEFAULT_LIMITS.max_bytes,
+    ) -> None:
+        self._clock = clock
+        self._max_bytes = max_bytes
+        self._first = script_of(script if script is not None else {})
+        self._desk = Desk(self._first, clock)
+        self._recorded: deque[tuple[Recorded, int]] = deque()
+        self._size = 0
+
+    def use(self, script: Script | Mapping[str, Any] | None = None, **fields: Any) -> None:
+        """Another script from now on: as it is, as plain value, or its fields by name. What was stored is forgotten."""
+        if script is not None and fields:
+            raise InputError("give a script or its fields, not both", path="script")
+        self._desk = Desk(script_of(script if script is not None else fields), self._clock)
+
+    def fault(self, order: str, *, times: int = 1) -> None:
+        """What goes wrong with the next requests."""
+        fault: Fault = read_fault(order)
+        if not 1 <= times <= MOST_FAULTS - len(self._desk.faults):
+            raise InputError(f"expected a number from 1, and at most {MOST_FAULTS} faults on order", path="times")
+        self._desk.faults.extend([fault] * times)
+
+    def reset(self) -> None:
+        """Back to the first script; no faults, no requests."""
+        self._desk = Desk(self._first, self._clock)
+        self._recorded.clear()
+        self._size = 0
+
+    @property
+    def requests(self) -> list[Recorded]:
+        """The requests that came, the latest last. Only the last thousand are kept."""
+        return [recorded for recorded, _ in self._recorded]
+
+    # --- ASGI ---------------------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise InputError(f"expected an HTTP request, got {scope['type']!r}", path="scope")
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        if scope["path"] == "/":
+            await _send_whole(send, b"toolglot simulator: " + ", ".join(f"/{name}" for name in PROVIDERS).encode())
+            return
+        try:
+            async with asyncio.timeout(LONGEST_UPLOAD):
+                body = await _read(receive, self._max_bytes)
+        except TimeoutError:
+            return
+        request = Request(
+            method=scope["method"],
+            path=scope["path"],
+            headers=headers,
+            query=dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))),
+            body=body,
+        )
+        outcome = self._desk.answer(request)
+        self._record(request, outcome)
+        await _give(outcome, receive, send)
+
+    def _record(self, request: Request, outcome: Outcome) -> None:
+        size = len(request.body or b"")
+        headers = {name: "***" if name in _SECRET else mask(value) for name, value in request.headers.items()}
+        recorded = Recorded(
+            method=request.method,
+            path=request.path,
+            headers=headers,
+            body=outcome.value,
+            provider=outcome.provider,
+            model=outcome.model,
+            status=outcome.status,
+            rule=outcome.rule,
+            error=outcome.error,
+            fault=outcome.fault,
+        )
+        self._recorded.append((recorded, size))
+        self._size += size
+        while len(self._recorded) > MOST_RECORDED or (self._size > MOST_RECORDED_BYTES and len(self._recorded) > 1):
+            self._size -= self._recorded.popleft()[1]
+
+
+async def _read(receive: Receive, most: int) -> bytes | None:
+    """The body of a request; None if it is larger than is taken. The rest of it is read and forgotten."""
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size <= most:
+            pieces.append(piece)
+        if message["type"] == "http.disconnect" or not message.get("more_body"):
+            return b"".join(pieces) if size <= most else None
+
+
+async def _send_whole(send: Send, data: bytes) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(data))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": data})
+
+
+async def _give(outcome: Outcome, receive: Receive, send: Send) -> None:
+    """Send an outcome, piece by piece."""
+    gone = asyncio.ensure_future(_disconnected(receive))
+    try:
+        if outcome.waits and await _waited(gone, outcome.waits):
+            return
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in outcome.headers.items()]
+        if outcome.length is not None:
+            headers.append((b"content-length", b"%d" % outcome.length))
+        await send({"type": "http.response.start", "status": outcome.status, "headers": headers})
+        for place, piece in enumerate(outcome.pieces):
+            if place and outcome.pace and await _waited(gone, outcome.pace):
+                return
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        if outcome.breaks:
+            raise ConnectionResetError("the connection breaks on order")
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    finally:
+        gone.cancel()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _waited(gone: asyncio.Future[None], seconds: float) -> bool:
+    """Wait so long; whether the client went away meanwhile."""
+    done, _ = await asyncio.wait({gone}, timeout=seconds)
+    return bool(done)

@@ -1,0 +1,21 @@
+"""JSON as the simulator writes it: to be sent, and to be hashed.
+
+Law: whatever was read from a request can be written, whole numbers of any size and halves of surrogate pairs included.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from toolglot.jsontext import compact, mend_text
+
+
+def encoded(value: Any) -> bytes:
+    """A value as bytes for a client."""
+    return mend_text(compact(value)).encode()
+
+
+def canonical(value: Any) -> bytes:
+    """A value in one form, whatever the order of its keys."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
