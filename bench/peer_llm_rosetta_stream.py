@@ -1,13 +1,17 @@
-"""llm-rosetta's translation of a Chat stream into a Messages stream, with orjson at both ends, in its environment."""
+"""llm-rosetta's translation of a Chat stream into a Messages stream, as its gateway does it, in its environment.
+
+Its stream processor between its own reading of events, which is json, and its own writing of them.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.metadata import version
 from typing import Any
 
-import orjson
 from llm_rosetta import ConversionPipeline
+from llm_rosetta.gateway.transport.sse_format import SSE_FORMATTERS
 
 from peers import answer, stream_census
 
@@ -24,13 +28,13 @@ def translate(body: bytes) -> bytes:
     pipeline = ConversionPipeline("anthropic", "openai_chat")
     pipeline.convert_request(REQUEST)
     processor = pipeline.create_stream_processor()
-    written: list[bytes] = []
+    write = SSE_FORMATTERS["anthropic"]
+    written: list[str] = []
     for event in body.split(b"\n\n"):
         data = event[6:]
         if data and data != b"[DONE]":
-            for made in processor.process_chunk(orjson.loads(data)):
-                written += (b"event: ", made["type"].encode(), b"\ndata: ", orjson.dumps(made), b"\n\n")
-    return b"".join(written)
+            written += map(write, processor.process_chunk(json.loads(data)))
+    return "".join(written).encode()
 
 
 if __name__ == "__main__":

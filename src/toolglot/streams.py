@@ -100,8 +100,12 @@ class StreamReader:
             return []
         events: list[Event] = []
         try:
-            for frame in self._framer.feed(data):
-                events += self._decoder.read(frame)
+            frames = self._framer.feed(data)
+            if len(frames) == 1:
+                events = self._decoder.read(frames[0])
+            else:
+                for frame in frames:
+                    events += self._decoder.read(frame)
         except InputError as error:
             return self._pass(events) + self.fail(_unreadable(error))
         return self._pass(events) if events else events
@@ -210,7 +214,9 @@ class StreamTranslator:
         reader: TextReader | None = None,
         created: int = 0,
     ) -> None:
-        self._in = _Reader(
+        from_, to = (profiles.get(name, overrides=overrides).protocol for name in (source, target))
+        make = _HomeReader if from_ == to and reader is None else StreamReader
+        self._in = make(
             source=source,
             target=target,
             request=request,
@@ -219,18 +225,19 @@ class StreamTranslator:
             limits=limits,
             reader=reader,
         )
-        stream = codec(self._in.target.protocol).stream
+        self._home = self._in if isinstance(self._in, _HomeReader) else None
+        """What can be forwarded as it is: None from the first thing on that cannot."""
+        stream = codec(to).stream
         self.content_type = stream.CONTENT_TYPE
         self._encoder = stream.Encoder(_wish(request, created))
-        self._forwards = self._in.source.protocol == self._in.target.protocol and reader is None
         self._raw: list[bytes] = []
         self._written: list[bytes] = []
         """What waits until it is known whether the provider's own bytes can be forwarded: these, and ours."""
 
     def feed(self, data: bytes) -> bytes:
         """What the client gets for these bytes of the provider."""
-        if self._forwards:
-            return self._forward(data)
+        if self._home is not None:
+            return self._forward(self._home, data)
         return self._encoder.write(self._in.feed(data))
 
     def finish(self) -> bytes:
@@ -253,37 +260,37 @@ class StreamTranslator:
 
     # --- the same protocol on both sides ------------------------------------------------------------
 
-    def _forward(self, data: bytes) -> bytes:
+    def _forward(self, home: _HomeReader, data: bytes) -> bytes:
         """The frames as they are, unless something before them or in them had to be mended."""
         output: list[bytes] = []
         try:
-            for frame in self._in.frames(data):
-                self._forward_frame(frame, output)
+            for frame in home.frames(data):
+                self._forward_frame(home, frame, output)
         except InputError as error:
             output.append(self.fail(_unreadable(error)))
         return b"".join(output)
 
-    def _forward_frame(self, frame: Frame, output: list[bytes]) -> None:
-        if self._in.is_over:
-            if self._forwards:
+    def _forward_frame(self, home: _HomeReader, frame: Frame, output: list[bytes]) -> None:
+        if home.is_over:
+            if self._home is not None:
                 output.append(frame.raw)
             return
-        written = self._encoder.write(self._in.read(frame))
-        if not self._forwards:
+        written = self._encoder.write(home.read(frame))
+        if self._home is None:
             output.append(written)
             return
         self._raw.append(frame.raw)
         self._written.append(written)
-        if self._in.was_changed:
+        if home.was_changed:
             output.append(self._own_bytes())
-        elif self._in.is_settled:
+        elif home.is_settled:
             output += self._raw
             self._raw.clear()
             self._written.clear()
 
     def _own_bytes(self) -> bytes:
         """From now on, what we write ourselves."""
-        self._forwards = False
+        self._home = None
         written = b"".join(self._written)
         self._raw.clear()
         self._written.clear()
@@ -292,9 +299,9 @@ class StreamTranslator:
     def _last(self, events: list[Event]) -> bytes:
         """What the end of the provider's bytes says: nothing more, where all of them were forwarded."""
         written = self._encoder.write(events)
-        if not self._forwards:
+        if self._home is None:
             return written
-        if events and (self._in.was_changed or self._in.failure is not None):
+        if events and (self._home.was_changed or self._home.failure is not None):
             return self._own_bytes() + written
         raw = b"".join(self._raw)
         self._raw.clear()
@@ -393,7 +400,7 @@ class ToolCallAccumulator:
         return self._reader.failure
 
 
-class _Reader(StreamReader):
+class _HomeReader(StreamReader):
     """A reader whose frames and changes a translator can see."""
 
     was_changed = False

@@ -95,14 +95,10 @@ class SseFramer:
 
     def feed(self, data: bytes) -> list[Frame]:
         # Just one event of one line, as it mostly is when a model is slow.
-        if (
-            self._is_between
-            and data[-1:] == b"\n"
-            and data.find(10) == len(data) - 2
-            and 13 not in data
-            and data[:6] == b"data: "
-        ):
-            return [Frame(data[6:-2], "", data)]
+        if self._is_between and data[:6] == b"data: " and data[-2:] == b"\n\n":
+            payload = data[6:-2]
+            if 10 not in payload and 13 not in payload:
+                return [Frame(payload, "", data)]
         frames = self._feed(data)
         self._is_between = not (self._is_first or self._ended_in_cr or self._rest.is_there)
         return frames

@@ -62,12 +62,13 @@ def call_of_object(call: ToolCall, written: str) -> ToolCall:
 class _Open:
     """A block that was begun. `text` is what was said of it so far."""
 
-    __slots__ = ("block", "delta", "end", "is_ended", "key", "looked_at", "text")
+    __slots__ = ("block", "delta", "end", "is_ended", "key", "looked_at", "text", "write")
 
     def __init__(self, key: Hashable, block: Block) -> None:
         self.key = key
         self.block = block
         self.text = StringIO()
+        self.write = self.text.write
         self.is_ended = False
         self.delta = _DELTAS.get(type(block))
         self.end: ObjectEnd | None = ObjectEnd() if type(block) is ToolCall and block.type != "custom" else None
@@ -163,23 +164,22 @@ class Sequence:
                 f"the reply is longer than the limit of {self._limit} (max_bytes)", hint="raise max_bytes of the limits"
             )
         if current is not None and current.key == key:
-            current.text.write(piece)
-            if current.delta is not None and piece:
+            current.write(piece)
+            if piece and current.delta is not None:
                 self.events.append(current.delta(piece))
             return
         waiting = self._waiting.get(key)
         if waiting is None:
             raise KeyError(key)
-        waiting.text.write(piece)
+        waiting.write(piece)
 
     def say(self, key: str, piece: str) -> None:
         """More text (SAYING) or thinking (THINKING), in a protocol that does not say where blocks begin and end."""
         current = self._current
-        if current is None or current.key != key:
+        if (current is None or current.key != key) and key not in self._waiting:
             if not piece:
                 return
-            if key not in self._waiting:
-                self.open(key, Text("") if key == SAYING else Thinking())
+            self.open(key, Text("") if key == SAYING else Thinking())
         self.add(key, piece)
 
     def update(self, key: Hashable, block: Block) -> None:

@@ -91,13 +91,16 @@ class Encoder:
                 if self._delta is None and self._waits:
                     text = self._first(text)
                 if self._delta is not None and text:
-                    out.append(self._delta)
-                    out.append(_json(text))
-                    out.append(_END_OF_DELTA)
+                    try:
+                        out.append(self._delta + _encode(text) + _END_OF_DELTA)
+                    except UnicodeEncodeError:
+                        out.append(self._delta + _json(text) + _END_OF_DELTA)
             elif not self._is_over:
                 self._write(event)
         if self._started is not None and not self._is_begun:
             self._begin()
+        if len(out) == 1:
+            return out.pop()
         written = b"".join(out)
         out.clear()
         return written
