@@ -776,9 +776,11 @@ def test_why_a_reply_made_elsewhere_ended_is_written(
 def test_items_of_this_protocol_in_a_reply_made_elsewhere_are_written_as_they_are() -> None:
     blocks = reply.decode({"id": "r", "model": "g", "output": [REFUSED, message("assistant"), output()]}).turn.blocks
     (written, empty, other) = reply.encode(Reply(Turn("assistant", blocks), "filter", id="resp_1"))["output"]
-    assert written == {**REFUSED, "id": "msg_1_0", "status": "incomplete"}
-    assert empty == {**message("assistant"), "id": "msg_1_1", "status": "incomplete"}
+    assert written == {**REFUSED, "id": "msg_1_0", "status": "completed"}
+    assert empty == {**message("assistant"), "id": "msg_1_1", "status": "completed"}
     assert other == output()
+    (alone,) = reply.encode(Reply(Turn("assistant", blocks[:1]), "filter", id="resp_1"))["output"]
+    assert alone["status"] == "incomplete"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,9 @@ def fit_choice(
         job.tell("dropped", f"there are no tools to choose from for {choice.mode!r}", path="$.tool_choice")
         return None, tools
     rules = job.profile.choice
-    accepted = rules.while_thinking if is_thinking(conversation.options, job) else rules.modes
+    accepted = rules.modes
+    if is_thinking(conversation.options, job):
+        accepted = tuple(mode for mode in rules.modes if mode in rules.while_thinking)
     if choice.mode in accepted:
         return choice, tools
     if choice.mode == "none":

@@ -245,14 +245,16 @@ def _items(pen: Pen, plan: Plan, status: str) -> list[Fields]:
                 "encrypted_content": ENCRYPTED + sealed,
             }
         )
-    done = "completed" if status == "completed" else "incomplete"
+    last = "completed" if status == "completed" else "incomplete"
     if plan.text:
         part = {"type": "output_text", "text": plan.text, "annotations": [], "logprobs": []}
-        items.append({"id": f"msg_{stem}", "type": "message", "role": "assistant", "status": done, "content": [part]})
+        said = "completed" if plan.calls else last
+        items.append({"id": f"msg_{stem}", "type": "message", "role": "assistant", "status": said, "content": [part]})
     for index, call in enumerate(plan.calls):
         # The id of a call that came with reasoning tells so, that the reasoning may be asked for when it comes back.
         own = f"{stem}{index:02x}"
         mark = pen.sealer.mark(own) if plan.thinking else ""
+        done = last if index == len(plan.calls) - 1 else "completed"
         items.append(_item(ask, index, call, f"{own}{mark}", done))
     return items
 

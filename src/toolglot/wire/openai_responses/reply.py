@@ -128,9 +128,12 @@ def encode(reply: Reply) -> Fields:
 
 
 def _completed(reply: Reply, items: list[Fields], status: str) -> list[Fields]:
-    """The items with what clients expect of them in a reply, where they were made elsewhere."""
-    stem = reply.id.removeprefix("resp_")
-    return [_completed_item(item, f"{stem}_{index}", status) for index, item in enumerate(items)]
+    """The items with what clients expect of them in a reply made elsewhere. Only the last of them can be cut."""
+    stem, last = reply.id.removeprefix("resp_"), len(items) - 1
+    return [
+        _completed_item(item, f"{stem}_{index}", status if index == last else "completed")
+        for index, item in enumerate(items)
+    ]
 
 
 def _completed_item(item: Fields, stem: str, status: str) -> Fields:
