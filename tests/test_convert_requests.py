@@ -587,3 +587,48 @@ def test_what_nobody_could_mean_is_refused_with_the_first_complaint() -> None:
     with pytest.raises(toolglot.InputError) as refused:
         toolglot.repair(asking(asked, answered), target="anthropic")
     assert refused.value.path == "$.messages[0].content[0].id"
+
+
+# --- what only the provider has ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("field", ["previous_response_id", "conversation"])
+def test_law_3_a_request_that_continues_what_its_provider_stored_goes_home_as_it_is(field: str) -> None:
+    output = {"type": "function_call_output", "call_id": "c", "output": "3"}
+    body = msgspec.json.encode({"model": "gpt-5.1", field: "resp_1", "input": [output]})
+    out = toolglot.convert(body, source="openai_responses", target="openai_responses")
+    assert out.data is body
+    assert [entry.action for entry in out.report] == ["assumed"]
+    other = toolglot.convert(body, source="openai_responses", target="openai_responses", model="gpt-5.2")
+    assert other.body == {"model": "gpt-5.2", field: "resp_1", "input": [output]}
+
+
+def test_a_request_that_continues_what_another_provider_stored_is_refused_by_name() -> None:
+    body = {"model": "gpt-5.1", "previous_response_id": "resp_1", "input": "go on"}
+    with pytest.raises(toolglot.StoredHistoryError, match="only openai_responses has stored") as raised:
+        toolglot.convert(body, source="openai_responses", target="gemini", model="gemini-3-pro")
+    assert raised.value.path == "$.previous_response_id"
+
+
+def test_anthropics_clients_are_told_to_send_the_whole_thread() -> None:
+    body = {
+        "model": "claude-opus-5",
+        "max_tokens": 9,
+        "thread": {"type": "continue", "id": "t"},
+        "messages": [{"role": "user", "content": "x"}],
+    }
+    with pytest.raises(toolglot.StoredHistoryError) as raised:
+        toolglot.convert(body, source="anthropic", target="openai", model="gpt-4.1")
+    told = toolglot.error_for(raised.value, target="anthropic")
+    assert told.status == 400
+    assert told.body["error"]["details"]["error_code"] == "thread_unsupported_request"
+
+
+def test_a_stream_of_another_protocol_is_asked_what_it_costs() -> None:
+    body = {"model": "c", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "x"}]}
+    asked = toolglot.convert(body, source="anthropic", target="openai", model="gpt-4.1")
+    assert asked.body["stream_options"] == {"include_usage": True}
+    always = toolglot.convert(body, source="anthropic", target="mistral", model="mistral-large-latest")
+    assert "stream_options" not in always.body
+    home = {"model": "gpt-4.1", "stream": True, "messages": [{"role": "user", "content": "x"}]}
+    assert toolglot.convert(home, source="openai", target="openai").body == home

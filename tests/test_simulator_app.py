@@ -24,7 +24,7 @@ from schema_strategies import JSON
 from simulated_requests import BODIES, MODELS
 from toolglot.errors import InputError
 from toolglot.simulator import FAULTS, PROVIDERS, Server, Simulator, app, serve
-from toolglot.simulator.spoiling import DIALECTS
+from toolglot.simulator.text_calls import DIALECTS
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]
 
@@ -104,8 +104,10 @@ def test_a_pace_is_kept_between_events_and_a_client_that_leaves_ends_it() -> Non
 def test_faults_on_order_are_bounded() -> None:
     simulator = Simulator()
     for times in (0, 10_001):
-        with pytest.raises(InputError, match="expected a number from 1"):
+        with pytest.raises(InputError, match="expected a number from 1 to 10000"):
             simulator.fault("500", times=times)
+    with pytest.raises(InputError, match="expected a number from 1 to 10000, got 'many'"):
+        simulator.fault("500", times="many")  # type: ignore[arg-type]
 
 
 # --- on a port --------------------------------------------------------------------------------------
@@ -125,6 +127,20 @@ def test_a_port_that_is_taken_is_told() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port}"), serve(port=port):
             pass
+
+
+@pytest.mark.parametrize("port", ["80", 1.5, -1, True])
+def test_a_port_is_a_number(port: Any) -> None:
+    with pytest.raises(InputError, match="there is no port"), serve(port=port):
+        pass
+
+
+def test_a_script_can_be_served_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "script.json"
+    path.write_text('{"rules": [{"fault": 500}]}', "utf-8")
+    for script in ({"rules": [{"fault": 500}]}, path, str(path)):
+        with serve(script) as server:
+            assert ask(server.simulator, "openai", CHAT).status == 500
 
 
 def test_addresses_are_those_that_sdks_are_given(toolglot_simulator: Server) -> None:
@@ -181,8 +197,15 @@ def test_the_command_serves_and_ends_with_control_c(tmp_path: Path) -> None:
     [
         (["--script", "nothing.json"], "cannot be read"),
         (["--fault", "nothing"], "there is no fault"),
-        (["--chunk", "0"], "out of its range"),
-        (["--port", "99999"], "cannot listen"),
+        (["--fault", "reset,seconds=1"], "--fault: the fault reset has no option 'seconds'"),
+        (["--chunk", "0"], "--chunk: expected a number from 1"),
+        (["--pace", "-1"], "--pace: expected a number from 0 to 60"),
+        (["--bytes", "-1"], "--bytes: expected a number from 0"),
+        (["--key", ""], "--key: expected a key that is not empty"),
+        (["--host", ""], "--host: expected an address"),
+        (["--host", "192.0.2.1"], "--host: cannot listen on '192.0.2.1'"),
+        (["--host", "a\0b"], "--host: cannot listen on"),
+        (["--port", "99999"], "--port: there is no port 99999"),
         (["--port", "x"], "invalid int value"),
     ],
 )
@@ -201,6 +224,47 @@ class _Stopped:
     def run(self, sockets: list[socket.socket]) -> None:
         self.ports = [sock.getsockname()[1] for sock in sockets]
         raise KeyboardInterrupt
+
+
+ORDERED = """\
+POST /openai/v1/chat/completions 503 fault 503 (order)
+POST /openai/v1/chat/completions 200 rules[0], fault wrong_stop
+POST /openai/v1/chat/completions 200 default script
+POST /openai/v1/chat/completions 401 refused: You didn't provide an API key.
+POST /openai/v1/chat/completions 400 refused: openai-"""
+
+
+def test_the_command_tells_of_each_request_in_a_line_without_keys_and_bodies(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class _Asked:
+        """A server that asks for itself."""
+
+        def __init__(self, simulator: Simulator) -> None:
+            self.simulator = simulator
+
+        def run(self, sockets: list[socket.socket]) -> None:
+            assert sockets
+            for _ in range(3):
+                ask(self.simulator, "openai", CHAT, authorization="Bearer sk-secret1234567890")
+            request(self.simulator, "/openai/v1/chat/completions", CHAT)
+            ask(self.simulator, "openai", {**CHAT, "tool_choice": "required"})
+            request(self.simulator, "/", method="HEAD")
+
+    monkeypatch.setattr("toolglot.cli.simulate.server_of", _Asked)
+    (cli.folder / "s.json").write_text(
+        '{"rules": [{"times": 1, "reply": {"text": "Hello"}}, {"when": {"turn": 9}, "fault": 500},'
+        ' {"when": {"turn": 9}, "fault": 500}]}',
+        "utf-8",
+    )
+    words = ("simulate", "--script", "s.json", "--fault", "503", "--fault", "wrong_stop")
+    told = cli(*words).err
+    lines = told.splitlines()[-6:]
+    assert all(line.startswith(start) for line, start in zip(lines, [*ORDERED.splitlines(), "HEAD / 200"], strict=True))
+    assert all(line.endswith(" ms") for line in lines)
+    assert "note: rules[2] is never reached: rules[1] before it fits the same requests" in told
+    assert "secret" not in told
+    assert cli(*words, "-q").err == ""
 
 
 @pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])

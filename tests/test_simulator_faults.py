@@ -16,8 +16,8 @@ from simulated_requests import BODIES, MODELS
 from toolglot.conversation import ToolCall
 from toolglot.errors import InputError
 from toolglot.events import Accumulator, BlockEnded, Failed, Finished
-from toolglot.simulator import FAULTS, Server, Simulator, read_fault
-from toolglot.simulator.spoiling import DIALECTS
+from toolglot.simulator import FAULTS, Fault, Server, Simulator, read_fault
+from toolglot.simulator.text_calls import DIALECTS
 from toolglot.wire.codecs import codec
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]
@@ -357,7 +357,11 @@ def test_a_model_can_say_nothing(provider: str, stream: bool) -> None:
         ("nothing", "there is no fault 'nothing'"),
         ("reset,after=x", "expected a number from 0"),
         ("reset,after", "expected key=value"),
-        ("reset,color=red", "a fault has no 'color'"),
+        ("reset,after=1.5", "expected a whole number from 0"),
+        ("reset,color=red", "the fault reset has no option 'color'"),
+        ("429,after=2", "the fault 429 has no option 'after'"),
+        ("empty,after=2", "the fault empty has no option 'after'"),
+        ("text_dialect,dialect=elvish", "there is no dialect 'elvish' here"),
         ("timeout,seconds=1e9", "expected a number from 0 to 600"),
     ],
 )
@@ -369,10 +373,72 @@ def test_an_order_that_makes_no_sense_is_refused(order: str, words: str) -> None
     assert words in answered.json["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("order", "fault"),
+    [
+        (429, Fault(name="429")),
+        ({"kind": 429, "retry_after": 2}, Fault(name="429", retry_after=2.0)),
+        ({"kind": "reset", "after": "3"}, Fault(name="reset", after=3)),
+        ({"kind": "slow_drip", "seconds": 0.5}, Fault(name="slow_drip", seconds=0.5)),
+        ({"kind": "text_dialect", "dialect": "mistral"}, Fault(name="text_dialect", dialect="mistral")),
+        (Fault(name="reset", after=4, dialect="unused"), Fault(name="reset", after=4)),
+        (Fault(name="429"), Fault(name="429")),
+        (Fault(name="empty"), Fault(name="empty")),
+    ],
+)
+def test_a_fault_is_a_number_a_text_or_an_object(order: Any, fault: Fault) -> None:
+    assert read_fault(order) == fault
+
+
+@pytest.mark.parametrize(
+    ("order", "path", "words"),
+    [
+        ({"after": 2}, "fault.kind", "has the kind of its fault"),
+        ({"kind": True}, "fault.kind", "has the kind of its fault"),
+        ({"kind": "reset", "after": -1}, "fault.after", "expected a number from 0 to 1000000, got -1"),
+        ({"kind": "reset", "after": True}, "fault.after", "expected a number from 0"),
+        ({"kind": "reset", "after": 10**400}, "fault.after", "expected a number from 0"),
+        ({"kind": "reset", "after": [1]}, "fault.after", "expected a number from 0"),
+        ({"kind": "text_dialect", "dialect": 3}, "fault.dialect", "there is no dialect 3 here"),
+        ({"kind": "reset", 3: 3}, "fault", "has no option '3'"),
+        (True, "fault", "expected a fault, got True"),
+        (None, "fault", "expected a fault, got None"),
+        (428, "fault", "there is no fault '428'"),
+        (Fault(name="rest"), "fault", "there is no fault 'rest'"),
+    ],
+)
+def test_an_order_of_the_wrong_kind_says_where(order: Any, path: str, words: str) -> None:
+    with pytest.raises(InputError) as found:
+        Simulator().fault(order)
+    assert words in found.value.message
+    assert found.value.path == path
+
+
+def test_an_order_that_is_misspelt_gets_a_suggestion_and_the_list() -> None:
+    with pytest.raises(InputError) as found:
+        read_fault("wrong-stop")
+    assert found.value.hint.startswith("did you mean wrong_stop? one of 400, ")
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        ("chunk=0", "x-simulate.chunk: expected a number from 1"),
+        ("pace=-1", "x-simulate.pace: expected a number from 0 to 60"),
+        ("calls=1.5", "x-simulate.calls: expected a whole number"),
+        ("chnk=3", "there is no key 'chnk' without a fault (did you mean chunk? one of fault, chunk, "),
+        ("after=3", "there is no key 'after' without a fault"),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_refused(order: str, words: str) -> None:
+    answered = ask(Simulator(), "openai", BODIES["openai"], order=order)
+    assert answered.status == 400
+    assert words in answered.json["error"]["message"]
+
+
 def test_a_fault_that_cannot_happen_here_is_told() -> None:
     assert "Chat Completions only" in fails("anthropic", "index_zero", stream=True).json["error"]["message"]
     assert "streams only" in fails("openai", "no_end").json["error"]["message"]
-    assert "there is no dialect" in fails("openai", "text_dialect,dialect=elvish").json["error"]["message"]
     with_calls_only = Simulator({"rules": [{"reply": {"text": "Hello"}}]})
     assert fails("openai", "truncated_call", simulator=with_calls_only).status == 200
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from asgi_calls import Answered, ask, request
+from schema_strategies import JSON
 from toolglot.errors import InputError
-from toolglot.simulator import Rule, Script, Simulator, When, read_script, script_of
+from toolglot.simulator import PROVIDERS, Rule, Script, Simulator, When, read_script, script_of
 
 Body = dict[str, Any]
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -299,24 +303,95 @@ def test_the_same_request_gets_the_same_answer_and_another_seed_other_ids() -> N
 @pytest.mark.parametrize(
     ("value", "path", "words"),
     [
-        ({"rule": []}, "$", "unknown field"),
-        ({"rules": [{"when": {"result": 1}, "reply": {}}]}, "$.rules[0].when", "unknown field"),
-        ({"rules": [{}]}, "$.rules[0]", "a reply or a fault"),
-        ({"rules": [{"reply": {}, "times": 0}]}, "$.rules[0].times", "from 1"),
-        ({"rules": [{"reply": {"calls": 1000}}]}, "$.rules[0].reply.calls", "at most"),
-        ({"rules": [{"reply": {"calls": -1}}]}, "$.rules[0].reply.calls", "at most"),
-        ({"rules": [{"reply": {"stop": "never"}}]}, "$.rules[0].reply.stop", "Invalid enum value"),
+        ({"rule": []}, "$", "there is no key 'rule' here"),
+        ({3: []}, "$", "there is no key 3 here"),
+        ({"rules": [{"when": {"result": 1}, "reply": {}}]}, "$.rules[0].when", "there is no key 'result' here"),
+        ({"rules": [{"replies": [{}, {"txt": ""}]}]}, "$.rules[0].replies[1]", "there is no key 'txt' here"),
+        ({"rules": [{"reply": {"usage": {"extra": 1}}}]}, "$.rules[0].reply.usage", "there is no key 'extra' here"),
+        ({"rules": [{"reply": {"calls": [{"nam": 1}]}}]}, "$.rules[0].reply.calls[0]", "there is no key 'nam' here"),
+        ({"rules": [{}]}, "$.rules[0]", "a reply, replies or a fault"),
+        ({"rules": [{"reply": {}, "replies": [{}]}]}, "$.rules[0]", "not both"),
+        ({"rules": [{"replies": []}]}, "$.rules[0]", "a reply, replies or a fault"),
+        ({"rules": [{"reply": {}, "times": 0}]}, "$.rules[0].times", "from 1 to 1000000, got 0"),
+        ({"rules": [{"reply": {"calls": 1000}}]}, "$.rules[0].reply.calls", "from 0 to 128, got 1000"),
+        ({"rules": [{"reply": {"calls": -1}}]}, "$.rules[0].reply.calls", "from 0 to 128, got -1"),
+        ({"rules": [{"reply": {"calls": [{"name": "f"}] * 129}}]}, "$.rules[0].reply.calls", "at most 128 calls"),
+        ({"rules": [{"reply": {"stop": "tool_call"}}]}, "$.rules[0].reply.stop", "no reason to stop 'tool_call'"),
+        ({"rules": [{"reply": {"usage": {"input_tokens": -1}}}]}, "$.rules[0].reply.usage.input_tokens", "from 0"),
+        (
+            {"rules": [{"reply": {"text": 3}}]},
+            "$.rules[0].reply.text",
+            "expected a text or nothing, got a whole number",
+        ),
+        ({"rules": [{"when": ["x"], "reply": {}}]}, "$.rules[0].when", "expected an object, got a list"),
+        ({"rules": {}}, "$.rules", "expected a list, got an object"),
         ({"rules": [{"fault": "nothing"}]}, "$.rules[0].fault", "there is no fault"),
+        ({"rules": [{"fault": 428}]}, "$.rules[0].fault", "there is no fault"),
+        ({"rules": [{"fault": {"kind": "reset", "after": -1}}]}, "$.rules[0].fault.after", "from 0 to 1000000, got -1"),
+        ({"rules": [{"fault": "text_dialect,dialect=x"}]}, "$.rules[0].fault.dialect", "there is no dialect 'x' here"),
         ({"rules": [{"reply": {}, "when": {"matches": "("}}]}, "$.rules[0].when.matches", "regular expression"),
-        ({"chunk": 0}, "$", "out of its range"),
-        ({"pace": 1e9}, "$", "out of its range"),
+        ({"rules": [{"reply": {}, "when": {"results": -1}}]}, "$.rules[0].when.results", "from 0 to 1000000, got -1"),
+        ({"rules": [{"reply": {}, "when": {"turn": -1}}]}, "$.rules[0].when.turn", "from 0 to 1000000, got -1"),
+        ({"rules": [{"reply": {}, "when": {"provider": "x"}}]}, "$.rules[0].when.provider", "there is no provider 'x'"),
+        ({"rules": [{"fault": 500, "when": {"provider": ""}}]}, "$.rules[0].when.provider", "there is no provider ''"),
+        ({"chunk": 0}, "$.chunk", "from 1 to 1000000, got 0"),
+        ({"bytes": -1}, "$.bytes", "from 0 to 1000000, got -1"),
+        ({"pace": 1e9}, "$.pace", "from 0 to 60"),
+        ({"keys": ["a", " "]}, r"$.keys[1]", "a key that is not empty"),
         ({"rules": [{"fault": "500"}] * 10_001}, "$.rules", "more than"),
+        ([], "script", "expected a script, got a list"),
+        (7, "script", "expected a script, got 7"),
     ],
 )
-def test_a_script_that_makes_no_sense_is_refused_with_its_place(value: Body, path: str, words: str) -> None:
-    with pytest.raises(InputError, match=words) as found:
+def test_a_script_that_makes_no_sense_is_refused_with_its_place(value: Any, path: str, words: str) -> None:
+    with pytest.raises(InputError) as found:
         script_of(value)
+    assert words in found.value.message
     assert found.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ({"rule": []}, "did you mean rules? one of rules, seed, chunk, pace, bytes, keys"),
+        ({"rules": [{"reply": {"stop": "tool_call"}}]}, "did you mean tool_calls? one of stop, tool_calls, length, "),
+        ({"rules": [{"reply": {}, "when": {"provider": "antropic"}}]}, "did you mean anthropic? one of anthropic, "),
+        ({"rules": [{"reply": {}, "when": {"provider": "google"}}]}, "did you mean gemini? one of anthropic, openai, "),
+    ],
+)
+def test_what_was_probably_meant_is_told_with_all_that_is_allowed(value: Body, hint: str) -> None:
+    with pytest.raises(InputError) as found:
+        script_of(value)
+    assert found.value.hint.startswith(hint)
+
+
+def test_every_provider_and_target_can_be_named() -> None:
+    for name in (*PROVIDERS, "openai_responses"):
+        assert script_of({"rules": [{"when": {"provider": name}, "fault": 500}]}).rules[0].when.provider == name
+
+
+def test_values_put_into_a_script_by_hand_are_checked_too() -> None:
+    wrong: list[tuple[Any, str]] = [
+        (Script(rules="none"), "expected a list"),  # type: ignore[arg-type]
+        (Script(chunk=0), "from 1"),
+        (Script(rules=(object(),)), "plain values only"),  # type: ignore[arg-type]
+    ]
+    for script, words in wrong:
+        with pytest.raises(InputError, match=words):
+            Simulator(script)
+
+
+def test_rules_that_are_never_reached_are_noted() -> None:
+    open_rule, weather = {"reply": {"text": "a"}}, {"when": {"contains": "weather"}, "reply": {"text": "b"}}
+    assert Simulator({"rules": [weather, open_rule]}).notes == ()
+    assert Simulator({"rules": [{**open_rule, "times": 1}, {**weather, "times": 1}, weather]}).notes == ()
+    assert Simulator({"rules": [open_rule, weather, open_rule]}).notes == (
+        "rules[1] is never reached: rules[0] before it fits every request",
+        "rules[2] is never reached: rules[0] before it fits every request",
+    )
+    assert Simulator({"rules": [weather, weather]}).notes == (
+        "rules[1] is never reached: rules[0] before it fits the same requests",
+    )
 
 
 def test_a_script_can_be_built_of_values() -> None:
@@ -350,13 +425,17 @@ def test_a_script_is_json_toml_or_yaml(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
-        ("a.json", b"{", "cannot be read|JSON|ends"),
+        ("a.json", b"{", "ends before it is complete"),
+        ("a.json", b"{]", "not JSON"),
+        ("a.yaml", b"rules: &a [*a]", "expected an object, got a list"),
+        ("a.yaml", b"rules: [{reply: {calls: [{name: f, arguments: {day: 2026-01-02}}]}}]", "date is not JSON"),
+        ("a.toml", b"[[rules]]\n[[rules.reply.calls]]\nname='f'\narguments={t=12:00:00}", "time is not JSON"),
         ("a.json", b"[]", "expected an object with rules"),
         ("a.toml", b"=", "cannot be read"),
         ("a.toml", b"\xff", "cannot be read"),
         ("a.yaml", b"a: [", "not YAML"),
         ("a.yaml", b"- 1", "expected an object with rules"),
-        ("a.json", b'{"chunk": "x"}', "Expected `int`"),
+        ("a.json", b'{"chunk": "x"}', "expected a whole number, got a text"),
         ("a.json", b" " * (4 * 1024 * 1024 + 1), "larger than"),
     ],
 )
@@ -366,11 +445,27 @@ def test_a_file_that_is_no_script_is_refused_by_its_name(name: str, data: bytes,
     with pytest.raises(InputError, match=words) as found:
         read_script(path)
     assert name in found.value.path
+    assert "send" not in found.value.hint
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_script(tmp_path / "nothing.json")
+    with pytest.raises(InputError, match="cannot be read") as found:
+        Simulator('{"rules": []}')
+    assert "as a value, not as a text" in found.value.hint
+
+
+def test_a_script_is_given_as_a_value_or_as_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"rules": [{"reply": {"text": "From a file"}}]}', "utf-8")
+    for given in (path, str(path)):
+        assert text(ask(Simulator(given), "openai", chat("Hi"))) == "From a file"
+    simulator = Simulator()
+    simulator.use(path)
+    assert text(ask(simulator, "openai", chat("Hi"))) == "From a file"
+    with pytest.raises(InputError, match="expected a script, got a list"):
+        simulator.use([])  # type: ignore[arg-type]
 
 
 def test_yaml_without_pyyaml_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,6 +475,22 @@ def test_yaml_without_pyyaml_says_what_to_install(tmp_path: Path, monkeypatch: p
     with pytest.raises(InputError, match="needs PyYAML") as found:
         read_script(path)
     assert "toolglot[simulator]" in found.value.hint
+
+
+PARTS = st.sampled_from(["rules", "when", "reply", "replies", "fault", "calls", "arguments", "kind", "after", "stop"])
+VALUES = st.recursive(
+    JSON | st.sampled_from(["reset", 429, -1, 10**400, float("nan"), "\ud800", b"", object(), {3}]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(PARTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.law
+@given(VALUES)
+def test_law_whatever_is_given_as_a_script_or_a_fault_is_taken_or_refused(value: Any) -> None:
+    for read in (Simulator, lambda given: Simulator({"rules": given}), Simulator().fault):
+        with contextlib.suppress(InputError):
+            read(value)
 
 
 # --- other paths ------------------------------------------------------------------------------------

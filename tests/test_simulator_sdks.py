@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from anthropic import beta_tool
 
 from sdk import simulated
 from sdk.simulated import LOOPS, SAID
@@ -69,3 +70,27 @@ def test_encrypted_reasoning_comes_back_through_the_sdk(toolglot_simulator: Serv
     assert SAID in text
     kinds = [item.get("type") for item in toolglot_simulator.requests[-1].body["input"]]
     assert kinds == [None, "reasoning", "function_call", "function_call_output"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_the_tool_runner_of_anthropics_sdk_is_told_that_there_are_no_threads_and_goes_on(
+    toolglot_simulator: Server, stream: bool
+) -> None:
+    ran: list[str] = []
+
+    @beta_tool
+    def get_weather(city: str) -> str:
+        """The weather."""
+        ran.append(city)
+        return SAID
+
+    with simulated.anthropic_client(toolglot_simulator.url("anthropic")) as client:
+        asked: list[Any] = [{"role": "user", "content": "The weather?"}]
+        runner: Any = client.beta.messages.tool_runner(
+            model="claude-opus-5", max_tokens=1000, tools=[get_weather], messages=asked, stream=stream
+        )
+        assert SAID in runner.until_done().content[-1].text
+    assert ran == ["Bonn"]
+    requests = toolglot_simulator.requests
+    assert [(request.status, request.rule) for request in requests] == [(400, "threads"), (200, ""), (200, "")]
+    assert ["thread" in request.body for request in requests] == [True, False, False]

@@ -520,7 +520,6 @@ def test_the_name_of_an_event_says_what_its_data_does_not() -> None:
     "odd",
     [
         b"data: [DONE]\n\n",
-        b"event: content_block_delta\ndata: {\n\n",
         b"event: later\ndata: {}\n\n",
         b"data: {}\n\n",
         sse({"type": "later"}),
@@ -534,11 +533,6 @@ def test_the_name_of_an_event_says_what_its_data_does_not() -> None:
         sse(delta(0, "citations_delta")),
         sse(delta(0, "later_delta", text="x")),
         b"event: content_block_delta\ndata: " + b"[" * 1000 + b"\n\n",
-        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":'
-        + b'{"a":' * 2000
-        + b"1"
-        + b"}" * 2001
-        + b"\n\n",
     ],
 )
 def test_what_makes_no_sense_is_left_out_and_told(odd: bytes) -> None:
@@ -547,6 +541,17 @@ def test_what_makes_no_sense_is_left_out_and_told(odd: bytes) -> None:
     )
     assert found.blocks == (Text("ab"),)
     assert found.told
+
+
+@pytest.mark.parametrize("payload", [b"{", b'{"delta":' * 2000 + b"1" + b"}" * 2000])
+def test_an_event_that_is_damaged_ends_the_stream(payload: bytes) -> None:
+    odd = b"event: content_block_delta\ndata: " + payload + b"\n\n"
+    found = Read(
+        sse(start(), begin(0, type="text", text=""), said(0, "a")) + odd + sse(said(0, "b"), stop(0), *ended())
+    )
+    assert found.accumulator.failure is not None
+    assert "damaged" in found.accumulator.failure.message
+    assert found.blocks == (Text("a"),)
 
 
 def test_half_a_surrogate_pair_does_not_stop_a_stream() -> None:

@@ -81,7 +81,7 @@ def legal(found: list[Fields]) -> None:
             assert event["index"] == opened
             opened = None if kind == "content_block_stop" else opened
         else:
-            assert opened is None
+            assert opened is None or kind == "error"  # a call that was cut stays open, lest somebody runs it
             assert kind in ("message_delta", "message_stop", "error")
             assert position >= len(found) - 2
     assert [event["type"] for event in found[-2:]] == ["message_delta", "message_stop"] or found[-1]["type"] == "error"
@@ -372,6 +372,15 @@ def test_K_a_failure_closes_the_block_and_ends_the_stream(opened: Block | None) 
     assert found[-1] == errors.encode(failure)[1]
     assert found[-1]["error"]["type"] == "overloaded_error"
     assert encoder.write([TextDelta("x"), Finished("stop")]) == b""
+
+
+def test_F1_a_call_that_was_cut_by_a_failure_is_never_closed() -> None:
+    cut = ToolCall("c", "f", raw_input='{"a')
+    begun: list[Event] = [Started("m"), BlockStarted(ToolCall("c", "f")), InputDelta('{"a'), BlockEnded(cut, cut=True)]
+    failed = written(*begun, Failed(Failure("server", "lost")))
+    assert [event["type"] for event in failed[-2:]] == ["content_block_delta", "error"]
+    finished = written(*begun, Finished("length"))
+    assert [event["type"] for event in finished[-3:]] == ["content_block_stop", "message_delta", "message_stop"]
 
 
 def test_K_an_error_of_the_protocol_comes_back_as_it_was() -> None:

@@ -253,7 +253,7 @@ def test_half_a_character_is_written_as_what_stands_for_it() -> None:
         BlockEnded(Text("\ud83d")),
         Finished("stop"),
     ]
-    assert put_together(written(events))["content"] == "?"
+    assert put_together(written(events))["content"] == "\ufffd"
 
 
 def test_probabilities_and_details_come_with_the_end() -> None:

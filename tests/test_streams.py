@@ -599,3 +599,162 @@ def test_of_block_tells_a_cut_block() -> None:
     assert [event.text for event in events if isinstance(event, InputDelta)] == ['{"', "x"]
     assert isinstance(events[-1], BlockEnded)
     assert events[-1].cut
+
+
+# --- what is no stream ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [1, 7, 10_000])
+@pytest.mark.parametrize("target", PROTOCOLS)
+@pytest.mark.parametrize("source", ["anthropic", "openai_chat", "openai_responses", "gemini", "cohere"])
+def test_a_whole_answer_where_a_stream_was_asked_for_is_told_as_one(source: str, target: str, step: int) -> None:
+    body = b" " + msgspec.json.encode(codec(source).reply.encode(ANSWER))
+    translator = StreamTranslator(source=source, target=target)
+    output = through(translator, body, list(range(0, len(body), step)))
+    assert [call.arguments for call in assembled(output, target).turn.calls] == [{"a": "ü"}, {}]
+    assert any("at once" in entry.reason for entry in translator.report)
+
+
+@pytest.mark.parametrize("target", PROTOCOLS)
+def test_an_error_body_where_a_stream_was_asked_for_keeps_its_words(target: str) -> None:
+    translator = StreamTranslator(source="openai_chat", target=target)
+    through(
+        translator, b'{"error":{"message":"quota exceeded","type":"insufficient_quota","code":"insufficient_quota"}}'
+    )
+    assert translator.failure is not None
+    assert (translator.failure.kind, translator.failure.message) == ("billing", "quota exceeded")
+
+
+def test_an_answer_that_is_neither_is_told_as_unreadable() -> None:
+    translator = StreamTranslator(source="openai_chat", target="anthropic", limits=Limits(max_bytes=100))
+    assert b"event: error" in through(translator, b'{"choices": [')
+    long = StreamTranslator(source="openai_chat", target="anthropic", limits=Limits(max_bytes=100))
+    assert b"event: error" in through(long, b"{" + b" " * 200)
+
+
+# --- at home, whatever happens ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_last_event_that_lacks_its_end_reaches_the_client_at_home(protocol: str) -> None:
+    stream = written(ANSWER, protocol)
+    if protocol == "bedrock":
+        return  # its frames say their length
+    output = translated(stream.rstrip(b"\n"), protocol, protocol)
+    assert plain(assembled(output, protocol)) == plain(assembled(stream, protocol))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_nothing_follows_the_end_at_home(protocol: str) -> None:
+    first = Reply(Turn("assistant", (Text("one"),)), "stop", None, "id_1", "m")
+    output = translated(written(first, protocol) + written(ANSWER, protocol), protocol, protocol)
+    if protocol != "gemini":  # whose streams have no end but that of the bytes
+        assert output == written(first, protocol)
+
+
+def test_a_secret_in_an_error_is_masked_at_home_too() -> None:
+    key = "sk-proj-ABCDEFGH1234567890"
+    error = {"error": {"message": f"Incorrect API key provided: {key}", "code": "invalid_api_key"}}
+    stream = written(CUT, "openai_chat").split(b"\n\n")[0] + b"\n\ndata: " + msgspec.json.encode(error) + b"\n\n"
+    output = translated(stream, "openai_chat", "openai_chat")
+    assert key.encode() not in output
+    assert b"Incorrect API key" in output
+
+
+def test_what_is_left_out_is_not_forwarded_either() -> None:
+    frames = written(ANSWER, "anthropic").split(b"\n\n")[:-1]
+    odd = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":9,"delta":{"type":"odd"}}'
+    output = translated(b"\n\n".join([*frames[:4], odd, *frames[4:], b""]), "anthropic", "anthropic")
+    assert b'"odd"' not in output
+    assert plain(assembled(output, "anthropic")) == plain(assembled(written(ANSWER, "anthropic"), "anthropic"))
+
+
+def test_several_choices_are_forwarded_as_they_are() -> None:
+    def chunk(*choices: dict[str, Any]) -> bytes:
+        return b"data: " + msgspec.json.encode({"id": "x", "model": "m", "choices": choices}) + b"\n\n"
+
+    stream = b"".join(
+        [
+            chunk({"index": 0, "delta": {"role": "assistant", "content": "a"}}),
+            chunk({"index": 1, "delta": {"role": "assistant", "content": "b"}}),
+            chunk({"index": 0, "delta": {}, "finish_reason": "stop"}),
+            chunk({"index": 1, "delta": {}, "finish_reason": "stop"}),
+            b"data: [DONE]\n\n",
+        ]
+    )
+    translator = StreamTranslator(source="openai_chat", target="openai_chat")
+    assert through(translator, stream) == stream
+    assert any("several choices" in entry.reason for entry in translator.report)
+
+
+def test_a_keep_alive_is_not_kept_while_a_call_waits() -> None:
+    translator = StreamTranslator(source="openai_chat", target="openai_chat", policy=Policy(stream_calls="whole"))
+    frames = [frame + b"\n\n" for frame in written(ANSWER, "openai_chat", 2).split(b"\n\n")[:-1]]
+    place = next(number for number, frame in enumerate(frames) if b"call_1" in frame)
+    for frame in frames[: place + 2]:
+        translator.feed(frame)
+    assert translator.feed(b": ping\n\n") == b": ping\n\n"
+
+
+# --- F1: free text that was cut ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy(stream_calls="whole")], ids=["live", "whole"])
+@pytest.mark.parametrize("target", PROTOCOLS)
+@pytest.mark.parametrize("source", ["openai_chat", "openai_responses"])
+def test_F1_free_text_that_was_cut_is_never_a_call_that_can_be_run(source: str, target: str, policy: Policy) -> None:
+    call = ToolCall("call_1", "apply_patch", type="custom", raw_input="*** Begin Patch\n*** Delete File: a")
+    stream = written(Reply(Turn("assistant", (call,)), "tool_calls", None, "i", "m"), source, 3)
+    end = stream.index(b"\n\n", stream.index(b"gin")) + 2
+    translator = StreamTranslator(source=source, target=target, policy=policy)
+    output = translator.feed(stream[:end]) + translator.fail()
+    assert translator.calls == ()
+    events = events_of(output, target)
+    check(events)
+    assert not [
+        event
+        for event in events
+        if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall) and not event.cut
+    ]
+
+
+def test_F1_free_text_that_went_out_wrapped_and_was_cut_is_no_call() -> None:
+    body = {
+        "model": "gpt-5.1",
+        "input": "hi",
+        "tools": [{"type": "custom", "name": "apply_patch", "description": "P."}],
+    }
+    request = convert(body, source="openai_responses", target="anthropic", model="claude-sonnet-4-5")
+    call = ToolCall("toolu_1", "apply_patch", {"input": "*** Begin\n*** Delete File: a"})
+    stream = written(Reply(Turn("assistant", (call,)), "tool_calls", None, "id", "m"), "anthropic", 20)
+    translator = StreamTranslator(source="anthropic", target="openai_responses", request=request)
+    output = translator.feed(stream[: stream.index(b"\n\n", stream.index(b"*** B")) + 2]) + translator.fail()
+    assert translator.calls == ()
+    assert b"output_item.done" not in output or b"custom_tool_call" not in output
+
+
+def test_a_damaged_event_ends_the_stream_since_what_it_said_is_lost() -> None:
+    def piece(text: str) -> bytes:
+        call = {"index": 0, "function": {"arguments": text}}
+        return b"data: " + msgspec.json.encode({"choices": [{"delta": {"tool_calls": [call]}}]}) + b"\n\n"
+
+    start = {"index": 0, "id": "c", "type": "function", "function": {"name": "rm", "arguments": ""}}
+    begun = b"data: " + msgspec.json.encode({"id": "x", "choices": [{"delta": {"tool_calls": [start]}}]}) + b"\n\n"
+    stream = begun + piece('{"path":"/tmp/x"') + b'data: {"choices":[{"delta"\n\n' + piece("}") + b"data: [DONE]\n\n"
+    translator = StreamTranslator(source="openai_chat", target="anthropic")
+    assert b"event: error" in through(translator, stream)
+    assert translator.calls == ()
+
+
+def test_bytes_of_any_kind_are_taken_and_anything_else_is_named() -> None:
+    reader = StreamReader(source="openai_chat")
+    reader.feed(bytearray(b": hi\n\n"))  # type: ignore[arg-type]
+    reader.feed(memoryview(b": hi\n\n"))  # type: ignore[arg-type]
+    for wrong in ("text", None, 7):
+        with pytest.raises(InputError, match="expected bytes"):
+            reader.feed(wrong)  # type: ignore[arg-type]
+
+
+def test_names_that_nobody_described_are_told() -> None:
+    translator = StreamTranslator(source="openai", target="antropic")
+    assert "did you mean" in str(translator.report)

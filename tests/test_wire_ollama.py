@@ -158,9 +158,10 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
         "tools": [{"type": "function", "function": {"name": "f"}}],
         "think": True,
         "format": "json",
+        "stream": False,
     }
     plain = Conversation(options=Options(reasoning=Reasoning(budget_tokens=9), output=OutputFormat()))
-    assert request.encode(plain) == {"messages": []}
+    assert request.encode(plain) == {"messages": [], "stream": False}
 
 
 def call(**fields: Any) -> Fields:
@@ -293,3 +294,11 @@ def test_a_reply_that_ended_otherwise_than_it_said_is_written_as_it_ended() -> N
 def test_a_reply_with_a_field_of_the_wrong_type_is_refused(change: Fields, message: str) -> None:
     with pytest.raises(InputError, match=message):
         reply.decode({"model": "m", "message": SAID, "done": True, **change})
+
+
+def test_it_streams_unless_it_is_told_not_to() -> None:
+    unsaid = request.decode({"model": "m", "messages": []})
+    assert unsaid.options.stream is True
+    assert "stream" not in request.encode(unsaid)
+    assert request.encode(Conversation())["stream"] is False
+    assert request.decode({"model": "m", "messages": [], "stream": False}).options.stream is False

@@ -108,8 +108,8 @@ class Attempt:
         said = self.reply.turn
         turn = self._history.append(Turn("assistant", said.blocks, issuer=issuer), key=key)
         self.state = "committed"
-        kept = zip(said.blocks, turn.blocks, strict=True)
-        cut = [now.id for was, now in kept if isinstance(now, ToolCall) and was in self._sum.cut]
+        places = sorted(self._sum.cut_places)
+        cut = [block.id for place in places if isinstance(block := turn.blocks[place], ToolCall)]
         if cut:
             self._history.cancel(*cut, reason=CUT_CALL)
         return turn

@@ -31,7 +31,8 @@ from toolglot.conversation import (
     ToolSpec,
     Usage,
 )
-from toolglot.errors import InputError, LimitError, quote
+from toolglot.dialects.reply_reader import with_calls
+from toolglot.errors import InputError, LimitError, StoredHistoryError, quote
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
@@ -45,7 +46,8 @@ from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.hybrids import merged
 from toolglot.wire.losses import unwritten
 from toolglot.wire.openai_responses.request import stores_answers
-from toolglot.wire.shared_fields import carried
+from toolglot.wire.shared_fields import asking_usage, carried
+from toolglot.wire.stored_history import continued_by
 
 MOST_MENDED: Final = 100
 """How many places of one body are told that had to be mended to be read."""
@@ -171,15 +173,24 @@ def convert(
     from_, fields = profiles.get(source, overrides=overrides), _parsed(body, limits)
     conversation, mended = _decoded(fields, from_, policy)
     named = model or conversation.model
+    continued = continued_by(fields, from_.protocol)
     to = profiles.get(target, named, overrides=overrides)
     from_ = profiles.get(source, conversation.model, overrides=overrides)
+    if continued is not None and from_.name != to.name:
+        raise StoredHistoryError(
+            f"continues what only {from_.name} has stored", path=f"$.{continued}", hint="send the whole history"
+        )
     stored = stores_answers(conversation.extra)
     rendered = render(replace(conversation, model=named), to, policy=policy, source=from_, keeps_items=stored)
-    entries = [*_told_of_names(from_, to, model, conversation.model, policy), *mended, *rendered.entries]
+    kept_model = conversation.model if not model and from_.name != to.name else ""
+    entries = [*told_of_names(from_, to, policy, kept_model=kept_model), *mended, *rendered.entries]
     sent = rendered.conversation
     if from_.protocol != to.protocol:
         sent = replace(sent, extra=carried(sent.extra, from_.protocol, to.protocol))
+        sent = asking_usage(sent, to)
     is_same = from_.protocol == to.protocol and rendered.is_unchanged and named == conversation.model and not mended
+    if continued is not None:
+        return _continuing(body, fields, named, continued, rendered, from_, to, policy)
     written = fields
     if not is_same:
         written = codec(to.protocol).request.encode(_as_clasp(sent, to, policy), to)
@@ -196,6 +207,27 @@ def convert(
         rendered=rendered,
         data=data,
     )
+
+
+def _continuing(
+    body: Body,
+    fields: Fields,
+    model: str,
+    field: str,
+    rendered: Rendered,
+    source: Profile,
+    target: Profile,
+    policy: Policy,
+) -> ConvertedRequest:
+    """A request that goes home to what is stored there: what it holds cannot be judged, and is left as it is."""
+    job = Job(target, policy, source)
+    reason = f"the request continues what {target.name} has stored, so that its history was not looked at"
+    job.tell("assumed", reason, "policy", path=f"$.{field}")
+    is_same = fields.get("model", model) == model
+    sent = fields if is_same else {**fields, "model": model}
+    data = body if is_same and isinstance(body, bytes) else None
+    report = Report(tuple(job.entries))
+    return ConvertedRequest(sent, report, source=source, target=target, rendered=rendered, data=data)
 
 
 def repair(
@@ -245,10 +277,9 @@ def _check_policy(policy: object) -> None:
         raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint='Policy(required="keep")')
 
 
-def _told_of_names(source: Profile, target: Profile, asked: str, own: str, policy: Policy) -> list[Entry]:
+def told_of_names(source: Profile, target: Profile, policy: Policy, *, kept_model: str = "") -> list[Entry]:
     """What the names of a conversion leave in doubt."""
-    is_model_kept = bool(own) and not asked and source.name != target.name
-    if source.known and target.known and not is_model_kept:
+    if source.known and target.known and not kept_model:
         return []
     job = Job(target, policy, source)
     for profile in (source, target):
@@ -257,8 +288,8 @@ def _told_of_names(source: Profile, target: Profile, asked: str, own: str, polic
             hint = f"; did you mean {near[0]!r}?" if near else ""
             reason = f"nobody described {profile.name[:80]!r}: conservative defaults are in force{hint}"
             job.tell("assumed", reason, "policy", path="source" if profile is source else "target")
-    if is_model_kept:
-        reason = f"no model was named; the request's own, {own[:80]!r}, is asked for"
+    if kept_model:
+        reason = f"no model was named; the request's own, {kept_model[:80]!r}, is asked for"
         job.tell("assumed", reason, "policy", path="model")
     return job.entries
 
@@ -305,19 +336,17 @@ def convert_reply(
     free-text calls their free text, and arguments are checked against the client's schema; what does not fit is in
     the report. A call whose arguments cannot be read is never handed on as one that can be run.
 
-    Raises `ProviderError` for an answer that is an error.
+    Raises `ProviderError` for an answer that is an error, or that cannot be read.
     """
     _check_policy(policy)
     if request is not None and not isinstance(request, ConvertedRequest):
         raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
     from_, to = profiles.get(source, overrides=overrides), profiles.get(target, overrides=overrides)
-    fields = _parsed(body, limits)
-    failure = codec(from_.protocol).errors.decode(200, fields, target=from_.name)
-    if failure is not None:
-        raise ProviderError(failure)
-    reply = codec(from_.protocol).reply.decode(fields)
+    fields, answered = decode_reply(body, from_, limits)
     job = Job(to, policy, from_)
-    client = for_client(reply, from_, to, request.rendered if request is not None else None, job)
+    rendered = request.rendered if request is not None else None
+    reply = _with_text_calls(answered, from_, rendered, policy)
+    client = for_client(reply, from_, to, rendered, job)
     written = codec(to.protocol).reply.encode(client)
     is_same = from_.protocol == to.protocol and written == fields
     if from_.protocol != to.protocol:
@@ -325,6 +354,42 @@ def convert_reply(
         _tell_unread(client, codec(to.protocol).reply.decode(written), job)
     data = body if is_same and isinstance(body, bytes) else None
     return ConvertedReply(fields if is_same else written, Report(tuple(job.entries)), client, data=data)
+
+
+def decode_reply(body: Body, source: Profile, limits: Limits) -> tuple[Fields, Reply]:
+    """What a provider answered. What it should not have sent is its fault, not the caller's."""
+    if not isinstance(body, bytes | str | Mapping):
+        raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
+    try:
+        fields = _parsed(body, limits)
+        failure = codec(source.protocol).errors.decode(200, fields, target=source.name)
+        if failure is None:
+            return fields, codec(source.protocol).reply.decode(fields)
+    except LimitError:
+        raise
+    except InputError as error:
+        where = f" at {error.path}" if error.path not in ("", "$") else ""
+        failure = Failure("bad_output", f"the provider's answer cannot be read{where}: {error.message}", in_band=True)
+        raise ProviderError(failure) from error
+    raise ProviderError(failure)
+
+
+def reads_text(source: Profile, policy: Policy) -> bool:
+    """Whether calls are looked for in the text of a source's replies."""
+    if policy.calls_in_text == "profile":
+        return source.calls.in_text or not source.known
+    return policy.calls_in_text == "always"
+
+
+def _with_text_calls(reply: Reply, source: Profile, request: Rendered | None, policy: Policy) -> Reply:
+    """The reply with the calls that its text holds."""
+    if not reads_text(source, policy):
+        return reply
+    asked = request.conversation if request is not None else Conversation()
+    turn = with_calls(reply.turn, tools=asked.tools, model=asked.model, ids=reply.id)
+    if turn is reply.turn:
+        return reply
+    return replace(reply, turn=turn, stop="tool_calls" if turn.calls and reply.stop == "stop" else reply.stop)
 
 
 def _tell_unread(meant: Reply, read: Reply, job: Job) -> None:

@@ -12,7 +12,8 @@
     │   └── RefusedError      a request that no change could make the target accept
     │       ├── ServerToolError          … because only another provider can run one of its tools
     │       ├── EmptyConversationError   … because it says nothing
-    │       └── ToolProtocolError        … because the model takes tools over another protocol only
+    │       ├── ToolProtocolError        … because the model takes tools over another protocol only
+    │       └── StoredHistoryError       … because only another provider has what it continues
     ├── RenderError           a render that would have broken one of its own laws
     ├── ProviderError         what a provider answered instead of a reply (in wire/failures.py)
     └── HistoryError          an operation that the present state of a history forbids
@@ -100,6 +101,10 @@ class EmptyConversationError(RefusedError):
 
 class ToolProtocolError(RefusedError):
     """A model that takes tools, but not over this protocol."""
+
+
+class StoredHistoryError(RefusedError):
+    """A request that continues what only the provider that it was written for has stored."""
 
 
 class RenderError(ToolglotError):

@@ -101,7 +101,8 @@ class Accumulator:
     def __init__(self) -> None:
         self._started = Started()
         self._blocks: list[Block] = []
-        self._cut: list[Block] = []
+        self.cut_places: set[int] = set()
+        """Which of the reply's blocks ended before they were whole."""
         self._usage: Usage | None = None
         self._finished: Finished | None = None
         self.failure: Failure | None = None
@@ -124,9 +125,9 @@ class Accumulator:
                 self.failure = event.failure
 
     def _end(self, event: BlockEnded) -> None:
-        self._blocks.append(event.block)
         if event.cut:
-            self._cut.append(event.block)
+            self.cut_places.add(len(self._blocks))
+        self._blocks.append(event.block)
 
     @property
     def is_over(self) -> bool:
@@ -136,12 +137,18 @@ class Accumulator:
     @property
     def cut(self) -> tuple[Block, ...]:
         """The blocks that ended before they were whole. They are in the reply too, as far as they came."""
-        return tuple(self._cut)
+        return tuple(self._blocks[place] for place in sorted(self.cut_places))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls that are whole."""
-        return tuple([block for block in self._blocks if isinstance(block, ToolCall) and block not in self._cut])
+        return tuple(
+            [
+                block
+                for place, block in enumerate(self._blocks)
+                if isinstance(block, ToolCall) and place not in self.cut_places
+            ]
+        )
 
     @property
     def reply(self) -> Reply:

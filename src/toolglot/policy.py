@@ -17,6 +17,7 @@ IdStyle = Literal["call", "clasp"]
 ServerTools = Literal["refuse", "drop"]
 Ids = Literal["reversible", "canonical"]
 StreamCalls = Literal["live", "whole"]
+CallsInText = Literal["profile", "always", "never"]
 
 _CHOICES: Final = {
     "required": get_args(Required),
@@ -24,6 +25,7 @@ _CHOICES: Final = {
     "server_tools": get_args(ServerTools),
     "ids": get_args(Ids),
     "stream_calls": get_args(StreamCalls),
+    "calls_in_text": get_args(CallsInText),
 }
 _TEXTS: Final = ("missing_result", "bridge_user", "bridge_assistant")
 
@@ -52,6 +54,9 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     stream_calls: StreamCalls = "live"
     """Calls in a stream: `live` shows their arguments while they come; `whole` keeps each one until all of it is there
     and can be read, so that a client that runs whatever it sees never sees half of one."""
+
+    calls_in_text: CallsInText = "profile"
+    """Calls that a model writes as text become real ones: where the profile of who answers says so, always or never."""
 
     def __post_init__(self) -> None:
         for field, allowed in _CHOICES.items():

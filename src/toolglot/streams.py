@@ -14,24 +14,33 @@ the events are the same, and what they add up to is what `convert_reply` makes o
 
 from __future__ import annotations
 
-import operator
 from io import StringIO
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from toolglot import profiles
-from toolglot.conversation import Block, Failure, Reply, ToolCall
-from toolglot.convert import ConvertedRequest
-from toolglot.errors import InputError, quote
-from toolglot.events import Accumulator, BlockEnded, Event, TextDelta
+from toolglot.conversation import Block, Conversation, Failure, Reply, ToolCall
+from toolglot.convert import ConvertedRequest, decode_reply, reads_text, told_of_names
+from toolglot.dialects.reply_reader import CallsInText
+from toolglot.errors import InputError, LimitError, quote
+from toolglot.events import Accumulator, BlockEnded, Event, TextDelta, Used
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
 from toolglot.render.answer_stream import AnswerStream
 from toolglot.render.job import Job
-from toolglot.report import Report
+from toolglot.reply_events import of_reply
+from toolglot.report import Entry, Report
 from toolglot.wire.codecs import StreamDecoder, StreamWish, codec
 from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.framing import Frame
+
+MOST_WAITING: Final = 4 * 1024 * 1024
+"""Bytes of a provider that wait until it is known whether they can be forwarded."""
+
+_LAST: Final = b"[DONE]"
+"""What may follow the end of a reply."""
+
+_EVENTS: Final = "text/event-stream"
 
 DROPPED: Final = Failure("server", "the connection to the model's provider was lost", in_band=True)
 
@@ -57,7 +66,8 @@ class StreamReader:
     source: who answers: any name of the profiles, a provider (`mistral`) or a protocol (`openai_chat`).
     request: what `convert` returned for the request that is answered; with it tools get their own names back.
     target: who asked; ids are made legal for it. Without it, the request's source, or the source itself.
-    reader: finds calls in text.
+    reader: finds calls in text. Without it, one that knows all dialects does, where the policy or the source's profile
+        says that there may be some.
     """
 
     def __init__(
@@ -78,17 +88,24 @@ class StreamReader:
         self.source = profiles.get(source, overrides=overrides)
         asked_by = target or (request.source.name if request is not None else source)
         self.target: Profile = profiles.get(asked_by, overrides=overrides)
+        self._limits = limits
         stream = codec(self.source.protocol).stream
         rendered = request.rendered if request is not None else None
         self._framer = stream.framer()
         self._decoder: StreamDecoder = stream.Decoder(tools=_offered(request), limits=limits)
+        if reader is None and reads_text(self.source, policy):
+            asked = rendered.conversation if rendered is not None else Conversation()
+            reader = CallsInText(tools=asked.tools, model=asked.model)
         self._reader = reader
         self._job = Job(self.target, policy, self.source)
         self._answer = AnswerStream(
             self.source, self.target, rendered, self._job, whole_calls=policy.stream_calls == "whole"
         )
+        self._whole: list[bytes] | None = [] if stream.CONTENT_TYPE == _EVENTS else None
+        """The bytes so far, while they may be an answer that is no stream."""
+        self._size = 0
         self._sum = Accumulator()
-        self._told = 0
+        self._entries = told_of_names(self.source, self.target, policy)
         self.is_over = False
         """The answer is finished or failed, or nobody listens any more. What comes then is ignored."""
 
@@ -98,9 +115,12 @@ class StreamReader:
         """The events that these bytes complete."""
         if self.is_over:
             return []
+        if self._whole is not None:
+            return self._gather(self._whole, data)
+        given = data if type(data) is bytes else _checked(data)
         events: list[Event] = []
         try:
-            frames = self._framer.feed(data)
+            frames = self._framer.feed(given)
             if len(frames) == 1:
                 events = self._decoder.read(frames[0])
             else:
@@ -114,6 +134,8 @@ class StreamReader:
         """The bytes ended as they should: the connection was closed in order."""
         if self.is_over:
             return []
+        if self._whole:
+            return self._read_whole(b"".join(self._whole))
         events: list[Event] = []
         try:
             for frame in self._framer.finish():
@@ -122,6 +144,33 @@ class StreamReader:
         except InputError as error:
             return self._pass(events) + self.fail(_unreadable(error))
         return self._pass(events)
+
+    def _gather(self, pieces: list[bytes], data: bytes) -> list[Event]:
+        """The first bytes: of a stream, or of a whole answer although a stream was asked for, which begins as JSON
+        does."""
+        data = _checked(data)
+        if not pieces:
+            data = data.lstrip()
+            if data[:1] not in (b"{", b""):
+                self._whole = None
+                return self.feed(data)
+        if data:
+            pieces.append(data)
+        self._size += len(data)
+        if self._size > self._limits.max_bytes:
+            return self.fail(_unreadable(LimitError("the answer is longer than the limit (max_bytes)")))
+        return []
+
+    def _read_whole(self, data: bytes) -> list[Event]:
+        """A whole answer, told as the events of a stream."""
+        self._decoder.sequence.remark("the provider answered at once although a stream was asked for")
+        try:
+            _, reply = decode_reply(data, self.source, self._limits)
+        except ProviderError as error:
+            return self.fail(error)
+        except LimitError as error:
+            return self.fail(_unreadable(error))
+        return self._pass([*of_reply(reply)])
 
     def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> list[Event]:
         """The answer broke off: the connection was lost, or it took too long. What was open is told as cut."""
@@ -178,16 +227,24 @@ class StreamReader:
     @property
     def report(self) -> Report:
         """What was mended, guessed or lost so far."""
-        told = self._decoder.sequence.told
-        for reason in told[self._told :]:
-            self._job.tell("assumed", reason, "canonical")
-        self._told = len(told)
-        return Report(tuple(self._job.entries))
+        sequence = self._decoder.sequence
+        told = [("assumed", reason) for reason in sequence.told] + [("dropped", reason) for reason in sequence.remarks]
+        entries = [
+            Entry(action=action, reason=reason, fault="canonical", target=self.target.name)  # type: ignore[arg-type]
+            for action, reason in told
+        ]
+        return Report((*self._entries, *entries, *self._job.entries))
 
 
 def _offered(request: ConvertedRequest | None) -> tuple[str, ...]:
     """The names of the tools as the model knows them."""
     return tuple(tool.name for tool in request.rendered.conversation.tools) if request is not None else ()
+
+
+def _checked(data: object) -> bytes:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InputError(f"expected bytes, got {quote(data)}", path="data", hint="the bytes of the provider's answer")
+    return bytes(data)
 
 
 def _unreadable(error: InputError) -> Failure:
@@ -215,7 +272,7 @@ class StreamTranslator:
         created: int = 0,
     ) -> None:
         from_, to = (profiles.get(name, overrides=overrides).protocol for name in (source, target))
-        make = _HomeReader if from_ == to and reader is None else StreamReader
+        make = _HomeReader if from_ == to else StreamReader
         self._in = make(
             source=source,
             target=target,
@@ -233,16 +290,21 @@ class StreamTranslator:
         self._raw: list[bytes] = []
         self._written: list[bytes] = []
         """What waits until it is known whether the provider's own bytes can be forwarded: these, and ours."""
+        self._waiting = 0
+        self._has_last = False
 
     def feed(self, data: bytes) -> bytes:
         """What the client gets for these bytes of the provider."""
         if self._home is not None:
-            return self._forward(self._home, data)
+            if self._home.is_stream(data):
+                return self._forward(self._home, data)
+            self._home = None
         return self._encoder.write(self._in.feed(data))
 
     def finish(self) -> bytes:
         """The provider's bytes ended in order; what the client gets at the end."""
-        return self._last(self._in.finish())
+        before = self._forward(self._home, None) if self._home is not None else b""
+        return before + self._last(self._in.finish())
 
     def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> bytes:
         """The provider's answer broke off; the client is told so in its own protocol's way."""
@@ -251,8 +313,7 @@ class StreamTranslator:
     def close(self) -> None:
         """The client went away. `reply`, `calls` and `cut` say what was whole by then."""
         self._in.close()
-        self._raw.clear()
-        self._written.clear()
+        self._drop_waiting()
 
     def ping(self) -> bytes:
         """Something that keeps the client's connection alive through a long silence, and that it leaves out."""
@@ -260,8 +321,8 @@ class StreamTranslator:
 
     # --- the same protocol on both sides ------------------------------------------------------------
 
-    def _forward(self, home: _HomeReader, data: bytes) -> bytes:
-        """The frames as they are, unless something before them or in them had to be mended."""
+    def _forward(self, home: _HomeReader, data: bytes | None) -> bytes:
+        """The frames as they are, unless something before them or in them had to be mended; without data, the last."""
         output: list[bytes] = []
         try:
             for frame in home.frames(data):
@@ -271,30 +332,39 @@ class StreamTranslator:
         return b"".join(output)
 
     def _forward_frame(self, home: _HomeReader, frame: Frame, output: list[bytes]) -> None:
-        if home.is_over:
-            if self._home is not None:
-                output.append(frame.raw)
-            return
-        written = self._encoder.write(home.read(frame))
         if self._home is None:
-            output.append(written)
-            return
+            output.append(self._encoder.write(home.read(frame)))
+        elif home.is_over:
+            if frame.data == _LAST and home.failure is None and not self._has_last:
+                output.append(frame.raw)
+        elif not frame.data:
+            output.append(frame.raw)  # it only keeps the connection alive
+        else:
+            self._weigh(home, frame, output)
+        self._has_last = self._has_last or frame.data == _LAST
+
+    def _weigh(self, home: _HomeReader, frame: Frame, output: list[bytes]) -> None:
+        """Forward a frame, or write from now on; or wait until that can be told."""
+        self._written.append(self._encoder.write(home.read(frame)))
         self._raw.append(frame.raw)
-        self._written.append(written)
-        if home.was_changed:
+        self._waiting += len(frame.raw)
+        if home.was_changed or self._waiting > MOST_WAITING:
             output.append(self._own_bytes())
-        elif home.is_settled:
+        elif home.is_settled or home.is_over:
             output += self._raw
-            self._raw.clear()
-            self._written.clear()
+            self._drop_waiting()
 
     def _own_bytes(self) -> bytes:
         """From now on, what we write ourselves."""
         self._home = None
         written = b"".join(self._written)
+        self._drop_waiting()
+        return written
+
+    def _drop_waiting(self) -> None:
         self._raw.clear()
         self._written.clear()
-        return written
+        self._waiting = 0
 
     def _last(self, events: list[Event]) -> bytes:
         """What the end of the provider's bytes says: nothing more, where all of them were forwarded."""
@@ -304,8 +374,7 @@ class StreamTranslator:
         if events and (self._home.was_changed or self._home.failure is not None):
             return self._own_bytes() + written
         raw = b"".join(self._raw)
-        self._raw.clear()
-        self._written.clear()
+        self._drop_waiting()
         return raw
 
     # --- what is known ------------------------------------------------------------------------------
@@ -366,7 +435,7 @@ class ToolCallAccumulator:
 
     def add_chunk(self, chunk: bytes | str) -> None:
         """Take in more of the stream."""
-        self._add(self._reader.feed(chunk.encode() if isinstance(chunk, str) else chunk))
+        self._add(self._reader.feed(chunk.encode("utf-8", "replace") if isinstance(chunk, str) else chunk))
 
     def finish(self) -> None:
         """The stream is over: a call that nothing else ended is whole now, or it was cut."""
@@ -405,27 +474,64 @@ class _HomeReader(StreamReader):
 
     was_changed = False
     """Whether anything was said to the client that is not what the provider said."""
-    _unpassed: tuple[Event, ...] = ()
-    """What the provider said and the client was not told yet."""
 
-    def frames(self, data: bytes) -> list[Frame]:
-        return self._framer.feed(data)
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._said: list[Event] = []
+        self._passed: list[Event] = []
+        """What the provider said, and what the client was told, since the last time that nothing waited."""
+
+    def is_stream(self, data: bytes) -> bool:
+        """Whether the first bytes are those of a stream, and not of a whole answer."""
+        if self._whole is None:
+            return True
+        begun = _checked(data).lstrip()
+        if begun[:1] == b"{":
+            return False
+        if begun:
+            self._whole = None
+        return True
+
+    def frames(self, data: bytes | None) -> list[Frame]:
+        """The frames of these bytes; the last one, where there are no more."""
+        return self._framer.finish() if data is None else self._framer.feed(_checked(data))
 
     def read(self, frame: Frame) -> list[Event]:
         events = self._decoder.read(frame)
-        return self._pass(events) if events else events
+        passed = self._pass(events) if events else events
+        if self._decoder.sequence.told or self.failure is not None:
+            self.was_changed = True  # also an error: its words may hold a secret
+        return passed
 
     def _pass(self, events: list[Event]) -> list[Event]:
         passed = super()._pass(events)
-        if passed is not events or self._unpassed:
-            said = (*self._unpassed, *events)
-            self._unpassed = said[len(passed) :]
-            if len(passed) > len(said) or any(map(operator.is_not, passed, said)):
-                self.was_changed = True
-        if self._decoder.sequence.told or (self._unpassed and self._answer.is_settled):
-            self.was_changed = True
+        if passed is not events or self._said:
+            self._said += events
+            self._passed += passed
+            if self.is_settled or self.is_over:
+                self.was_changed = self.was_changed or not _say_the_same(self._said, self._passed)
+                self._said, self._passed = [], []
         return passed
 
     @property
     def is_settled(self) -> bool:
-        return self._decoder.sequence.is_settled and self._answer.is_settled
+        is_read = self._reader is None or self._reader.is_settled
+        return is_read and self._decoder.sequence.is_settled and self._answer.is_settled
+
+
+def _say_the_same(one: list[Event], other: list[Event]) -> bool:
+    """Whether events are the same but for where their text is cut, and for when the costs are told."""
+    return one == other or _joined(one) == _joined(other)
+
+
+def _joined(events: list[Event]) -> list[Event]:
+    joined: list[Event] = []
+    for event in events:
+        last = joined[-1] if joined else None
+        if isinstance(event, Used):
+            continue
+        if isinstance(event, TextDelta) and isinstance(last, TextDelta):
+            joined[-1] = TextDelta(last.text + event.text)
+        else:
+            joined.append(event)
+    return joined

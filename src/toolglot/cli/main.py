@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "repair": "make a request one that its provider accepts",
     "convert": "a request of one protocol as one of another",
     "switch-report": "what moving to another provider would change or lose",
+    "parse": "the tool calls that a model wrote as text",
     "simulate": "strict stand-ins for the providers, on a port of this machine",
     "explain": "what a rule demands, who demands it, and how we know",
     "completion": "a completion script for bash, zsh or fish",

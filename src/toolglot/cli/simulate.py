@@ -5,23 +5,33 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import textwrap
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from toolglot.cli.options import add_quiet
-from toolglot.cli.terminal import Terminal
+from toolglot.cli.terminal import Terminal, clean
 from toolglot.errors import InputError
-from toolglot.simulator import FAULTS, PROVIDERS, Script, Simulator, read_script, script_of, url_of
+from toolglot.simulator import FAULTS, PROVIDERS, Recorded, Script, Simulator, read_script, script_of, url_of
+from toolglot.simulator.answering import ORDERS
+from toolglot.simulator.app import Log
 from toolglot.simulator.serving import LOOPBACK, listening, server_of
 
 _MAIN: Final = ("anthropic", "openai", "gemini", "mistral", "deepseek", "kimi", "bedrock", "cohere", "ollama")
 """Those whose addresses are shown; the others are named."""
 
+_OPTIONS: Final = {"keys": "key"}
+"""Options that are not called as the field of a script that they set."""
+_LONGEST_REASON: Final = 140
+"""Characters of a refusal in a line of the log."""
+
 _DESCRIPTION: Final = """\
 Serves strict stand-ins for Anthropic, OpenAI (Chat Completions and Responses), Gemini, Mistral, DeepSeek, Kimi,
 Bedrock, Cohere and Ollama. Each request is judged as the provider would and refused in its own words; answers come from
-a script, or from the default one: it calls the first suitable tool and then answers with what the tool said.
+a script, or from the default one: it calls the first suitable tool and then answers with what the tool said. Each
+request is a line on stderr: its path, the status, and whose answer it got.
 
 Any API key is accepted that is not empty. The server needs uvicorn: pip install 'toolglot[simulator]'."""
 
@@ -62,19 +72,62 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    simulator = Simulator(_script(arguments))
+    simulator = Simulator(_script(arguments), log=None if arguments.quiet else _log(terminal))
     for order in arguments.fault:
-        simulator.fault(order)
+        with _option("--fault"):
+            simulator.fault(order)
     server = server_of(simulator)
-    with listening(arguments.port, arguments.host) as sock:
+    with _option("--"):
+        opened = listening(arguments.port, arguments.host)
+    with opened as sock:
         root = f"http://{_shown(arguments.host)}:{sock.getsockname()[1]}"
         if not arguments.quiet:
             _tell(root, terminal)
+            for note in simulator.notes:
+                terminal.note(note)
+            terminal.err.stream.flush()
         terminal.out.line(root)
         terminal.out.stream.flush()
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[sock])
     return 0
+
+
+@contextlib.contextmanager
+def _option(name: str) -> Iterator[None]:
+    """What is wrong with an option is told by its name; `--`: by that of the field."""
+    try:
+        yield
+    except InputError as error:
+        field = error.path.removeprefix("$.").partition("[")[0]
+        path = name if name != "--" else f"--{_OPTIONS.get(field, field)}"
+        raise InputError(error.message, path=path, hint=error.hint) from None
+
+
+def _log(terminal: Terminal) -> Log:
+    """A line for each request."""
+
+    def write(recorded: Recorded, seconds: float) -> None:
+        words = clean(f"{recorded.method} {recorded.path} {recorded.status} {_how(recorded)}")
+        terminal.err.line(f"{words} {seconds * 1000:.0f} ms")
+        terminal.err.stream.flush()
+
+    return write
+
+
+def _how(recorded: Recorded) -> str:
+    """How a request was answered."""
+    if recorded.answered_by == "refused":
+        why = ": ".join(filter(None, (recorded.rule, recorded.error)))
+        return textwrap.shorten(f"refused: {why}", _LONGEST_REASON, placeholder=" …")
+    if not recorded.fault:
+        return recorded.answered_by
+    is_all = recorded.answered_by in ("order", ORDERS)
+    return (
+        f"fault {recorded.fault} ({recorded.answered_by})"
+        if is_all
+        else f"{recorded.answered_by}, fault {recorded.fault}"
+    )
 
 
 def _shown(host: str) -> str:
@@ -86,10 +139,8 @@ def _script(arguments: argparse.Namespace) -> Script:
     given: dict[str, Any] = {name: getattr(arguments, name) for name in ("seed", "chunk", "pace", "bytes")}
     given["keys"] = tuple(arguments.key) if arguments.key else None
     changed = msgspec.structs.replace(script, **{name: value for name, value in given.items() if value is not None})
-    try:
+    with _option("--"):
         return script_of(changed)
-    except InputError as error:
-        raise InputError(error.message, path="options", hint=error.hint) from None
 
 
 def _tell(root: str, terminal: Terminal) -> None:

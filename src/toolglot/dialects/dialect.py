@@ -18,7 +18,6 @@ from msgspec import Struct
 from toolglot.dialects.json_calls import KEYS, CallKeys, call_list
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps, marks
-from toolglot.dialects.tag_calls import TagStyle, tag_call
 
 Read = Callable[[Reader, str], Steps[Outcome]]
 """Reads what follows an opener, which it is given."""
@@ -50,44 +49,27 @@ def json_in(*closers: str, keys: CallKeys = KEYS) -> Read:
 
     def read(reader: Reader, _opener: str) -> Steps[Outcome]:
         outcome = yield from call_list(reader, keys)
-        if closers and outcome in ("call", "cut"):
-            yield from skip_closer(reader, *closers)
+        if closers and outcome in ("call", "cut", "passed"):
+            yield from skip_closer(reader, *closers, stray="}]")
         return outcome
 
     return read
 
 
-def skip_closer(reader: Reader, *closers: str) -> Steps[str | None]:
-    """Read a closer behind white space, if there is one; otherwise nothing is read."""
+def skip_closer(reader: Reader, *closers: str, stray: str = "") -> Steps[str | None]:
+    """Read a closer behind white space and stray brackets, if there is one; otherwise nothing is read."""
     scanner = reader.scanner
     scanner.mark()
-    yield from scanner.skip_spaces()
+    mark = yield from scanner.skip_spaces()
+    while mark and mark in stray:
+        scanner.at += 1
+        mark = yield from scanner.skip_spaces()
     found = yield from scanner.one_of(closers)
     if found is None:
         scanner.go_back()
     else:
         scanner.let_go()
     return found
-
-
-def tags_in(style: TagStyle) -> Read:
-    """Reads the calls of a section: each in a tag of its own, up to the section's end, which may be missing."""
-
-    def read(reader: Reader, opener: str) -> Steps[Outcome]:
-        if opener in style.call:
-            return (yield from tag_call(reader, style))
-        outcome: Outcome = "none"
-        while True:
-            yield from reader.scanner.skip_spaces()
-            found = yield from reader.scanner.one_of((*style.call, *style.close_section))
-            if found is None or found in style.close_section:
-                return "unfinished" if outcome == "none" and reader.scanner.is_over else outcome
-            told = yield from tag_call(reader, style)
-            if told in ("none", "unfinished"):
-                return told if outcome == "none" else outcome
-            outcome = told
-
-    return read
 
 
 _COMPILED: Final[dict[str, re.Pattern[str]]] = {}
@@ -101,4 +83,4 @@ def fits(dialect: Dialect, ahead: str) -> bool:
     return pattern.match(ahead) is not None
 
 
-__all__ = ["THINK", "Dialect", "Read", "fits", "json_in", "marks", "skip_closer", "tags_in"]
+__all__ = ["THINK", "Dialect", "Read", "fits", "json_in", "marks", "skip_closer"]

@@ -1,37 +1,61 @@
 """Calls written as JSON: an object with a name and arguments, a list of such, or arguments behind a name.
 
-The name is told as soon as it is known, and the arguments while they come. Where the arguments come first, they wait.
+The name is told as soon as it is known, and the arguments while they come. Where the arguments come first, or an id may
+follow them, they wait. A dict as Python writes it counts as an object.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from toolglot.dialects.json_text import End, pass_value, read_string, unescaped
+from toolglot.dialects.json_text import End, mended, pass_value, read_string, unescaped
+from toolglot.dialects.python_dicts import pass_dict
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps
+from toolglot.jsontext import compact
 
 
 class CallKeys(NamedTuple):
     """What the fields of a call are called."""
 
-    name: tuple[str, ...] = ("name", "tool_name", "function_name", "tool")
+    name: tuple[str, ...] = ("name", "tool_name", "function_name", "tool", "function")
     arguments: tuple[str, ...] = ("arguments", "parameters", "args", "input")
     id: tuple[str, ...] = ()
-    """Where ids are written, a call is told only when all of it was read."""
+    """Where ids are written, a call is told when its id is known, or all of it was read."""
     inside: tuple[str, ...] = ("function",)
     """Objects that hold the fields above."""
+    needs_input: bool = False
+    """Whether an object without arguments is no call: ordinary JSON has names too."""
+    no_calls: tuple[str, ...] = ()
+    """Names by which a model says that it calls nothing."""
+    foreign: tuple[str, ...] = ()
+    """Fields that no call has."""
 
 
 KEYS: Final = CallKeys()
+BARE: Final = CallKeys(needs_input=True, foreign=("description", "input_schema", "strict"))
+"""For JSON that nothing marks as a call. The description of a tool is none."""
+BARE_KEY: Final = (
+    r"[\"'](?:(?:name|function|parameters|arguments|tool_name)[\"']\s*:|type[\"']\s*:\s*[\"']function"
+    r"|id[\"']\s*:(?!\s*\"(?:chatcmpl|toolu_|msg_)))"
+)
+"""What such an object begins with, as a pattern; the ids are those of whole messages."""
+Before = Callable[[], object]
+"""Is called when it is certain that there is a call, before it is told."""
+
+
+def _nothing() -> None:
+    pass
 
 
 class _Parts:
     """What was read of one call."""
 
-    def __init__(self, reader: Reader, *, waits: bool) -> None:
+    def __init__(self, reader: Reader, keys: CallKeys, before: Before) -> None:
         self._reader = reader
-        self._waits = waits
+        self._keys = keys
+        self._before = before
         self.name: str | None = None
         self.id = ""
         self._early: list[str] = []
@@ -44,33 +68,62 @@ class _Parts:
         else:
             self._early.append(piece)
 
+    @property
+    def is_none(self) -> bool:
+        """Whether the name says that nothing is called."""
+        return self.name in self._keys.no_calls
+
     def begin(self) -> bool:
         """Tell the call if that can be done by now; False if its name is none."""
-        if self.is_open or self.name is None:
+        if self.is_open or self.name is None or self.is_none:
             return True
         if not self._reader.accepts(self.name):
             return False
-        if not self._waits:
+        if (self.id or not self._keys.id) and (self.has_input or not self._keys.needs_input):
             self.open()
         return True
 
     def open(self) -> None:
+        self._before()
         self._reader.open(self.name or "", self.id)
         self.is_open = True
         self._reader.input("".join(self._early))
         self._early.clear()
 
+    def end(self) -> Outcome:
+        """The object is over."""
+        if self.is_none:
+            return "passed"
+        if self.name is None or (self._keys.needs_input and not self.has_input):
+            return "none"
+        if not self.is_open:
+            self.open()
+        return self._reader.close()
 
-def call_object(reader: Reader, keys: CallKeys = KEYS) -> Steps[Outcome]:
-    """The call that the object here is."""
+    def broken(self, otherwise: Outcome) -> Outcome:
+        """The object lacks its end. A call that has all of its arguments lacks nothing; one that has not was cut."""
+        if not self.is_open:
+            if self.is_none or not self.has_input or not self._reader.accepts(self.name):
+                return otherwise
+            self.open()
+        return self._reader.close(cut=True)
+
+
+def call_object(
+    reader: Reader, keys: CallKeys = KEYS, *, is_open: bool = False, before: Before = _nothing
+) -> Steps[Outcome]:
+    """The call that the object here is; its brace may have been read."""
     scanner = reader.scanner
-    parts = _Parts(reader, waits=bool(keys.id))
-    scanner.at += 1  # the brace
+    parts = _Parts(reader, keys, before)
+    if not is_open:
+        scanner.at += 1
     depth = 1
+    if (yield from scanner.skip_spaces()) == "'":
+        return (yield from _python_object(reader, parts, keys))
     while depth:
         mark = yield from scanner.skip_spaces()
         if mark == "":
-            return _broken(reader, parts, "unfinished")
+            return parts.broken("unfinished")
         if mark in "},":
             scanner.at += 1
             depth -= mark == "}"
@@ -78,7 +131,9 @@ def call_object(reader: Reader, keys: CallKeys = KEYS) -> Steps[Outcome]:
         key = yield from read_string(scanner)
         mark = (yield from scanner.skip_spaces()) if key is not None else ""
         if key is None or mark != ":":
-            return _broken(reader, parts, "unfinished" if scanner.is_over else "none")
+            return parts.broken("unfinished" if scanner.is_over else "none")
+        if key in keys.foreign and not parts.is_open:
+            return "none"
         scanner.at += 1
         mark = yield from scanner.skip_spaces()
         if key in keys.inside and mark == "{":
@@ -87,14 +142,10 @@ def call_object(reader: Reader, keys: CallKeys = KEYS) -> Steps[Outcome]:
             continue
         end = yield from _field(reader, parts, key, mark, keys)
         if end != "whole":
-            return _broken(reader, parts, "unfinished" if end == "open" else "none")
+            return parts.broken("unfinished" if end == "open" else "none")
         if not parts.begin():
             return "none"
-    if parts.name is None:
-        return "none"
-    if not parts.is_open:
-        parts.open()
-    return reader.close()
+    return parts.end()
 
 
 def _field(reader: Reader, parts: _Parts, key: str, mark: str, keys: CallKeys) -> Steps[End]:
@@ -110,6 +161,7 @@ def _field(reader: Reader, parts: _Parts, key: str, mark: str, keys: CallKeys) -
         return "whole"
     if key in keys.arguments and not parts.has_input:
         parts.has_input = mark in '{["' and mark != ""
+        parts.begin()
         if mark == '"':
             return (yield from _quoted_arguments(reader, parts))
         if mark in "{[":
@@ -122,42 +174,52 @@ def _quoted_arguments(reader: Reader, parts: _Parts) -> Steps[End]:
     pieces: list[str] = []
     end = yield from pass_value(reader.scanner, pieces.append)
     if end == "whole":
-        parts.input(unescaped("".join(pieces)) or "")
+        parts.input(mended(unescaped("".join(pieces)) or ""))
     return end
+
+
+def _python_object(reader: Reader, parts: _Parts, keys: CallKeys) -> Steps[Outcome]:
+    """A call as Python prints a dict. It is read as a whole."""
+    found = yield from pass_dict(reader.scanner)
+    if found is None:
+        return "unfinished" if reader.scanner.is_over else "none"
+    for key in keys.inside:
+        if isinstance(found.get(key), dict):
+            found = found[key]
+    parts.name = next((found[key] for key in keys.name if isinstance(found.get(key), str)), None)
+    parts.id = next((found[key] for key in keys.id if isinstance(found.get(key), str)), "")
+    given = next((found[key] for key in keys.arguments if isinstance(found.get(key), dict | str)), None)
+    if given is not None:
+        parts.has_input = True
+        parts.input(given if isinstance(given, str) else compact(given))
+    return parts.end() if parts.is_none or reader.accepts(parts.name) else "none"
 
 
 def _ignored(piece: str) -> None:
     pass
 
 
-def _broken(reader: Reader, parts: _Parts, otherwise: Outcome) -> Outcome:
-    """An object that lacks its end. A call that has all of its arguments lacks nothing; one that has not was cut."""
-    if parts.is_open:
-        return reader.close(cut=True)
-    if parts.name is not None and reader.accepts(parts.name) and parts.has_input:
-        parts.open()
-        return reader.close(cut=True)
-    return otherwise
-
-
-def call_list(reader: Reader, keys: CallKeys = KEYS) -> Steps[Outcome]:
-    """The calls of the list here; one object alone counts as a list of one."""
+def call_list(
+    reader: Reader, keys: CallKeys = KEYS, *, is_open: bool = False, before: Before = _nothing
+) -> Steps[Outcome]:
+    """The calls of the list here, whose bracket may have been read; one object alone counts as a list of one."""
     scanner = reader.scanner
     outcome: Outcome = "none"
-    mark = yield from scanner.skip_spaces()
-    if mark == "{":
-        return (yield from call_object(reader, keys))
-    if mark != "[":
-        return "unfinished" if mark == "" else "none"
-    scanner.at += 1
+    if not is_open:
+        mark = yield from scanner.skip_spaces()
+        if mark == "{":
+            return (yield from call_object(reader, keys, before=before))
+        if mark != "[":
+            return "unfinished" if mark == "" else "none"
+        scanner.at += 1
     while True:
         mark = yield from scanner.skip_spaces()
         if mark == "{":
-            found = yield from call_object(reader, keys)
+            found = yield from call_object(reader, keys, before=before)
             if found in ("none", "unfinished"):
                 return found if outcome == "none" else outcome
             outcome = found
-            if found == "cut":
+            if found == "cut" and (yield from scanner.peek()) not in ("{", ",", "]"):
                 return outcome
         elif mark == ",":
             scanner.at += 1
@@ -165,6 +227,28 @@ def call_list(reader: Reader, keys: CallKeys = KEYS) -> Steps[Outcome]:
             if mark == "]":
                 scanner.at += 1
             return "unfinished" if mark == "" and outcome == "none" else outcome
+
+
+def named_calls(reader: Reader) -> Steps[Outcome]:
+    """Calls whose names are keys, and whose arguments are the values: `[{"ls": {"p": "/"}}]`."""
+    scanner = reader.scanner
+    outcome: Outcome = "none"
+    while True:
+        mark = yield from scanner.skip_spaces()
+        if mark in ("[", "{", ",", "}"):
+            scanner.at += 1
+            continue
+        if mark == "]":
+            scanner.at += 1
+            return outcome
+        name = yield from read_string(scanner)
+        mark = (yield from scanner.skip_spaces()) if name is not None else ""
+        if name is None or mark != ":" or not reader.accepts(name):
+            return "unfinished" if scanner.is_over and outcome == "none" else outcome
+        scanner.at += 1
+        outcome = yield from arguments_of(reader, name)
+        if outcome == "cut":
+            return outcome
 
 
 def arguments_of(reader: Reader, name: str, id: str = "") -> Steps[Outcome]:
@@ -175,7 +259,7 @@ def arguments_of(reader: Reader, name: str, id: str = "") -> Steps[Outcome]:
         pieces: list[str] = []
         end = yield from pass_value(scanner, pieces.append)
         reader.open(name, id)
-        reader.input(unescaped("".join(pieces)) or "")
+        reader.input(mended(unescaped("".join(pieces)) or ""))
         return reader.close(cut=end != "whole")
     reader.open(name, id)
     if mark not in ("{", "["):

@@ -1,7 +1,8 @@
 """JSON in text that goes on behind it: read piece by piece, and passed on as it is written.
 
 A value ends where its brackets do. Outside of strings, a character that no JSON has ends it too: that is how the marks
-of a dialect are found behind a value that lacks its last bracket.
+of a dialect are found behind a value that lacks its last bracket. A line break inside a string, which JSON forbids and
+models write, is passed on as its escape.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ End = Literal["whole", "broken", "open"]
 """A value is whole, something stands in it that is no JSON, or the text ended inside."""
 
 _OUTSIDE: Final = re.compile(r"""["{}\[\]]|[^\s\w,:.+\-"{}\[\]]""")
-_INSIDE: Final = re.compile(r'["\\]')
+_INSIDE: Final = re.compile(r'["\\\x00-\x1f]')
 _PASSES_OUTSIDE: Final = re.compile(r"[\s\w,:.+\-]*").fullmatch
-_PASSES_INSIDE: Final = re.compile(r'(?:[^"\\]+|\\.)*', re.DOTALL).fullmatch
+_PASSES_INSIDE: Final = re.compile(r'(?:[^"\\\x00-\x1f]++|\\.)*+', re.DOTALL).fullmatch
 _SCALAR: Final = re.compile(r"[^\s,}\]<>|{\[\"]+")
 LONGEST_WORD: Final = 512
 """Characters of a key, a name or an id. What is longer is none."""
@@ -43,10 +44,43 @@ def pass_value(scanner: Scanner, sink: Sink) -> Steps[End]:
         scanner.at, end = run.follow(scanner.text, start)
         if scanner.at > start:
             sink(scanner.text[start : scanner.at])
+        if end == "control":
+            sink(_escape_controls(scanner.text[scanner.at]))
+            scanner.at += 1
+            continue
         if end != "open" or scanner.is_over:
             return end
         scanner.wait_for(run.passes, sink)
         yield
+
+
+def pass_object(scanner: Scanner, sink: Sink) -> Steps[End]:
+    """Pass on the text of the object whose brace was read, to the last character as it is."""
+    run = _Run(depth=1)
+    while True:
+        start = scanner.at
+        scanner.at, end = run.follow(scanner.text, start)
+        if end == "control":
+            scanner.at += 1
+        if scanner.at > start:
+            sink(scanner.text[start : scanner.at])
+        if end in ("whole", "broken") or (end == "open" and scanner.is_over):
+            return "whole" if end == "whole" else "broken" if end == "broken" else "open"
+        if end == "open":
+            scanner.wait_for(run.passes, sink)
+            yield
+
+
+def mended(written: str) -> str:
+    """The text of a value that is whole, with the line breaks inside its strings as escapes."""
+    run, pieces, start = _Run(), [], 0
+    while True:
+        end_at, end = run.follow(written, start)
+        pieces.append(written[start:end_at])
+        if end != "control":
+            return "".join((*pieces, written[end_at:]))
+        pieces.append(_escape_controls(written[end_at]))
+        start = end_at + 1
 
 
 class _Run:
@@ -54,13 +88,13 @@ class _Run:
 
     __slots__ = ("_depth", "_escaped", "_in_string")
 
-    def __init__(self) -> None:
-        self._depth = 0
+    def __init__(self, depth: int = 0) -> None:
+        self._depth = depth
         self._in_string = False
         self._escaped = False
 
-    def follow(self, text: str, position: int) -> tuple[int, End]:
-        """Where the value ends in this text, or the text does, and why there."""
+    def follow(self, text: str, position: int) -> tuple[int, End | Literal["control"]]:
+        """Where the value ends in this text, or the text does, or a control character stands, and which of these."""
         while position < len(text):
             if self._escaped:
                 self._escaped = False
@@ -69,6 +103,8 @@ class _Run:
             found = (_INSIDE if self._in_string else _OUTSIDE).search(text, position)
             if found is None:
                 break
+            if found[0] < " ":
+                return found.start(), "control"
             position = found.end()
             end = self._step(found[0])
             if end != "open":
@@ -115,15 +151,11 @@ def read_string(scanner: Scanner, most: int = LONGEST_WORD) -> Steps[str | None]
 
 
 def unescaped(written: str) -> str | None:
-    """The string that a JSON string means. A line break in it, which JSON forbids, means itself."""
+    """The string that a JSON string means."""
     try:
-        value: object = msgspec.json.decode(written)
-    except (ValueError, RecursionError):
-        try:
-            value = msgspec.json.decode(_escape_controls(written))
-        except (ValueError, RecursionError):
-            return None
-    return value if isinstance(value, str) else None
+        return msgspec.json.decode(written, type=str)
+    except ValueError:
+        return None
 
 
 def _escape_controls(written: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final, Literal
@@ -10,14 +11,16 @@ from toolglot.conversation import ToolCall
 from toolglot.dialects.scanner import Scanner
 from toolglot.dialects.telling import Teller
 
-Outcome = Literal["call", "cut", "none", "unfinished"]
-"""A call was told; it was told and then cut off; what stands here is no call, and nothing was told; the same, and the
-text ended before that could be known."""
+Outcome = Literal["call", "cut", "passed", "none", "unfinished"]
+"""A call was told; it was told and then cut off; there is no call, but marks that mean no text, or what they hold was
+told; what stands here is no call, and nothing was told; the same, and the text ended before that could be known."""
 
 Schemas = Mapping[str, dict[str, Any] | None]
 """The tools that were offered: name → schema of the arguments."""
 
 LONGEST_NAME: Final = 256
+_IS_NAME: Final = re.compile(r"(?=.*\w)\S+").fullmatch
+"""Letters or digits, and no white space: three dots name no tool."""
 
 
 class Reader:
@@ -29,13 +32,19 @@ class Reader:
         self.tools = tools
         self.only_offered = only_offered
         """Whether what looks like a call of a tool that was not offered is text."""
+        self.is_chosen = False
+        """Whether the dialect was named, and not found out from the text."""
+        self.limit = 1 << 60
+        """How far behind the beginning of what may be a call its name may stand."""
         self._id_stem = id_stem
         self._number = 0
         self.has_open_call = False
 
     def accepts(self, name: str | None) -> bool:
         """Whether a name can be that of a tool."""
-        if not name or len(name) > LONGEST_NAME or any(character.isspace() for character in name):
+        if not name or len(name) > LONGEST_NAME or not _IS_NAME(name):
+            return False
+        if self.scanner.size_since_mark() > self.limit:
             return False
         return not self.only_offered or name in self.tools
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import pkgutil
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
 
+from toolglot.dialects import known
 from toolglot.dialects.dialect import Dialect
 from toolglot.errors import InputError, quote
 
@@ -14,7 +17,8 @@ _OWN: dict[str, Dialect] = {}
 
 @cache
 def _built_in() -> dict[str, Dialect]:
-    return {dialect.name: dialect for dialect in import_module("toolglot.dialects.known").DIALECTS}
+    modules = [import_module(f"{known.__name__}.{found.name}") for found in pkgutil.iter_modules(known.__path__)]
+    return {dialect.name: dialect for module in modules for dialect in module.DIALECTS}
 
 
 def names() -> tuple[str, ...]:
@@ -41,8 +45,15 @@ def get(name: str) -> Dialect:
     return found
 
 
-def chosen(name: str, model: str = "") -> tuple[Dialect, ...]:
-    """The dialects to look for."""
+def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Dialect, ...]:
+    """The dialects to look for. Those that the model is known to write come first.
+
+    What ordinary text looks like is looked for only where tools were offered; and of that, where it is known what the
+    model writes, only that.
+    """
     if name != "auto":
         return (get(name),)
-    return tuple(get(each) for each in names())
+    known = [get(each) for each in names()]
+    own = [each for each in known if model and any(fnmatchcase(model.lower(), pattern) for pattern in each.models)]
+    others = [each for each in known if each not in own and not (each.is_weak and own)]
+    return tuple(each for each in (*own, *others) if has_tools or not each.is_weak)

@@ -43,8 +43,8 @@ class Marks:
         self._found = re.compile("|".join(map(re.escape, listed)) or r"(?!)")
         firsts = "".join(re.escape(first) for first in sorted({mark[0] for mark in listed}))
         self._firsts = re.compile(f"[{firsts}]" if listed else r"(?!)")
-        self.passes = re.compile(f"[^{firsts}]*" if listed else r"(?s:.*)").fullmatch
-        """Knows a text in which no mark can begin."""
+        self.passes = re.compile(f"[^{firsts}]+" if listed else r"(?s:.+)").fullmatch
+        """Knows a text, which is not empty, in which no mark can begin."""
         self._held = re.compile("(?:" + "|".join(map(_beginning, listed)) + r")\Z" if listed else r"(?!)")
 
     def find(self, text: str, start: int) -> re.Match[str] | None:
@@ -133,10 +133,20 @@ class Scanner:
 
     def go_back(self) -> None:
         """Read again from the mark on."""
-        if self._mark is not None:
+        if self._mark is None:
+            return
+        if self._kept:
             self.text = self.since_mark() + self.text[self.at :]
             self.at = 0
-            self.let_go()
+        else:
+            self.at = self._mark
+        self.let_go()
+
+    def put_back(self, text: str) -> None:
+        """Read this text next, and what was next after it."""
+        if text:
+            self.text = text + self.text[self.at :]
+            self.at = 0
 
     # --- reading ------------------------------------------------------------------------------------
 

@@ -20,55 +20,94 @@ from toolglot.jsontext import compact, local_reference
 Untyped = Literal["string", "json"]
 """What a value is that no schema describes: a string, or whatever it can be read as."""
 
-_DEEPEST: Final = 16
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?")
-_NOTHING: Final = object()
+_MOST_PARTS: Final = 256
+"""Schemas that one schema is put together of. What is beyond says nothing."""
+_INTEGER: Final = re.compile(r"([+-]?)(\d{1,300})")
+_DECIMAL: Final = re.compile(r"([+-]?)(\d{0,300})(?:\.(\d{0,300}))?(?:[eE]([+-]?\d{1,3}))?")
+_WORDS: Final = {"true": "true", "false": "false", "null": "null", "none": "null"}
+_NAMES: Final = {
+    **dict.fromkeys(("string", "str", "text", "varchar", "char", "enum"), "string"),
+    **dict.fromkeys(("integer", "int", "int32", "int64", "uint", "long", "short"), "integer"),
+    **dict.fromkeys(("number", "num", "float", "double", "decimal"), "number"),
+    **dict.fromkeys(("boolean", "bool", "binary"), "boolean"),
+    **dict.fromkeys(("object", "dict", "map"), "object"),
+    **dict.fromkeys(("array", "list", "tuple"), "array"),
+    **dict.fromkeys(("null", "none"), "null"),
+}
+"""What types are called. A name that is none of these says nothing."""
 
 
-def property_schema(schema: dict[str, Any] | None, name: str) -> Any:
-    """What a tool's schema says of one argument; None if it says nothing."""
-    for part in _parts(schema, schema, 0):
+# --- schemas ----------------------------------------------------------------------------------------
+
+
+def property_schema(schema: Any, name: str, root: dict[str, Any] | None = None) -> Any:
+    """What a schema says of one field; None if it says nothing."""
+    others: Any = None
+    for part in _parts(schema, root if root is not None else schema):
         properties = part.get("properties")
         if isinstance(properties, dict) and name in properties:
             return properties[name]
-    return None
+        if others is None and isinstance(part.get("additionalProperties"), dict):
+            others = part["additionalProperties"]
+    return others
+
+
+def items_schema(schema: Any, root: dict[str, Any] | None) -> Any:
+    """What a schema says of the items of a list; None if it says nothing."""
+    return next((part["items"] for part in _parts(schema, root) if isinstance(part.get("items"), dict)), None)
 
 
 def allowed_types(schema: Any, root: dict[str, Any] | None) -> frozenset[str]:
     """The types that a schema allows; none where it does not say."""
     found: set[str] = set()
-    for part in _parts(schema, root, 0):
-        named = part.get("type")
-        found.update(_kinds(named))
+    for part in _parts(schema, root):
+        found |= named_types(part.get("type"))
         if part.get("nullable") is True:
             found.add("null")
-        if not named:
-            values = (
-                part.get("enum") if isinstance(part.get("enum"), list) else [part["const"]] if "const" in part else []
-            )
-            found.update(_type_of(value) for value in values or ())
+        if not part.get("type"):
+            found.update(_implied(part))
     return frozenset(found)
 
 
-def _kinds(named: object) -> Iterator[str]:
-    if isinstance(named, str):
-        yield named.lower()
-    elif isinstance(named, list):
-        yield from (kind.lower() for kind in named if isinstance(kind, str))
+def named_types(said: object) -> frozenset[str]:
+    """The types that a `type` names, one or a list."""
+    listed = said if isinstance(said, list) else [said]
+    names = (_NAMES.get(each.lower()) for each in listed if isinstance(each, str))
+    return frozenset(name for name in names if name is not None)
 
 
-def _parts(schema: Any, root: dict[str, Any] | None, depth: int) -> Iterator[dict[str, Any]]:
-    """A schema and everything that it is put together of."""
-    if not isinstance(schema, dict) or depth > _DEEPEST:
-        return
-    yield schema
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and root is not None:
-        yield from _parts(local_reference(root, reference), root, depth + 1)
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        branches = schema.get(keyword)
-        for branch in branches if isinstance(branches, list) else ():
-            yield from _parts(branch, root, depth + 1)
+def _implied(part: dict[str, Any]) -> Iterator[str]:
+    """The types that follow from the rest of a schema that has no `type`."""
+    values = part.get("enum")
+    if isinstance(values, list):
+        yield from map(_type_of, values)
+    elif "const" in part:
+        yield _type_of(part["const"])
+    elif isinstance(part.get("properties"), dict):
+        yield "object"
+    elif isinstance(part.get("items"), dict):
+        yield "array"
+
+
+def _parts(schema: Any, root: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    """A schema and everything that it is put together of, each once, in the order in which it is written."""
+    seen: set[int] = set()
+    waiting = [schema]
+    while waiting and len(seen) < _MOST_PARTS:
+        part = waiting.pop()
+        if not isinstance(part, dict) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        for keyword in ("allOf", "oneOf", "anyOf"):
+            branches = part.get(keyword)
+            waiting += reversed(branches[:_MOST_PARTS]) if isinstance(branches, list) else ()
+        reference = part.get("$ref")
+        if isinstance(reference, str) and root is not None:
+            waiting.append(local_reference(root, reference))
+
+
+# --- values -----------------------------------------------------------------------------------------
 
 
 def is_string_only(types: frozenset[str], untyped: Untyped) -> bool:
@@ -81,26 +120,71 @@ def typed(text: str, types: frozenset[str], untyped: Untyped) -> str:
     if is_string_only(types, untyped):
         return quoted(text)
     stripped = text.strip()
-    value = _read(stripped)
-    if value is not _NOTHING:
-        kind = _type_of(value)
-        if not types or kind in types or (kind == "integer" and "number" in types):
-            return stripped if _NUMBER.fullmatch(stripped) else compact(value)
-        if kind == "number" and "integer" in types and float(value).is_integer():
-            return str(int(value))
-    return quoted(text)
+    if not stripped and "string" not in types and types & {"array", "object"}:
+        return "[]" if "array" in types else "{}"
+    found = _number(stripped, types) or _word(stripped, types) or _structure(stripped, types)
+    return found if found is not None else quoted(text)
 
 
-def _read(text: str) -> Any:
-    if text.lower() in ("null", "none"):
+def _number(text: str, types: frozenset[str]) -> str | None:
+    """A number, as JSON writes it. Where something else may stand too, only what JSON takes for one counts."""
+    if types and not types & {"integer", "number"}:
         return None
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
+    written = _integer(text) or _decimal(text)
+    if written is None or ((not types or "string" in types) and written != text):
+        return None
+    if types and "number" not in types and not _INTEGER.fullmatch(text):
+        return _whole_number(written)
+    return written
+
+
+def _integer(text: str) -> str | None:
+    found = _INTEGER.fullmatch(text)
+    return ("-" if found[1] == "-" else "") + (found[2].lstrip("0") or "0") if found is not None else None
+
+
+def _decimal(text: str) -> str | None:
+    found = _DECIMAL.fullmatch(text)
+    if found is None or not (found[2] or found[3]) or abs(float(text)) == float("inf"):
+        return None
+    fraction = "" if found[3] is None else f".{found[3] or '0'}"
+    power = text[found.end(2 if found[3] is None else 3) :]
+    return ("-" if found[1] == "-" else "") + (found[2].lstrip("0") or "0") + fraction + power
+
+
+def _whole_number(text: str) -> str | None:
+    """An integer that is written as a decimal."""
+    value = float(text)
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else None
+
+
+def _word(text: str, types: frozenset[str]) -> str | None:
+    word = _WORDS.get(text.lower())
+    if word is None:
+        return None
+    if not types:
+        return word if text == word else None
+    return word if ("null" if word == "null" else "boolean") in types else None
+
+
+def _structure(text: str, types: frozenset[str]) -> str | None:
+    """An object, a list, or, where no schema says anything, a string in quotes."""
+    kind = {"{": "object", "[": "array", "(": "array", '"': "quotes"}.get(text[:1])
+    if kind is None or (types and kind not in types):
+        return None
+    if _is_json(text):
+        return text
+    found = literal(text) if types else None
+    written = compact(found[0]) if found is not None else ""
+    return written if _is_json(written) else None
+
+
+def _is_json(text: str) -> bool:
     try:
-        return msgspec.json.decode(text)
+        msgspec.json.decode(text)
     except (ValueError, RecursionError):
-        found = literal(text) if text[:1] in "[{(" else None
-        return found[0] if found is not None else _NOTHING
+        return False
+    return True
 
 
 def _type_of(value: object) -> str:
@@ -114,4 +198,4 @@ def _type_of(value: object) -> str:
         return "number"
     if isinstance(value, str):
         return "string"
-    return "array" if isinstance(value, list | tuple) else "object"
+    return "array" if isinstance(value, list) else "object"

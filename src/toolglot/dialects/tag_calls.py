@@ -1,27 +1,32 @@
 """Calls written with tags: a tag that names the tool, and one around each argument.
 
-The values are text until the tool's schema says otherwise; those that can be nothing but strings are told while they
-come. Missing closers are forgiven: the next tag ends what is open.
+    <invoke name="ls"><parameter name="p">/</parameter></invoke>
+
+Values are text until the tool's schema says otherwise. Missing closers are forgiven: the next tag ends what is open. A
+closer inside a value ends it only where something follows that can follow a closer, so that a value may speak of tags.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
-from toolglot.dialects.json_text import quoted
+from toolglot.dialects.argument_writer import ArgumentWriter, Trim
+from toolglot.dialects.json_text import pass_value
+from toolglot.dialects.lookahead import SPACES, cut_off, give_back, is_followed, next_of
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Marks, Steps, marks
-from toolglot.dialects.schema_types import Untyped, allowed_types, is_string_only, property_schema, typed
+from toolglot.dialects.schema_types import Untyped, named_types
+from toolglot.dialects.sections import Section, calls_in
 
-Trim = Literal["newline", "spaces", "none"]
-"""What stands around a value and does not belong to it: one line break on each side, all white space, nothing."""
-
-_NAMED: Final = re.compile(r"""\b(?:name|tool|key)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/>]+))""")
-_ATTRIBUTE: Final = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_NAMED: Final = re.compile(r"""\b(?:name|tool|key)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'/>]++))""")
+_ATTRIBUTE: Final = re.compile(r"""([\w:-]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
 LONGEST_HEAD: Final = 1024
-_STRING: Final = frozenset({"string"})
-_JSON: Final = frozenset({"object", "array", "number", "integer", "boolean", "null"})
+_NOT_STRING: Final = frozenset({"object", "array", "number", "integer", "boolean", "null"})
+_PLAIN: Final = re.compile(r"[\w-]{1,64}")
+_TAIL: Final = re.compile(r"""["'?/]++""")
+CDATA: Final = "<![CDATA["
 
 
 class TagStyle(NamedTuple):
@@ -33,9 +38,31 @@ class TagStyle(NamedTuple):
     parameter: tuple[str, ...]
     close_parameter: tuple[str, ...]
     close_section: tuple[str, ...] = ()
-    head_end: str = ">"
-    trim: Trim = "newline"
+    open_section: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Marks in a section that say nothing."""
+    gap: re.Pattern[str] = SPACES
+    """What may stand between the marks of a section."""
+    head_end: tuple[str, ...] = (">",)
+    """What ends the head of a tag; the first is what should."""
+    trim: Trim = "none"
     untyped: Untyped = "string"
+    cut_closers: bool = False
+    """Whether closers are listed without their `>`, since models write something else there."""
+    named_closers: bool = False
+    """Whether `</content>` closes a parameter called `content`."""
+    cdata: bool = False
+    """Whether a value may stand in a CDATA section."""
+    rename: Callable[[Reader, str], str] = lambda _reader, name: name
+
+
+def tags_in(style: TagStyle) -> Callable[[Reader, str], Steps[Outcome]]:
+    """Reads the calls of a section, whose opener and closer may be missing."""
+    section = Section(style.call, style.close_section, style.skipped, json=True, gap=style.gap)
+    return calls_in(section, lambda reader, _opener: tag_call(reader, style))
+
+
+# --- heads ------------------------------------------------------------------------------------------
 
 
 def named_by(head: str) -> str:
@@ -43,7 +70,7 @@ def named_by(head: str) -> str:
     found = _NAMED.search(head)
     if found is not None:
         return next((group for group in found.groups() if group is not None), "").strip()
-    return head.strip().strip("\"'").removesuffix("/").strip()
+    return head.strip().removesuffix("/").strip().strip("\"'")
 
 
 def attributes(head: str) -> dict[str, str]:
@@ -51,140 +78,141 @@ def attributes(head: str) -> dict[str, str]:
     return {found[1]: found[2] if found[2] is not None else found[3] for found in _ATTRIBUTE.finditer(head)}
 
 
-def read_head(reader: Reader, end: Marks) -> Steps[str | None]:
-    """The rest of a tag up to its end; None if there is no end, or it is too far away."""
-    pieces: list[str] = []
-    size = 0
-
-    def keep(piece: str) -> None:
-        nonlocal size
-        size += len(piece)
-        if size <= LONGEST_HEAD:
-            pieces.append(piece)
-
-    found = yield from reader.scanner.until(end, keep)
-    return "".join(pieces) if found is not None and size <= LONGEST_HEAD else None
-
-
-class ArgumentWriter:
-    """Writes arguments, one after the other, as the JSON of an object."""
-
-    def __init__(self, reader: Reader, tool: str, trim: Trim, untyped: Untyped) -> None:
-        self._reader = reader
-        self._schema = reader.schema(tool)
-        self._trim = trim
-        self._untyped: Untyped = untyped
-        self._count = 0
-        self._types: frozenset[str] = frozenset()
-        self._is_live = False
-        self._pieces: list[str] = []
-        self._held = ""
-        self._is_start = True
-
-    def begin(self, name: str, types: frozenset[str] | None = None) -> None:
-        """An argument begins. `types` are said by the text itself, where it does."""
-        lead = "{" if self._count == 0 else ", "
-        self._count += 1
-        described = allowed_types(property_schema(self._schema, name), self._schema)
-        self._types = described if types is None else types
-        self._is_live = is_string_only(self._types, self._untyped) and self._trim != "spaces"
-        self._is_start, self._held, self._pieces = True, "", []
-        self._reader.input(f"{lead}{quoted(name)}: " + ('"' if self._is_live else ""))
-
-    def add(self, piece: str) -> None:
-        """More of its value."""
-        if not self._is_live:
-            self._pieces.append(piece)
-            return
-        if not (self._held or self._is_start) and piece[-1] != "\n":
-            self._reader.input(quoted(piece)[1:-1])
-            return
-        piece = self._held + piece
-        if self._trim == "newline":
-            if self._is_start and piece:
-                piece, self._is_start = piece.removeprefix("\n"), False
-            self._held = "\n" if piece.endswith("\n") else ""
-            piece = piece.removesuffix("\n")
-        if piece:
-            self._reader.input(quoted(piece)[1:-1])
-
-    def end(self) -> None:
-        """The argument is over."""
-        if self._is_live:
-            self._reader.input('"')
-            return
-        text = "".join(self._pieces)
-        if self._trim == "newline":
-            text = text.removeprefix("\n").removesuffix("\n")
-        elif self._trim == "spaces":
-            text = text.strip()
-        self._reader.input(typed(text, self._types, self._untyped))
-
-    def put(self, name: str, json: str) -> None:
-        """An argument whose JSON is known."""
-        self._reader.input(("{" if self._count == 0 else ", ") + f"{quoted(name)}: {json}")
-        self._count += 1
-
-    def finish(self) -> None:
-        """All arguments were told."""
-        self._reader.input("{}" if self._count == 0 else "}")
-
-
-def tag_call(reader: Reader, style: TagStyle) -> Steps[Outcome]:
-    """A call, from behind the beginning of its tag."""
-    head = yield from read_head(reader, marks(style.head_end))
-    if head is None:
-        return "unfinished" if reader.scanner.is_over else "none"
-    name = named_by(head)
-    if not reader.accepts(name):
-        return "none"
-    reader.open(name)
-    arguments = ArgumentWriter(reader, name, style.trim, style.untyped)
-    if head.rstrip().endswith("/") and style.head_end == ">":
-        arguments.finish()
-        return reader.close()
-    return (yield from _parameters(reader, style, arguments))
-
-
-def _parameters(reader: Reader, style: TagStyle, arguments: ArgumentWriter) -> Steps[Outcome]:
+def read_head(reader: Reader, ends: Marks, most: int = LONGEST_HEAD) -> Steps[tuple[str, str] | None]:
+    """The rest of a tag, and what ended it; None, and nothing read, if there is no end, or it is too far away."""
     scanner = reader.scanner
-    ends = (*style.close_call, *style.close_section)
-    wanted = marks(*style.parameter, *ends)
-    value_ends = marks(*style.close_parameter, *style.parameter, *ends)
-    found = yield from scanner.until(wanted, _ignored)
-    while found in style.parameter:
-        head = yield from read_head(reader, marks(style.head_end))
-        if head is None:
-            return reader.close(cut=True)
-        arguments.begin(named_by(head), _said_types(head))
-        found = yield from scanner.until(value_ends, arguments.add)
-        if found is None:
-            return reader.close(cut=True)
-        arguments.end()
-        if found in style.close_parameter:
-            found = yield from scanner.until(wanted, _ignored)
-    if found is None:
-        if not scanner.is_over:
-            return reader.close(cut=True)
-        arguments.finish()
-        return reader.close(cut=True)
-    arguments.finish()
-    if found in style.close_section:
-        scanner.at -= len(found)  # whoever reads the section reads its end
-    return reader.close()
+    while True:
+        near = scanner.text[scanner.at : scanner.at + most + ends.longest]
+        found = ends.find(near, 0)
+        if found is not None:
+            scanner.at += found.end() - (found[0] == "<")  # that begins the next tag
+            return near[: found.start()], found[0]
+        if len(near) == most + ends.longest or not (yield from scanner.more()):
+            return None
 
 
 def _said_types(head: str) -> frozenset[str] | None:
     """The type that the tag of an argument says itself."""
     said = attributes(head)
     if "string" in said:
-        return (
-            frozenset({"string"})
-            if said["string"] == "true"
-            else frozenset({"object", "array", "number", "boolean", "null", "integer"})
-        )
-    return frozenset({said["type"]}) if "type" in said else None
+        return frozenset({"string"}) if said["string"].lower() == "true" else _NOT_STRING
+    types = named_types(said.get("type"))
+    return (types | {"integer"} if "number" in types else types) or None
 
 
-def _ignored(piece: str) -> None:
-    pass
+# --- calls ------------------------------------------------------------------------------------------
+
+
+def tag_call(reader: Reader, style: TagStyle) -> Steps[Outcome]:
+    """A call, from behind the beginning of its tag."""
+    scanner = reader.scanner
+    read = yield from read_head(reader, marks(*style.head_end))
+    if read is None:
+        return "unfinished" if scanner.is_over else "none"
+    head, ended_by = read
+    name = style.rename(reader, named_by(head))
+    if not reader.accepts(name):
+        return "none"
+    arguments = ArgumentWriter(reader, name, style.trim, style.untyped)
+    if head.rstrip().endswith("/") and ended_by == ">":
+        reader.open(name)
+        arguments.finish()
+        return reader.close()
+    found = yield from next_of(scanner, (*style.parameter, *_ends(style), "{"))
+    if found is None or (ended_by != style.head_end[0] and found not in style.parameter):
+        return "none"
+    reader.open(name)
+    if found == "":
+        return cut_off(reader)
+    if found == "{":
+        scanner.at -= 1
+        return (yield from _json_body(reader, style))
+    return (yield from _parameters(reader, style, arguments, found))
+
+
+def _ends(style: TagStyle) -> tuple[str, ...]:
+    """What ends a call that has no parameter open."""
+    return (*style.close_call, *style.close_section, *style.call)
+
+
+def _json_body(reader: Reader, style: TagStyle) -> Steps[Outcome]:
+    """Arguments as one JSON object."""
+    end = yield from pass_value(reader.scanner, reader.input)
+    yield from _end_call(reader, style, (yield from next_of(reader.scanner, _ends(style))))
+    return reader.close(cut=end != "whole")
+
+
+def _parameters(reader: Reader, style: TagStyle, arguments: ArgumentWriter, found: str | None) -> Steps[Outcome]:
+    scanner = reader.scanner
+    while found in style.parameter:
+        read = yield from read_head(reader, marks(*style.head_end))
+        if read is None:
+            return cut_off(reader)
+        name = named_by(read[0])
+        arguments.begin(name, _said_types(read[0]))
+        if read[1] == ">" and read[0].rstrip().endswith("/"):
+            found = style.close_parameter[0]
+        else:
+            found = yield from _value(reader, style, arguments, name)
+        if found is None:
+            return cut_off(reader)
+        arguments.end()
+        if found not in style.parameter and found not in _ends(style):
+            found = yield from next_of(scanner, (*style.parameter, *_ends(style)))
+    arguments.finish()
+    yield from _end_call(reader, style, found)
+    return reader.close()
+
+
+def _end_call(reader: Reader, style: TagStyle, found: str | None) -> Steps[None]:
+    """Behind the end of a call. What belongs to the section, or is the next call, is left to be read."""
+    scanner = reader.scanner
+    if found and found not in style.close_call:
+        give_back(scanner, found)
+    elif found and style.cut_closers:
+        yield from scanner.while_in(_TAIL, 8)
+        yield from scanner.one_of((">",))
+
+
+def _value(reader: Reader, style: TagStyle, arguments: ArgumentWriter, name: str) -> Steps[str | None]:
+    """The value of a parameter, and what ended it; None if the text did."""
+    scanner = reader.scanner
+    closers = style.close_parameter
+    if style.named_closers and _PLAIN.fullmatch(name):
+        closers = (*closers, f"</{name}>")
+    if style.cdata and (yield from next_of(scanner, (CDATA,))):
+        return (yield from _quoted_value(reader, arguments, closers))
+    ends = marks(*closers, *style.parameter, *style.close_call, *style.close_section)
+    while True:
+        found = yield from scanner.until(ends, arguments.add)
+        if found is None or found in style.parameter:
+            return found
+        if (yield from is_followed(scanner, _followers(style, found))):
+            return found
+        arguments.add(found)
+
+
+def _followers(style: TagStyle, closer: str) -> tuple[str, ...]:
+    """What can stand behind a closer."""
+    if closer in style.close_section:
+        return (*style.open_section, *style.call)
+    if closer in style.close_call:
+        tail = (">", '"', "?") if style.cut_closers else ()
+        return (*style.close_section, *style.open_section, *style.call, *style.skipped, *tail)
+    return (*style.parameter, *_ends(style))
+
+
+def _quoted_value(reader: Reader, arguments: ArgumentWriter, closers: tuple[str, ...]) -> Steps[str | None]:
+    """A value in a CDATA section, in which no tag counts; several in a row are one value."""
+    scanner = reader.scanner
+    while True:
+        found = yield from scanner.until(marks("]]>"), arguments.add)
+        if found is None:
+            return None
+        found = yield from next_of(scanner, (*closers, CDATA))
+        if found == "":
+            return closers[0]
+        if found is None:
+            arguments.add("]]>")
+        elif found != CDATA:
+            return found

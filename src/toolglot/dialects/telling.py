@@ -30,6 +30,11 @@ class Teller:
         self._blank = ""
         self._call: ToolCall | None = None
 
+    @property
+    def keeps(self) -> bool:
+        """Whether white space is kept back."""
+        return bool(self._blank)
+
     def take(self) -> list[Event]:
         events = self.events
         self.events = []

@@ -6,10 +6,14 @@
 Law: the same text gives the same text, thinking and calls however it is cut, since a whole text is read by the same
 reader in one piece. No more is kept back than what may be the beginning of a mark, and a candidate until it is decided.
 Whatever is no call is text, to the last character.
+
+Where the dialect is to be found out (`auto`), code is quoted text: what stands in a code span or a fence is no call,
+but for a fence that holds nothing else than a call of a tool that was offered.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -19,14 +23,25 @@ from toolglot.conversation import Block, Text, Thinking, ToolCall, ToolSpec
 from toolglot.dialects.dialect import Dialect, fits
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.registry import chosen
-from toolglot.dialects.scanner import Marks, Steps
+from toolglot.dialects.scanner import Steps, marks
 from toolglot.errors import InputError, quote
 from toolglot.events import BlockEnded, Event
 
 AHEAD: Final = 64
 """Characters behind an opener that decide which dialect is meant."""
 LONGEST_GUESS: Final = 4096
-"""How much of what may be a call is kept back until its name is known; and how much is read again if it is none."""
+"""How much of what ordinary text looks like is kept back until the name of a call is known; and how much of anything is
+read again if it is none."""
+LONGEST_WAIT: Final = 256 * 1024
+"""The same of what has marks of its own."""
+_SLICE: Final = 4096
+"""Characters that are read at once, so that what is kept back is looked at in between."""
+
+_TICK: Final = "`"
+_FENCE: Final = 3 * _TICK
+_TICKS: Final = re.compile("`+")
+_MOST_TICKS: Final = 32
+_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 
 Tools = Iterable[ToolSpec | Mapping[str, Any] | str]
 
@@ -42,14 +57,20 @@ class TextToolStream:
     """
 
     def __init__(self, *, dialect: str = "auto", tools: Tools = (), model: str = "", ids: str = "") -> None:
-        self._dialects = chosen(dialect, model)
-        self._reader = Reader(offered(tools), id_stem=ids)
+        schemas = offered(tools)
+        self._is_auto = dialect == "auto"
+        self._dialects = chosen(dialect, model, has_tools=bool(schemas))
+        self._reader = Reader(schemas, id_stem=ids)
+        self._reader.is_chosen = not self._is_auto
         self._scanner, self._teller = self._reader.scanner, self._reader.teller
         self._openers = _by_opener(self._dialects)
         self._thinking = {opener: closer for each in self._dialects for opener, closer in each.thinking}
-        self._marks = Marks(*self._openers, *self._thinking)
+        wanted = [opener for opener in self._openers if not (self._is_auto and opener.startswith(_TICK))]
+        self._marks = marks(*wanted, *self._thinking, *([_TICK] if self._is_auto else []))
         self._run = self._read()
         self._is_over = False
+        self.found: list[str] = []
+        """The dialects whose calls were found, in their order."""
         next(self._run)
 
     def feed(self, text: str) -> list[Event]:
@@ -60,8 +81,9 @@ class TextToolStream:
         if scanner.passes is not None and scanner.passes(text):
             scanner.sink(text)
         elif text and not self._is_over:
-            scanner.push(text)
-            self._run.send(None)
+            for start in range(0, len(text), _SLICE):
+                scanner.push(text[start : start + _SLICE])
+                self._run.send(None)
         return self._teller.take()
 
     def finish(self) -> list[Event]:
@@ -73,45 +95,84 @@ class TextToolStream:
         self._scanner.passes = None
         for _ in self._run:
             raise AssertionError("a dialect waits for more text than there is")
-        self._reader.teller.finish()
-        return self._reader.teller.take()
+        self._teller.finish()
+        return self._teller.take()
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing of the text is kept back."""
+        return self._is_over or (self._scanner.passes is not None and not self._teller.keeps)
 
     # --- reading ------------------------------------------------------------------------------------
 
     def _read(self) -> Steps[None]:
-        scanner, teller = self._reader.scanner, self._reader.teller
+        scanner, teller = self._scanner, self._teller
+        at_start = [opener[1:] for opener in self._openers if opener.startswith("\n")]
+        if at_start:
+            found = yield from scanner.one_of(at_start)
+            if found is not None:
+                yield from self._candidate(f"\n{found}", found)
         while True:
             found = yield from scanner.until(self._marks, teller.say)
             if found is None:
                 return
             closer = self._thinking.get(found)
             if closer is not None:
-                yield from scanner.until(Marks(closer), teller.think)
+                yield from scanner.until(marks(closer), teller.think)
                 teller.end_thought()
+            elif found == _TICK and self._is_auto:
+                yield from self._code()
             else:
-                yield from self._candidate(found)
+                if found.startswith("\n"):
+                    teller.say("\n")
+                yield from self._candidate(found, found.removeprefix("\n"))
 
-    def _candidate(self, opener: str) -> Steps[None]:
-        """What follows an opener: a call, or text after all."""
-        reader, scanner = self._reader, self._reader.scanner
-        scanner.mark()
-        dialect = yield from self._meant(opener)
-        if dialect is None:
-            self._was_text(opener)
-            return
-        reader.only_offered = dialect.is_weak
-        outcome = yield from self._attempt(dialect, opener)
-        if outcome in ("none", "unfinished"):
-            self._was_text(opener)
+    def _code(self) -> Steps[None]:
+        """Code, from behind its first tick: text, whatever stands in it."""
+        scanner, teller = self._scanner, self._teller
+        ticks = _TICK + (yield from scanner.while_in(_TICKS, _MOST_TICKS))
+        if ticks == _FENCE:
+            fenced = {opener.removeprefix(_FENCE): opener for opener in self._openers if opener.startswith(_FENCE)}
+            word = (yield from scanner.one_of(fenced)) if fenced else None
+            if word is not None:
+                told = yield from self._candidate(fenced[word], fenced[word])
+                if told:
+                    return
+            else:
+                teller.say(ticks)
         else:
-            scanner.let_go()
+            teller.say(ticks)
+        ends = (_FENCE,) if ticks.startswith(_FENCE) else (ticks, "\n")
+        teller.say((yield from scanner.until(marks(*ends), teller.say)) or "")
+
+    def _candidate(self, opener: str, shown: str) -> Steps[bool]:
+        """What follows an opener: a call, or text after all, the opener too. One that counts only at the start of a
+        line may begin with another."""
+        reader, scanner = self._reader, self._scanner
+        begins = len(shown) if opener.startswith("\n") else 0
+        scanner.at -= begins
+        scanner.mark()
+        scanner.at += begins
+        dialect = yield from self._meant(opener)
+        outcome: Outcome = "none"
+        if dialect is not None:
+            reader.only_offered = dialect.is_weak and (self._is_auto or bool(reader.tools))
+            reader.limit = LONGEST_GUESS if dialect.is_weak else LONGEST_WAIT
+            outcome = yield from self._attempt(dialect, opener)
+        if dialect is None or outcome in ("none", "unfinished"):
+            self._was_text("" if begins else shown, reader.limit)
+            return False
+        scanner.let_go()
+        if outcome != "passed":
+            self.found.append(dialect.name)
+        return True
 
     def _meant(self, opener: str) -> Steps[Dialect | None]:
         """The dialect whose calls look like what follows."""
         candidates = self._openers[opener]
+        scanner = self._scanner
         if any(each.inside for each in candidates):
-            yield from self._reader.scanner.need(AHEAD)
-        scanner = self._reader.scanner
+            yield from scanner.need(AHEAD)
         ahead = scanner.text[scanner.at : scanner.at + AHEAD]
         return next((each for each in candidates if fits(each, ahead)), None)
 
@@ -125,19 +186,27 @@ class TextToolStream:
             except StopIteration as done:
                 outcome: Outcome = done.value
                 return outcome
-            if dialect.is_weak and not reader.has_open_call and reader.scanner.size_since_mark() > LONGEST_GUESS:
+            if not reader.has_open_call and reader.scanner.size_since_mark() > reader.limit:
                 return "none"
             yield
 
-    def _was_text(self, opener: str) -> None:
-        """What was read is text; a mark inside it may still begin a call, unless it is too long to be read again."""
-        scanner, teller = self._reader.scanner, self._reader.teller
-        teller.say(opener)
-        if scanner.size_since_mark() <= LONGEST_GUESS:
+    def _was_text(self, opener: str, limit: int) -> None:
+        """What was read is text. A mark inside it may still begin a call, unless it is too long to be read again.
+
+        What was given up for its length is text up to the limit, wherever the piece ended in which that was seen.
+        """
+        scanner, teller = self._scanner, self._teller
+        if opener:
+            teller.say(opener)
+        size = scanner.size_since_mark()
+        if size > LONGEST_GUESS:
+            kept = scanner.since_mark()
+            said = min(size, limit)
+            teller.say(kept[:said])
+            scanner.let_go()
+            scanner.put_back(kept[said:])
+        else:
             scanner.go_back()
-            return
-        teller.say(scanner.since_mark())
-        scanner.let_go()
 
 
 def _by_opener(dialects: Iterable[Dialect]) -> dict[str, list[Dialect]]:
@@ -166,9 +235,6 @@ def offered(tools: Tools) -> dict[str, dict[str, Any] | None]:
         else:
             raise InputError(f"expected a tool, got {quote(tool)}", path="tools")
     return found
-
-
-_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 
 
 class Said(Struct, frozen=True):

@@ -33,8 +33,14 @@ def for_client(reply: Reply, source: Profile, target: Profile, request: Rendered
     answer = Answer(source, target, request, job)
     id, model = answer.begin(reply.id, reply.model)
     turn = strip_opaque(reply.turn, job) if answer.is_abroad else reply.turn
-    said = tuple([block for block in turn.blocks if not answer.is_void(block)]) or turn.blocks[-1:]
-    blocks = tuple([answer.call(block) if isinstance(block, ToolCall) else block for block in said])
+    said = tuple([block for block in turn.blocks if not answer.is_void(block)])
+    last = said[-1] if said and reply.stop in ("length", "error") else None
+    blocks = tuple(
+        [
+            answer.call(block, cut=block is last and block.type == "custom") if isinstance(block, ToolCall) else block
+            for block in said
+        ]
+    )
     if blocks != turn.blocks:
         turn = replace(turn, blocks=blocks)
     return replace(reply, turn=turn, stop=answer.stop(reply.stop), id=id, model=model)
@@ -115,7 +121,7 @@ class Answer:
         original = self.open_call(call)
         if not cut:
             self._check(original, call.name)
-        if original.type == "function" and (cut or not _is_readable(original)):
+        if cut or (original.type == "function" and not _is_readable(original)):
             return self._unreadable(original, cut=cut)
         self._runnable += 1
         return call if original == call else original

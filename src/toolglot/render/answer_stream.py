@@ -49,9 +49,6 @@ class AnswerStream:
         """Whether the block that is open is kept until it is whole."""
         self._unsaid: list[Event] = []
         """The start of a block that has said nothing so far, and what was blank of it."""
-        self._void: BlockEnded | None = None
-        """An empty block that was left out."""
-        self._has_shown = False
         self._showed_unreadable = False
 
     def goes_through(self, events: list[Event]) -> bool:
@@ -101,7 +98,7 @@ class AnswerStream:
 
     def _say_start(self, passed: list[Event]) -> None:
         passed += self._unsaid
-        self._unsaid, self._has_shown = [], True
+        self._unsaid = []
 
     def _start_block(self, event: BlockStarted, passed: list[Event]) -> None:
         block = event.block
@@ -126,7 +123,6 @@ class AnswerStream:
                 self._opened = None
             else:
                 self._is_kept = False
-                self._has_shown = True
                 whole = self._answer.call(block, cut=event.cut)
                 said = of_block(whole, piece=max(len(block.raw_input or ""), 1 << 20))
                 passed += said
@@ -134,7 +130,7 @@ class AnswerStream:
         block = self._answer.readable(block)
         event = event if block is event.block else replace(event, block=block)
         if self._unsaid and self._answer.is_void(block):
-            self._unsaid, self._void = [], event
+            self._unsaid = []
             return
         if self._unsaid:
             self._say_start(passed)
@@ -164,8 +160,6 @@ class AnswerStream:
         return event if call is whole else replace(event, block=call)
 
     def _finish(self, event: Finished, passed: list[Event]) -> None:
-        if self._void is not None and not self._has_shown:
-            passed += (BlockStarted(self._void.block), self._void)
         stop = self._stop(event.stop)
         passed.append(event if stop == event.stop else replace(event, stop=stop))
 

@@ -14,21 +14,21 @@ from msgspec import Struct
 
 from toolglot import profiles
 from toolglot.conversation import FailureKind
-from toolglot.errors import InputError
+from toolglot.errors import InputError, quote
 from toolglot.jsontext import parse
 from toolglot.profiles import MAX_NAME, Profile
 from toolglot.referee import lint
 from toolglot.simulator import bodies, listings, providers, refusals, returned
 from toolglot.simulator.ask import Ask, ask_of, hash_of
-from toolglot.simulator.faults import STATUSES, Fault, misfit, number, read_fault, settings
+from toolglot.simulator.faults import STATUSES, UNANSWERED, Fault, misfit, number, one_of, read_fault, settings, whole
 from toolglot.simulator.json_bytes import encoded
 from toolglot.simulator.memory import Memory
 from toolglot.simulator.plan import Plan, plan
 from toolglot.simulator.providers import Call, Provider
 from toolglot.simulator.refusals import Refusal
-from toolglot.simulator.script import LONGEST_PACE, MOST_CALLS, ReplySpec, Script
+from toolglot.simulator.script import LONGEST_PACE, MOST_CALLS, ReplySpec, Rule, Script
 from toolglot.simulator.seals import Sealer
-from toolglot.simulator.spoiling import dialect_of, spoil_body, spoil_plan
+from toolglot.simulator.spoiling import spoil_body, spoil_plan
 from toolglot.simulator.streams import Settings, frames_of, pieces_of
 from toolglot.wire.codecs import codec
 from toolglot.wire.reading import Fields
@@ -77,6 +77,7 @@ class Outcome(Struct, kw_only=True):
     rule: str = ""
     error: str = ""
     fault: str = ""
+    answered_by: str = ""
 
 
 class _RefusedError(Exception):
@@ -106,6 +107,7 @@ class Desk:
         except _RefusedError as refused:
             outcome = job.refused(refused.refusal)
         outcome.provider, outcome.model, outcome.value = provider.name, job.model, job.value
+        outcome.answered_by = job.answered_by
         return outcome
 
     # --- what jobs ask for --------------------------------------------------------------------------
@@ -122,13 +124,29 @@ class Desk:
     def memory(self) -> Memory:
         return self._memory
 
-    def told(self, ask: Ask) -> tuple[ReplySpec | None, str]:
-        """What the first rule that fits says, and its fault; the rule is used up by one."""
+    def rule_for(self, ask: Ask) -> int | None:
+        """The place of the first rule that fits and is not used up."""
         for place, rule in enumerate(self.script.rules):
             if (rule.times is None or self._uses[place] < rule.times) and rule.when.fits(ask):
-                self._uses[place] += 1
-                return rule.reply, rule.fault
-        return None, ""
+                return place
+        return None
+
+    def reply_of(self, place: int) -> tuple[ReplySpec | None, str]:
+        """What a rule says next, and its name."""
+        rule, use = self.script.rules[place], self._uses[place]
+        last = min(use, len(rule.replies) - 1)
+        return rule.reply_for(use), f"rules[{place}].replies[{last}]" if rule.replies else f"rules[{place}]"
+
+    def use_up(self, place: int) -> None:
+        self._uses[place] += 1
+
+    def unused(self) -> list[str]:
+        """Rules and replies that nobody got yet, and faults that are still on order."""
+        found: list[str] = []
+        for place, (rule, uses) in enumerate(zip(self.script.rules, self._uses, strict=True)):
+            rest = range(uses, len(rule.replies)) if uses else ()
+            found += [f"rules[{place}].replies[{reply}]" for reply in rest] if uses else [f"rules[{place}]"]
+        return [*found, *(f"fault {fault.name}" for fault in self.faults)]
 
 
 class _Job:
@@ -143,6 +161,7 @@ class _Job:
         self.model = call.model if call is not None else ""
         self.value: Any = None
         self.fault: Fault | None = None
+        self.answered_by = "refused"
         self.id = f"req_{hash_of(request.path, (request.body or b'').hex()[:4096])[:24]}"
 
     def outcome(self) -> Outcome:
@@ -156,9 +175,11 @@ class _Job:
         self._check_key()
         listed = listings.listing(call, self.desk.now)
         if listed is not None:
+            self.answered_by = "listing"
             return self._whole(listed)
         body = self._parsed()
         if call.route.kind == "count":
+            self.answered_by = "count"
             return self._whole(listings.counted(call, body))
         return self._generated(call, body)
 
@@ -194,10 +215,17 @@ class _Job:
         self.model = named if isinstance(named, str) and len(named) <= MAX_NAME else ""
         profile = profiles.get(call.target, self.model)
         ask = self._accepted(call, body, profile)
-        reply, ordered = self.desk.told(ask)
-        how = self._ordered(ordered)
+        place = self.desk.rule_for(ask)
+        how, ordered_by = self._ordered(place)
+        reply, name = self.desk.reply_of(place) if place is not None else (None, "default script")
         if self.fault is not None:
-            self._fail(self.fault, ask)
+            self._check_fit(self.fault, ask)
+        is_lost = self.fault is not None and self.fault.name in UNANSWERED
+        self.answered_by = ordered_by if is_lost and ordered_by else name
+        if place is not None and not (is_lost and ordered_by):
+            self.desk.use_up(place)
+        if self.fault is not None:
+            self._fail(self.fault)
         said = self._planned(ask, reply, how)
         written = bodies.write(ask, said, self.desk.sealer, self.desk.now)
         written = spoil_body(written, self.protocol, said, self.fault)
@@ -214,6 +242,8 @@ class _Job:
 
     def _accepted(self, call: Call, body: Fields, profile: Profile) -> Ask:
         """The request, if its provider would accept it."""
+        if self.provider.name == "anthropic" and body.get("thread") is not None:
+            raise _RefusedError(_NO_THREADS)
         self._judge(body, profile)
         if self.protocol == "openai_responses":
             joined = self.desk.memory.joined(body)
@@ -250,36 +280,33 @@ class _Job:
 
     # --- the answer ---------------------------------------------------------------------------------
 
-    def _ordered(self, by_rule: str) -> Settings:
-        """How the answer is given; what goes wrong: by the request itself, by an order, or by the rule."""
-        script = self.desk.script
+    def _ordered(self, place: int | None) -> tuple[Settings, str]:
+        """How the answer is given, and who ordered what goes wrong: the request itself or an earlier order.
+
+        Where neither did, the fault is the rule's, if it has one.
+        """
+        rule = self.desk.script.rules[place] if place is not None else Rule()
+        ordered_by = ""
         try:
             own = settings(self.request.headers.get(ORDERS, ""), ORDERS)
-            how = Settings(
-                chunk=max(int(number(own.pop("chunk", str(script.chunk)), ORDERS, 1e6)), 1),
-                pace=number(own.pop("pace", str(script.pace)), ORDERS, LONGEST_PACE),
-                bytes=int(number(own.pop("bytes", str(script.bytes)), ORDERS, 1e6)),
-                calls=int(number(own.pop("calls"), ORDERS, MOST_CALLS)) if "calls" in own else None,
-            )
+            how = _settings(own, self.desk.script)
             if own:
-                name = own.pop("fault", "")
-                rest = ",".join(f"{key}={value}" for key, value in own.items())
-                self.fault = read_fault(f"{name},{rest}", ORDERS)
+                self.fault, ordered_by = _own_fault(own), ORDERS
             elif self.desk.faults:
-                self.fault = self.desk.faults.popleft()
-            elif by_rule:
-                self.fault = read_fault(by_rule)
-            if self.fault is not None and self.fault.name == "text_dialect":
-                dialect_of(self.fault.dialect)
+                self.fault, ordered_by = self.desk.faults.popleft(), "order"
+            elif rule.fault != "":
+                self.fault = read_fault(rule.fault)
         except InputError as error:
             raise _RefusedError(Refusal(kind="bad_request", message=f"toolglot simulator: {error}")) from None
-        return how
+        return how, ordered_by
 
-    def _fail(self, fault: Fault, ask: Ask) -> None:
-        """The faults that are an answer of their own."""
+    def _check_fit(self, fault: Fault, ask: Ask) -> None:
         wrong = misfit(fault, self.protocol, stream=ask.wants_stream)
         if wrong:
             raise _RefusedError(Refusal(kind="bad_request", message=f"toolglot simulator: {wrong}"))
+
+    def _fail(self, fault: Fault) -> None:
+        """The faults that are an answer of their own."""
         if fault.name in STATUSES:
             kind: Any = STATUSES[fault.name]
             refusal = Refusal(kind=kind, message=_PHRASES.get(fault.name, ""), status=int(fault.name))
@@ -347,12 +374,39 @@ class _Job:
         return outcome
 
 
+def _settings(own: dict[str, str], script: Script) -> Settings:
+    """How an answer is given: as the header of its request says, else as the script does."""
+    calls = own.pop("calls", None)
+    return Settings(
+        chunk=whole(own.pop("chunk", script.chunk), f"{ORDERS}.chunk", least=1),
+        pace=number(own.pop("pace", script.pace), f"{ORDERS}.pace", LONGEST_PACE),
+        bytes=whole(own.pop("bytes", script.bytes), f"{ORDERS}.bytes"),
+        calls=whole(calls, f"{ORDERS}.calls", MOST_CALLS) if calls is not None else None,
+    )
+
+
+def _own_fault(own: dict[str, str]) -> Fault:
+    """The fault that a request orders for itself."""
+    if "fault" not in own:
+        hint = one_of(next(iter(own)), ("fault", *Settings.__struct_fields__))
+        raise InputError(f"there is no key {quote(next(iter(own)))} without a fault", path=ORDERS, hint=hint)
+    return read_fault({"kind": own.pop("fault"), **own}, ORDERS)
+
+
 def _as_array(frames: list[bytes]) -> list[bytes]:
     """Gemini's stream for those who do not ask for server-sent events: one array, an entry an event."""
     entries = [frame.removeprefix(b"data: ").rstrip() for frame in frames]
     return [*((b",\r\n" if place else b"[") + entry for place, entry in enumerate(entries)), b"]"]
 
 
+_NO_THREADS: Final = Refusal(
+    kind="bad_request",
+    message="thread: message threads are not supported for this request",
+    param="thread",
+    fields={"details": {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}},
+    rule="threads",
+)
+"""Nothing of a conversation is kept for Anthropic's clients; so told, their SDKs send the whole of it."""
 _PHRASES: Final = {
     "400": "The request was refused on order",
     "401": "Invalid authentication credentials",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -17,9 +17,9 @@ from msgspec import Struct
 from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS
 from toolglot.simulator.answering import Desk, Outcome, Request
-from toolglot.simulator.faults import Fault, read_fault
+from toolglot.simulator.faults import Order, read_fault, whole
 from toolglot.simulator.providers import PROVIDERS
-from toolglot.simulator.script import Script, script_of
+from toolglot.simulator.script_reading import ScriptSource, notes_of, script_from
 from toolglot.wire.masking import mask
 
 Scope = MutableMapping[str, Any]
@@ -47,47 +47,70 @@ class Recorded(Struct, frozen=True, kw_only=True):
     model: str
     status: int
     rule: str = ""
-    """The id of the rule for which it was refused."""
+    """The id of the provider's rule for which it was refused."""
     error: str = ""
     """The words in which it was refused."""
     fault: str = ""
     """What went wrong on order."""
+    answered_by: str = ""
+    """Whose answer it got: `rules[1]` or `rules[1].replies[0]` of the script, `default script`; `order` or `x-simulate`
+    where a fault on order left nothing of the answer; `refused`; `listing` and `count` for models and tokens."""
+
+
+Log = Callable[[Recorded, float], None]
+"""Told of each request when it is over, and of the seconds that it took."""
 
 
 class Simulator:
     """All providers in one ASGI app.
 
-    simulator = Simulator({"rules": [{"reply": {"text": "Hello"}}]})
+    simulator = Simulator({"rules": [{"reply": {"text": "Hello"}}]})     # or the name of a file
     simulator.fault("429,retry_after=2")        # the next request gets it
     simulator.requests[-1].body                 # what came
+    simulator.unused()                          # rules and faults that nobody got
     """
 
     def __init__(
         self,
-        script: Script | Mapping[str, Any] | None = None,
+        script: ScriptSource | None = None,
         *,
         clock: Callable[[], float] = time.time,
         max_bytes: int = DEFAULT_LIMITS.max_bytes,
+        log: Log | None = None,
     ) -> None:
         self._clock = clock
         self._max_bytes = max_bytes
-        self._first = script_of(script if script is not None else {})
+        self._log = log
+        self._first = script_from(script if script is not None else {})
         self._desk = Desk(self._first, clock)
         self._recorded: deque[tuple[Recorded, int]] = deque()
         self._size = 0
 
-    def use(self, script: Script | Mapping[str, Any] | None = None, **fields: Any) -> None:
-        """Another script from now on: as it is, as plain value, or its fields by name. What was stored is forgotten."""
+    def use(self, script: ScriptSource | None = None, **fields: Any) -> None:
+        """Another script from now on: a value, the name of a file, or its fields by name.
+
+        Faults on order stay on order; what was stored is forgotten.
+        """
         if script is not None and fields:
             raise InputError("give a script or its fields, not both", path="script")
-        self._desk = Desk(script_of(script if script is not None else fields), self._clock)
+        desk = Desk(script_from(script if script is not None else fields), self._clock)
+        desk.faults.extend(self._desk.faults)
+        self._desk = desk
 
-    def fault(self, order: str, *, times: int = 1) -> None:
-        """What goes wrong with the next requests."""
-        fault: Fault = read_fault(order)
-        if not 1 <= times <= MOST_FAULTS - len(self._desk.faults):
-            raise InputError(f"expected a number from 1, and at most {MOST_FAULTS} faults on order", path="times")
-        self._desk.faults.extend([fault] * times)
+    def fault(self, order: Order, *, times: int = 1) -> None:
+        """What goes wrong with the next requests: `429`, `"reset,after=2"` or `{"kind": "reset", "after": 2}`."""
+        fault = read_fault(order)
+        count = whole(times, "times", MOST_FAULTS - len(self._desk.faults), 1)
+        self._desk.faults.extend([fault] * count)
+
+    def unused(self) -> list[str]:
+        """What no request got so far: rules of the script, their replies, faults on order."""
+        return self._desk.unused()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is probably not meant so in the script: rules that are never reached."""
+        return notes_of(self._desk.script)
 
     def reset(self) -> None:
         """Back to the first script; no faults, no requests."""
@@ -105,9 +128,11 @@ class Simulator:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise InputError(f"expected an HTTP request, got {scope['type']!r}", path="scope")
+        begun = time.monotonic()
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if scope["path"] == "/":
             await _send_whole(send, b"toolglot simulator: " + ", ".join(f"/{name}" for name in PROVIDERS).encode())
+            self._tell(_root(scope["method"]), begun)
             return
         try:
             async with asyncio.timeout(LONGEST_UPLOAD):
@@ -122,10 +147,17 @@ class Simulator:
             body=body,
         )
         outcome = self._desk.answer(request)
-        self._record(request, outcome)
-        await _give(outcome, receive, send)
+        recorded = self._record(request, outcome)
+        try:
+            await _give(outcome, receive, send)
+        finally:
+            self._tell(recorded, begun)
 
-    def _record(self, request: Request, outcome: Outcome) -> None:
+    def _tell(self, recorded: Recorded, begun: float) -> None:
+        if self._log is not None:
+            self._log(recorded, time.monotonic() - begun)
+
+    def _record(self, request: Request, outcome: Outcome) -> Recorded:
         size = len(request.body or b"")
         headers = {name: "***" if name in _SECRET else mask(value) for name, value in request.headers.items()}
         recorded = Recorded(
@@ -139,11 +171,20 @@ class Simulator:
             rule=outcome.rule,
             error=outcome.error,
             fault=outcome.fault,
+            answered_by=outcome.answered_by,
         )
         self._recorded.append((recorded, size))
         self._size += size
         while len(self._recorded) > MOST_RECORDED or (self._size > MOST_RECORDED_BYTES and len(self._recorded) > 1):
             self._size -= self._recorded.popleft()[1]
+        return recorded
+
+
+def _root(method: str) -> Recorded:
+    """A look at the root, which is told but not kept: it is for no provider."""
+    return Recorded(
+        method=method, path="/", headers={}, body=None, provider="", model="", status=200, answered_by="listing"
+    )
 
 
 async def _read(receive: Receive, most: int) -> bytes | None:

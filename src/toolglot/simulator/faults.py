@@ -1,18 +1,22 @@
 """What can go wrong on order, and how it is ordered.
 
-    429,retry_after=3        reset,after=2        text_dialect,dialect=hermes
+    429        429,retry_after=3        reset,after=2        {"kind": "text_dialect", "dialect": "hermes"}
 
 The first word names the fault, the rest says how. An order comes from a rule of the script, from the header
-`x-simulate: fault=reset, after=2` of a request, from the command line or from the fixture.
+`x-simulate: fault=reset, after=2` of a request, from the command line or from the fixture. Law: an order that would be
+understood in part is refused.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from msgspec import Struct
 
 from toolglot.errors import InputError, quote
+from toolglot.simulator.text_calls import DIALECTS
 
 LONGEST_WAIT: Final = 600.0
 LARGEST: Final = 1_000_000
@@ -29,6 +33,9 @@ class Fault(Struct, frozen=True, kw_only=True):
     retry_after: float | None = None
     dialect: str = "hermes"
 
+
+Order = str | int | Mapping[str, Any] | Fault
+"""A fault as it can be ordered: its name or status, with or without options, or an object with its `kind`."""
 
 STATUSES: Final = {
     "400": "bad_request",
@@ -65,31 +72,72 @@ FAULTS: Final = {
 }
 """Every fault and what it is."""
 
+OPTIONS: Final = {
+    **dict.fromkeys(STATUSES, "retry_after"),
+    **dict.fromkeys(("timeout", "slow_drip"), "seconds"),
+    **dict.fromkeys(("reset", "malformed_event", "error_event"), "after"),
+    "text_dialect": "dialect",
+}
+"""The option of a fault, where it has one."""
+
+UNANSWERED: Final = frozenset({*STATUSES, "context_overflow", "timeout", "reset", "error_event"})
+"""Faults after which nothing was answered: who tries again gets what the first try should have got."""
 CHAT_ONLY: Final = frozenset({"index_zero", "no_index", "repeated_names"})
 STREAM_ONLY: Final = frozenset({"no_end", "malformed_event", "error_event", *CHAT_ONLY})
 
 
-def read_fault(order: str, path: str = "fault") -> Fault:
+def read_fault(order: Order, path: str = "fault") -> Fault:
     """A fault as it was ordered."""
-    name, _, rest = order.strip().removeprefix("fault=").partition(",")
-    known = name.strip()
-    if known not in FAULTS:
-        raise InputError(f"there is no fault {quote(known)}", path=path, hint=f"one of {', '.join(FAULTS)}")
-    fields = settings(rest, path)
-    seconds = fields.pop("seconds", "0.01" if known == "slow_drip" else str(LONGEST_WAIT))
-    retry = fields.pop("retry_after", "")
-    fault = Fault(
-        name=known,
-        after=int(number(fields.pop("after", "2"), path, LARGEST)),
-        seconds=number(seconds, path, LONGEST_WAIT),
-        retry_after=number(retry, path, LARGEST) if retry else None,
-        dialect=fields.pop("dialect", "hermes"),
+    if isinstance(order, Fault):
+        order = _order_of(order)
+    name, options = _parts(order, path)
+    if name not in FAULTS:
+        raise InputError(f"there is no fault {quote(name)}", path=path, hint=one_of(name, FAULTS))
+    own = OPTIONS.get(name, "")
+    for given in options:
+        if given != own:
+            hint = f"it takes {own} only" if own else "it takes no options"
+            raise InputError(f"the fault {name} has no option {quote(given)}", path=path, hint=hint)
+    at = f"{path}.{own}"
+    retry = options.get("retry_after")
+    return Fault(
+        name=name,
+        after=whole(options.get("after", 2), at),
+        seconds=number(options.get("seconds", 0.01 if name == "slow_drip" else LONGEST_WAIT), at, LONGEST_WAIT),
+        retry_after=None if retry is None else number(retry, at),
+        dialect=_dialect(options.get("dialect", "hermes"), at),
     )
-    if fields:
-        raise InputError(
-            f"a fault has no {quote(next(iter(fields)))}", path=path, hint="after, seconds, retry_after, dialect"
-        )
-    return fault
+
+
+def _order_of(fault: Fault) -> Mapping[str, Any]:
+    """The order that gives this fault: what it does not use is left out."""
+    own = OPTIONS.get(fault.name, "")
+    given = {"kind": fault.name, own: getattr(fault, own or "name")}
+    return {key: value for key, value in given.items() if key and value is not None}
+
+
+def _parts(order: object, path: str) -> tuple[str, dict[str, Any]]:
+    """The name of a fault and its options."""
+    if isinstance(order, str):
+        name, _, rest = order.strip().removeprefix("fault=").partition(",")
+        return name.strip(), settings(rest, path)
+    if isinstance(order, Mapping):
+        options = dict(order)
+        kind = options.pop("kind", None)
+        if type(kind) not in (str, int):
+            hint = 'such as {"kind": "reset", "after": 2}'
+            raise InputError("an order has the kind of its fault", path=f"{path}.kind", hint=hint)
+        return str(kind).strip(), {str(key): value for key, value in options.items()}
+    if type(order) is int:
+        return str(order), {}
+    hint = 'such as 429, "reset,after=2" or {"kind": "reset", "after": 2}'
+    raise InputError(f"expected a fault, got {quote(order)}", path=path, hint=hint)
+
+
+def _dialect(name: object, path: str) -> str:
+    if not isinstance(name, str) or name not in DIALECTS:
+        raise InputError(f"there is no dialect {quote(name)} here", path=path, hint=one_of(name, DIALECTS))
+    return name
 
 
 def settings(text: str, path: str) -> dict[str, str]:
@@ -104,14 +152,31 @@ def settings(text: str, path: str) -> dict[str, str]:
     return fields
 
 
-def number(text: str, path: str, most: float) -> float:
+def number(value: object, path: str, most: float = LARGEST, least: int = 0) -> float:
+    """A number within its bounds, of a script or of a text."""
     try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= most:
-        raise InputError(f"expected a number from 0 to {most:.0f}, got {quote(text)}", path=path)
-    return value
+        found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
+    except (ValueError, OverflowError):
+        found = -1.0
+    if not least <= found <= most:
+        raise InputError(f"expected a number from {least} to {most:.0f}, got {quote(value)}", path=path)
+    return found
+
+
+def whole(value: object, path: str, most: float = LARGEST, least: int = 0) -> int:
+    """A number without a fraction."""
+    found = number(value, path, most, least)
+    if found != int(found):
+        raise InputError(f"expected a whole number from {least} to {most:.0f}, got {quote(value)}", path=path)
+    return int(found)
+
+
+def one_of(given: object, known: Iterable[str]) -> str:
+    """A hint: what may stand here, and what was probably meant."""
+    names = list(known)
+    close = difflib.get_close_matches(str(given)[:80], names, n=1) if isinstance(given, str | int) else []
+    meant = f"did you mean {close[0]}? " if close else ""
+    return f"{meant}one of {', '.join(names)}"
 
 
 def misfit(fault: Fault, protocol: str, *, stream: bool) -> str:

@@ -1,6 +1,6 @@
 """What OpenAI keeps of answers unless it is told not to: their items, by the id of the answer and by their own.
 
-Law: bounded; the oldest is forgotten first.
+Law: bounded, and each answer counts with all that led to it; the oldest is forgotten first.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Final
 
+from toolglot.simulator.json_bytes import canonical
 from toolglot.simulator.refusals import Refusal
 
 MOST_ANSWERS: Final = 500
@@ -25,7 +26,10 @@ class Memory:
         self._size = 0
 
     def keep(self, id: str, items: list[Item], size: int) -> None:
-        """An answer, with all items that led to it."""
+        """An answer, with all items that led to it. One that is too large for all of the memory is not kept."""
+        size = max(size, len(canonical(items)))
+        if size > MOST_BYTES:
+            return
         while self._answers and (len(self._answers) >= MOST_ANSWERS or self._size + size > MOST_BYTES):
             _, (forgotten, freed) = self._answers.popitem(last=False)
             self._size -= freed
@@ -47,15 +51,16 @@ class Memory:
                 return _missing(message, "previous_response_id", "previous_response_not_found")
             earlier = self._answers[previous][0]
         found: list[Item] = []
+        ids = {id for kept in earlier if isinstance(id := kept.get("id"), str)}
         for item in items:
-            known = self._known(item, {kept.get("id") for kept in earlier})
+            known = self._known(item, ids)
             if isinstance(known, Refusal):
                 return known
             found.append(known)
         rest = {key: value for key, value in body.items() if key != "previous_response_id"}
         return {**rest, "input": [*earlier, *found]}
 
-    def _known(self, item: Any, earlier: set[Any]) -> Any:
+    def _known(self, item: Any, earlier: set[str]) -> Any:
         """An item as it stands for itself, or the one that it refers to."""
         id = item.get("id") if isinstance(item, dict) else None
         if not isinstance(id, str):

@@ -17,6 +17,7 @@ from toolglot.referee import Violation
 from toolglot.simulator import wordings
 from toolglot.simulator.providers import Provider
 from toolglot.wire.codecs import codec
+from toolglot.wire.masking import mask
 from toolglot.wire.reading import Fields
 
 
@@ -31,7 +32,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
     """The id of the rule that was broken."""
     status: int | None = None
     retry_after: float | None = None
-    fields: dict[str, str] = {}
+    fields: dict[str, Any] = {}
     """Fields of the error object that are the provider's own."""
 
 
@@ -77,7 +78,9 @@ def _set_words(body: Fields, refusal: Refusal) -> None:
     key = "error" if isinstance(inner, str) else "message"
     said = holder.get(key)
     words = " ".join(refusal.message.split())
-    if isinstance(said, str) and words and said.endswith(words):
+    # What is said of a missing key shows how a key is sent: that is no secret, although it looks like one.
+    seen = mask(words) if refusal.kind == "auth" else words
+    if isinstance(said, str) and words and said.endswith((words, seen)):
         holder[key] = refusal.message
     if refusal.code and "code" in holder and isinstance(inner, dict):
         holder["code"] = refusal.code

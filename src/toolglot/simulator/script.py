@@ -5,36 +5,27 @@
         reply: {thinking: "I look it up.", calls: [{name: get_weather, arguments: {city: Bonn}}]}
       - when: {results: 1}
         times: 1
-        fault: "429,retry_after=2"
+        fault: {kind: 429, retry_after: 2}
+      - replies: [{text: "First this."}, {text: "Then always this."}]
 
-A script is a value, or a file of JSON, TOML or YAML. Law: what it does not understand, it refuses, and says where.
-A request that no rule fits is answered by the default script (`default_script.py`).
+Here is what a script is made of; `script_reading.py` reads and checks it. A request that no rule fits is answered by
+the default script (`plan.py`).
 """
 
 from __future__ import annotations
 
-import importlib
-import os
 import re
-import tomllib
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from toolglot.conversation import StopReason, Usage
-from toolglot.errors import InputError, quote
-from toolglot.jsontext import parse
 from toolglot.simulator.ask import Ask
-from toolglot.simulator.faults import read_fault
+from toolglot.simulator.patterns import refuse_endless
 
-MOST_RULES: Final = 10_000
-MOST_BYTES: Final = 4 * 1024 * 1024
-LONGEST_TEXT: Final = 20_000
-"""Characters of a text that a pattern is tried on."""
+LONGEST_TEXT: Final = 5000
+"""Characters of a text that a pattern is tried on: the time may grow with their square."""
 MOST_CALLS: Final = 128
 LONGEST_PACE: Final = 60.0
 
@@ -82,6 +73,10 @@ class When(Spec, frozen=True):
     """How often the user has spoken."""
     stream: bool | None = None
 
+    def __post_init__(self) -> None:
+        if self.matches is not None:
+            refuse_endless(self.matches)
+
     def fits(self, ask: Ask) -> bool:
         return self._fits_place(ask) and self._fits_words(ask) and self._fits_state(ask)
 
@@ -93,9 +88,8 @@ class When(Spec, frozen=True):
         )
 
     def _fits_words(self, ask: Ask) -> bool:
-        said = ask.said[:LONGEST_TEXT]
-        return (self.contains is None or self.contains.lower() in said.lower()) and (
-            self.matches is None or re.search(self.matches, said) is not None
+        return (self.contains is None or self.contains.lower() in ask.said.lower()) and (
+            self.matches is None or re.search(self.matches, ask.said[:LONGEST_TEXT]) is not None
         )
 
     def _fits_state(self, ask: Ask) -> bool:
@@ -112,10 +106,16 @@ class Rule(Spec, frozen=True):
     when: When = When()
     reply: ReplySpec | None = None
     """None: what the default script says."""
-    fault: str = ""
+    replies: tuple[ReplySpec, ...] = ()
+    """Several, one after the other; the last one stays."""
+    fault: str | int | dict[str, Any] = ""
     """What goes wrong, as `faults.py` reads it."""
     times: int | None = None
     """How often the rule may be used; None: always."""
+
+    def reply_for(self, use: int) -> ReplySpec | None:
+        """What is answered when it is used for this time; the first is 0."""
+        return self.replies[min(use, len(self.replies) - 1)] if self.replies else self.reply
 
 
 class Script(Spec, frozen=True):
@@ -132,90 +132,3 @@ class Script(Spec, frozen=True):
     """Bytes of a piece of a stream; 0: an event a piece."""
     keys: tuple[str, ...] = ()
     """API keys that are accepted; none: every key that is not empty."""
-
-
-def script_of(value: Script | Mapping[str, Any]) -> Script:
-    """A script from its plain value, checked."""
-    if isinstance(value, Script):
-        return _checked(value)
-    try:
-        script = msgspec.convert(dict(value), Script)
-    except msgspec.ValidationError as error:
-        message, _, place = str(error).partition(" - at `")
-        raise InputError(message, path=place.rstrip("`") or "$", hint="see docs/simulator.md") from None
-    return _checked(script)
-
-
-def _checked(script: Script) -> Script:
-    if len(script.rules) > MOST_RULES:
-        raise InputError(f"more than {MOST_RULES} rules", path="$.rules")
-    if script.chunk < 1 or script.bytes < 0 or not 0 <= script.pace <= LONGEST_PACE:
-        hint = f"chunk from 1, bytes from 0, pace from 0 to {LONGEST_PACE:.0f} seconds"
-        raise InputError("a number is out of its range", path="$", hint=hint)
-    for place, rule in enumerate(script.rules):
-        _check_rule(rule, f"$.rules[{place}]")
-    return script
-
-
-def _check_rule(rule: Rule, path: str) -> None:
-    if rule.times is not None and rule.times < 1:
-        raise InputError("expected a number from 1", path=f"{path}.times")
-    if rule.reply is None and not rule.fault:
-        raise InputError("a rule has a reply or a fault", path=path)
-    calls = rule.reply.calls if rule.reply is not None else 0
-    if (calls if isinstance(calls, int) else len(calls)) not in range(MOST_CALLS + 1):
-        raise InputError(f"expected at most {MOST_CALLS} calls", path=f"{path}.reply.calls")
-    if rule.fault:
-        read_fault(rule.fault, path=f"{path}.fault")
-    if rule.when.matches is not None:
-        try:
-            re.compile(rule.when.matches)
-        except re.error as error:
-            raise InputError(f"not a regular expression: {error}", path=f"{path}.when.matches") from None
-
-
-# --- files ------------------------------------------------------------------------------------------
-
-
-def read_script(path: str | os.PathLike[str]) -> Script:
-    """The script of a file: JSON, TOML or YAML, by its name."""
-    name = os.fspath(path)
-    try:
-        with Path(name).open("rb") as stream:
-            data = stream.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", path=name) from None
-    if len(data) > MOST_BYTES:
-        raise InputError(f"larger than {MOST_BYTES} bytes", path=name)
-    value = _value(data, name)
-    if not isinstance(value, dict):
-        raise InputError(f"expected an object with rules, got {quote(value)}", path=name)
-    try:
-        return script_of(value)
-    except InputError as error:
-        raise InputError(error.message, path=f"{name}: {error.path}", hint=error.hint) from None
-
-
-def _value(data: bytes, name: str) -> Any:
-    ending = Path(name).suffix.lower()
-    try:
-        if ending in (".yaml", ".yml"):
-            return _yaml(data, name)
-        return tomllib.loads(data.decode()) if ending == ".toml" else parse(data).value
-    except InputError as error:
-        raise InputError(error.message, path=name, hint=error.hint) from None
-    except ValueError as error:
-        raise InputError(f"cannot be read: {error}", path=name, hint="JSON, or .toml, .yaml by its name") from None
-
-
-def _yaml(data: bytes, name: str) -> Any:
-    try:
-        yaml: Any = importlib.import_module("yaml")
-    except ImportError:
-        hint = "pip install 'toolglot[simulator]', or write the script in JSON or TOML"
-        raise InputError("a script in YAML needs PyYAML, which is not installed", path=name, hint=hint) from None
-    try:
-        return yaml.safe_load(data)
-    except (yaml.YAMLError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"not YAML: {reason}", path=name) from None

@@ -54,6 +54,10 @@ class Sealer:
             found = base64.b64decode(signature.replace("-", "+").replace("_", "/"), validate=True)
         except (binascii.Error, ValueError):
             return None
+        # The same bytes can be spelled in other ways; only Google's SDK may, since it writes all bytes for addresses.
+        spelled = [base64.b64encode(found), *([base64.urlsafe_b64encode(found)] if purpose == "thought" else [])]
+        if signature.encode() not in spelled:
+            return None
         plain, code = found[:-_CODE], found[-_CODE:]
         if len(found) != _LENGTH or not hmac.compare_digest(code, self._code(purpose, plain)):
             return None

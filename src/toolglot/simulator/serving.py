@@ -6,16 +6,18 @@ uvicorn serves it (`pip install 'toolglot[simulator]'`); any other ASGI server c
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
-from toolglot.errors import InputError
+from toolglot.errors import InputError, quote
 from toolglot.simulator.app import Recorded, Simulator
+from toolglot.simulator.faults import Order, one_of
 from toolglot.simulator.providers import PROVIDERS, url_of
-from toolglot.simulator.script import Script
+from toolglot.simulator.script_reading import ScriptSource
 
 LOOPBACK: Final = "127.0.0.1"
 _LARGEST_PORT: Final = 65_535
@@ -34,16 +36,21 @@ class Server:
     def url(self, provider: str) -> str:
         """The base address that the SDK of a provider is given."""
         if provider not in PROVIDERS:
-            raise InputError(f"there is no provider {provider!r}", path="provider", hint=", ".join(PROVIDERS))
+            hint = one_of(provider, PROVIDERS)
+            raise InputError(f"there is no provider {quote(provider)}", path="provider", hint=hint)
         return url_of(self.root, provider)
 
-    def script(self, script: Script | Mapping[str, Any] | None = None, **fields: Any) -> None:
+    def script(self, script: ScriptSource | None = None, **fields: Any) -> None:
         """What is answered from now on; see `Simulator.use`."""
         self.simulator.use(script, **fields)
 
-    def fault(self, order: str, *, times: int = 1) -> None:
+    def fault(self, order: Order, *, times: int = 1) -> None:
         """What goes wrong with the next requests; see `Simulator.fault`."""
         self.simulator.fault(order, times=times)
+
+    def unused(self) -> list[str]:
+        """What no request got so far; see `Simulator.unused`."""
+        return self.simulator.unused()
 
     @property
     def requests(self) -> list[Recorded]:
@@ -78,19 +85,31 @@ def server_of(simulator: Simulator) -> Any:
 
 def listening(port: int = 0, host: str = LOOPBACK) -> socket.socket:
     """A socket that takes connections; port 0 is a free one."""
-    if not 0 <= port <= _LARGEST_PORT:
-        raise InputError(f"cannot listen on port {port}", path="--port", hint=f"a number from 0 to {_LARGEST_PORT}")
+    if type(port) is not int or not 0 <= port <= _LARGEST_PORT:
+        raise InputError(f"there is no port {quote(port)}", path="port", hint=f"a number from 0 to {_LARGEST_PORT}")
+    if not host:
+        raise InputError("expected an address", path="host", hint=f"{LOOPBACK} is this machine, 0.0.0.0 all networks")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"cannot listen on {host}:{port}: {reason}", path="--port", hint="0 is a free port") from None
+        found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+        return socket.create_server(found[0][4][:2], family=family)
+    except (OSError, ValueError) as error:
+        raise _not_listening(host, port, error) from None
+
+
+def _not_listening(host: str, port: int, error: OSError | ValueError) -> InputError:
+    """Whether it is the address or the port that is wrong."""
+    reason = str(getattr(error, "strerror", None) or error).partition(" (while")[0]
+    if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES, errno.EPERM):
+        return InputError(f"cannot listen on {host}:{port}: {reason}", path="port", hint="0 is a free port")
+    hint = f"an address of this machine, such as {LOOPBACK}"
+    return InputError(f"cannot listen on {quote(host)}: {reason}", path="host", hint=hint)
 
 
 @contextlib.contextmanager
-def serve(simulator: Simulator | None = None, *, port: int = 0) -> Iterator[Server]:
-    """A simulator on loopback, in a thread, as long as the block lasts."""
-    app = simulator if simulator is not None else Simulator()
+def serve(simulator: Simulator | ScriptSource | None = None, *, port: int = 0) -> Iterator[Server]:
+    """A simulator on loopback, in a thread, as long as the block lasts; it may be given as its script."""
+    app = simulator if isinstance(simulator, Simulator) else Simulator(simulator)
     server = server_of(app)
     with listening(port) as sock:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)

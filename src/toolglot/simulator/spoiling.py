@@ -12,12 +12,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Failure, Reply, ToolCall
-from toolglot.errors import InputError, quote
 from toolglot.events import Event, Failed, Finished, Started, Used
-from toolglot.jsontext import compact
 from toolglot.reply_events import of_block
 from toolglot.simulator.faults import Fault
 from toolglot.simulator.plan import Plan, PlannedCall
+from toolglot.simulator.text_calls import DIALECTS
 from toolglot.wire.reading import Fields
 
 # --- the plan ---------------------------------------------------------------------------------------
@@ -33,7 +32,7 @@ def spoil_plan(plan: Plan, fault: Fault | None) -> Plan:
     if not plan.calls or fault is None:
         return plan
     if name == "text_dialect":
-        written = dialect_of(fault.dialect)(plan.calls)
+        written = DIALECTS[fault.dialect](plan.calls)
         return replace(plan, text=f"{plan.text}\n{written}".strip(), calls=(), stop="stop")
     *others, last = plan.calls
     if name == "truncated_call":
@@ -50,70 +49,6 @@ def _halved(call: PlannedCall) -> PlannedCall:
 def broken(text: str) -> str:
     """Arguments that no parser takes, and that end where they should."""
     return f"{text[:-1]}, }}" if text.endswith("}") else f"{text}, }}"
-
-
-Dialect = Callable[[Iterable[PlannedCall]], str]
-
-
-def _hermes(calls: Iterable[PlannedCall]) -> str:
-    each = ({"name": call.name, "arguments": call.input} for call in calls)
-    return "\n".join(f"<tool_call>\n{compact(fields)}\n</tool_call>" for fields in each)
-
-
-def _llama3(calls: Iterable[PlannedCall]) -> str:
-    each = ({"name": call.name, "parameters": call.input} for call in calls)
-    return "; ".join(f"<|python_tag|>{compact(fields)}" for fields in each)
-
-
-def _mistral(calls: Iterable[PlannedCall]) -> str:
-    return "".join(f"[TOOL_CALLS]{call.name}[ARGS]{compact(call.input)}" for call in calls)
-
-
-def _qwen_coder(calls: Iterable[PlannedCall]) -> str:
-    return "\n".join(
-        f"<tool_call>\n<function={call.name}>\n{_parameters(call)}</function>\n</tool_call>" for call in calls
-    )
-
-
-def _parameters(call: PlannedCall) -> str:
-    texts = ((key, value if isinstance(value, str) else compact(value)) for key, value in call.input.items())
-    return "".join(f"<parameter={key}>\n{text}\n</parameter>\n" for key, text in texts)
-
-
-def _kimi(calls: Iterable[PlannedCall]) -> str:
-    each = (
-        f"<|tool_call_begin|>functions.{call.name}:{index}<|tool_call_argument_begin|>{compact(call.input)}"
-        "<|tool_call_end|>"
-        for index, call in enumerate(calls)
-    )
-    return f"<|tool_calls_section_begin|>{''.join(each)}<|tool_calls_section_end|>"
-
-
-def _deepseek(calls: Iterable[PlannedCall]) -> str:
-    each = (f"{_mark('call▁begin')}{call.name}{_mark('sep')}{compact(call.input)}{_mark('call▁end')}" for call in calls)
-    return f"{_mark('calls▁begin')}{''.join(each)}{_mark('calls▁end')}"
-
-
-def _mark(name: str) -> str:
-    """A special token of DeepSeek's, between bars of full width."""
-    return f"<\uff5ctool▁{name}\uff5c>"
-
-
-DIALECTS: Final[dict[str, Dialect]] = {
-    "hermes": _hermes,
-    "llama3_json": _llama3,
-    "mistral": _mistral,
-    "qwen3_coder": _qwen_coder,
-    "kimi_k2": _kimi,
-    "deepseek_v31": _deepseek,
-}
-"""Ways in which a model writes its calls as text."""
-
-
-def dialect_of(name: str) -> Dialect:
-    if name not in DIALECTS:
-        raise InputError(f"there is no dialect {quote(name)} here", path="fault", hint=f"one of {', '.join(DIALECTS)}")
-    return DIALECTS[name]
 
 
 # --- the body ---------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.conversation import Failure, FailureKind
-from toolglot.errors import InputError, LimitError, ProfileError, ToolglotError, cut
+from toolglot.errors import InputError, LimitError, ProfileError, StoredHistoryError, ToolglotError, cut
 from toolglot.wire import retry_after
 from toolglot.wire.error_bodies import (
     Found,
@@ -35,6 +35,7 @@ from toolglot.wire.error_bodies import (
 from toolglot.wire.failure_kinds import PHRASES, kind_of
 from toolglot.wire.known_errors import recognise
 from toolglot.wire.reading import Fields, note, noted
+from toolglot.wire.stored_history import UNSUPPORTED_THREAD
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 MAX_HEADERS: Final = 200
@@ -203,7 +204,9 @@ def from_input_error(error: InputError) -> Failure:
     kind: FailureKind = "too_large" if isinstance(error, LimitError) else "bad_request"
     if isinstance(error, ProfileError):
         kind = "server"  # a mistake in the configuration is not the client's
-    return Failure(kind, message_of(str(error)), param=word_of(error.path))
+    is_thread = isinstance(error, StoredHistoryError) and error.path == "$.thread"
+    code = UNSUPPORTED_THREAD if is_thread else ""
+    return Failure(kind, message_of(str(error)), code=code, param=word_of(error.path))
 
 
 # --- to a client ------------------------------------------------------------------------------------

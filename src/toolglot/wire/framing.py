@@ -1,7 +1,8 @@
 """Events out of bytes that come in arbitrary pieces: server-sent events, and JSON a line.
 
 Law: however the bytes are cut, the frames are the same, and each byte is looked at a bounded number of times. What is
-kept is at most one frame, and that is bounded.
+kept is at most one frame, and that is bounded: one that is too long is a `LimitError`, which is raised when no frame
+before it is left to be handed over.
 
 Server-sent events are read as the standard says (CR, LF or CRLF, with or without a space after the colon, data over
 several lines, comments, a byte order mark), with one exception: an event at the end that is not followed by an empty
@@ -48,20 +49,45 @@ class Framer(Protocol):
 class _Rest:
     """What came of a frame that is not whole, kept in pieces so that a long one is not copied again and again."""
 
-    __slots__ = ("_pieces", "_size", "most")
+    __slots__ = ("_pieces", "_size", "most", "wrong")
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._pieces: list[bytes] = []
         self._size = 0
+        self.wrong: LimitError | None = None
 
     def keep(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self.most:
-            raise LimitError(
-                f"an event of the stream is longer than the limit of {self.most} bytes", hint="raise the limit"
-            )
+            raise self.too_long()
         self._pieces.append(piece)
+
+    def too_long(self) -> LimitError:
+        return LimitError(
+            f"an event of the stream is longer than the limit of {self.most} bytes", hint="raise the limit"
+        )
+
+    def bounded(self, frames: list[Frame], rest: bytes) -> list[Frame]:
+        """The frames up to the first that is too long, and the rest kept. What is wrong is raised the next time, if
+        there are frames to hand over before."""
+        for number, frame in enumerate(frames):
+            if len(frame.raw) > self.most:
+                frames, self.wrong = frames[:number], self.too_long()
+                break
+        else:
+            try:
+                if rest:
+                    self.keep(rest)
+            except LimitError as error:
+                self.wrong = error
+        if self.wrong is not None and not frames:
+            raise self.wrong
+        return frames
+
+    def check(self) -> None:
+        if self.wrong is not None:
+            raise self.wrong
 
     @property
     def is_there(self) -> bool:
@@ -97,10 +123,13 @@ class SseFramer:
         # Just one event of one line, as it mostly is when a model is slow.
         if self._is_between and data[:6] == b"data: " and data[-2:] == b"\n\n":
             payload = data[6:-2]
-            if 10 not in payload and 13 not in payload:
+            if 10 not in payload and 13 not in payload and len(data) <= self._rest.most:
                 return [Frame(payload, "", data)]
+        self._rest.check()
         frames = self._feed(data)
-        self._is_between = not (self._is_first or self._ended_in_cr or self._rest.is_there)
+        self._is_between = not (
+            self._is_first or self._ended_in_cr or self._rest.is_there or self._rest.wrong is not None
+        )
         return frames
 
     def _feed(self, data: bytes) -> list[Frame]:
@@ -115,11 +144,10 @@ class SseFramer:
             self._rest.keep(data)
             return []
         *events, rest = self._rest.joined(data).split(b"\n\n")
-        if rest:
-            self._rest.keep(rest)
-        return [_sse_frame(event) for event in events if event]
+        return self._rest.bounded([_sse_frame(event) for event in events if event], rest)
 
     def finish(self) -> list[Frame]:
+        self._rest.check()
         rest = self._rest.joined(b"").strip(b"\n")
         return [_sse_frame(rest)] if rest and not self._is_first else []
 
@@ -164,16 +192,16 @@ class LineFramer:
         self._rest = _Rest(most)
 
     def feed(self, data: bytes) -> list[Frame]:
+        self._rest.check()
         if b"\n" not in data:
             if data:
                 self._rest.keep(data)
             return []
         *lines, rest = self._rest.joined(data).split(b"\n")
-        if rest:
-            self._rest.keep(rest)
-        return [frame for line in lines if (frame := _line_frame(line)) is not None]
+        return self._rest.bounded([frame for line in lines if (frame := _line_frame(line)) is not None], rest)
 
     def finish(self) -> list[Frame]:
+        self._rest.check()
         frame = _line_frame(self._rest.joined(b""))
         return [frame] if frame is not None else []
 

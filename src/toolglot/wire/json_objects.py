@@ -10,7 +10,7 @@ from toolglot import jsontext
 from toolglot.errors import InputError, LimitError
 from toolglot.limits import Limits
 from toolglot.wire.reading import Fields
-from toolglot.wire.sequence import Sequence
+from toolglot.wire.sequence import DAMAGED, Sequence
 
 
 class ObjectReader:
@@ -20,8 +20,6 @@ class ObjectReader:
         self._sequence = sequence
         self._limits = limits
         self._left = limits.max_bytes
-        self.ends_broken = False
-        """Whether the last thing that was read is not JSON: at the end of a stream, it was cut there."""
 
     def read(self, data: bytes) -> Fields | None:
         self._left -= len(data)
@@ -35,10 +33,11 @@ class ObjectReader:
         except LimitError:
             raise
         except InputError:
-            self.ends_broken = True
-            self._sequence.tell("a part of the stream is not JSON; it was left out")
+            if self._sequence.has_hole(data):
+                self._sequence.fail(DAMAGED)
+            else:
+                self._sequence.tell("a part of the stream is not JSON; it was left out")
             return None
-        self.ends_broken = False
         for mended in parsed.mended:
             self._sequence.tell(mended)
         value = parsed.value

@@ -41,6 +41,10 @@ SAYING: Final = "text"
 THINKING: Final = "thinking"
 """The keys of blocks that a protocol does not open and close: what is said, and what is thought."""
 
+DAMAGED: Final = Failure("server", "an event of the provider's stream is damaged; what it said is lost", in_band=True)
+"""Why a stream with a hole fails: what is put together around a hole is not what the model said."""
+
+
 BuildCall = Callable[[ToolCall, str], ToolCall]
 """What makes the whole call of what was known when it started and of its arguments."""
 
@@ -91,6 +95,8 @@ class Sequence:
         self.events: list[Event] = []
         self.told: list[str] = []
         """What the provider did that its protocol does not allow, and what was made of it."""
+        self.remarks: list[str] = []
+        """What is in order and still worth to be known, since the canonical reply does not have it."""
         self.has_calls = False
         self.has_cut_calls = False
         self.has_blocks = False
@@ -117,6 +123,11 @@ class Sequence:
         """Note an oddity, once."""
         if len(self.told) < MOST_TOLD and reason not in self.told:
             self.told.append(reason)
+
+    def remark(self, reason: str) -> None:
+        """Note what the reply will not have, once."""
+        if len(self.remarks) < MOST_TOLD and reason not in self.remarks:
+            self.remarks.append(reason)
 
     @property
     def is_settled(self) -> bool:
@@ -237,6 +248,10 @@ class Sequence:
         self._end_all(is_cut_off=True)
         self.is_over = True
         self.events.append(Failed(failure))
+
+    def has_hole(self, data: bytes) -> bool:
+        """Whether an event that cannot be read was to say something of the reply: it begins as those do that can."""
+        return not self.is_end_said and data.lstrip().startswith((b"{", b"[{"))
 
     def abandon(self) -> None:
         """Nobody listens any more. What is open was cut; there is no end to tell."""

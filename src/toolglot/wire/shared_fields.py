@@ -1,10 +1,13 @@
-"""Fields that two protocols spell the same and mean the same, so that they can cross as they are."""
+"""Fields of a request that cross from one protocol to another, and one that only a crossing needs."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from toolglot.conversation import Extra
+from msgspec.structs import replace
+
+from toolglot.conversation import Conversation, Extra
+from toolglot.profiles import Profile
 
 _OPENAI: Final = frozenset(
     {"metadata", "store", "service_tier", "prompt_cache_key", "prompt_cache_retention", "safety_identifier"}
@@ -24,3 +27,12 @@ def carried(extra: Extra | None, source: str, target: str) -> Extra | None:
     own = {key: value for key, value in extra[source].items() if key in shared}
     rest = {key: value for key, value in extra[source].items() if key not in shared}
     return {**extra, source: rest, target: {**own, **extra.get(target, {})}} if own else extra
+
+
+def asking_usage(conversation: Conversation, target: Profile) -> Conversation:
+    """A conversation that asks for what its reply costs, where a stream of the target tells that only who asks."""
+    if target.protocol != "openai_chat" or target.stream.usage != "asked" or not conversation.options.stream:
+        return conversation
+    extra = conversation.extra or {}
+    own = {"stream_options": {"include_usage": True}, **extra.get(target.protocol, {})}
+    return replace(conversation, extra={**extra, target.protocol: own})

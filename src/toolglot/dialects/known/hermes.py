@@ -1,13 +1,42 @@
-"""Qwen 2.5 and 3, Hermes, Reka: `<tool_call>{"name": …, "arguments": …}</tool_call>`."""
+"""Qwen 2.5 and 3, Hermes, Reka, Granite 4: an object in a tag.
+
+    <tool_call>{"name": "ls", "arguments": {"p": "/"}}</tool_call>
+
+Ernie 4.5 writes the same behind `</think>`, which it never opened.
+"""
 
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect, json_in
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
+
+_READ = json_in("</tool_call>")
+_INSIDE = r"\s*[\[{]"
 
 HERMES = Dialect(
     name="hermes",
     openers=("<tool_call>",),
-    inside=r"\s*[\[{]",
-    read=json_in("</tool_call>"),
-    models=("*hermes*", "qwen2.5*", "qwen3-*", "*reka*"),
+    inside=_INSIDE,
+    read=_READ,
+    models=("*hermes*", "*qwen2.5*", "*qwen3-*", "*qwq*", "*reka*"),
 )
+GRANITE4 = Dialect(name="granite4", openers=("<tool_call>",), inside=_INSIDE, read=_READ, models=("*granite-4*",))
+
+
+def _read_ernie(reader: Reader, opener: str) -> Steps[Outcome]:
+    if opener == "</think>":
+        yield from reader.scanner.skip_spaces()
+        return "passed"
+    return (yield from _READ(reader, opener))
+
+
+ERNIE45 = Dialect(
+    name="ernie45",
+    openers=("<tool_call>", "</think>"),
+    inside=r"\s*(?:<tool_call>\s*)?[\[{]",
+    read=_read_ernie,
+    models=("*ernie-4.5*", "*ernie4.5*"),
+)
+
+DIALECTS = (HERMES, GRANITE4, ERNIE45)

@@ -1,27 +1,52 @@
-"""Qwen3-Coder, MiMo, Nemotron 3, Step 3.5: a tag for the call and one for each argument, whose values are not typed.
+"""Qwen3-Coder, MiMo, Nemotron 3, Step 3.5, Seed-OSS: a tag for the call and one for each argument, without types.
 
     <tool_call><function=ls><parameter=p>/</parameter></function></tool_call>
 
-The outer tag may be missing.
+The outer tag may be missing. Values stand on lines of their own.
 """
 
 from __future__ import annotations
 
-from toolglot.dialects.dialect import Dialect, tags_in
-from toolglot.dialects.tag_calls import TagStyle
+from toolglot.dialects.dialect import THINK, Dialect
+from toolglot.dialects.tag_calls import TagStyle, tags_in
+
+_INSIDE = r"\s*+(?:<function=|[{\[]|[^\s<>{}]++\s*+>?\s*+(?:\{|</?(?:function|parameter|tool_call|seed)|<?/?\Z))"
+
+
+def _style(section: str) -> TagStyle:
+    return TagStyle(
+        call=("<function=",),
+        close_call=("</function>",),
+        parameter=("<parameter=",),
+        close_parameter=("</parameter>",),
+        open_section=(f"<{section}>",),
+        close_section=("</tool_call>", "</seed:tool_call>"),
+        head_end=(">", "<", "\n", ": "),
+        trim="newline",
+    )
+
 
 QWEN3_CODER = Dialect(
     name="qwen3_coder",
     openers=("<tool_call>", "<function="),
-    inside=r"\s*<function=|\s*[\w.-]+\s*>",
-    read=tags_in(
-        TagStyle(
-            call=("<function=",),
-            close_call=("</function>",),
-            parameter=("<parameter=",),
-            close_parameter=("</parameter>",),
-            close_section=("</tool_call>",),
-        )
-    ),
-    models=("*qwen3-coder*", "*qwen3.5*", "*mimo*", "*nemotron-3*", "*step-3.5*"),
+    inside=_INSIDE,
+    read=tags_in(_style("tool_call")),
+    models=("*qwen3-coder*", "*qwen3.5*", "*qwen3.6*", "*mimo*", "*nemotron-3*"),
 )
+STEP3P5 = Dialect(
+    name="step3p5",
+    openers=("<tool_call>", "<function="),
+    inside=_INSIDE,
+    read=tags_in(_style("tool_call")),
+    models=("*step-3.5*", "*step3p5*", "*step3.5*"),
+)
+SEED_OSS = Dialect(
+    name="seed_oss",
+    openers=("<seed:tool_call>", "<function="),
+    inside=_INSIDE,
+    read=tags_in(_style("seed:tool_call")),
+    thinking=(("<seed:think>", "</seed:think>"), *THINK),
+    models=("*seed-oss*",),
+)
+
+DIALECTS = (QWEN3_CODER, STEP3P5, SEED_OSS)

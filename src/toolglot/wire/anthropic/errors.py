@@ -10,6 +10,7 @@ from toolglot.wire.anthropic.blocks import PROTOCOL
 from toolglot.wire.error_bodies import own_error
 from toolglot.wire.failures import Shape, Spelling
 from toolglot.wire.reading import Fields
+from toolglot.wire.stored_history import UNSUPPORTED_THREAD
 
 
 def _in_band(body: Fields) -> object:
@@ -18,6 +19,8 @@ def _in_band(body: Fields) -> object:
 
 def _write(failure: Failure, spelling: Spelling, message: str) -> Fields:
     body: Fields = {"type": "error", "error": {"type": spelling.type, "message": message}}
+    if failure.code == UNSUPPORTED_THREAD:
+        body["error"]["details"] = {"error_code": UNSUPPORTED_THREAD, "unsupported": ["thread"]}
     if failure.request_id:
         body["request_id"] = failure.request_id
     return body

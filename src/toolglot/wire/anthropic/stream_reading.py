@@ -12,6 +12,7 @@ is told, and what it says is kept as far as it makes sense.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from itertools import islice
 from typing import Any, Final, Literal
 
 import msgspec
@@ -29,10 +30,12 @@ from toolglot.wire.anthropic.blocks import PROTOCOL, READERS, unknown
 from toolglot.wire.argument_text import read_object
 from toolglot.wire.framing import Frame
 from toolglot.wire.reading import Fields, leftover, noted
-from toolglot.wire.sequence import SAYING, THINKING, Sequence, call_of_object
+from toolglot.wire.sequence import DAMAGED, SAYING, THINKING, Sequence, call_of_object
 
 _MOST_OPEN: Final = 1000
 """Blocks that are open at once. The protocol allows one."""
+_MOST_COUNTS: Final = 100
+"""Counts of what a reply cost. Each event tells all of them, so that more would take more time with each."""
 _DELTA: Final = "content_block_delta"
 _MESSAGE = frozenset({"id", "type", "role", "model", "content", "usage"})
 _NOT_YET: Final = ("stop_reason", "stop_sequence", "stop_details")
@@ -69,13 +72,10 @@ class _DeltaEvent(Struct, gc=False):
 _read_delta: Final = msgspec.json.Decoder(_DeltaEvent).decode
 
 
-_DELTAS: Final[dict[type, type]] = {Text: _TextDelta, ToolCall: _InputDelta}
-
-
 class _Block:
     """A block that was begun and has not ended."""
 
-    __slots__ = ("delta", "fields", "grown", "index", "key", "kind", "pieces")
+    __slots__ = ("delta", "fields", "grown", "index", "is_argued", "key", "kind", "pieces")
 
     def __init__(self, key: int, index: int, kind: type, fields: Fields) -> None:
         self.key = key
@@ -83,8 +83,10 @@ class _Block:
         self.index = index
         self.kind = kind
         """Its canonical class."""
-        self.delta: type | None = _DELTAS.get(kind)
-        """The deltas that need no care. The first of a thought does."""
+        self.delta: type | None = _TextDelta if kind is Text else None
+        """The deltas that need no care. The first of a thought and of a call does."""
+        self.is_argued = False
+        """Whether anything of the arguments of a call came but spaces."""
         self.fields = fields
         """As it began."""
         self.grown: list[Any] = []
@@ -179,8 +181,16 @@ class Decoder:
             return value
         if frame.name == "error":
             return {"type": "error", "error": {"message": frame.data.decode("utf-8", "replace")}}
-        self.sequence.tell("an event whose data is no JSON object was left out")
+        if value is None and self.sequence.has_hole(frame.data):
+            self._break_off(DAMAGED)
+        else:
+            self.sequence.tell("an event whose data is no JSON object was left out")
         return None
+
+    def _break_off(self, failure: Failure) -> None:
+        self._settle_all()
+        self.sequence.holds_back = False
+        self.sequence.fail(failure)
 
     def _kind(self, fields: Fields, name: str) -> str:
         """What an event is: its data says so, else its name. Clients want both."""
@@ -200,9 +210,7 @@ class Decoder:
     def _error(self, fields: Fields) -> None:
         body = fields if "error" in fields or fields.get("type") == "error" else {"error": fields}
         failure = errors.decode(200, {**body, "type": "error"}, target=PROTOCOL)
-        self._settle_all()
-        self.sequence.holds_back = False
-        self.sequence.fail(failure or Failure("server", "the provider sent an error", in_band=True))
+        self._break_off(failure or Failure("server", "the provider sent an error", in_band=True))
 
     # --- the message --------------------------------------------------------------------------------
 
@@ -242,6 +250,9 @@ class Decoder:
             **self._usage,
             **{key: usage[key] for key in usage if usage[key] is not None or key not in self._usage},
         }
+        if len(merged) > _MOST_COUNTS:
+            self.sequence.tell(f"a reply with more than {_MOST_COUNTS} counts of its cost; the others are left out")
+            merged = dict(islice(merged.items(), _MOST_COUNTS))
         try:
             counted = reply.decode({**_BARE, "usage": merged}).usage
         except InputError:
@@ -328,7 +339,7 @@ class Decoder:
                 self.sequence.tell("a block began with its text")
             block = replace(block, text="")
         # What our own writer shows only later is not shown before it either, so that it can take over at any time.
-        self.sequence.holds_back = isinstance(block, Thinking | Opaque | ServerTool)
+        self.sequence.holds_back = not isinstance(block, Text)
         self.sequence.open(begun.key, block)
         if text:
             self.sequence.add(begun.key, text)
@@ -399,6 +410,12 @@ class Decoder:
     def _add(self, block: _Block, piece: str) -> None:
         if self.sequence.is_open(block.key):
             self.sequence.add(block.key, piece)
+            begins = piece.lstrip()[:1] if block.kind is ToolCall and not block.is_argued else ""
+            if begins:
+                block.is_argued = True
+            if begins == "{":  # what is no object is written when it is whole
+                block.delta = _InputDelta
+                self.sequence.holds_back = False
         elif piece.strip():
             self.sequence.tell("something came for a call that was whole, and was left out")
 

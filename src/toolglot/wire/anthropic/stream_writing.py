@@ -81,6 +81,9 @@ class Encoder:
         """What stands before the text of a delta; None while its deltas are not written."""
         self._waits = False
         """Whether its first delta decides what is written."""
+        self._is_cut = False
+        """Whether it is a call that was cut: it is closed only if the message goes on, since clients run what is
+        closed."""
 
     def write(self, events: Iterable[Event]) -> bytes:
         out = self._out
@@ -119,6 +122,8 @@ class Encoder:
             return
         if not self._is_begun:
             self._begin()
+        if self._is_cut and not isinstance(event, Failed):
+            self._stop()
         if isinstance(event, BlockStarted):
             self._start(event.block)
         elif isinstance(event, BlockEnded):
@@ -126,7 +131,8 @@ class Encoder:
         elif isinstance(event, Finished):
             self._finish(event)
         elif isinstance(event, Failed):
-            self._stop()
+            if not isinstance(self._block, ToolCall):
+                self._stop()
             self._is_over = True
             _, body = errors.encode(event.failure)
             self._out.append(_event({**body, "type": "error"}))
@@ -247,7 +253,9 @@ class Encoder:
                 self._say({"type": "citations_delta", "citation": citation})
         else:
             self._put(block)
-        self._stop()
+        self._is_cut = is_cut and isinstance(block, ToolCall)
+        if not self._is_cut:
+            self._stop()
 
     def _end_call(self, call: ToolCall, *, is_cut: bool) -> None:
         self._has_cut_calls = self._has_cut_calls or is_cut
@@ -286,7 +294,7 @@ class Encoder:
 
     def _stop(self) -> None:
         """Close the block that the client has open."""
-        self._block, self._delta, self._waits = None, None, False
+        self._block, self._delta, self._waits, self._is_cut = None, None, False, False
         if self._is_open:
             self._is_open = False
             self._out.append(_event({"type": "content_block_stop", "index": self._index}))

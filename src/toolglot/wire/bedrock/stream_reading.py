@@ -31,7 +31,7 @@ from toolglot.wire.bedrock import errors, reply
 from toolglot.wire.bedrock.blocks import PROTOCOL, read_block
 from toolglot.wire.framing import Frame
 from toolglot.wire.reading import Fields, leftover, noted
-from toolglot.wire.sequence import SAYING, THINKING, Sequence, call_of_object
+from toolglot.wire.sequence import DAMAGED, SAYING, THINKING, Sequence, call_of_object
 
 _MOST_OPEN: Final = 1000
 """Blocks that are open at once. The protocol allows one."""
@@ -70,7 +70,7 @@ _read_delta: Final = msgspec.json.Decoder(_DeltaEvent).decode
 class _Block:
     """A block that was begun and has not ended."""
 
-    __slots__ = ("cited", "fields", "given", "hidden", "index", "key", "kind")
+    __slots__ = ("cited", "fields", "given", "hidden", "index", "is_argued", "key", "kind")
 
     def __init__(self, key: int, index: int, kind: type, fields: Fields | None = None) -> None:
         self.key = key
@@ -82,6 +82,8 @@ class _Block:
         """The block as it would stand in a whole reply, as far as it came."""
         self.given: object = None
         """The arguments that a call began with."""
+        self.is_argued = False
+        """Whether anything of its arguments came but spaces."""
         self.cited: list[Any] = []
         self.hidden: list[str] = []
         """Pieces of thinking that only its provider can read."""
@@ -131,7 +133,7 @@ class Decoder:
                         sequence.add(block.key, delta.text)
                         return sequence.take()
                 elif delta.tool_use is not None:
-                    if block.kind is ToolCall and delta.reasoning_content is None:
+                    if block.kind is ToolCall and delta.reasoning_content is None and not sequence.holds_back:
                         sequence.add(block.key, delta.tool_use.input)
                         return sequence.take()
                 elif delta.reasoning_content is not None and block.kind is Thinking and not sequence.holds_back:
@@ -168,6 +170,9 @@ class Decoder:
             fields = None
         if frame.name.startswith(EXCEPTION):
             self._exception(frame, fields)
+        elif fields is None and self.sequence.has_hole(frame.data):
+            self._settle_all()
+            self.sequence.fail(DAMAGED)
         elif type(fields) is not dict:
             self.sequence.tell("an event whose data is no JSON object was left out")
         elif frame.name not in self._readers:
@@ -275,7 +280,7 @@ class Decoder:
         begun = _Block(self._begun, index, kind, fields)
         self._open[index] = self._last = begun
         # What our own writer shows only later is not shown before it either, so that it can take over at any time.
-        self.sequence.holds_back = block is None or kind is Thinking or kind is ServerTool
+        self.sequence.holds_back = kind is not Text
         if block is not None:
             self.sequence.open(begun.key, block)
         return begun
@@ -354,6 +359,10 @@ class Decoder:
     def _add(self, block: _Block, piece: str) -> None:
         if self.sequence.is_open(block.key):
             self.sequence.add(block.key, piece)
+            begins = piece.lstrip()[:1] if block.kind is ToolCall and not block.is_argued else ""
+            if begins:
+                block.is_argued = True
+                self.sequence.holds_back = begins != "{"  # what is no object is written when it is whole
         elif piece.strip():
             self.sequence.tell("something came for a call that was whole, and was left out")
 

@@ -11,9 +11,8 @@ block is written then, and at once.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Failure, FailureKind, Reply, Text, Thinking, ToolCall, Turn, Usage
@@ -34,6 +33,7 @@ from toolglot.wire.aws_frames import event_headers, message
 from toolglot.wire.bedrock import errors, reply
 from toolglot.wire.bedrock.blocks import PROTOCOL, write_reply
 from toolglot.wire.codecs import StreamWish
+from toolglot.wire.json_line import json_bytes
 from toolglot.wire.reading import Fields, note
 
 _KINDS: Final = (
@@ -67,16 +67,6 @@ _NOT_METADATA = frozenset({"output", "stopReason", _LATE})
 _LATER: Final = {"toolUse": "input", "image": "source", "toolResult": "content"}
 """Blocks with a start, and what of them comes in deltas."""
 
-_encode: Final = msgspec.json.Encoder().encode
-
-
-def _json(value: Any) -> bytes:
-    """A value as JSON. Half a surrogate pair is not text, and becomes what stands for such."""
-    try:
-        return _encode(value)
-    except UnicodeEncodeError:
-        return compact(value).encode("utf-8", "replace")
-
 
 class Encoder:
     """Writes one stream."""
@@ -98,6 +88,8 @@ class Encoder:
         """What stands around the text of a delta; None while its deltas are not written."""
         self._waits = False
         """Whether its first delta decides what is written."""
+        self._is_cut = False
+        """Whether it was cut: then it is closed only if the message goes on, since clients run what is closed."""
 
     def write(self, events: Iterable[Event]) -> bytes:
         out = self._out
@@ -109,7 +101,7 @@ class Encoder:
                     text = self._first(text)
                 if self._delta is not None and text:
                     before, after = self._delta
-                    out.append(message(_DELTA_HEADERS, before + _json(text) + after))
+                    out.append(message(_DELTA_HEADERS, before + json_bytes(text) + after))
                     self._is_open = True
             elif not self._is_over:
                 self._write(event)
@@ -124,7 +116,7 @@ class Encoder:
     # --- the message --------------------------------------------------------------------------------
 
     def _say(self, kind: str, fields: Fields) -> None:
-        self._out.append(message(_HEADERS[kind], _json(fields)))
+        self._out.append(message(_HEADERS[kind], json_bytes(fields)))
 
     def _write(self, event: Event) -> None:
         if self._started is None:
@@ -132,17 +124,19 @@ class Encoder:
             self._say("messageStart", {"role": "assistant"})
         if isinstance(event, Used):
             self._usage = event.usage
-        elif isinstance(event, BlockStarted):
+            return
+        if self._is_cut and not isinstance(event, Failed):
+            self._stop()
+        if isinstance(event, BlockStarted):
             self._start(event.block)
         elif isinstance(event, BlockEnded):
             self._end(event.block, is_cut=event.cut)
         elif isinstance(event, Finished):
             self._finish(event)
         elif isinstance(event, Failed):
-            self._stop()
             self._is_over = True
             name, body = _exception(event.failure)
-            self._out.append(message(event_headers(name, is_exception=True), _json(body)))
+            self._out.append(message(event_headers(name, is_exception=True), json_bytes(body)))
 
     def _finish(self, event: Finished) -> None:
         self._stop()
@@ -170,8 +164,8 @@ class Encoder:
             self._waits = True
         elif isinstance(block, ToolCall):
             self._calls += 1
+            self._block = block = self._named(block)
             self._waits = block.type != "custom"
-            self._open(self._written(self._named(replace(block, arguments=None, raw_input=None))), "toolUse")
 
     def _written(self, block: Block) -> Fields:
         """A block as it is in a whole reply; empty if it has no place there."""
@@ -183,6 +177,12 @@ class Encoder:
         if call.id or note(call.extra, PROTOCOL, "no_id"):
             return call
         return replace(call, id=f"tooluse_{self._calls - 1}")
+
+    def _open_call(self) -> None:
+        """The start of a call, not before its first argument: one that was cut there must not look like one that has
+        none."""
+        if isinstance(self._block, ToolCall):
+            self._open(self._written(replace(self._block, arguments=None, raw_input=None)), "toolUse")
 
     def _open(self, written: Fields, member: str) -> None:
         """The start of a block, which is all of it but what comes in deltas."""
@@ -206,6 +206,7 @@ class Encoder:
             return text
         text = text.lstrip()
         if text.startswith("{"):
+            self._open_call()
             self._delta = self._around(b'"toolUse":{"input":', b"}")
         elif text:
             self._waits = False  # no object, so that only the whole of it can be written
@@ -220,12 +221,15 @@ class Encoder:
             self._end_thinking(block)
         else:
             self._put(self._written(block))
-        self._stop()
+        self._is_cut = is_cut
+        if not is_cut:
+            self._stop()
 
     def _end_call(self, call: ToolCall, *, is_cut: bool) -> None:
         self._has_cut_calls = self._has_cut_calls or is_cut
         self._has_whole_calls = self._has_whole_calls or not is_cut
         if self._delta is None and not is_cut:
+            self._open_call()
             self._add({"toolUse": {"input": compact(self._written(call)["toolUse"]["input"])}})
 
     def _end_text(self, block: Text) -> None:
@@ -262,7 +266,7 @@ class Encoder:
 
     def _stop(self) -> None:
         """Close the block that the client has open."""
-        self._block, self._delta, self._waits = None, None, False
+        self._block, self._delta, self._waits, self._is_cut = None, None, False, False
         if self._is_open:
             self._is_open = False
             self._say("contentBlockStop", {"contentBlockIndex": self._index})

@@ -109,6 +109,8 @@ class Encoder:
                 self._before, self._after = _PLAN, _PLAN_END
             else:
                 self._start_content({"type": "text", "text": ""}, written)
+        elif isinstance(block, Thinking) and note(block.extra, PROTOCOL, "own"):
+            self._think("", written)
         elif isinstance(block, ToolCall) and block.type != "custom":
             self._start_call(block, written)
 
@@ -117,7 +119,8 @@ class Encoder:
         if not self._is_open:
             self._is_open = True
             self._start_content({"type": "thinking", "thinking": ""}, written)
-        written.append(self._before + json_line(text) + self._after)
+        if text:
+            written.append(self._before + json_line(text) + self._after)
 
     def _start_content(self, part: Fields, written: list[bytes]) -> None:
         index = self._contents
@@ -146,8 +149,6 @@ class Encoder:
         if isinstance(block, ToolCall):
             self._end_call(block, cut, written)
         elif isinstance(block, Text | Thinking):
-            if not self._is_open and note(block.extra, PROTOCOL, "own"):
-                self._think("", written)
             if self._is_open and self._before is not _PLAN:
                 self._end_content(written)
         elif self._is_own or not isinstance(block, Media):

@@ -94,7 +94,6 @@ class Decoder:
                 self._read_carefully(frame.data)
                 return sequence.take()
             if self._is_plain(chunk):
-                self._objects.ends_broken = False
                 part = chunk.candidates[0].content.parts[0]
                 if chunk.usage_metadata:
                     self._counts = chunk.usage_metadata
@@ -274,8 +273,6 @@ class Decoder:
         is_blocked = self._index is None and said.stop is not None
         if self._reason is not None or is_blocked:
             self.sequence.finish(said.stop, said.extra)
-        elif self._objects.ends_broken:
-            self.sequence.fail(Failure("server", "the stream ended inside a chunk", in_band=True))
         else:
             self.sequence.finish_unsaid(extra=said.extra)
 

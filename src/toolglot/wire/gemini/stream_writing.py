@@ -107,7 +107,7 @@ class Encoder:
         """The last chunk: a whole body that has no parts. A call in it is only for the choice of the word."""
         blocks = (ToolCall("", ""),) if self._has_calls else ()
         body = reply.encode(replace(self._sum.reply, turn=Turn("assistant", blocks)))
-        for candidate in body.get("candidates", ())[:1]:
+        for candidate in (body.get("candidates") or ())[:1]:
             if "content" in candidate:
                 candidate["content"] = {"parts": [], "role": "model"}
             candidate.setdefault("index", 0)

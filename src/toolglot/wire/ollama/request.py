@@ -47,13 +47,15 @@ def decode(body: Fields) -> Conversation:
     turns = each(required(body, "messages", list), read_message, ".messages")
     tools = each(optional(body, "tools", list) or (), lambda tool: read_function_tool(tool, PROTOCOL), ".tools")
     sampling, rest = held_or_none(body, "options", _read_sampling) or (Sampling(), None)
+    stream = optional(body, "stream", bool)
     options = Options(
         sampling=sampling,
         reasoning=_read_reasoning(body),
         output=_read_output(body),
-        stream=optional(body, "stream", bool),
+        stream=True if stream is None else stream,
     )
-    extra = noted(leftover(body, without_empty(body, _BODY), PROTOCOL), PROTOCOL, options=rest)
+    unsaid = True if stream is None else None
+    extra = noted(leftover(body, without_empty(body, _BODY), PROTOCOL), PROTOCOL, options=rest, streams_unsaid=unsaid)
     return Conversation(tuple(turns), tuple(tools), options, optional(body, "model", str) or "", extra)
 
 
@@ -108,8 +110,8 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     settings = write_sampling(options.sampling, _SAMPLING)
     if settings or note(conversation.extra, PROTOCOL, "options") is not None:
         body["options"] = with_rest(settings, conversation.extra, PROTOCOL, "options")
-    if options.stream is not None:
-        body["stream"] = options.stream
+    if not (options.stream and note(conversation.extra, PROTOCOL, "streams_unsaid")):
+        body["stream"] = bool(options.stream)  # this protocol streams unless it is told not to
     _write_reasoning_and_output(body, options)
     return restored(body, conversation.extra, PROTOCOL)
 

@@ -92,7 +92,6 @@ class Decoder:
                 self._read_carefully(frame.data)
                 return sequence.take()
             if line.done is False:
-                self._objects.ends_broken = False
                 message = line.message
                 if message.thinking:
                     sequence.say(THINKING, message.thinking)
@@ -103,8 +102,6 @@ class Decoder:
         return sequence.take()
 
     def finish(self) -> list[Event]:
-        if not self.sequence.is_over and self._objects.ends_broken:
-            self.sequence.fail(Failure("server", "the stream ended inside a line", in_band=True))
         self.sequence.finish_unsaid()
         return self.sequence.take()
 

@@ -13,13 +13,15 @@ without an index, to the last call. Where a host does not keep to that, these de
 
 A call is told as soon as its name is sure. Until then its arguments wait; so do `{}`, which some hosts write before
 the real ones, and an object that so far repeats the one before it. Law: no piece is put into another call, and work is
-in proportion to what was said: the end of arguments is looked for only where a `{` may begin another call.
+in proportion to what was said: the end of arguments is looked for only where a `{` may begin another call. What waits
+is bounded.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -27,6 +29,7 @@ import msgspec
 from msgspec.structs import replace
 
 from toolglot.conversation import Extra, Failure, Opaque, ToolCall
+from toolglot.jsontext import exceeds
 from toolglot.limits import Limits
 from toolglot.wire.argument_text import read_arguments
 from toolglot.wire.json_end import ObjectEnd
@@ -42,6 +45,8 @@ _LONGEST_WAIT: Final = 64
 """Characters of such a beginning."""
 _EMPTY_BEFORE: Final = re.compile(r"\s*(?:\{\}\s*)+(?=\{)")
 _TWICE: Final = "the arguments of a call were sent twice; the second time is left out"
+_WEIGHT: Final = 64
+"""What a piece costs beside its texts."""
 _WINDOW: Final = 512
 """Characters that are looked at together where calls follow each other in one piece."""
 
@@ -112,7 +117,10 @@ class Calls:
         """The last call at each index: the one that pieces without a name and an id belong to."""
         self._told: dict[int, _Call] = {}
         """The calls that were told and have not ended, by the identity of the block that they were told as."""
-        self._waiting: dict[int, _Call] = {}
+        self._waiting: OrderedDict[int, _Call] = OrderedDict()
+        self._left = limits.max_bytes
+        """How much more may be kept of what the sequence does not count: ids, names, arguments that wait."""
+        self._limits = limits
         self._next: dict[int, _Call] = {}
         """The call that was begun behind the arguments of another."""
         self._last: _Call | None = None
@@ -133,6 +141,7 @@ class Calls:
                 if not is_own:
                     self._read_unknown(piece)
                 continue
+            self._keep(_WEIGHT + len(piece.id) + len(piece.name))
             call = self._begin(piece) if are_whole else self._of(piece)
             self._in_list.add(call.key)
             self._last = call
@@ -143,6 +152,11 @@ class Calls:
             elif call.key in self._waiting:
                 self._feed(call, self._advance(call))
         self.sequence.holds_back = bool(self._waiting)
+
+    def _keep(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise exceeds("max_bytes", self._limits.max_bytes, "$")
 
     def add(self, call: _Call, piece: str) -> None:
         """More of a call's arguments. Only a `{` may begin another call."""
@@ -349,6 +363,7 @@ class Calls:
             return self._take_late(call, piece)
         if call.is_flowing:
             return self._flow(call, piece)
+        self._keep(len(piece))
         call.pieces.append(piece)
         call.has_input = call.has_input or call.kind == "custom" or not piece.isspace()
         self._waiting[call.key] = call

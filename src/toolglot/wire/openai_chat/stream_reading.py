@@ -28,7 +28,7 @@ from toolglot.wire.openai_chat.stream_beside import Beside
 from toolglot.wire.openai_chat.stream_calls import Calls
 from toolglot.wire.openai_chat.stream_chunks import Delta, Entry, Piece, decode_chunk, piece_of, read_piece
 from toolglot.wire.reading import Fields, note
-from toolglot.wire.sequence import SAYING, THINKING
+from toolglot.wire.sequence import DAMAGED, SAYING, THINKING
 
 _DONE: Final = b"[DONE]"
 _REFUSING: Final = "refusal"
@@ -53,8 +53,6 @@ class Decoder:
         self._is_over = False
         self._is_flowing = False
         """Started and not over."""
-        self._is_torn = False
-        """Whether an event was not JSON: the last one may have been cut."""
         self._said: str | None = None
         """Why the reply ended, in the provider's word."""
         self._counts: Fields = {}
@@ -139,8 +137,10 @@ class Decoder:
         except LimitError:
             raise
         except InputError:
-            self._is_torn = True
-            self.sequence.tell("an event is not JSON; it is left out")
+            if self.sequence.has_hole(data):
+                self._fail(DAMAGED)
+            else:
+                self.sequence.tell("an event is not JSON; it is left out")
             return self.sequence.take()
         if type(fields) is not dict:
             self.sequence.tell("an event is not an object; it is left out")
@@ -165,7 +165,7 @@ class Decoder:
             elif one.get("index") in (0, None) and choice is None:
                 choice = one
             else:
-                self.sequence.tell("there are several choices; the first is the reply, the others are left out")
+                self.sequence.remark("there are several choices; the first is the reply, the others are left out")
         if choice is not None:
             self._read_choice(choice)
         elif "choices" not in fields and "usage" not in fields:
@@ -338,9 +338,6 @@ class Decoder:
         self._tell_usage()
 
     def _end(self) -> None:
-        if self._said is None and self._is_torn:
-            self._fail(Failure("server", "the stream ended inside an event", in_band=True))
-            return
         if self._calls.failure is not None:
             self._fail(self._calls.failure)
             return

@@ -8,7 +8,7 @@ call that was cut is left as it is: the reason to stop says that the answer is n
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -26,9 +26,9 @@ from toolglot.events import (
     ThinkingDelta,
     Used,
 )
-from toolglot.jsontext import compact
 from toolglot.reply_events import input_text
 from toolglot.wire.codecs import StreamWish
+from toolglot.wire.json_line import json_bytes
 from toolglot.wire.openai_chat import errors, reply
 from toolglot.wire.openai_chat.blocks import PROTOCOL, write_call, write_part
 from toolglot.wire.reading import Fields, note
@@ -41,14 +41,6 @@ _END_OF_DELTA: Final = b'},"finish_reason":null}]}\n\n'
 _CALL: Final = ToolCall("", "")
 
 _encode: Final = msgspec.json.Encoder().encode
-
-
-def _json(value: Any) -> bytes:
-    """A value as JSON. Half a surrogate pair is not text, and becomes what stands for such."""
-    try:
-        return _encode(value)
-    except UnicodeEncodeError:
-        return compact(value).encode("utf-8", "replace")
 
 
 class Encoder:
@@ -88,7 +80,7 @@ class Encoder:
                     try:
                         out.append(_encode(text))
                     except UnicodeEncodeError:
-                        out.append(_json(text))
+                        out.append(json_bytes(text))
                     out.append(self._after)
             elif not self._is_over:
                 self._write(event, out)
@@ -121,12 +113,12 @@ class Encoder:
         own = {key: value for key, value in body.items() if key not in _NOT_IN_CHUNKS}
         own["created"] = own.get("created") or self._wish.created
         head = {"id": started.id, "object": "chat.completion.chunk", "created": 0, "model": model, **own}
-        self._chunk = b"data: " + _json(head)[:-1] + b',"choices":['
+        self._chunk = b"data: " + json_bytes(head)[:-1] + b',"choices":['
         self._delta = self._chunk + b'{"index":0,"delta":{'
         self._say({"role": "assistant", "content": None}, out)
 
     def _say(self, delta: Fields, out: list[bytes]) -> None:
-        out.append(self._delta + _json(delta)[1:-1] + _END_OF_DELTA)
+        out.append(self._delta + json_bytes(delta)[1:-1] + _END_OF_DELTA)
 
     def _finish(self, finished: Finished, out: list[bytes]) -> None:
         """The reason to stop, what else is known of the choice, and what the reply cost."""
@@ -141,9 +133,9 @@ class Encoder:
             delta["content"] = ""
         rest = {key: value for key, value in choice.items() if key not in _NOT_IN_CHOICES and value is not None}
         written = {"index": 0, "delta": delta, **rest, "finish_reason": choice.get("finish_reason")}
-        out.append(self._chunk + _json(written) + b"]}\n\n")
+        out.append(self._chunk + json_bytes(written) + b"]}\n\n")
         if self._wish.usage and "usage" in body:
-            out.append(self._chunk + b'],"usage":' + _json(body["usage"]) + b"}\n\n")
+            out.append(self._chunk + b'],"usage":' + json_bytes(body["usage"]) + b"}\n\n")
         out.append(_DONE)
 
     def _fail(self, failure: Failure, out: list[bytes]) -> None:
@@ -152,7 +144,7 @@ class Encoder:
         _, body = errors.encode(failure)
         if not body.get("error"):
             _, body = errors.encode(replace(failure, extra=None))
-        out.append(b"data: " + _json(body) + b"\n\n")
+        out.append(b"data: " + json_bytes(body) + b"\n\n")
 
     # --- blocks -------------------------------------------------------------------------------------
 
@@ -170,7 +162,7 @@ class Encoder:
             self._begin_thinking(block)
 
     def _field(self, key: str) -> bytes:
-        return self._delta + _json(key) + b":"
+        return self._delta + json_bytes(key) + b":"
 
     def _begin_thinking(self, block: Thinking) -> None:
         field = note(block.extra, PROTOCOL, "field")
@@ -226,7 +218,7 @@ class Encoder:
         self._show_call(out)
         text = input_text(call)
         if call.type != "custom" or text:
-            out += (self._before, _json(text if text.strip() or call.type == "custom" else "{}"), self._after)
+            out += (self._before, json_bytes(text if text.strip() or call.type == "custom" else "{}"), self._after)
 
     def _end_text(self, block: Text, out: list[bytes]) -> None:
         if block.text:

@@ -184,6 +184,7 @@ class Assembly:
     def _add_to(self, item: Item, part: int, text: str) -> Hashable:
         key = item.key(part)
         if item.held is not None:
+            self.keep(len(text))
             item.held.append(text)
             return None
         if not self.sequence.is_open(key):
@@ -242,19 +243,19 @@ class Assembly:
         self._begin_item(self._new_item(inner, index))
 
     def _new_item(self, fields: Fields, index: Any) -> Item:
-        self._keep(fields)
         item = Item(len(self.items), _kind_of(fields), fields)
         self.items.append(item)
         id = fields.get("id")
+        self.keep(64 + len(id) if type(id) is str else 64)
         if type(id) is str and id:
             self._by_id[id] = item
         if type(index) is int:
             self._by_index[index] = item
         return item
 
-    def _keep(self, fields: Fields) -> None:
-        """Items are kept until the end: no more of them than of text."""
-        self._left -= 64 + sum(len(value) for value in fields.values() if type(value) in (str, list, dict))
+    def keep(self, size: int) -> None:
+        """Count what is kept until the end: no more of it than of text."""
+        self._left -= size
         if self._left < 0:
             raise jsontext.exceeds("max_bytes", self._limits.max_bytes, "$")
 
@@ -311,8 +312,6 @@ class Assembly:
         elif item.is_done:
             self.sequence.tell("two items have the same id")
             item = self._new_item(inner, index)
-        else:
-            self._keep(inner)
         self._end_with(item, inner)
 
     def _end_with(self, item: Item, fields: Fields) -> None:
@@ -346,10 +345,22 @@ class Assembly:
         if part not in item.parts:
             item.parts[part] = None
             self.sequence.open(key, _unspoken(block))
-        if self.sequence.is_open(key):
+        begun = self.sequence.block(key)
+        if begun is not None and type(begun) is not type(block):
+            self._end_otherwise(item, part, block, cut=cut)
+            return
+        if begun is not None:
             self._complete(key, text)
             self.sequence.update(key, _unspoken(block))
         self._close(item, part, cut=cut)
+
+    def _end_otherwise(self, item: Item, part: int, block: Block, *, cut: bool) -> None:
+        """A block that ends as something else than it began as: what was said counts, if anything was."""
+        self.sequence.tell("what ended is of another type than what was said in pieces; the pieces count")
+        is_said = bool(self.sequence.said(item.key(part)))
+        self._close(item, part, cut=cut)
+        if not is_said:
+            self.sequence.whole(block)
 
     def _complete(self, key: Hashable, text: str) -> None:
         """What is missing of a text, now that all of it is known."""
@@ -422,7 +433,6 @@ class Assembly:
         item = self._found(fields, "message")
         annotation = fields.get("annotation")
         if annotation is not None:
-            self._keep({"annotation": annotation})
             item.annotations.setdefault(_index(fields.get("content_index")), []).append(annotation)
 
     def _end_message(self, item: Item, fields: Fields, *, cut: bool) -> None:

@@ -24,7 +24,7 @@ from toolglot.wire.openai_responses import errors, reply
 from toolglot.wire.openai_responses.parts import PROTOCOL
 from toolglot.wire.openai_responses.stream_items import DELTAS, Assembly, Piece
 from toolglot.wire.reading import Fields, note, noted
-from toolglot.wire.sequence import Sequence
+from toolglot.wire.sequence import DAMAGED, Sequence
 
 _SILENT: Final = (
     *("response.web_search_call.", "response.file_search_call.", "response.code_interpreter_call"),
@@ -39,6 +39,14 @@ _KNOWN_LATE: Final = frozenset({"usage", "status", "model", "id", "output"})
 """Fields of a response that are null at first, and say something in the end."""
 
 _DEMANDED: Final = frozenset({"id", "created_at", "model", "output"})
+
+_KEPT: Final = frozenset(
+    {
+        *("response.output_item.added", "response.output_item.done", "response.output_text.annotation.added"),
+        *("response.content_part.added", "response.content_part.done"),
+    }
+)
+"""Events that hold what is kept until the end."""
 
 _read_piece: Final = msgspec.json.Decoder(Piece).decode
 
@@ -147,7 +155,10 @@ class Decoder:
         except LimitError:
             raise
         except InputError:
-            self.sequence.tell("an event is no JSON; it is left out")
+            if self.sequence.has_hole(frame.data):
+                self.sequence.fail(DAMAGED)
+            else:
+                self.sequence.tell("an event is no JSON; it is left out")
             return
         if type(fields) is not dict:
             self.sequence.tell("an event is no object; it is left out")
@@ -155,6 +166,8 @@ class Decoder:
         self._last = None
         kind = self._kind(fields, frame.name)
         handler = self._handlers.get(kind)
+        if kind in _KEPT:
+            self._assembly.keep(len(frame.data))
         if handler is not None:
             handler({**fields, "type": kind})
             self.sequence.holds_back = self._assembly.is_between and not self.sequence.is_over

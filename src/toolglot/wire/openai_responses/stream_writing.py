@@ -11,7 +11,6 @@ Law: a call that was cut has no event that says it is done, for agents run a cal
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -47,6 +46,7 @@ from toolglot.events import (
 )
 from toolglot.wire.argument_text import read_object
 from toolglot.wire.codecs import StreamWish
+from toolglot.wire.json_line import json_bytes
 from toolglot.wire.openai_responses import errors, reply
 from toolglot.wire.openai_responses.items import ItemWriter
 from toolglot.wire.openai_responses.parts import OUTPUT, PROTOCOL, is_part
@@ -86,13 +86,6 @@ _DEMANDED: Final = {
     if key not in ("id", "model", "output", "created_at")
 }
 """What every response has, also one of a server that leaves it out."""
-
-
-def _json(value: Any) -> bytes:
-    try:
-        return _encode(value)
-    except UnicodeEncodeError:  # half a surrogate pair, which only a block that was not read from bytes may hold
-        return json.dumps(value, separators=(",", ":")).encode()
 
 
 class _Message:
@@ -144,7 +137,7 @@ class Encoder:
             kind = type(event)
             if kind is TextDelta or kind is InputDelta or kind is ThinkingDelta:
                 if self._head:
-                    out += (self._head, _json(event.text), self._tail, _encode(self._number), _END)
+                    out += (self._head, json_bytes(event.text), self._tail, _encode(self._number), _END)
                     self._number += 1
                     self._has_said = True
                 elif event.text and isinstance(self._opened, Thinking):
@@ -155,7 +148,7 @@ class Encoder:
         return b"".join(out)
 
     def _delta(self, text: str) -> None:
-        self._out += (self._head, _json(text), self._tail, _encode(self._number), _END)
+        self._out += (self._head, json_bytes(text), self._tail, _encode(self._number), _END)
         self._number += 1
 
     def _other(self, event: Event, listed: Sequence[Event], position: int) -> None:
@@ -175,7 +168,7 @@ class Encoder:
             self._fail(event.failure)
 
     def _say(self, kind: str, fields: Fields) -> None:
-        data = _json({"type": kind, **fields, "sequence_number": self._number})
+        data = json_bytes({"type": kind, **fields, "sequence_number": self._number})
         self._number += 1
         self._out.append(b"event: %b\ndata: %b\n\n" % (kind.encode(), data))
 
@@ -287,7 +280,7 @@ class Encoder:
 
     def _deltas(self, kind: str, place: Fields, tail: bytes = b"") -> None:
         """The deltas of the open block from now on."""
-        whole = _json({"type": kind, **place, "delta": ""})
+        whole = json_bytes({"type": kind, **place, "delta": ""})
         self._head = b"event: %b\ndata: %b" % (kind.encode(), whole.removesuffix(b'""}'))
         self._tail = tail + b',"sequence_number":'
 

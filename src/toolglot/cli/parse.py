@@ -1,0 +1,134 @@
+"""`toolglot parse`: the calls that a model wrote as text, and the text without them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from toolglot import jsontext
+from toolglot.cli.documents import STDIN, check_name, compact
+from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.dialects.registry import names
+from toolglot.dialects.text_stream import Said, TextToolStream, said
+from toolglot.errors import InputError
+from toolglot.limits import DEFAULT_LIMITS
+
+_DESCRIPTION: Final = """\
+Finds the tool calls in what a model wrote, prints them and the text without them.
+
+The dialect is found from the text unless it is named. Tools that were offered say which calls are meant and what the
+types of their arguments are: without them only formats with marks of their own are looked for."""
+
+_EPILOG: Final = """\
+examples:
+  toolglot parse answer.txt
+  toolglot parse - --dialect hermes --format json < answer.txt
+  toolglot parse answer.txt --tools tools.json
+  toolglot parse answer.txt --stream 4
+  toolglot parse --list
+
+tools.json is a list of tools in any provider's form, a whole request that has one, or a list of names.
+
+exit codes: 0 calls were found; 1 there is none; 2 the input cannot be read
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("file", nargs="?", metavar="FILE", help="what the model wrote; '-' reads stdin")
+    parser.add_argument("--dialect", default="auto", metavar="NAME", help="the dialect (default: auto)")
+    parser.add_argument("--tools", metavar="FILE", help="the tools that were offered, as JSON")
+    parser.add_argument("--model", default="", help="the model's name, which narrows what auto looks for")
+    parser.add_argument(
+        "--stream", type=_size, default=0, metavar="N", help="give the text in pieces of N characters, as a stream does"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to answer (default: text)")
+    parser.add_argument("--list", action="store_true", help="list the dialects instead")
+
+
+def _size(written: str) -> int:
+    if not written.isdecimal() or not 0 < int(written) <= 1_000_000:
+        raise argparse.ArgumentTypeError("expected a whole number from 1 to 1000000")
+    return int(written)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    if arguments.list:
+        for name in names():
+            terminal.out.line(name)
+        return 0
+    if not arguments.file:
+        raise InputError("names no file", path="parse", hint="toolglot parse FILE, or '-' for stdin")
+    tools = _tools(arguments.tools) if arguments.tools else []
+    stream = TextToolStream(dialect=arguments.dialect, tools=tools, model=arguments.model)
+    text = jsontext.decode(_read(arguments.file))
+    step = arguments.stream or max(len(text), 1)
+    events = [event for start in range(0, len(text), step) for event in stream.feed(text[start : start + step])]
+    found = said([*events, *stream.finish()])
+    dialects = list(dict.fromkeys(stream.found))
+    if arguments.format == "json":
+        terminal.write_data(compact(_as_json(found, dialects)))
+    else:
+        _show(found, dialects, terminal.out)
+    return 0 if found.calls else 1
+
+
+def _read(name: str) -> bytes:
+    check_name(name)
+    most = DEFAULT_LIMITS.max_bytes
+    try:
+        if name == STDIN:
+            data = sys.stdin.buffer.read(most + 1)
+        else:
+            with Path(name).open("rb") as stream:
+                data = stream.read(most + 1)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=name) from None
+    if len(data) > most:
+        raise InputError(f"is longer than {most} bytes", path=name)
+    return data
+
+
+def _tools(name: str) -> list[Any]:
+    value = jsontext.parse(_read(name), path=name).value
+    if isinstance(value, dict):
+        value = value.get("tools", value)
+    listed = value if isinstance(value, list) else [value]
+    flat: list[Any] = []
+    for tool in listed:
+        declared = tool.get("functionDeclarations") if isinstance(tool, dict) else None
+        spec = tool.get("toolSpec") if isinstance(tool, dict) else None
+        flat += declared if isinstance(declared, list) else [spec if isinstance(spec, dict) else tool]
+    return flat
+
+
+def _as_json(found: Said, dialects: list[str]) -> dict[str, Any]:
+    return {
+        "calls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in found.calls],
+        "cut": [{"id": call.id, "name": call.name, "written": call.raw_input} for call in found.cut],
+        "text": found.text,
+        "thinking": found.thinking,
+        "dialects": dialects,
+    }
+
+
+def _show(found: Said, dialects: list[str], page: Page) -> None:
+    for call in found.calls:
+        arguments = json.dumps(call.arguments, ensure_ascii=False, indent=2) if call.arguments else "{}"
+        if call.arguments is None:
+            arguments = f"(cannot be read) {clean(call.raw_input or '')}"
+        page.line(page.paint(f"call {clean(call.name)}", "bold") + f"  {clean(call.id)}")
+        page.line("\n".join(f"  {clean(line)}" for line in arguments.splitlines()))
+    for call in found.cut:
+        page.line(page.paint(f"cut  {clean(call.name)}", "bold", "red") + f"  {clean(call.raw_input or '')}")
+    for label, text in (("thinking", found.thinking), ("text", found.text)):
+        if text:
+            page.line(page.paint(label, "bold"))
+            page.line("\n".join(f"  {clean(line)}" for line in text.splitlines()))
+    if dialects:
+        page.line(f"dialect: {', '.join(dialects)}")
+    elif not found.calls:
+        page.line("no calls were found")

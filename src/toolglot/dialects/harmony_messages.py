@@ -1,0 +1,66 @@
+"""Messages of Harmony: a head with a channel and maybe a recipient, and a body that is thinking, text or arguments."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from toolglot.dialects.json_calls import arguments_of
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps, marks
+
+STARTS: Final = ("<|start|>", "<|channel|>")
+ENDS: Final = ("<|end|>", "<|call|>", "<|return|>")
+LONGEST_HEAD: Final = 1024
+_TO: Final = re.compile(r"\bto=\s*(?:functions\.)?([^\s<]+)")
+_CHANNEL: Final = re.compile(r"<\|channel\|>\s*(\w+)")
+
+
+def message(reader: Reader, opener: str) -> Steps[Outcome]:
+    """The message that this token begins, or nothing, where it is the end of one."""
+    scanner = reader.scanner
+    if opener in ENDS:
+        return "passed"
+    pieces = [opener]
+    while True:
+        found = yield from scanner.until(marks("<|message|>", "<|start|>", *ENDS), pieces.append)
+        if found is None or sum(map(len, pieces)) > LONGEST_HEAD:
+            return "unfinished" if found is None else "none"
+        if found == "<|message|>":
+            return (yield from _body(reader, "".join(pieces)))
+        if found != "<|start|>":
+            return "none"
+        pieces = [found]
+
+
+def _body(reader: Reader, head: str) -> Steps[Outcome]:
+    scanner, teller = reader.scanner, reader.teller
+    to, channel = _TO.search(head), _CHANNEL.search(head)
+    ends = marks(*ENDS, *STARTS)
+    outcome: Outcome = "passed"
+    if to is not None and to[1] not in ("assistant", "user") and reader.accepts(to[1]):
+        outcome = yield from _call(reader, to[1])
+        found = yield from scanner.until(ends, _dropped)
+    else:
+        scanner.let_go()
+        is_thought = channel is not None and channel[1] == "analysis"
+        found = yield from scanner.until(ends, teller.think if is_thought else teller.say)
+        teller.end_thought()
+    if found in STARTS:
+        scanner.at -= len(found)  # the next message
+    return outcome
+
+
+def _call(reader: Reader, name: str) -> Steps[Outcome]:
+    """The arguments: JSON, or what else the tool takes, up to the end of the message."""
+    scanner = reader.scanner
+    if (yield from scanner.skip_spaces()) in ("{", "<", ""):
+        return (yield from arguments_of(reader, name))
+    reader.open(name)
+    found = yield from scanner.until(marks(*ENDS, *STARTS), reader.input)
+    scanner.at -= len(found or "")
+    return reader.close(cut=found is None)
+
+
+def _dropped(piece: str) -> None:
+    pass

@@ -1,0 +1,27 @@
+"""Apertus: the name of the tool is the key, `<|tools_prefix|>[{"ls": {"p": "/"}}]<|tools_suffix|>`."""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect, skip_closer
+from toolglot.dialects.json_calls import named_calls
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
+
+
+def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
+    outcome = yield from named_calls(reader)
+    if outcome in ("call", "cut"):
+        yield from skip_closer(reader, "<|tools_suffix|>", stray="}]")
+    return outcome
+
+
+APERTUS = Dialect(
+    name="apertus",
+    openers=("<|tools_prefix|>",),
+    inside=r"\s*[\[{]",
+    read=_read,
+    thinking=(("<|inner_prefix|>", "<|inner_suffix|>"),),
+    models=("*apertus*",),
+)
+
+DIALECTS = (APERTUS,)

@@ -1,0 +1,14 @@
+"""A shell command in a tag, and nothing else: `<tool>ls -la</tool>`.
+
+It is a call of the one tool offered that runs commands, or of `bash`. Where dialects are found out from the text, it
+counts only if there is exactly one such tool.
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.shell_tools import read_command
+
+BASH_TAG = Dialect(name="bash_tag", openers=("<tool>",), inside=r"\s*+[^\s<{\[]", read=read_command("</tool>"))
+
+DIALECTS = (BASH_TAG,)

@@ -1,0 +1,54 @@
+"""DeepSeek 3.2 and 4: tags marked `DSML`, with arguments that say whether they are strings.
+
+    <|DSML|function_calls><|DSML|invoke name="ls"><|DSML|parameter name="p" string="true">/</|DSML|parameter>
+    </|DSML|invoke></|DSML|function_calls>
+
+The bars around the word are U+FF5C, or other ones; version 4 calls the section `tool_calls`. An invoke may hold JSON,
+be empty, or stand alone. The mark may be missing altogether.
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
+from toolglot.dialects.tag_calls import TagStyle, tags_in
+
+_MARKS = ("\uff5cDSML\uff5c", "\u2016DSML\u2016", "\uff5c\uff5cDSML\uff5c\uff5c", "|DSML|", "||DSML||")
+_SECTIONS = ("function_calls", "tool_calls")
+
+
+def _style(*spaces: str) -> TagStyle:
+    return TagStyle(
+        call=tuple(f"<{space}invoke " for space in spaces),
+        close_call=tuple(f"</{space}invoke>" for space in spaces),
+        parameter=tuple(f"<{space}parameter " for space in spaces),
+        close_parameter=tuple(f"</{space}parameter>" for space in spaces),
+        open_section=tuple(f"<{space}{section}>" for space in spaces for section in _SECTIONS),
+        close_section=tuple(f"</{space}{section}>" for space in spaces for section in _SECTIONS),
+    )
+
+
+_MARKED, _PLAIN = _style(*_MARKS), _style("")
+_PLAIN_OPENERS = (*_PLAIN.open_section, *_PLAIN.call)
+_read_marked, _read_plain = tags_in(_MARKED), tags_in(_PLAIN)
+
+
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+    return (yield from (_read_plain if opener in _PLAIN_OPENERS else _read_marked)(reader, opener))
+
+
+def _dsml(name: str, *models: str) -> Dialect:
+    return Dialect(
+        name=name,
+        openers=(*_MARKED.open_section, *_MARKED.call, *_PLAIN_OPENERS),
+        inside=r"\s*+(?:<(?:[\uff5c\u2016|]{1,2}DSML[\uff5c\u2016|]{1,2})?+invoke |name=)",
+        read=_read,
+        models=models,
+    )
+
+
+DIALECTS = (
+    _dsml("deepseek_v32", "*deepseek-v3.2*", "*deepseek_v32*"),
+    _dsml("deepseek_v4", "*deepseek-v4*", "*deepseek_v4*"),
+)

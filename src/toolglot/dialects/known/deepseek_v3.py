@@ -1,0 +1,49 @@
+# ruff: noqa: RUF001, RUF002 - the model's own bars
+"""DeepSeek V3 and R1, with the word `function` and a code fence; V3.1 with neither.
+
+    <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>ls
+    ```json
+    {"p": "/"}
+    ```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
+
+The bars are U+FF5C and the gaps U+2581; distilled models write other gaps in the first mark.
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.section_calls import SectionStyle, name_in_head, section_call
+
+_STYLE = SectionStyle(
+    open_section=(
+        "<｜tool▁calls▁begin｜>",
+        "<｜tool_calls_begin｜>",
+        "<｜tool calls begin｜>",
+        "<｜tool\\_calls\\_begin｜>",
+        "<｜tool▁calls｜>",
+    ),
+    close_section=("<｜tool▁calls▁end｜>",),
+    call="<｜tool▁call▁begin｜>",
+    separator="<｜tool▁sep｜>",
+    close_call="<｜tool▁call▁end｜>",
+    named=name_in_head,
+)
+_BEGIN = r"\s*(?:<｜tool▁call▁begin｜>\s*)?"
+_KIND = r"function\s*<｜tool▁sep｜>"
+
+DIALECTS = (
+    Dialect(
+        name="deepseek_v3",
+        openers=(*_STYLE.open_section, _STYLE.call),
+        inside=_BEGIN + _KIND,
+        read=section_call(_STYLE),
+        models=("*deepseek-v3", "*deepseek-v3-*", "*deepseek-r1*", "*deepseek-chat*"),
+    ),
+    Dialect(
+        name="deepseek_v31",
+        openers=(*_STYLE.open_section, _STYLE.call),
+        inside=rf"{_BEGIN}(?!{_KIND})(?!<)\S",
+        read=section_call(_STYLE),
+        models=("*deepseek-v3.1*",),
+    ),
+)

@@ -1,0 +1,34 @@
+"""Calls as JSON in a code fence, of any model that was told of tools by a prompt."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from toolglot.dialects.dialect import Dialect, skip_closer
+from toolglot.dialects.json_calls import BARE, call_list
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
+
+_WORD: Final = re.compile(r"[a-z_]+")
+
+
+def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
+    yield from reader.scanner.while_in(_WORD, 16)
+    outcome = yield from call_list(reader, BARE)
+    while outcome == "call" and (yield from reader.scanner.skip_spaces()) == "{":
+        outcome = yield from call_list(reader, BARE)
+    if outcome in ("call", "cut"):
+        yield from skip_closer(reader, "```")
+    return outcome
+
+
+FENCED_JSON = Dialect(
+    name="fenced_json",
+    openers=("```",),
+    inside=r"(?:json|tool_calls?|tool_code|tool|function_calls?|function)?\s*(?:\[\s*)?\{",
+    read=_read,
+    is_weak=True,
+)
+
+DIALECTS = (FENCED_JSON,)

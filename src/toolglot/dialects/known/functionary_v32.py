@@ -1,0 +1,52 @@
+"""Functionary 3.2: a recipient, and on the next line what it gets.
+
+    >>>all
+    Looking.>>>ls
+    {"p": "/"}
+
+What goes to `all` is text, and what goes to `python` is its code.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.json_calls import arguments_of
+from toolglot.dialects.json_text import quoted
+from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.scanner import Steps, marks
+
+_NAME: Final = re.compile(r"[\w.:-]+")
+_CODE: Final = ("python", "ipython")
+
+
+def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
+    scanner = reader.scanner
+    name = yield from scanner.while_in(_NAME, LONGEST_NAME)
+    if name == "all":
+        yield from scanner.one_of(("\r\n", "\n"))
+        return "passed"
+    mark = yield from scanner.skip_spaces()
+    if mark == "{" and reader.accepts(name):
+        return (yield from arguments_of(reader, name))
+    if name not in _CODE or mark == "":
+        return "unfinished" if mark == "" else "none"
+    reader.open(name)
+    reader.input('{"code": "')
+    found = yield from scanner.until(marks(">>>"), lambda piece: reader.input(quoted(piece)[1:-1]))
+    reader.input('"}')
+    scanner.at -= len(found or "")  # the next recipient
+    return reader.close()
+
+
+FUNCTIONARY_V32 = Dialect(
+    name="functionary_v32",
+    openers=(">>>",),
+    inside=r"[A-Za-z_][\w.:-]*\r?\n",
+    read=_read,
+    models=("*functionary*v3.2*",),
+)
+
+DIALECTS = (FUNCTIONARY_V32,)

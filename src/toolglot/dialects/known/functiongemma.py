@@ -1,0 +1,25 @@
+"""FunctionGemma: `<start_function_call>call:ls{p:<escape>/<escape>,n:3}<end_function_call>`, one block for each call.
+
+It quotes numbers too: what stands between the marks is a string only where the schema says so, or nothing else fits.
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.gemma_calls import GemmaStyle, gemma_in
+
+FUNCTIONGEMMA = Dialect(
+    name="functiongemma",
+    openers=("<start_function_call>", "<end_function_call>"),
+    read=gemma_in(
+        GemmaStyle(
+            quote="<escape>",
+            closer="<end_function_call>",
+            response="<start_function_response>",
+            quoted="json",
+        ),
+    ),
+    models=("*functiongemma*", "*function-gemma*"),
+)
+
+DIALECTS = (FUNCTIONGEMMA,)

@@ -1,0 +1,47 @@
+"""The format of servers that force JSON on a model without one of its own: a call, several, or an answer.
+
+{"tool_call": {"name": "ls", "arguments": {"p": "/"}}}
+{"tool_calls": [{"name": "ls", "arguments": {"p": "/"}}, …]}
+{"response": "It is empty."}
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.json_messages import LONGEST_TEXT, message
+from toolglot.dialects.json_text import read_string
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
+
+_AHEAD: Final = 64
+_ANSWER: Final = re.compile(r'\s*"response"\s*:\s*"')
+
+
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+    """An answer is unwrapped too, but only where the dialect was named: ordinary JSON has such a key as well."""
+    scanner = reader.scanner
+    yield from scanner.need(_AHEAD)
+    answer = _ANSWER.match(scanner.text, scanner.at, scanner.at + _AHEAD)
+    if answer is None or not reader.is_chosen:
+        return (yield from message(reader, opener))
+    scanner.at = answer.end() - 1
+    said = yield from read_string(scanner, LONGEST_TEXT)
+    if said is None or (yield from scanner.skip_spaces()) != "}":
+        return "unfinished" if scanner.is_over else "none"
+    scanner.at += 1
+    scanner.let_go()
+    reader.teller.say(said)
+    return "passed"
+
+
+GENERIC_CONTENT = Dialect(
+    name="generic_content",
+    openers=("{",),
+    inside=r'\s*"(?:tool_call|tool_calls|response)"\s*:',
+    read=_read,
+)
+
+DIALECTS = (GENERIC_CONTENT,)

@@ -1,0 +1,31 @@
+"""GigaChat 3, a message to the role `function call`, and 3.1, a token of its own:
+
+<|message_sep|>⏎⏎function call<|role_sep|>⏎{"name": "ls", "arguments": {"p": "/"}}
+<|function_call|>{"name": "ls", "arguments": {"p": "/"}}
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect, json_in
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
+
+_ROLE = "function call<|role_sep|>"
+_OBJECT = json_in("</s>", "<|message_sep|>")
+
+
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+    yield from reader.scanner.skip_spaces()
+    yield from reader.scanner.one_of((_ROLE,))
+    return (yield from _OBJECT(reader, opener))
+
+
+GIGACHAT3 = Dialect(
+    name="gigachat3",
+    openers=("<|message_sep|>", "<|function_call|>", "\n" + _ROLE),
+    inside=r"\s*(?:function call<\|role_sep\|>\s*)?\{",
+    read=_read,
+    models=("*gigachat3*", "*gigachat-3*"),
+)
+
+DIALECTS = (GIGACHAT3,)

@@ -1,0 +1,24 @@
+"""Harmony (gpt-oss): messages with a channel and, if they are calls, a recipient.
+
+    <|start|>assistant<|channel|>analysis<|message|>…<|end|>
+    <|start|>assistant<|channel|>commentary to=functions.ls <|constrain|>json<|message|>{"p": "/"}<|call|>
+
+The recipient stands before or behind the channel. `analysis` is thinking; `final`, and `commentary` to nobody, is text.
+The prompt ends with the role, so that a text may begin with the recipient.
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.harmony_messages import ENDS, STARTS, message
+
+HARMONY = Dialect(
+    name="harmony",
+    openers=(*STARTS, *ENDS, "\n to=functions.", "\nto=functions."),
+    inside=r"(?!assistant[^<]*+<\|message\|>\s*<)\s*(?:\Z|<\|(?:start|channel|end|call|return)\|>"
+    r"|(?:assistant|analysis|commentary|final)\b)|[\w.-]+\s*<\|(?:channel|message|constrain)\|>",
+    read=message,
+    models=("*gpt-oss*",),
+)
+
+DIALECTS = (HARMONY,)

@@ -1,0 +1,44 @@
+"""Kimi K3: tags made of marks, with the types of arguments in them.
+
+    <|open|>tools<|sep|><|open|>call tool="ls" index="1"<|sep|><|open|>argument key="p" type="string"<|sep|>/
+    <|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>
+
+The marks around the response and the message say nothing and are dropped.
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
+from toolglot.dialects.tag_calls import TagStyle, tags_in
+
+_SECTION = "<|open|>tools<|sep|>"
+_STYLE = TagStyle(
+    call=("<|open|>call ",),
+    close_call=("<|close|>call<|sep|>",),
+    parameter=("<|open|>argument ",),
+    close_parameter=("<|close|>argument<|sep|>",),
+    open_section=(_SECTION,),
+    close_section=("<|close|>tools<|sep|>",),
+    head_end=("<|sep|>",),
+)
+_EMPTY = ("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>")
+_read_tags = tags_in(_STYLE)
+
+
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+    if opener in _EMPTY:
+        return "passed"
+    return (yield from _read_tags(reader, opener))
+
+
+KIMI_K3 = Dialect(
+    name="kimi_k3",
+    openers=(_SECTION, *_STYLE.call, *_EMPTY),
+    read=_read,
+    thinking=(("<|open|>think<|sep|>", "<|close|>think<|sep|>"),),
+    models=("*kimi-k3*", "*kimi_k3*"),
+)
+
+DIALECTS = (KIMI_K3,)

@@ -1,0 +1,15 @@
+"""Liquid LFM2: `<|tool_call_start|>[ls(p="/"), pwd()]<|tool_call_end|>`, or a list of JSON objects in its place."""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.python_calls import python_in
+
+LFM2 = Dialect(
+    name="lfm2",
+    openers=("<|tool_call_start|>", "<|tool_call_end|>"),
+    read=python_in("<|tool_call_end|>"),
+    models=("*lfm2*",),
+)
+
+DIALECTS = (LFM2,)

@@ -1,0 +1,31 @@
+"""MiniMax M3: every tag behind a prefix; a parameter's name is its tag, and tags in it are objects.
+
+]<]minimax[>[<tool_call>]<]minimax[>[<invoke name="ls">]<]minimax[>[<p>/]<]minimax[>[</p>
+]<]minimax[>[</invoke>]<]minimax[>[</tool_call>
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.nested_tags import nested_call
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
+from toolglot.dialects.sections import Section, calls_in
+
+PREFIX = "]<]minimax[>["
+_INVOKE = f"{PREFIX}<invoke "
+
+
+def _read_call(reader: Reader, _opener: str) -> Steps[Outcome]:
+    return (yield from nested_call(reader, PREFIX))
+
+
+MINIMAX_M3 = Dialect(
+    name="minimax_m3",
+    openers=(f"{PREFIX}<tool_call>", _INVOKE),
+    inside=r"\s*+(?:\]<\]minimax\[>\[<invoke |name=)",
+    read=calls_in(Section((_INVOKE,), (f"{PREFIX}</tool_call>",)), _read_call),
+    models=("*minimax-m3*", "*minimax_m3*"),
+)
+
+DIALECTS = (MINIMAX_M3,)

@@ -1,0 +1,56 @@
+"""Mistral. Up to tokenizer 10 (7B v0.3, Nemo) a list with ids of nine characters, from 11 on a name and arguments:
+
+    [TOOL_CALLS] [{"name": "ls", "arguments": {"p": "/"}, "id": "Ab3dE6gH9"}]
+    [TOOL_CALLS]ls[CALL_ID]Ab3dE6gH9[ARGS]{"p": "/"}
+
+`[CALL_ID]` and `[ARGS]` may be missing, and the list may be written as Python prints it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from toolglot.dialects.dialect import THINK, Dialect, json_in
+from toolglot.dialects.json_calls import CallKeys, arguments_of
+from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.scanner import Steps
+
+_NAME: Final = re.compile(r"[^\s\[{]+")
+_THINKING: Final = (*THINK, ("[THINK]", "[/THINK]"))
+
+
+def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
+    scanner = reader.scanner
+    yield from scanner.skip_spaces()
+    name = yield from scanner.while_in(_NAME, LONGEST_NAME)
+    yield from scanner.skip_spaces()
+    id = ""
+    if (yield from scanner.one_of(("[CALL_ID]",))):
+        id = yield from scanner.while_in(_NAME, LONGEST_NAME)
+        yield from scanner.skip_spaces()
+    has_mark = (yield from scanner.one_of(("[ARGS]",))) is not None
+    mark = yield from scanner.skip_spaces()
+    if mark not in ('{"' if has_mark else "{") or (mark == "" and not has_mark):
+        return "unfinished" if mark == "" else "none"
+    return (yield from arguments_of(reader, name, id))
+
+
+DIALECTS = (
+    Dialect(
+        name="mistral",
+        openers=("[TOOL_CALLS]",),
+        inside=r"\s*[\[{]",
+        read=json_in("</s>", keys=CallKeys(id=("id",))),
+        thinking=_THINKING,
+        models=("*mistral-7b*", "*mistral-nemo*", "*mixtral*", "*codestral*"),
+    ),
+    Dialect(
+        name="mistral_v11",
+        openers=("[TOOL_CALLS]",),
+        inside=r"\s*[^\s\[\]{}\"']+\s*(?:\[(?:ARGS|CALL_ID)\]|\{)|\s*[^\s\[\]{}\"']{40,}",
+        read=_read,
+        thinking=_THINKING,
+        models=("*mistral-small*", "*mistral-medium*", "*mistral-large*", "*devstral*", "*ministral*", "*magistral*"),
+    ),
+)

@@ -1,0 +1,58 @@
+"""Muse: messages with a recipient, and calls in tags of the space `atem`, which are not typed.
+
+    <|start|>assistant to=ls<|message|><atem:function_calls><atem:invoke name="ls"><atem:parameter name="p">/
+    </atem:parameter></atem:invoke></atem:function_calls><|eom|>
+
+A message to `self` is thinking. The name may be doubled: `ls.ls`.
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.lookahead import next_of
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.tag_calls import TagStyle, read_head, tags_in
+
+_SECTION, _ENDS = "<atem:function_calls>", ("<|eom|>", "<|eot|>")
+_FIRST = tuple(f"\n{space}to={whom}<|message|>" for space in ("", " ") for whom in ("self", "user"))
+"""The prompt ends with the role, so that a text may begin with the recipient."""
+
+
+def _undoubled(reader: Reader, name: str) -> str:
+    half = name[: len(name) // 2]
+    return half if name == f"{half}.{half}" and name not in reader.tools else name
+
+
+_STYLE = TagStyle(
+    call=("<atem:invoke ",),
+    close_call=("</atem:invoke>",),
+    parameter=("<atem:parameter ",),
+    close_parameter=("</atem:parameter>",),
+    open_section=(_SECTION, "<|start|>"),
+    close_section=("</atem:function_calls>", *_ENDS),
+    skipped=(_SECTION,),
+    untyped="json",
+    rename=_undoubled,
+)
+_read_tags = tags_in(_STYLE)
+
+
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+    head: tuple[str, str] | None = (opener.removesuffix("<|message|>"), "")
+    if opener == "<|start|>":
+        head = yield from read_head(reader, marks("<|message|>"), 300)
+    whom = head[0].rpartition("to=")[2] if head is not None else ""
+    if whom in ("self", "user"):
+        reader.scanner.let_go()
+        yield from reader.scanner.until(marks(*_ENDS), reader.teller.think if whom == "self" else reader.teller.say)
+        reader.teller.end_thought()
+        return "passed"
+    outcome = yield from _read_tags(reader, opener)
+    if outcome == "call":
+        yield from next_of(reader.scanner, _ENDS)
+    return outcome
+
+
+OPENERS = (*_STYLE.open_section, *_STYLE.call, *_FIRST)
+DIALECTS = (Dialect(name="muse_glimmer", openers=OPENERS, read=_read, models=("*muse*",)),)

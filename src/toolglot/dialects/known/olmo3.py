@@ -1,0 +1,22 @@
+"""OLMo 3: `<function_calls>` around one call on each line, as Python.
+
+    <function_calls>ls(p="/")
+    pwd()</function_calls>
+
+The tag is also that of older Claude models, which have tags inside.
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.python_calls import CALL_AHEAD, python_in
+
+OLMO3 = Dialect(
+    name="olmo3",
+    openers=("<function_calls>",),
+    inside=r"\s*+\[?+" + CALL_AHEAD,
+    read=python_in("</function_calls>"),
+    models=("*olmo-3*", "*olmo3*"),
+)
+
+DIALECTS = (OLMO3,)

@@ -1,0 +1,22 @@
+"""Llama 3.2, ToolACE and others: a list of Python calls at the start of a line, without a mark.
+
+    [ls(p="/"), pwd()]
+
+Any text may hold such a list, so only tools that were offered count. Llama 4's marks around it are dropped.
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.python_calls import CALL_AHEAD, python_in
+
+PYTHONIC = Dialect(
+    name="pythonic",
+    openers=("\n[", "<|python_start|>"),
+    inside=r"\s*+\[?+" + CALL_AHEAD,
+    read=python_in("<|python_end|>", opened=("\n[",)),
+    models=("*llama-3.2*", "*toolace*"),
+    is_weak=True,
+)
+
+DIALECTS = (PYTHONIC,)

@@ -1,0 +1,48 @@
+"""A list of calls in a tag: `<tool_calls>[{"name": "ls", "arguments": {"p": "/"}}]</tool_calls>`.
+
+Jamba, Hunyuan A13B and Apriel differ in what stands around it; Nemotron Nano 2 and LongCat have tags of their own.
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import THINK, Dialect, json_in
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
+
+_READ = json_in("</tool_calls>")
+_INSIDE = r"\s*[\[{]"
+
+
+def _read_apriel(reader: Reader, opener: str) -> Steps[Outcome]:
+    if opener.startswith("["):
+        return "passed"
+    return (yield from _READ(reader, opener))
+
+
+DIALECTS = (
+    Dialect(name="jamba", openers=("<tool_calls>",), inside=_INSIDE, read=_READ, models=("*jamba*",)),
+    Dialect(name="hunyuan_a13b", openers=("<tool_calls>",), inside=_INSIDE, read=_READ, models=("*hunyuan*a13b*",)),
+    Dialect(
+        name="apriel",
+        openers=("<tool_calls>", "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"),
+        inside=r"(?!\s*<(?!tool_calls>))",
+        read=_read_apriel,
+        thinking=(*THINK, ("<thinking>", "</thinking>")),
+        models=("*apriel*",),
+    ),
+    Dialect(
+        name="nemotron_toolcall",
+        openers=("<TOOLCALL>",),
+        inside=_INSIDE,
+        read=json_in("</TOOLCALL>"),
+        models=("*nemotron-nano*v2*", "*nemotron-nano-9b*", "*nemotron-nano-12b*"),
+    ),
+    Dialect(
+        name="longcat",
+        openers=("<longcat_tool_call>",),
+        inside=_INSIDE,
+        read=json_in("</longcat_tool_call>"),
+        thinking=(*THINK, ("<longcat_think>", "</longcat_think>")),
+        models=("*longcat*",),
+    ),
+)

@@ -1,0 +1,55 @@
+"""DeepSeek as seed 003 has it: a tag `tool` with JSON in it, or with the arguments as attributes or nested tags.
+
+<tool>{"name": "ls", "arguments": {"p": "/"}}</tool>
+<tool name="ls" p="/"/>
+<tool name="ls"><p>/</p></tool>
+<tool><name>ls</name><arguments><p>/</p></arguments></tool>
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.dialects.dialect import Dialect, json_in, skip_closer
+from toolglot.dialects.json_calls import arguments_of
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.tag_calls import attributes, read_head
+from toolglot.dialects.tool_elements import NAMES, ElementCall, element_text
+
+_OBJECT: Final = json_in("</tool>")
+
+
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+    scanner = reader.scanner
+    given: dict[str, str] = {}
+    is_closed = False
+    if opener == "<tool ":
+        head = yield from read_head(reader, marks(">"))
+        if head is None:
+            return "unfinished" if scanner.is_over else "none"
+        given, is_closed = attributes(head[0]), head[0].rstrip().endswith("/")
+    mark = (yield from scanner.skip_spaces()) if not is_closed else ""
+    name = next((given.pop(key) for key in NAMES if key in given), "")
+    if not name and mark in ("{", "["):
+        return (yield from _OBJECT(reader, opener))
+    if not name and mark == "<":
+        found = yield from scanner.one_of(tuple(f"<{each}>" for each in NAMES))
+        name = ((yield from element_text(reader, found[1:-1], 256)) or "").strip() if found else ""
+    if not reader.accepts(name):
+        return "unfinished" if scanner.is_over else "none"
+    if mark == "{" and not given:
+        outcome = yield from arguments_of(reader, name)
+        yield from skip_closer(reader, "</tool>", stray="}")
+        return outcome
+    return (yield from ElementCall(reader, name, given).read(is_closed))
+
+
+TOOL_XML = Dialect(
+    name="tool_xml",
+    openers=("<tool>", "<tool "),
+    inside=r"\s*[\[{]|\s*<(?:name|tool_name|function)>|[\w:-]+\s*=\s*[\"']",
+    read=_read,
+)
+
+DIALECTS = (TOOL_XML,)

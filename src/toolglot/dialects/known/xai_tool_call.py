@@ -1,0 +1,37 @@
+"""A call whose name and arguments have a tag each, in a `<tool_call>`.
+
+    <tool_call><name>ls</name><arguments>{"p": "/"}</arguments></tool_call>
+    <tool_call name="ls"><arguments>{"p": "/"}</arguments></tool_call>
+
+The arguments are JSON, or tags that are named as they are.
+"""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.part_calls import INSIDE, part_call
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.tag_calls import named_by, read_head
+
+_NAMED = "<tool_call "
+
+
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+    name = ""
+    if opener == _NAMED:
+        head = yield from read_head(reader, marks(">"))
+        if head is None:
+            return "unfinished" if reader.scanner.is_over else "none"
+        name = named_by(head[0])
+    return (yield from part_call(reader, ("</tool_call>",), name))
+
+
+XAI_TOOL_CALL = Dialect(
+    name="xai_tool_call",
+    openers=("<tool_call>", _NAMED),
+    inside=rf"{INSIDE}|(?:name|tool|function)\s*=",
+    read=_read,
+)
+
+DIALECTS = (XAI_TOOL_CALL,)

@@ -1,0 +1,29 @@
+"""xLAM: a list, `[{"name": "ls", "arguments": {"p": "/"}}]`, bare, in a code fence or behind another model's mark."""
+
+from __future__ import annotations
+
+from toolglot.dialects.dialect import Dialect, skip_closer
+from toolglot.dialects.json_calls import BARE, BARE_KEY, call_list
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
+
+
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+    if opener == "```":
+        yield from reader.scanner.one_of(("json",))
+    outcome = yield from call_list(reader, BARE, is_open=opener == "\n[")
+    if outcome in ("call", "cut"):
+        yield from skip_closer(reader, "```", "</tool_call>")
+    return outcome
+
+
+XLAM = Dialect(
+    name="xlam",
+    openers=("\n[", "```", "[TOOL_CALLS]", "<tool_call>"),
+    inside=rf"(?:json)?\s*\[?\s*\{{\s*{BARE_KEY}",
+    read=_read,
+    models=("*xlam*",),
+    is_weak=True,
+)
+
+DIALECTS = (XLAM,)

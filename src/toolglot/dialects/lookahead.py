@@ -1,0 +1,89 @@
+"""What stands ahead, seen without reading it: a closer counts only where something follows that can follow it.
+
+Nothing is read unless what was asked for is there, so that everything else stays text, white space included.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Scanner, Steps
+
+SPACES: Final = re.compile(r"\s*+")
+WRITTEN_SPACES: Final = re.compile(r"(?:\s|\\n)*+")
+r"""White space, and line breaks that a model wrote as `\n`."""
+_LONGEST_OPTION: Final = 64
+LONGEST_GAP: Final = 512
+"""White space that may stand between two marks."""
+
+
+def ahead(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = SPACES) -> Steps[tuple[str | None, int]]:
+    """Which of the options stands behind white space, and how far it reaches: empty at the end of the text, None for
+    anything else."""
+    listed = tuple(options)
+    gap = 0
+    while True:
+        found = spaces.match(scanner.text, scanner.at + gap)
+        gap = found.end() - scanner.at if found is not None else gap
+        start = scanner.at + gap
+        if scanner.text.startswith(listed, start):
+            option = next(each for each in listed if scanner.text.startswith(each, start))
+            return option, gap + len(option)
+        rest = scanner.text[start : start + _LONGEST_OPTION]
+        if scanner.is_over or gap > LONGEST_GAP or not _may_become(rest, listed, spaces):
+            return ("" if scanner.is_over and not rest else None), gap
+        yield from scanner.more()
+
+
+def _may_become(rest: str, options: tuple[str, ...], spaces: re.Pattern[str]) -> bool:
+    return any(each.startswith(rest) for each in options) or (rest == "\\" and spaces is WRITTEN_SPACES)
+
+
+def next_of(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = SPACES) -> Steps[str | None]:
+    """Read whichever of the options stands behind white space; empty at the end of the text, None, and nothing read, if
+    anything else does."""
+    found, reach = yield from ahead(scanner, options, spaces)
+    if found:
+        scanner.at += reach
+    return found
+
+
+def is_followed(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = SPACES) -> Steps[bool]:
+    """Whether one of the options, or the end of the text, stands behind white space."""
+    found, _ = yield from ahead(scanner, options, spaces)
+    return found is not None
+
+
+def skip_gap(scanner: Scanner, spaces: re.Pattern[str] = SPACES) -> Steps[None]:
+    """Read white space, of the kind that is meant."""
+    while True:
+        found = spaces.match(scanner.text, scanner.at)
+        scanner.at = found.end() if found is not None else scanner.at
+        rest = scanner.text[scanner.at : scanner.at + 2]
+        if (rest and not (rest == "\\" and spaces is WRITTEN_SPACES)) or not (yield from scanner.more()):
+            return
+
+
+def give_back(scanner: Scanner, read: str) -> None:
+    """What was read last is to be read again, by somebody else. There must be no mark."""
+    start = scanner.at - len(read)
+    if start >= 0 and scanner.text.startswith(read, start):
+        scanner.at = start
+    else:  # text came since, and what was read is forgotten
+        scanner.text = read + scanner.text[scanner.at :]
+        scanner.at = 0
+
+
+def drop_rest(scanner: Scanner) -> None:
+    """If the text ends inside a tag of a call that is open, what there is of the tag belonged to the call."""
+    if scanner.is_over:
+        scanner.at = len(scanner.text)
+
+
+def cut_off(reader: Reader) -> Outcome:
+    """A call that is open breaks off inside a tag, or where the text ends."""
+    drop_rest(reader.scanner)
+    return reader.close(cut=True)

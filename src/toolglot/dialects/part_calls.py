@@ -1,0 +1,113 @@
+"""Calls whose name and arguments have a tag each.
+
+    <name>ls</name><arguments>{"p": "/"}</arguments>
+    <tool_name>ls</tool_name><parameters><p>/</p></parameters>
+
+The arguments are JSON, or tags whose names are theirs. Where they come before the name, they wait for it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from toolglot.dialects.argument_writer import ArgumentWriter
+from toolglot.dialects.json_text import pass_value
+from toolglot.dialects.lookahead import drop_rest, is_followed, next_of
+from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.tag_calls import attributes, named_by, read_head
+
+_NAMES: Final = ("<name>", "<tool_name>", "<function_name>", "<function>", "<tool>")
+_ARGUMENTS: Final = ("<arguments>", "<parameters>", "<args>", "<input>", "<params>")
+_PLAIN: Final = re.compile(r"[\w.\-]++")
+_HEAD_END: Final = marks(">")
+LONGEST_EARLY: Final = 4096
+"""Characters of arguments that may come before the name."""
+INSIDE: Final = (
+    r"\s*+(?:[\w.\-]++(?:\n\s*+)?+)?<(?:name|tool_name|function_name|function|tool|arguments|parameters|args)>"
+)
+"""What follows the opener of such a call."""
+
+
+def part_call(reader: Reader, closers: tuple[str, ...], name: str = "") -> Steps[Outcome]:
+    """A call, from behind its opener, which may have said the name."""
+    scanner = reader.scanner
+    early: str | None = None
+    if not name:
+        yield from scanner.skip_spaces()
+        name = yield from scanner.while_in(_PLAIN, LONGEST_NAME + 1)
+    while True:
+        found = yield from next_of(scanner, (*_NAMES, *_ARGUMENTS, *closers))
+        if not found:
+            return "unfinished" if found == "" else "none"
+        if found in closers:
+            return _early_call(reader, name, early)
+        if found in _ARGUMENTS and name:
+            return (yield from _late_call(reader, name, found, closers)) if reader.accepts(name) else "none"
+        is_name = found in _NAMES
+        read = yield from read_head(reader, marks(_closer(found)), LONGEST_NAME if is_name else LONGEST_EARLY)
+        if read is None:
+            return "unfinished" if scanner.is_over else "none"
+        if is_name:
+            name = read[0].strip()
+        else:
+            early = read[0]
+
+
+def _closer(tag: str) -> str:
+    return f"</{tag[1:]}"
+
+
+def _early_call(reader: Reader, name: str, early: str | None) -> Outcome:
+    """A call that is over, whose arguments came before its name, or that has none."""
+    if not reader.accepts(name):
+        return "none"
+    reader.open(name)
+    reader.input((early or "").strip() or "{}")
+    return reader.close()
+
+
+def _late_call(reader: Reader, name: str, tag: str, closers: tuple[str, ...]) -> Steps[Outcome]:
+    """A call whose name is known, from its arguments on."""
+    reader.open(name)
+    is_whole = yield from _arguments(reader, name, tag)
+    yield from next_of(reader.scanner, closers)
+    return reader.close(cut=not is_whole)
+
+
+def _arguments(reader: Reader, name: str, tag: str) -> Steps[bool]:
+    scanner = reader.scanner
+    first = yield from scanner.skip_spaces()
+    if first == "{":
+        is_whole = (yield from pass_value(scanner, reader.input)) == "whole"
+        yield from next_of(scanner, (_closer(tag),))
+        return is_whole
+    if first != "<":
+        return (yield from scanner.until(marks(_closer(tag)), reader.input)) is not None
+    arguments = ArgumentWriter(reader, name)
+    while True:
+        found = yield from next_of(scanner, ("<",))
+        read = (yield from read_head(reader, _HEAD_END)) if found else None
+        if read is None:
+            drop_rest(scanner)
+            return False
+        if read[0].startswith("/"):
+            arguments.finish()
+            return True
+        if not (yield from _argument(reader, arguments, read[0])):
+            return False
+
+
+def _argument(reader: Reader, arguments: ArgumentWriter, head: str) -> Steps[bool]:
+    """One argument, from behind its tag; False if the text ends inside."""
+    element = head.split(maxsplit=1)[0] if head.strip() else ""
+    arguments.begin(named_by(head) if "name" in attributes(head) else element)
+    while True:
+        found = yield from reader.scanner.until(marks(f"</{element}>"), arguments.add)
+        if found is None:
+            return False
+        if (yield from is_followed(reader.scanner, ("<",))):
+            arguments.end()
+            return True
+        arguments.add(found)

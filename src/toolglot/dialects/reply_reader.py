@@ -1,0 +1,108 @@
+"""Calls in the text of a reply: between what a provider says and what the client gets.
+
+A reply whose text holds calls becomes one with real calls. Text that holds none goes through as it came, as the very
+events. What the model thought is not looked into: calls there are drafts.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Text, ToolCall, Turn
+from toolglot.dialects.text_stream import TextToolStream, Tools, offered
+from toolglot.events import BlockEnded, BlockStarted, Event, Finished, Started, TextDelta
+
+
+class CallsInText:
+    """Reads the text of a reply while it comes."""
+
+    def __init__(self, *, dialect: str = "auto", tools: Tools = (), model: str = "") -> None:
+        self._dialect = dialect
+        self._tools = [*tools]
+        offered(self._tools)
+        self._model = model
+        self._id = ""
+        self._blocks = 0
+        self._stream: TextToolStream | None = None
+        self._start: BlockStarted | None = None
+        self._has_calls = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing of the text is kept back."""
+        return self._stream is None or (self._stream.is_settled and self._start is None)
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """The events with the calls that were found in their texts."""
+        passed: list[Event] = []
+        for event in events:
+            stream = self._stream
+            if stream is not None and type(event) is TextDelta:
+                self._pass(stream.feed(event.text), event, passed)
+            elif stream is not None and isinstance(event, BlockEnded):
+                self._end(stream, event, passed)
+            elif isinstance(event, BlockStarted) and isinstance(event.block, Text):
+                self._start = event
+                self._stream = self._new_stream()
+            else:
+                passed.append(self._other(event))
+        return passed
+
+    def _new_stream(self) -> TextToolStream:
+        number, self._blocks = self._blocks, self._blocks + 1
+        return TextToolStream(dialect=self._dialect, tools=self._tools, model=self._model, ids=f"{self._id}|{number}")
+
+    def _end(self, stream: TextToolStream, event: BlockEnded, passed: list[Event]) -> None:
+        """The end of a text. One that said nothing is passed on as it is."""
+        found = stream.finish()
+        self._stream = None
+        if not found and self._start is not None:
+            passed.append(self._start)
+            found = [event]
+        self._pass(found, event, passed)
+        self._start = None
+
+    def _pass(self, found: list[Event], said: Event, passed: list[Event]) -> None:
+        """What was found; as the provider's own events, where it is what they say."""
+        for event in found:
+            if isinstance(event, BlockStarted) and isinstance(event.block, Text) and self._start is not None:
+                passed.append(self._start)
+                self._start = None
+                continue
+            if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall) and not event.cut:
+                self._has_calls = True
+            passed.append(said if _says_the_same(event, said) else event)
+
+    def _other(self, event: Event) -> Event:
+        if isinstance(event, Started):
+            self._id = event.id
+        elif isinstance(event, Finished) and self._has_calls and event.stop == "stop":
+            return replace(event, stop="tool_calls")
+        return event
+
+
+def _says_the_same(event: Event, said: Event) -> bool:
+    if isinstance(event, TextDelta) and isinstance(said, TextDelta):
+        return event.text == said.text
+    return (
+        isinstance(event, BlockEnded)
+        and isinstance(said, BlockEnded)
+        and isinstance(event.block, Text)
+        and isinstance(said.block, Text)
+        and event.block.text == said.block.text
+    )
+
+
+def with_calls(turn: Turn, *, tools: Tools = (), model: str = "", ids: str = "", dialect: str = "auto") -> Turn:
+    """A whole turn with the calls that its texts hold; the same turn where they hold none."""
+    if not any(isinstance(block, Text) for block in turn.blocks):
+        return turn
+    reader = CallsInText(dialect=dialect, tools=tools, model=model)
+    events: list[Event] = [Started(ids)]
+    for block in turn.blocks:
+        if isinstance(block, Text):
+            events += (BlockStarted(Text("", extra=block.extra)), TextDelta(block.text), BlockEnded(block))
+        else:
+            events += (BlockStarted(block), BlockEnded(block))
+    blocks: list[Block] = [event.block for event in reader.feed(events) if isinstance(event, BlockEnded)]
+    return turn if tuple(blocks) == turn.blocks else replace(turn, blocks=tuple(blocks))

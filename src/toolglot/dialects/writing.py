@@ -1,0 +1,180 @@
+"""How each dialect is written: calls as the text that its reader reads, and results as text that a model can pair.
+
+    write_calls([ToolCall("call_1", "ls", {"p": "/"})], "hermes")   # '<tool_call>\\n{"name":"ls",…}\\n</tool_call>'
+
+Law: what is written is read back as the same calls. Every text is read before it is handed out; a value that a dialect
+has no way to write is an `InputError` that says which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from toolglot.conversation import FREE_TEXT, RAW_ARGUMENTS, ToolCall, ToolResult
+from toolglot.dialects.registry import get
+from toolglot.dialects.text_stream import Said, Tools, offered, parse_text
+from toolglot.dialects.writing_forms import Arguments, IdStyle, Writing
+from toolglot.dialects.writing_table import WRITINGS
+from toolglot.errors import InputError, quote
+from toolglot.jsontext import compact, json_path
+
+_NINE: Final = re.compile(r"[A-Za-z0-9]{9}")
+_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+class Written(NamedTuple):
+    """Calls as text, and the ids that stand there: those of the calls, by which results say what they answer."""
+
+    text: str
+    ids: tuple[str, ...]
+
+
+def write_calls(calls: Sequence[ToolCall], dialect: str, *, tools: Tools = (), first: int = 0) -> str:
+    """The calls of one turn as text. `first` is how many calls the conversation had before."""
+    return written_calls(calls, dialect, tools=tools, first=first).text
+
+
+def written_calls(
+    calls: Sequence[ToolCall], dialect: str, *, tools: Tools = (), first: int = 0, path: str = "calls"
+) -> Written:
+    """The same, with the ids that were written."""
+    writing = writing_of(dialect)
+    if not calls:
+        return Written("", ())
+    schemas = {**dict.fromkeys((call.name for call in calls), None), **offered(tools)}
+    ids = tuple(_id(call, place, first, writing.ids) for place, call in enumerate(calls))
+    texts = [
+        _one(call, id, dialect, schemas, f"{path}[{index}]")
+        for index, (call, id) in enumerate(zip(calls, ids, strict=True))
+    ]
+    text = _joined(writing, texts)
+    if len(calls) > 1 and not _says(text, calls, dialect, schemas):
+        hint = "write them in turns of their own, or choose another dialect"
+        raise InputError(f"the dialect {dialect} cannot write these calls together", path=path, hint=hint)
+    return Written(text, ids)
+
+
+def write_result(result: ToolResult, dialect: str, *, name: str = "", id: str = "", call: int | None = None) -> str:
+    """A result as text. It says which call it belongs to: by the id that stands in the call, or by name and place."""
+    begin, end = writing_of(dialect).result
+    body: dict[str, Any] = {}
+    if name or result.name:
+        body["name"] = name or result.name
+    if id:
+        body["id"] = id
+    if call is not None:
+        body["call"] = call
+    if result.is_error:
+        body["is_error"] = True
+    if result.status == "cancelled":
+        body["status"] = result.status
+    body["content"] = result.text or result.error or (result.result if result.content is None else None) or ""
+    text = compact(body)
+    mark = end.strip()
+    # a result must not be able to end itself and go on as something else
+    return begin + (text.replace(mark, f"\\u{ord(mark[0]):04x}{mark[1:]}") if mark else text) + end
+
+
+def sample(dialect: str, count: int = 1) -> str:
+    """How calls look, for a model that is to write such."""
+    writing = writing_of(dialect)
+    name, arguments = writing.sample
+    calls = [ToolCall(f"call_{place + 1}", name, arguments) for place in range(count)]
+    return _joined(
+        writing,
+        [writing.forms[0](name, arguments, _id(call, place, 0, writing.ids)) for place, call in enumerate(calls)],
+    )
+
+
+def writing_of(dialect: str) -> Writing:
+    """How a dialect is written."""
+    found = _OWN.get(dialect) or WRITINGS.get(dialect)
+    if found is None:
+        get(dialect)
+        hint = "give it one with register_writing"
+        raise InputError(f"the dialect {quote(dialect)} has no written form", path="dialect", hint=hint)
+    return found
+
+
+_OWN: dict[str, Writing] = {}
+
+
+def register_writing(dialect: str, writing: Writing) -> None:
+    """Say how a dialect of your own is written."""
+    get(dialect)
+    if not isinstance(writing, Writing) or not writing.forms:
+        raise InputError(f"expected a Writing with a form, got {quote(writing)}", path="writing")
+    _OWN[dialect] = writing
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def _joined(writing: Writing, texts: Iterable[str]) -> str:
+    return writing.begin + writing.between.join(texts) + writing.end
+
+
+def _one(call: ToolCall, id: str, dialect: str, schemas: Mapping[str, Any], path: str) -> str:
+    """One call in the first form that says it."""
+    writing = writing_of(dialect)
+    arguments = _arguments(call)
+    for form in writing.forms:
+        text = form(call.name, arguments, id)
+        if _says(_joined(writing, [text]), [call], dialect, schemas):
+            return text
+    raise InputError(
+        f"the dialect {dialect} has no way to write this",
+        path=_culprit(call, dialect, schemas, path),
+        hint="choose another dialect",
+    )
+
+
+def _culprit(call: ToolCall, dialect: str, schemas: Mapping[str, Any], path: str) -> str:
+    """The argument that cannot be written; the name if none can."""
+    writing = writing_of(dialect)
+    for name, value in _arguments(call).items():
+        alone = ToolCall(call.id, call.name, {name: value})
+        texts = (_joined(writing, [form(call.name, {name: value}, "0")]) for form in writing.forms)
+        if not any(_says(text, [alone], dialect, schemas) for text in texts):
+            return json_path(f"{path}.arguments", [name])
+    return path
+
+
+def _says(text: str, calls: Sequence[ToolCall], dialect: str, schemas: Mapping[str, Any]) -> bool:
+    tools = [{"name": name, "parameters": schema} for name, schema in schemas.items() if name]
+    said = parse_text(text, dialect=dialect, tools=tools)
+    return _read(said) == [(call.name, compact(_arguments(call))) for call in calls]
+
+
+def _read(said: Said) -> list[tuple[str, str]] | None:
+    if said.text.strip() or said.thinking or said.cut:
+        return None
+    return [(call.name, compact(_arguments(call))) for call in said.calls]
+
+
+def _arguments(call: ToolCall) -> Arguments:
+    if call.arguments is not None:
+        return call.arguments
+    if call.type == "custom":
+        return {FREE_TEXT: call.raw_input or ""}
+    return {RAW_ARGUMENTS: call.raw_input} if call.raw_input else {}
+
+
+def _id(call: ToolCall, place: int, first: int, style: IdStyle) -> str:
+    if style == "nine":
+        return call.id if _NINE.fullmatch(call.id) else _nine(call.id)
+    if style == "kimi":
+        return f"functions.{call.name}:{first + place}"
+    return {"none": "", "own": call.id, "count": str(first + place), "place": str(place + 1)}[style]
+
+
+def _nine(id: str) -> str:
+    left = int.from_bytes(sha256(id.encode("utf-8", "surrogatepass")).digest()[:8])
+    digits = []
+    for _ in range(9):
+        left, digit = divmod(left, len(_DIGITS))
+        digits.append(_DIGITS[digit])
+    return "".join(digits)
