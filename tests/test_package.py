@@ -113,7 +113,9 @@ def test_the_sessions_in_the_readme_run_and_print_what_they_say(number: int) -> 
     assert len(expected) >= 2
 
 
-@pytest.mark.parametrize("page", ["convert", "errors", "middleware", "referee", "schema", "simulator", "streams", "wire"])
+@pytest.mark.parametrize(
+    "page", ["convert", "errors", "middleware", "referee", "schema", "simulator", "streams", "wire"]
+)
 def test_the_python_of_a_page_runs(page: str) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]

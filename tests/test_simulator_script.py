@@ -459,8 +459,8 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_a_script_is_given_as_a_value_or_as_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"rules": [{"reply": {"text": "From a file"}}]}', "utf-8")
-    for given in (path, str(path)):
-        assert text(ask(Simulator(given), "openai", chat("Hi"))) == "From a file"
+    for source in (path, str(path)):
+        assert text(ask(Simulator(source), "openai", chat("Hi"))) == "From a file"
     simulator = Simulator()
     simulator.use(path)
     assert text(ask(simulator, "openai", chat("Hi"))) == "From a file"
@@ -488,7 +488,7 @@ VALUES = st.recursive(
 @pytest.mark.law
 @given(VALUES)
 def test_law_whatever_is_given_as_a_script_or_a_fault_is_taken_or_refused(value: Any) -> None:
-    for read in (Simulator, lambda given: Simulator({"rules": given}), Simulator().fault):
+    for read in (Simulator, lambda rules: Simulator({"rules": rules}), Simulator().fault):
         with contextlib.suppress(InputError):
             read(value)
 

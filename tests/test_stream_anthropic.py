@@ -613,6 +613,27 @@ def test_a_stream_is_bounded() -> None:
         read(start(), *[begin(index, type="text", text="") for index in range(1001)])
 
 
+def test_counts_under_ever_new_names_are_bounded() -> None:
+    """Each event tells all of them, so that without a bound the work would grow with their square."""
+    counts = [{"type": "message_delta", "delta": {}, "usage": {f"k{i}": i, "output_tokens": i}} for i in range(500)]
+    found = read(start(), *counts, *ended())
+    assert found.told == ["a reply with more than 100 counts of its cost; the others are left out"]
+    assert found.reply.usage is not None
+    assert found.reply.usage.output_tokens == 20
+    assert len(repr([event for event in found.events if isinstance(event, Used)])) < 500 * 100 * 20
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', ' \n{"a": 1}', "[1]", "", " "])
+def test_at_home_a_call_that_our_writer_does_not_show_yet_is_held_back(text: str) -> None:
+    """Otherwise, who takes over in the middle of a call would begin it a second time."""
+    decoder, encoder, shown = Decoder(), Encoder(), b""
+    for event in (start(), begin(0, **CALL), *[argued(0, letter) for letter in text], stop(0)):
+        for frame in framer().feed(sse(event)):
+            shown += encoder.write(decoder.read(frame))
+            if event["type"] != "message_start":
+                assert decoder.sequence.is_settled == (b"content_block_start" in shown)
+
+
 # --- laws -------------------------------------------------------------------------------------------
 
 kinds = st.sampled_from(

@@ -693,3 +693,13 @@ def test_cohere_reads_what_is_written(name: str) -> None:
 def test_cohere_reads_a_failure() -> None:
     found = asked(Encoder().write([Started(), Failed(Failure("server", "out of memory"))]))
     assert found[-1].delta.error == "out of memory"
+
+
+def test_at_home_a_thought_that_breaks_off_before_its_first_word_begins_once() -> None:
+    decoder, encoder, out = Decoder(), Encoder(), b""
+    for frame in framer().feed(sse(BEGIN, *content("thinking", "Hmm.")[:1])):
+        out += encoder.write(decoder.read(frame))
+        assert decoder.sequence.is_settled
+    decoder.sequence.fail(Failure("server", "lost"))
+    assert out.count(b"event: content-start") == 1
+    assert encoder.write(decoder.sequence.take()).count(b"event: content-start") == 0

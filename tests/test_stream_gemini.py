@@ -742,3 +742,14 @@ def test_google_reads_a_failure() -> None:
         with pytest.raises(genai_errors.APIError) as raised:
             list(client.models.generate_content_stream(model="m", contents="hi"))
     assert raised.value.code == 429
+
+
+@pytest.mark.parametrize("body", [{"candidates": None}, {"candidates": []}, {"candidates": [{}]}, {}])
+def test_a_reply_without_candidates_is_written(body: dict[str, Any]) -> None:
+    out = Encoder().write(of_reply(one_shot.decode(body)))
+    assert json.loads(out.removeprefix(b"data: ")).keys() == body.keys()
+
+
+def test_half_a_surrogate_pair_is_written_as_what_stands_for_it() -> None:
+    out = Encoder().write([Started(), BlockStarted(Text("")), TextDelta("a\ud83db")])
+    assert json.loads(out.removeprefix(b"data: "))["candidates"][0]["content"]["parts"] == [{"text": "a\ufffdb"}]

@@ -141,7 +141,15 @@ def test_half_a_character_and_deep_json_do_no_harm() -> None:
 
 
 def test_a_reply_longer_than_the_limit_is_refused() -> None:
-    for one in (chunk({"content": "x" * 50}), chunk({"annotations": ["x" * 50]})):
+    waiting = calls({"index": 0, "function": {"arguments": "x" * 50}})
+    for one in (chunk({"content": "x" * 50}), chunk({"annotations": ["x" * 50]}), waiting):
         decoder = stream.Decoder(limits=Limits(max_bytes=2000))
         with pytest.raises(LimitError):
             list(map(decoder.read, frames(sse([one] * 100))))
+
+
+def test_the_ids_and_names_of_calls_count_too() -> None:
+    decoder = stream.Decoder(limits=Limits(max_bytes=20_000))
+    made = [calls(call(number, f"{number}" + "x" * 500, "f", "{}")) for number in range(60)]
+    with pytest.raises(LimitError):
+        list(map(decoder.read, frames(sse([chunk({"content": "a"}), *made]))))

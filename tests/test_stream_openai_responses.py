@@ -400,6 +400,28 @@ def test_items_and_text_are_bounded() -> None:
         )
 
 
+LARGE = "x" * 1000
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "response.output_text.annotation.added", "item_id": "m", "annotation": {"a": {"b": LARGE}}},
+        {"type": "response.output_item.done", "item": {"type": "web_search_call", "action": {"query": LARGE}}},
+        {"type": "response.content_part.added", "item_id": "m", "part": {"type": "output_text", "more": {"a": LARGE}}},
+        {"type": "response.function_call_arguments.delta", "item_id": "fc", "delta": LARGE},
+    ],
+    ids=["annotations", "items", "parts", "calls without a name"],
+)
+def test_all_that_is_kept_until_the_end_is_bounded(event: Fields) -> None:
+    decoder = Decoder(limits=Limits(max_bytes=20_000))
+    begun = {"type": "response.output_item.added", "item": {"type": "message", "id": "m", "role": "assistant"}}
+    decoder.read(Frame(json.dumps(begun).encode()))
+    with pytest.raises(LimitError, match="max_bytes"):
+        for number in range(40):
+            decoder.read(Frame(json.dumps({**event, "content_index": number}).encode()))
+
+
 # --- what a real server sent --------------------------------------------------------------------------
 
 RECORDED = sorted((FOLDER / "streams" / "llama_cpp").glob("responses_*.sse"))

@@ -306,6 +306,22 @@ def test_annotations_that_the_message_lost_are_kept() -> None:
     assert "a text ended without the annotations that were streamed" in read.told
 
 
+@pytest.mark.parametrize("said", ["hi", ""])
+def test_a_part_that_ends_as_something_else_than_it_began_as_keeps_the_grammar(said: str) -> None:
+    part = {"type": "weird", "text": "hi"}
+    message = {"type": "message", "id": "m1", "role": "assistant", "content": []}
+    read = Read(
+        streamed(body_of())[0],
+        {"type": "response.output_item.added", "output_index": 0, "item": message},
+        {"type": "response.output_text.delta", "item_id": "m1", "output_index": 0, "content_index": 0, "delta": said},
+        {"type": "response.output_item.done", "output_index": 0, "item": {**message, "content": [part]}},
+    )
+    kept = [block for block in read.reply.turn.blocks if isinstance(block, Opaque)]
+    assert read.reply.turn.text == said
+    assert [block.value for block in kept] == ([] if said else [part])
+    assert "what ended is of another type than what was said in pieces; the pieces count" in read.told
+
+
 def test_what_an_item_ends_without_is_taken_from_what_was_said() -> None:
     thought = {**REASONING, "summary": REASONING["summary"][:1]}
     for item, lost in ((MESSAGE, {"content": []}), (thought, {"summary": []}), (CALL, {"arguments": None})):

@@ -85,7 +85,7 @@ def _converted(value: dict[Any, Any]) -> Script:
     _check_keys(value, Script, "$")
     try:
         return msgspec.convert(value, Script)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, ValueError, TypeError, RecursionError) as error:
         message, _, place = str(error).partition(" - at `")
         path = place.rstrip("`") or "$"
         kind, is_enum, given = message.partition("Invalid enum value ")

@@ -1,1 +1,1 @@
-"""The dialects that come with toolglot: one file for each, or for those that differ in a word. `DIALECTS` lists them."""
+"""The dialects that come with toolglot: a file for each, or for those that differ in a word. `DIALECTS` lists them."""

@@ -134,7 +134,7 @@ class Encoder:
         elif isinstance(event, Finished):
             self._finish(event)
         elif isinstance(event, Failed):
-            self._is_over = True
+            self._is_over, self._delta, self._waits = True, None, False
             name, body = _exception(event.failure)
             self._out.append(message(event_headers(name, is_exception=True), json_bytes(body)))
 

@@ -1,0 +1,91 @@
+"""What is taken for a secret in an error message, and what is not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from toolglot.wire.masking import mask
+
+KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+HEX = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (f"aws_secret_access_key={KEY}", "aws_secret_access_key=***"),
+        (f"awsSecretAccessKey: {KEY}", "awsSecretAccessKey: ***"),
+        (f"X-Amz-Security-Token: {KEY}", "X-Amz-Security-Token: ***"),
+        ("client_secret=abc123def456", "client_secret=***"),
+        ("?api_key=abcdef", "?api_key=***"),
+        ("refresh_token: 1//0gabc123def456", "refresh_token: ***"),
+        ("BEARER abc123456789xyz", "BEARER ***"),
+        ("bearer: abc123456789xyz", "bearer: ***"),
+        ("Bearer abcdefghijklmnopqrstuvwxyz", "Bearer ***"),
+        ("Bearer\u00a0abc123456789", "Bearer\u00a0***"),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic dXNlcjpwYXNz"[:21] + "***"),
+        ("Authorization: Token abc123def", "Authorization: Token ***"),
+        ("basic dXNlcjpwYXNzd29yZDE=", "basic ***"),
+        (f"Key '{HEX}' is invalid", "Key '***' is invalid"),
+        (f"azure key {HEX}", "azure key ***"),
+        ("key 0f8fad5b-d9cb-469f-a165-70867728950e.", "key ***."),
+        (f"Credential=AKIAIOSFODNN7EXAMPLE/2020, Signature={HEX}", "Credential=AKIA***, Signature=***"),
+        (f"?X-Amz-Signature={HEX}&x=1", "?X-Amz-Signature=***&x=1"),
+        ("https://user:pa55word@host/a", "https://user:***@host/a"),
+        ("redis://:pa55word@host", "redis://:***@host"),
+        (r'{"body":"{\"key\":\"sk1234567890abcd\"}"}', r'{"body":"{\"key\":\"***\"}"}'),
+        (r'"password": "a\b1234"', '"password": "***"'),
+        ("password=pa(ss)1", "password=***"),
+        ("Cookie: session=abcdef1234; other=1", "Cookie: session=***"),
+        ("-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADANBgkqhkiG\\nabc", "-----BEGIN PRIVATE KEY-----\\n***"),
+    ],
+)
+def test_a_secret_is_masked_and_nothing_else(text: str, masked: str) -> None:
+    assert mask(text) == masked
+    assert mask(masked) == masked
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("use a key (i.e. Authorization: Bearer YOUR_KEY)", "use a key (i.e. Authorization: Bearer ***)"),
+        ("Incorrect API key provided: sk-abcDEF1234567890.", "Incorrect API key provided: ***."),
+        ("[sk-abcDEF1234567890...]", "[sk-***...]"),
+        ("(token=abc12345678)?", "(token=***)?"),
+    ],
+)
+def test_what_stands_around_a_secret_stays(text: str, masked: str) -> None:
+    assert mask(text) == masked
+    assert mask(masked) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("the key is missing", "token limit", "token limit exceeded: 128000 tokens", "The token count is 12345"),
+        *("max_tokens: 1000000000", "input_tokens=12345678", "stop token '<|im_end|>'", "bearer token is missing"),
+        *("Basic authentication", "basic auth-based", "co_occurrence", "secret sauce", "passwords are long"),
+        *("Duplicate key 'response_format_json_schema_v2'", "model key gpt-4o-mini-2024-07-18"),
+        *("key messages.0.content.1.tool_use_id", "signature: messages.1.content.0", "cookie: please"),
+        *("http://host:8080/a@b", "https://docs.x.ai/a:b", "password must have 8 characters"),
+    ],
+)
+def test_words_are_not_masked(text: str) -> None:
+    assert mask(text) == text
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("key=", "key ", "bearer:", "Bearer ", "basic aaaa", "signature=aaaa", "authorization: ", "secret_access_"),
+        *("://", "://a:", "://aaaaaaaaaa:bbbbbbbb", "cookie: a", "-----BEGIN PRIVATE KEY-----", "-----BEGIN "),
+        *("api key: ", "api_key=", "password", "\\", "'", "key aaaaaaaaaaaaaaaaaaaa", "eyJaaaaaaaa."),
+    ],
+)
+def test_the_time_is_linear(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
+    start = time.process_time()
+    mask(text)
+    assert time.process_time() - start < 2
