@@ -80,8 +80,9 @@ def test_the_agent_runs_many_calls_at_once(toolglot_simulator: Server) -> None:
 
 
 def test_the_agent_survives_a_busy_provider(toolglot_simulator: Server) -> None:
-    toolglot_simulator.fault("529")
+    toolglot_simulator.fault(529)
     assert "7 degrees" in agent("?", toolglot_simulator.url("anthropic"), {"get_weather": weather})
+    assert toolglot_simulator.unused() == []  # the fault had its turn
 
 
 def test_the_agent_does_not_run_a_call_that_was_cut(toolglot_simulator: Server) -> None:

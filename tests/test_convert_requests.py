@@ -632,3 +632,21 @@ def test_a_stream_of_another_protocol_is_asked_what_it_costs() -> None:
     assert "stream_options" not in always.body
     home = {"model": "gpt-4.1", "stream": True, "messages": [{"role": "user", "content": "x"}]}
     assert toolglot.convert(home, source="openai", target="openai").body == home
+
+
+# --- from a history ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "target", ["anthropic", "openai", "openai_responses", "gemini", "mistral", "bedrock", "ollama"]
+)
+def test_a_history_becomes_a_request_that_its_target_accepts(target: str) -> None:
+    history = toolglot.History(provider="openai")
+    history.append(toolglot.Turn("user", (toolglot.Text("go"),)))
+    history.append(toolglot.Turn("assistant", (toolglot.ToolCall("call_0", "ls", {"p": "/"}),)))
+    tool = toolglot.ToolSpec("ls", parameters={"type": "object"})
+    out = toolglot.request_for(history, target=target, model="m-1", tools=(tool,))
+    assert not toolglot.lint(out.body, target, model="m-1")
+    assert any("no result" in entry.reason for entry in out.report)
+    with pytest.raises(toolglot.InputError, match="a Conversation or a History"):
+        toolglot.request_for([], target=target)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Parsers and the validation of single calls: R-003-3, -4, -9, -14, -15, -17 and the traps T2, T5, T7."""
+"""Parsers and the validation of single calls: R-003-3, -4, -6, -9, -14 to -18 and the traps T2, T5, T7."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from toolglot import (
     ToolParser,
     TruncatedArgumentsError,
     TruncatedJSONError,
+    detect_format,
     get_parser,
     ids,
     profiles,
@@ -50,7 +51,7 @@ def said(calls: Iterable[ToolCall]) -> list[tuple[str, str, dict[str, Any] | Non
 @pytest.mark.parametrize("provider", [*SEED_PROVIDERS, *profiles.names()])
 def test_R_003_3_every_provider_has_a_parser_that_says_what_it_is(provider: str) -> None:
     parser: ToolParser = get_parser(provider)
-    assert parser.format == "json"
+    assert parser.format == {"xai": "custom", "deepseek": "xml"}.get(provider, "json")
     assert parser.provider_id == profiles.resolve(provider)
     assert profiles.resolve(provider) in repr(parser)
 
@@ -287,7 +288,7 @@ def test_an_answer_that_is_an_error_is_not_taken_for_one_without_calls() -> None
         get_parser("anthropic").parse(body)
 
 
-@pytest.mark.parametrize("provider", SEED_PROVIDERS)
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "google", "mistral"])
 def test_text_that_is_no_json_is_refused_and_the_way_to_read_it_is_told(provider: str) -> None:
     parser = get_parser(provider)
     with pytest.raises(JSONError, match="read_text"):
@@ -317,6 +318,77 @@ def test_a_reader_of_text_is_plugged_in_where_there_are_no_calls_of_the_protocol
     assert [call.name for call in parser.parse(body)] == ["calc"]
     assert parser.parse({"choices": [{"message": {"role": "assistant", "content": None}}]}) == []
     assert parser.parse("") == []
+
+
+# --- calls in text ----------------------------------------------------------------------------------
+
+IN_TEXT: list[tuple[str, str, list[tuple[str, dict[str, Any]]]]] = [
+    ("xai", '<x.ai:tool_call>{"name": "calc", "arguments": {"x": 5}}</x.ai:tool_call>', [("calc", {"x": 5})]),
+    ("xai", '<xai:function_call name="ls"><parameter name="p">/</parameter></xai:function_call', [("ls", {"p": "/"})]),
+    ("xai", '<tool_call name="ls"><arguments>{"p": "/"}</arguments></tool_call>', [("ls", {"p": "/"})]),
+    ("deepseek", '<tool>{"name": "calc", "arguments": {"x": 5}}</tool>', [("calc", {"x": 5})]),
+    ("deepseek", '<tool name="ls" p="/"/>', [("ls", {"p": "/"})]),
+    ("deepseek", 'One.\n<tool name="ls"><p>/</p></tool>', [("ls", {"p": "/"})]),
+    (
+        "deepseek",
+        '<tool name="ls" p="/"/><tool>pwd</tool> and <tool name="ls"><p>/home</p></tool>',
+        [("ls", {"p": "/"}), ("bash", {"command": "pwd"}), ("ls", {"p": "/home"})],
+    ),
+    ("xai", "Nothing to call.", []),
+    ("deepseek", "", []),
+]
+
+
+@pytest.mark.parametrize(("provider", "text", "expected"), IN_TEXT)
+def test_R_003_16_calls_that_xai_and_deepseek_models_write_as_text_are_read_in_their_order(
+    provider: str, text: str, expected: list[tuple[str, dict[str, Any]]]
+) -> None:
+    parser = get_parser(provider)
+    calls = parser.parse(text)
+    assert [(call.name, call.arguments) for call in calls] == expected
+    assert len({call.id for call in calls}) == len(calls)
+    body = {"choices": [{"message": {"role": "assistant", "content": text}}]}
+    assert [(call.name, call.arguments) for call in parser.parse(body)] == expected
+    assert parser.parse(text) == parser.parse(text.encode()) == calls
+
+
+def test_R_003_18_a_command_in_a_tag_is_a_call_of_bash() -> None:
+    (call,) = get_parser("deepseek").parse("<tool>ls -la</tool>")
+    assert (call.name, call.arguments) == ("bash", {"command": "ls -la"})
+    (other,) = get_parser("deepseek").parse("<tool>ls -lb</tool>")
+    assert call.id != other.id
+
+
+@pytest.mark.parametrize("provider", ["xai", "deepseek"])
+def test_of_a_provider_whose_text_is_read_a_cut_answer_is_no_answer_without_calls(provider: str) -> None:
+    with pytest.raises(TruncatedJSONError):
+        get_parser(provider).parse('{"choices": [{"message": {"content": "')
+    with pytest.raises(InputError):
+        get_parser(provider).parse(b"\xff")
+    cut = {"xai": '<xai:function_call name="ls"><parameter name="p">/', "deepseek": '<tool name="ls"><p>/'}[provider]
+    assert get_parser(provider).parse(cut) == []
+
+
+@pytest.mark.parametrize(
+    ("response", "format", "provider"),
+    [
+        ('"tool_use" "tool_calls": [ <tool></tool> <x.ai:tool_call>', "xai", "xai"),
+        ('"tool_use" "tool_calls": [ <tool>ls</tool>', "xml", "deepseek"),
+        ('{"content": "tool_use", "tool_calls": []}', "openai", "openai"),
+        ('{"content": [{"type": "tool_use", "id": "c1", "name": "calc"}]}', "anthropic", "anthropic"),
+    ],
+)
+def test_R_003_6_a_format_is_told_by_the_first_pattern_and_has_a_parser(
+    response: str, format: str, provider: str
+) -> None:
+    assert detect_format(response) == format
+    assert get_parser(detect_format(response)) is get_parser(provider)
+
+
+@pytest.mark.parametrize("response", ["", "no call", "<tool>never closed", 5])
+def test_R_003_6_an_unknown_format_is_an_error(response: Any) -> None:
+    with pytest.raises(InputError):
+        detect_format(response)
 
 
 def test_what_is_too_large_or_too_deep_is_refused() -> None:

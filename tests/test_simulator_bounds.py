@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from toolglot.errors import InputError
-from toolglot.simulator import memory
 from toolglot.simulator.memory import Memory
 from toolglot.simulator.patterns import LONGEST
 from toolglot.simulator.refusals import Refusal
@@ -71,11 +70,10 @@ def test_joining_takes_time_in_proportion_to_what_is_joined() -> None:
     assert isinstance(kept.joined({"previous_response_id": "resp_1", "input": items(1)}), Refusal)
 
 
-def test_an_answer_counts_with_all_that_led_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MOST_BYTES", 20_000)
-    kept = Memory()
-    kept.keep("resp_1", items(100), 10)
-    kept.keep("resp_2", items(150), 10)
+def test_an_answer_counts_with_all_that_led_to_it() -> None:
+    kept = Memory(most=25_000)
+    kept.keep("resp_1", items(200), 10)
+    kept.keep("resp_2", items(250), 10)
     kept.keep("resp_3", items(1000), 10)
     found = {id: kept.joined({"previous_response_id": id, "input": []}) for id in ("resp_1", "resp_2", "resp_3")}
     assert [id for id, joined in found.items() if isinstance(joined, dict)] == ["resp_2"]

@@ -13,10 +13,10 @@ from event_grammar import check
 from strategies import json_values, texts
 from toolglot.conversation import Media, Opaque, Reply, ServerTool, Text, Thinking, ToolCall, ToolResult, Usage
 from toolglot.errors import LimitError
-from toolglot.events import Accumulator, BlockEnded, BlockStarted, Event, Failed, Finished, InputDelta, TextDelta
+from toolglot.events import Accumulator, BlockEnded, BlockStarted, Event, Failed, Finished, InputDelta, TextDelta, Used
 from toolglot.limits import Limits
 from toolglot.wire.anthropic import reply
-from toolglot.wire.anthropic.stream import Decoder, framer
+from toolglot.wire.anthropic.stream import Decoder, Encoder, framer
 from toolglot.wire.framing import Frame
 
 Fields = dict[str, Any]
@@ -241,7 +241,7 @@ def test_what_our_own_writer_shows_later_is_held_back() -> None:
     for frame in framer().feed(sse(*EVERYTHING)):
         decoder.read(frame)
         held.append(not decoder.sequence.is_settled)
-    expected = [2, 7, 11, 12, 13, 15, 16, 17, 19, 21, 22, 23, len(EVERYTHING) - 2]
+    expected = [2, 7, 11, 12, 13, 15, 16, 17, 19, 21, 22, 23, 25, 26, 30, len(EVERYTHING) - 2]
     assert [position for position, is_held in enumerate(held) if is_held] == expected
 
 

@@ -696,10 +696,6 @@ def test_no_line_ends_inside_of_a_chunk_for_any_reader(mark: str) -> None:
     assert read(out)[0][2] == TextDelta(f"ä{mark}")
 
 
-def test_half_a_surrogate_pair_is_written_as_an_escape() -> None:
-    assert b'{"text":"\\ud800"}' in Encoder().write([Started(), TextDelta("\ud800")])
-
-
 def test_calls_and_media_of_others_are_written_whole() -> None:
     blocks = (Media("image", "image/png", data="aGk="), Opaque("anthropic", {"a": 1}), ToolCall("c", "f", {"a": 1}))
     found = accumulated(read(written(Reply(Turn("assistant", blocks), "tool_calls", Usage(1, 2))))[0]).reply

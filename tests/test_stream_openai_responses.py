@@ -417,9 +417,9 @@ def test_all_that_is_kept_until_the_end_is_bounded(event: Fields) -> None:
     decoder = Decoder(limits=Limits(max_bytes=20_000))
     begun = {"type": "response.output_item.added", "item": {"type": "message", "id": "m", "role": "assistant"}}
     decoder.read(Frame(json.dumps(begun).encode()))
+    told = [Frame(json.dumps({**event, "content_index": number}).encode()) for number in range(40)]
     with pytest.raises(LimitError, match="max_bytes"):
-        for number in range(40):
-            decoder.read(Frame(json.dumps({**event, "content_index": number}).encode()))
+        list(map(decoder.read, told))
 
 
 # --- what a real server sent --------------------------------------------------------------------------

@@ -3,7 +3,11 @@
 This module is the public surface; everything else is reached through it.
 """
 
-from toolglot import arguments, ids, profiles
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from toolglot import arguments, dialects, ids, profiles
 from toolglot.attempts import Attempt, Shown
 from toolglot.canonical_json import dump, load
 from toolglot.conversation import (
@@ -46,6 +50,7 @@ from toolglot.convert import (
     convert_reply,
     error_for,
     repair,
+    request_for,
 )
 from toolglot.errors import (
     ArgumentsError,
@@ -77,6 +82,18 @@ from toolglot.report import Entry, Report
 from toolglot.streams import StreamReader, StreamTranslator, ToolCallAccumulator
 from toolglot.wire.failures import ProviderError
 
+if TYPE_CHECKING:
+    from toolglot.dialects import (
+        Dialect,
+        Said,
+        TextToolStream,
+        detect_format,
+        parse_text,
+        register_dialect,
+        to_prompt,
+        write_calls,
+    )
+
 __all__ = [
     "ArgumentsError",
     "Attempt",
@@ -86,6 +103,7 @@ __all__ = [
     "ConvertedError",
     "ConvertedReply",
     "ConvertedRequest",
+    "Dialect",
     "EmptyConversationError",
     "Entry",
     "Extra",
@@ -117,6 +135,7 @@ __all__ = [
     "Request",
     "Response",
     "Role",
+    "Said",
     "Sampling",
     "SchemaTranslator",
     "ServerTool",
@@ -128,6 +147,7 @@ __all__ = [
     "StreamReader",
     "StreamTranslator",
     "Text",
+    "TextToolStream",
     "Thinking",
     "ToolCall",
     "ToolCallAccumulator",
@@ -152,6 +172,8 @@ __all__ = [
     "convert",
     "convert_error",
     "convert_reply",
+    "detect_format",
+    "dialects",
     "dump",
     "error_for",
     "get_capabilities",
@@ -159,9 +181,29 @@ __all__ = [
     "ids",
     "lint",
     "load",
+    "parse_text",
     "profiles",
+    "register_dialect",
     "register_parser",
     "repair",
+    "request_for",
+    "to_prompt",
     "validate_tool_call",
+    "write_calls",
 ]
 __version__ = "0.1.0"
+
+_LAZY: Final = frozenset(dialects.__all__) & frozenset(__all__)
+"""What reads calls in text is loaded when it is first asked for."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(dialects, name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

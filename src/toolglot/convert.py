@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot import jsontext, profiles
+from toolglot import dialects, jsontext, profiles
 from toolglot.conversation import (
     Conversation,
     Failure,
@@ -31,8 +31,8 @@ from toolglot.conversation import (
     ToolSpec,
     Usage,
 )
-from toolglot.dialects.reply_reader import with_calls
 from toolglot.errors import InputError, LimitError, StoredHistoryError, quote
+from toolglot.history import History
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
@@ -207,6 +207,39 @@ def convert(
         rendered=rendered,
         data=data,
     )
+
+
+@_bounded
+def request_for(
+    conversation: Conversation | History,
+    *,
+    target: str,
+    model: str = "",
+    tools: Iterable[ToolSpec] = (),
+    policy: Policy = Policy(ids="canonical"),  # noqa: B008
+    overrides: Overrides | None = None,
+) -> ConvertedRequest:
+    """The request that asks a target to go on with a conversation, or with a history.
+
+        out = toolglot.request_for(history, target="anthropic", model="claude-opus-5", tools=tools)
+        out.data, out.report
+
+    `tools` are added to those of the conversation. The answer goes through `StreamReader(request=out)`, or through
+    `convert_reply(source=target, target=target, request=out)`.
+    """
+    _check_policy(policy)
+    if isinstance(conversation, History):
+        conversation = conversation.conversation
+    if not isinstance(conversation, Conversation):
+        raise InputError(f"expected a Conversation or a History, got {quote(conversation)}", path="conversation")
+    named = model or conversation.model
+    to = profiles.get(target, named, overrides=overrides)
+    asked = replace(conversation, model=named, tools=(*conversation.tools, *tools))
+    rendered = render(asked, to, policy=policy)
+    body = codec(to.protocol).request.encode(_as_clasp(rendered.conversation, to, policy), to)
+    entries = (*told_of_names(to, to, policy)[:1], *rendered.entries, *_unwritten(rendered.conversation, to, policy))
+    report = Report(entries, ids=rendered.seen_ids)
+    return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None)
 
 
 def _continuing(
@@ -386,7 +419,7 @@ def _with_text_calls(reply: Reply, source: Profile, request: Rendered | None, po
     if not reads_text(source, policy):
         return reply
     asked = request.conversation if request is not None else Conversation()
-    turn = with_calls(reply.turn, tools=asked.tools, model=asked.model, ids=reply.id)
+    turn = dialects.with_calls(reply.turn, tools=asked.tools, model=asked.model, ids=reply.id)
     if turn is reply.turn:
         return reply
     return replace(reply, turn=turn, stop="tool_calls" if turn.calls and reply.stop == "stop" else reply.stop)

@@ -4,7 +4,8 @@
     calls = [validate_tool_call(call, provider="anthropic") for call in calls]
 
 Every target has a parser; `register_parser` adds or replaces one. The shapes are read by the codecs of `wire`,
-so a call says the same here as in a conversation.
+so a call says the same here as in a conversation. xAI's and DeepSeek's also read the calls that their models write as
+text, in their dialects.
 
 Law: read, never guessed. What is no reply of the provider is an error, a reply without calls is an empty list.
 A call that came without an id gets one that depends on the reply and on nothing else.
@@ -15,13 +16,15 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable
+from hashlib import sha256
 from typing import Any, Final, Literal, Protocol
 
 from msgspec.structs import replace
 
-from toolglot import arguments, ids, jsontext, profiles
+from toolglot import arguments, dialects, ids, jsontext, profiles
 from toolglot.conversation import Block, Issuer, Opaque, Text, ToolCall, ToolMetadata, Turn
 from toolglot.errors import InputError, JSONError, TruncatedJSONError, quote
+from toolglot.events import BlockEnded
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.turn_keys import TurnKeys
 from toolglot.wire.codecs import codec
@@ -85,9 +88,12 @@ class ReplyParser:
 
     def parse(self, response: str | bytes | dict[str, Any] | list[Any]) -> list[ToolCall]:
         """The calls in an answer, in their order. An answer that is an error raises `ProviderError`."""
-        value = self._value(response)
+        value, problem = self._value(response)
         if isinstance(value, str):
-            return self._identified([*self._from_text(value)])
+            found = [*self._from_text(value)]
+            if not found and isinstance(problem, TruncatedJSONError) and value.lstrip()[:1] in ("{", "["):
+                raise problem  # an answer that was cut is not one without calls
+            return self._identified(found)
         if isinstance(value, dict):
             failure = codec(self._protocol).errors.decode(200, value)
             if failure is not None:
@@ -98,11 +104,11 @@ class ReplyParser:
             calls = [*self._from_text("".join(block.text for block in blocks if isinstance(block, Text)))]
         return self._identified(calls, blocks)
 
-    def _value(self, response: object) -> dict[str, Any] | list[Any] | str:
-        """The JSON that an answer is, or its text if it is none and text can be read."""
+    def _value(self, response: object) -> tuple[dict[str, Any] | list[Any] | str, InputError | None]:
+        """The JSON that an answer is; or its text, if text can be read, and why it is no JSON."""
         if isinstance(response, dict | list):
             value: Any = jsontext.clone(response, limits=self._limits).value
-            return value  # type: ignore[no-any-return]
+            return value, None
         if not isinstance(response, str | bytes):
             raise InputError(f"expected text, bytes, an object or an array, got {quote(response)}")
         problem: InputError
@@ -112,10 +118,10 @@ class ReplyParser:
             problem = error
         else:
             if isinstance(value, dict | list):
-                return value
+                return value, None
             problem = InputError(f"expected a JSON object or array, got {quote(value)}")
         if self._read_text is not None:
-            return response if isinstance(response, str) else jsontext.decode(response)
+            return (response if isinstance(response, str) else jsontext.decode(response)), problem
         if not isinstance(problem, TruncatedJSONError):
             problem.hint = "this parser reads JSON; for calls in text use ReplyParser(…, read_text=…)"
         raise problem
@@ -158,11 +164,12 @@ _registered: Final[dict[str, ToolParser]] = {}
 
 
 def get_parser(provider_id: str) -> ToolParser:
-    """The parser of a provider, under any spelling of its name."""
+    """The parser of a provider, under any spelling of its name; or of a format that `detect_format` tells."""
     name = _key(provider_id)
     parser = _registered.get(name)
     if parser is not None:
         return parser
+    name = _FORMATS.get(name, name)
     builtin = profiles.names()
     if name not in builtin:
         known = ", ".join(sorted({*builtin, *_registered}))
@@ -193,7 +200,43 @@ def _key(provider_id: object) -> str:
 
 @functools.cache
 def _builtin(name: str) -> ReplyParser:
-    return ReplyParser(name)
+    written = _TEXTS.get(name)
+    if written is None:
+        return ReplyParser(name)
+    format, in_order = written
+    return ReplyParser(name, format=format, read_text=functools.partial(_read_dialects, in_order))
+
+
+# --- calls in text ----------------------------------------------------------------------------------
+
+_TEXTS: Final[dict[str, tuple[Format, tuple[str, ...]]]] = {
+    "xai": ("custom", ("xai", "xai_tool_call")),
+    "deepseek": ("xml", ("deepseek_v3", "deepseek_v31", "deepseek_v32", "deepseek_v4", "tool_xml", "bash_tag")),
+}
+"""What the models of a provider write as text, as seed 003 has it: each dialect reads what those before it left."""
+
+_FORMATS: Final = {"xml": "deepseek"}
+"""Formats that are no provider's name."""
+
+
+def _read_dialects(in_order: tuple[str, ...], text: str) -> list[ToolCall]:
+    """The calls in a text, in their order. Their ids depend on the text alone."""
+    key = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    blocks: list[Block] = [Text(text)]
+    for dialect in in_order:
+        blocks = [
+            found
+            for place, block in enumerate(blocks)
+            for found in (_read_dialect(block.text, dialect, f"{key}|{place}") if isinstance(block, Text) else (block,))
+        ]
+    return [block for block in blocks if isinstance(block, ToolCall)]
+
+
+def _read_dialect(text: str, dialect: str, key: str) -> list[Block]:
+    """What a text says in a dialect. What was cut is no call."""
+    stream = dialects.TextToolStream(dialect=dialect, ids=f"{key}|{dialect}")
+    ended = [event for event in (*stream.feed(text), *stream.finish()) if isinstance(event, BlockEnded)]
+    return [event.block for event in ended if not event.cut]
 
 
 # --- validation -------------------------------------------------------------------------------------

@@ -17,10 +17,9 @@ from __future__ import annotations
 from io import StringIO
 from typing import Any, Final, Protocol
 
-from toolglot import profiles
+from toolglot import dialects, profiles
 from toolglot.conversation import Block, Conversation, Failure, Reply, ToolCall
 from toolglot.convert import ConvertedRequest, decode_reply, reads_text, told_of_names
-from toolglot.dialects.reply_reader import CallsInText
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.events import Accumulator, BlockEnded, Event, TextDelta, Used
 from toolglot.limits import DEFAULT_LIMITS, Limits
@@ -95,7 +94,7 @@ class StreamReader:
         self._decoder: StreamDecoder = stream.Decoder(tools=_offered(request), limits=limits)
         if reader is None and reads_text(self.source, policy):
             asked = rendered.conversation if rendered is not None else Conversation()
-            reader = CallsInText(tools=asked.tools, model=asked.model)
+            reader = dialects.CallsInText(tools=asked.tools, model=asked.model)
         self._reader = reader
         self._job = Job(self.target, policy, self.source)
         self._answer = AnswerStream(
@@ -424,11 +423,12 @@ class ToolCallAccumulator:
         calls.add_chunk(chunk)
         calls.drain()          # the calls that became whole since the last time
 
-    Chunks are pieces of the provider's stream, cut anywhere. What is no call is in `text`.
+    Chunks are pieces of the provider's stream, cut anywhere. What is no call is in `text`. Calls that a model writes as
+    text count where the source's profile or the policy says so.
     """
 
-    def __init__(self, source: str, *, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._reader = StreamReader(source=source, limits=limits)
+    def __init__(self, source: str, *, policy: Policy = DEFAULT_POLICY, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._reader = StreamReader(source=source, policy=policy, limits=limits)
         self._completed: list[ToolCall] = []
         self._text = StringIO()
         self._drained = 0

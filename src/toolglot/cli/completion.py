@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from toolglot import profiles
+from toolglot import dialects, profiles
 from toolglot.cli.terminal import Terminal
 
 _DESCRIPTION: Final = """\
@@ -75,6 +75,8 @@ def _option(action: argparse.Action) -> Option:
     values = tuple(str(choice) for choice in action.choices or ())
     if not values and any(name in _TARGET_OPTIONS for name in action.option_strings):
         values = profiles.names()
+    if "--dialect" in action.option_strings:
+        values = ("auto", *dialects.names())
     return Option(tuple(action.option_strings), action.help or "", values, action.nargs != 0)
 
 

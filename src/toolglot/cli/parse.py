@@ -11,9 +11,10 @@ from typing import Any, Final
 from toolglot import jsontext
 from toolglot.cli.documents import STDIN, check_name, compact
 from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.conversation import ToolCall
 from toolglot.dialects.registry import names
-from toolglot.dialects.text_stream import Said, TextToolStream, said
-from toolglot.errors import InputError
+from toolglot.dialects.text_stream import Said, TextToolStream, offered, said
+from toolglot.errors import InputError, JSONError
 from toolglot.limits import DEFAULT_LIMITS
 
 _DESCRIPTION: Final = """\
@@ -62,9 +63,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     if not arguments.file:
         raise InputError("names no file", path="parse", hint="toolglot parse FILE, or '-' for stdin")
+    if arguments.file == arguments.tools == STDIN:
+        raise InputError("stdin can be read once only", path="--tools", hint="name a file")
     tools = _tools(arguments.tools) if arguments.tools else []
     stream = TextToolStream(dialect=arguments.dialect, tools=tools, model=arguments.model)
-    text = jsontext.decode(_read(arguments.file))
+    text = _text(arguments.file)
     step = arguments.stream or max(len(text), 1)
     events = [event for start in range(0, len(text), step) for event in stream.feed(text[start : start + step])]
     found = said([*events, *stream.finish()])
@@ -92,22 +95,45 @@ def _read(name: str) -> bytes:
     return data
 
 
+def _text(name: str) -> str:
+    try:
+        return jsontext.decode(_read(name))
+    except JSONError as error:
+        raise InputError(error.message, path=name, hint="what a model wrote is UTF-8 text") from None
+
+
 def _tools(name: str) -> list[Any]:
     value = jsontext.parse(_read(name), path=name).value
-    if isinstance(value, dict):
-        value = value.get("tools", value)
+    for key in ("toolConfig", "tools"):
+        value = value.get(key, value) if isinstance(value, dict) else value
     listed = value if isinstance(value, list) else [value]
-    flat: list[Any] = []
-    for tool in listed:
-        declared = tool.get("functionDeclarations") if isinstance(tool, dict) else None
-        spec = tool.get("toolSpec") if isinstance(tool, dict) else None
-        flat += declared if isinstance(declared, list) else [spec if isinstance(spec, dict) else tool]
+    flat = [each for tool in listed for each in _declared(tool)]
+    for index, tool in enumerate(flat):
+        try:
+            offered([tool])
+        except InputError as error:
+            hint = "a list of tools in any provider's form, a whole request that has one, or a list of names"
+            raise InputError(error.message, path=f"{name}: tool {index + 1}", hint=hint) from None
     return flat
+
+
+def _declared(tool: Any) -> list[Any]:
+    """The tools that an entry of a list stands for: Gemini has several in one, Bedrock puts one into another."""
+    if not isinstance(tool, dict):
+        return [tool]
+    for key in ("functionDeclarations", "function_declarations"):
+        if isinstance(tool.get(key), list):
+            return [*tool[key]]
+    spec = tool.get("toolSpec")
+    if not isinstance(spec, dict):
+        return [tool]
+    schema = spec.get("inputSchema")
+    return [{**spec, "inputSchema": schema.get("json")} if isinstance(schema, dict) else spec]
 
 
 def _as_json(found: Said, dialects: list[str]) -> dict[str, Any]:
     return {
-        "calls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in found.calls],
+        "calls": [_call(call) for call in found.calls],
         "cut": [{"id": call.id, "name": call.name, "written": call.raw_input} for call in found.cut],
         "text": found.text,
         "thinking": found.thinking,
@@ -115,20 +141,30 @@ def _as_json(found: Said, dialects: list[str]) -> dict[str, Any]:
     }
 
 
+def _call(call: ToolCall) -> dict[str, Any]:
+    told = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return told if call.arguments is not None else {**told, "written": call.raw_input}
+
+
 def _show(found: Said, dialects: list[str], page: Page) -> None:
     for call in found.calls:
-        arguments = json.dumps(call.arguments, ensure_ascii=False, indent=2) if call.arguments else "{}"
+        arguments = json.dumps(call.arguments, ensure_ascii=False, indent=2)
         if call.arguments is None:
-            arguments = f"(cannot be read) {clean(call.raw_input or '')}"
+            arguments = f"(no JSON object) {clean(call.raw_input or '')}"
         page.line(page.paint(f"call {clean(call.name)}", "bold") + f"  {clean(call.id)}")
-        page.line("\n".join(f"  {clean(line)}" for line in arguments.splitlines()))
+        _indented(arguments, page)
     for call in found.cut:
         page.line(page.paint(f"cut  {clean(call.name)}", "bold", "red") + f"  {clean(call.raw_input or '')}")
     for label, text in (("thinking", found.thinking), ("text", found.text)):
         if text:
             page.line(page.paint(label, "bold"))
-            page.line("\n".join(f"  {clean(line)}" for line in text.splitlines()))
+            _indented(text, page)
     if dialects:
         page.line(f"dialect: {', '.join(dialects)}")
     elif not found.calls:
         page.line("no calls were found")
+
+
+def _indented(text: str, page: Page) -> None:
+    for line in text.splitlines() or [text]:
+        page.line(f"  {clean(line)}".rstrip())

@@ -1,0 +1,69 @@
+"""Dialects: the ways in which models write tool calls as text.
+
+    toolglot.dialects.names()                                  # 'anthropic_json', …, 'hermes', …
+    toolglot.parse_text(answer, dialect="auto", tools=tools)
+
+Most programs never see a call in text, so what reads them is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from toolglot.dialects.dialect import Dialect
+    from toolglot.dialects.prompt import Prompt, to_prompt
+    from toolglot.dialects.registry import get, names, register_dialect
+    from toolglot.dialects.reply_reader import CallsInText, with_calls
+    from toolglot.dialects.seed_formats import detect_format
+    from toolglot.dialects.text_stream import Said, TextToolStream, parse_text
+    from toolglot.dialects.writing import register_writing, write_calls
+
+__all__ = [
+    "CallsInText",
+    "Dialect",
+    "Prompt",
+    "Said",
+    "TextToolStream",
+    "detect_format",
+    "get",
+    "names",
+    "parse_text",
+    "register_dialect",
+    "register_writing",
+    "to_prompt",
+    "with_calls",
+    "write_calls",
+]
+
+_HOMES: Final = {
+    "CallsInText": "reply_reader",
+    "Dialect": "dialect",
+    "Prompt": "prompt",
+    "Said": "text_stream",
+    "TextToolStream": "text_stream",
+    "detect_format": "seed_formats",
+    "get": "registry",
+    "names": "registry",
+    "parse_text": "text_stream",
+    "register_dialect": "registry",
+    "register_writing": "writing",
+    "to_prompt": "prompt",
+    "with_calls": "reply_reader",
+    "write_calls": "writing",
+}
+"""The module of each name."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -40,6 +40,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     thinking: tuple[tuple[str, str], ...] = THINK
     models: tuple[str, ...] = ()
     """Names of models that write so, as shell patterns."""
+    is_variant: bool = False
+    """Whether another dialect has the same marks and is the better known one, so that it is looked for first."""
     is_weak: bool = False
     """Whether ordinary text looks like this, so that only calls of tools that were offered count."""
 

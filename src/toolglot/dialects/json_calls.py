@@ -160,13 +160,22 @@ def _field(reader: Reader, parts: _Parts, key: str, mark: str, keys: CallKeys) -
             parts.name = word
         return "whole"
     if key in keys.arguments and not parts.has_input:
-        parts.has_input = mark in '{["' and mark != ""
+        parts.has_input = mark in ("{", "[", '"') and (yield from _is_input(reader, mark, keys))
         parts.begin()
-        if mark == '"':
+        if parts.has_input and mark == '"':
             return (yield from _quoted_arguments(reader, parts))
-        if mark in "{[":
+        if parts.has_input:
             return (yield from pass_value(scanner, parts.input))
     return (yield from pass_value(scanner, _ignored))
+
+
+def _is_input(reader: Reader, mark: str, keys: CallKeys) -> Steps[bool]:
+    """Whether what stands here are arguments. A string that holds no object is none where nothing marks a call."""
+    if mark != '"' or not keys.needs_input:
+        return True
+    scanner = reader.scanner
+    yield from scanner.need(2)
+    return scanner.text[scanner.at + 1 : scanner.at + 2] in ("{", '"')
 
 
 def _quoted_arguments(reader: Reader, parts: _Parts) -> Steps[End]:

@@ -56,4 +56,5 @@ def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Diale
     known = [get(each) for each in names()]
     own = [each for each in known if model and any(fnmatchcase(model.lower(), pattern) for pattern in each.models)]
     others = [each for each in known if each not in own and not (each.is_weak and own)]
+    others.sort(key=lambda each: each.is_variant)
     return tuple(each for each in (*own, *others) if has_tools or not each.is_weak)

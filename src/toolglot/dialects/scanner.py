@@ -117,6 +117,10 @@ class Scanner:
         """Keep the text from here on, until it is let go."""
         self._mark, self._kept, self._kept_size = self.at, [], 0
 
+    @property
+    def is_marked(self) -> bool:
+        return self._mark is not None
+
     def since_mark(self) -> str:
         """What was read since the mark."""
         start = self._mark if self._mark is not None else self.at

@@ -1,4 +1,4 @@
-"""Which of four formats an answer is in, as seed 003 tells them apart: by the first of its patterns that is found.
+"""Which of four formats an answer is in, as seed 003 tells them apart: by the first of its signs that is found.
 
 Kept as it is there. `toolglot.detect` looks closer.
 """
@@ -6,28 +6,36 @@ Kept as it is there. `toolglot.detect` looks closer.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final, Literal
 
 from toolglot.errors import InputError, quote
 
 SeedFormat = Literal["xai", "xml", "openai", "anthropic"]
 
-_PATTERNS: Final[tuple[tuple[SeedFormat, re.Pattern[str]], ...]] = (
-    ("xai", re.compile(r"<x\.ai:tool_call>")),
-    ("openai", re.compile(r'"tool_calls":\s*+\[')),
-    ("anthropic", re.compile(r'"tool_use"')),
+_LIST: Final = re.compile(r'"tool_calls":\s*+\[')
+
+
+def _has_tool_element(response: str) -> bool:
+    """Whether a closer follows an opener, on whichever line."""
+    start = response.find("<tool>")
+    return start >= 0 and response.find("</tool>", start) >= 0
+
+
+_SIGNS: Final[tuple[tuple[SeedFormat, Callable[[str], object]], ...]] = (
+    ("xai", lambda response: "<x.ai:tool_call>" in response),
+    ("xml", _has_tool_element),
+    ("openai", _LIST.search),
+    ("anthropic", lambda response: '"tool_use"' in response),
 )
+"""In the order in which they are tried."""
 
 
 def detect_format(response: str) -> SeedFormat:
-    """The format of an answer; `InputError` where none of the patterns is found."""
+    """The format of an answer; `InputError` where there is none of the signs."""
     if not isinstance(response, str):
         raise InputError(f"expected text, got {quote(response)}", path="response")
-    for name, pattern in _PATTERNS:
-        if name == "xml":
-            start = response.find("<tool>")
-            if start >= 0 and response.find("</tool>", start) >= 0:
-                return name
-        elif pattern.search(response):
+    for name, is_there in _SIGNS:
+        if is_there(response):
             return name
     raise InputError("unknown tool call format", path="response")

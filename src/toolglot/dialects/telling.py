@@ -25,6 +25,8 @@ class Teller:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.calls = 0
+        self.has_text = False
+        self.last_thought = ""
         self._open: type[Block] | None = None
         self._said = StringIO()
         self._blank = ""
@@ -34,6 +36,14 @@ class Teller:
     def keeps(self) -> bool:
         """Whether white space is kept back."""
         return bool(self._blank)
+
+    def last_said(self) -> str:
+        """The last two characters of the text, if it can go on."""
+        if self._open is not Text:
+            return self._blank[-2:]
+        end = self._said.tell()
+        self._said.seek(max(end - 2, 0))
+        return self._said.read()
 
     def take(self) -> list[Event]:
         events = self.events
@@ -50,7 +60,7 @@ class Teller:
             self._blank += text
             return
         self._close()
-        self._open = Text
+        self._open, self.has_text = Text, True
         self.events.append(BlockStarted(Text("")))
         text, self._blank = self._blank + text, ""
         self._said.write(text)
@@ -90,7 +100,13 @@ class Teller:
         self._call, self._said = None, StringIO()
         self.calls += 1
         whole, is_object = _whole(call, text)
-        self.events.append(BlockEnded(whole, (cut and not is_object) or (not is_object and not text.strip() and cut)))
+        self.events.append(BlockEnded(whole, cut and not is_object))
+
+    def pass_on(self, calls: list[Event]) -> None:
+        """Events of whole calls that somebody else has told."""
+        self._close()
+        self._blank = ""
+        self.events += calls
 
     def finish(self) -> None:
         """Nothing follows. White space is text only where there is nothing else."""
@@ -107,6 +123,8 @@ class Teller:
         if self._open is None:
             return
         text = self._said.getvalue()
+        if self._open is Thinking:
+            self.last_thought = text
         self.events.append(BlockEnded(Text(text) if self._open is Text else Thinking(text)))
         self._open, self._said = None, StringIO()
 

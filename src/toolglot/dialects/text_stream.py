@@ -34,6 +34,8 @@ LONGEST_GUESS: Final = 4096
 read again if it is none."""
 LONGEST_WAIT: Final = 256 * 1024
 """The same of what has marks of its own."""
+LONGEST_THOUGHT: Final = 1 << 20
+"""Characters of a thought that are read once more for calls to be rescued."""
 _SLICE: Final = 4096
 """Characters that are read at once, so that what is kept back is looked at in between."""
 
@@ -41,6 +43,8 @@ _TICK: Final = "`"
 _FENCE: Final = 3 * _TICK
 _TICKS: Final = re.compile("`+")
 _MOST_TICKS: Final = 32
+_IN_SENTENCE: Final = re.compile(r"[\w,;] \Z|[\"'(“‘]\Z")
+_SENTENCE_GOES_ON: Final = frozenset(" .,;:!?)\"'”’")
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 
 Tools = Iterable[ToolSpec | Mapping[str, Any] | str]
@@ -54,10 +58,22 @@ class TextToolStream:
         what the types of arguments are.
     model: narrows what `auto` looks for.
     ids: goes into the ids that are made; the same text with the same word gives the same ids.
+    rescue_thinking: calls in what the model thinks are drafts, and no calls. With this option those that the thinking
+        ends with count after all, if they are whole and the model neither said nor called anything else.
     """
 
-    def __init__(self, *, dialect: str = "auto", tools: Tools = (), model: str = "", ids: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        dialect: str = "auto",
+        tools: Tools = (),
+        model: str = "",
+        ids: str = "",
+        rescue_thinking: bool = False,
+    ) -> None:
+        tools = [*tools]
         schemas = offered(tools)
+        self._rescuer = TextToolStream(dialect=dialect, tools=tools, model=model, ids=ids) if rescue_thinking else None
         self._is_auto = dialect == "auto"
         self._dialects = chosen(dialect, model, has_tools=bool(schemas))
         self._reader = Reader(schemas, id_stem=ids)
@@ -95,6 +111,9 @@ class TextToolStream:
         self._scanner.passes = None
         for _ in self._run:
             raise AssertionError("a dialect waits for more text than there is")
+        self._teller.end_thought()
+        if self._rescuer is not None and not self._teller.calls and not self._teller.has_text:
+            self._rescue(self._rescuer, self._teller.last_thought)
         self._teller.finish()
         return self._teller.take()
 
@@ -102,6 +121,17 @@ class TextToolStream:
     def is_settled(self) -> bool:
         """Nothing of the text is kept back."""
         return self._is_over or (self._scanner.passes is not None and not self._teller.keeps)
+
+    def _rescue(self, stream: TextToolStream, thought: str) -> None:
+        """Tell the calls that the last thought ends with."""
+        if not thought or len(thought) > LONGEST_THOUGHT:
+            return
+        events = stream.feed(thought) + stream.finish()
+        others = (at for at, event in enumerate(events) if isinstance(event, BlockEnded) and not _is_whole_call(event))
+        calls = events[max(others, default=-1) + 1 :]
+        if calls:
+            self.found += stream.found[-1:]
+            self._teller.pass_on(calls)
 
     # --- reading ------------------------------------------------------------------------------------
 
@@ -117,7 +147,9 @@ class TextToolStream:
             if found is None:
                 return
             closer = self._thinking.get(found)
-            if closer is not None:
+            if closer is not None and (yield from self._is_mentioned()):
+                teller.say(found)
+            elif closer is not None:
                 yield from scanner.until(marks(closer), teller.think)
                 teller.end_thought()
             elif found == _TICK and self._is_auto:
@@ -142,7 +174,7 @@ class TextToolStream:
                 teller.say(ticks)
         else:
             teller.say(ticks)
-        ends = (_FENCE,) if ticks.startswith(_FENCE) else (ticks, "\n")
+        ends = (ticks,) if ticks.startswith(_FENCE) else (ticks, "\n")
         teller.say((yield from scanner.until(marks(*ends), teller.say)) or "")
 
     def _candidate(self, opener: str, shown: str) -> Steps[bool]:
@@ -153,12 +185,15 @@ class TextToolStream:
         scanner.at -= begins
         scanner.mark()
         scanner.at += begins
+        is_mentioned = yield from self._is_mentioned()
         dialect = yield from self._meant(opener)
         outcome: Outcome = "none"
         if dialect is not None:
             reader.only_offered = dialect.is_weak and (self._is_auto or bool(reader.tools))
             reader.limit = LONGEST_GUESS if dialect.is_weak else LONGEST_WAIT
             outcome = yield from self._attempt(dialect, opener)
+        if outcome == "passed" and is_mentioned and scanner.is_marked:
+            outcome = "none"  # a mark that says nothing, as a word of a sentence
         if dialect is None or outcome in ("none", "unfinished"):
             self._was_text("" if begins else shown, reader.limit)
             return False
@@ -166,6 +201,14 @@ class TextToolStream:
         if outcome != "passed":
             self.found.append(dialect.name)
         return True
+
+    def _is_mentioned(self) -> Steps[bool]:
+        """Whether a mark stands inside a sentence that is about it, where the dialect is to be found out."""
+        scanner = self._scanner
+        if not self._is_auto or not _IN_SENTENCE.search(self._teller.last_said()):
+            return False
+        yield from scanner.need(1)
+        return scanner.text[scanner.at : scanner.at + 1] in _SENTENCE_GOES_ON
 
     def _meant(self, opener: str) -> Steps[Dialect | None]:
         """The dialect whose calls look like what follows."""
@@ -209,6 +252,10 @@ class TextToolStream:
             scanner.go_back()
 
 
+def _is_whole_call(event: BlockEnded) -> bool:
+    return isinstance(event.block, ToolCall) and not event.cut
+
+
 def _by_opener(dialects: Iterable[Dialect]) -> dict[str, list[Dialect]]:
     found: dict[str, list[Dialect]] = {}
     for dialect in dialects:
@@ -247,9 +294,17 @@ class Said(Struct, frozen=True):
     """Calls that ended before they were whole. They are never run."""
 
 
-def parse_text(text: str, *, dialect: str = "auto", tools: Tools = (), model: str = "", ids: str = "") -> Said:
+def parse_text(
+    text: str,
+    *,
+    dialect: str = "auto",
+    tools: Tools = (),
+    model: str = "",
+    ids: str = "",
+    rescue_thinking: bool = False,
+) -> Said:
     """The text, the thinking and the calls of what a model wrote."""
-    stream = TextToolStream(dialect=dialect, tools=tools, model=model, ids=ids)
+    stream = TextToolStream(dialect=dialect, tools=tools, model=model, ids=ids, rescue_thinking=rescue_thinking)
     return said(stream.feed(text) + stream.finish())
 
 

@@ -20,7 +20,8 @@ Item = dict[str, Any]
 class Memory:
     """Stored answers of the Responses protocol."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
         self._answers: OrderedDict[str, tuple[list[Item], int]] = OrderedDict()
         self._items: dict[str, Item] = {}
         self._size = 0
@@ -28,9 +29,9 @@ class Memory:
     def keep(self, id: str, items: list[Item], size: int) -> None:
         """An answer, with all items that led to it. One that is too large for all of the memory is not kept."""
         size = max(size, len(canonical(items)))
-        if size > MOST_BYTES:
+        if size > self._most:
             return
-        while self._answers and (len(self._answers) >= MOST_ANSWERS or self._size + size > MOST_BYTES):
+        while self._answers and (len(self._answers) >= MOST_ANSWERS or self._size + size > self._most):
             _, (forgotten, freed) = self._answers.popitem(last=False)
             self._size -= freed
             for item in forgotten:

@@ -19,6 +19,9 @@ from toolglot.dialects.scanner import Steps
 _AHEAD: Final = 64
 _ANSWER: Final = re.compile(r'\s*"response"\s*:\s*"')
 
+_OPENAI: Final = r'\s*\[\s*\{\s*"(?:type|function|index)"|\s*\[\s*\{\s*"id"\s*:\s*"call_'
+"""How the list in a body of OpenAI's begins."""
+
 
 def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     """An answer is unwrapped too, but only where the dialect was named: ordinary JSON has such a key as well."""
@@ -40,7 +43,7 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
 GENERIC_CONTENT = Dialect(
     name="generic_content",
     openers=("{",),
-    inside=r'\s*"(?:tool_call|tool_calls|response)"\s*:',
+    inside=rf'\s*"(?:(?:tool_call|response)"\s*:|tool_calls"\s*:(?!{_OPENAI}))',
     read=_read,
 )
 

@@ -13,6 +13,7 @@ GRANITE = Dialect(
     inside=r"\s*[\[{]",
     read=json_in("</tool_call>", "<|/tool_call|>", "<|end_of_text|>"),
     models=("*granite-3*",),
+    is_variant=True,
 )
 GRANITE20B_FC = Dialect(
     name="granite20b_fc",

@@ -21,7 +21,14 @@ HERMES = Dialect(
     read=_READ,
     models=("*hermes*", "*qwen2.5*", "*qwen3-*", "*qwq*", "*reka*"),
 )
-GRANITE4 = Dialect(name="granite4", openers=("<tool_call>",), inside=_INSIDE, read=_READ, models=("*granite-4*",))
+GRANITE4 = Dialect(
+    name="granite4",
+    openers=("<tool_call>",),
+    inside=_INSIDE,
+    read=_READ,
+    models=("*granite-4*",),
+    is_variant=True,
+)
 
 
 def _read_ernie(reader: Reader, opener: str) -> Steps[Outcome]:
@@ -37,6 +44,7 @@ ERNIE45 = Dialect(
     inside=r"\s*(?:<tool_call>\s*)?[\[{]",
     read=_read_ernie,
     models=("*ernie-4.5*", "*ernie4.5*"),
+    is_variant=True,
 )
 
 DIALECTS = (HERMES, GRANITE4, ERNIE45)

@@ -29,6 +29,7 @@ DIALECTS = (
         read=_read_apriel,
         thinking=(*THINK, ("<thinking>", "</thinking>")),
         models=("*apriel*",),
+        is_variant=True,
     ),
     Dialect(
         name="nemotron_toolcall",

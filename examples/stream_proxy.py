@@ -1,0 +1,284 @@
+"""A small proxy: clients of one protocol talk to a provider of another, with tools, streams and errors.
+
+    python examples/stream_proxy.py --upstream https://api.openai.com/v1 --model gpt-5.2
+
+The standard library serves and asks, a thread a request; the key for the provider is in UPSTREAM_KEY. Without options
+it proves itself against the simulator. A production gateway adds limits, logs and retries; what toolglot needs is all
+here.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import toolglot
+from toolglot.simulator import serve
+
+MOST_BYTES = 32 * 1024 * 1024
+SILENCE = 120.0
+"""Seconds of silence after which the provider is given up."""
+PATHS = {
+    "anthropic": "/v1/messages",
+    "openai": "/chat/completions",
+    "openai_responses": "/responses",
+    "mistral": "/v1/chat/completions",
+    "cohere": "/v2/chat",
+    "ollama": "/api/chat",
+}
+"""What follows the base address that a provider's SDK is given."""
+
+
+def path_for(target: str, out: toolglot.ConvertedRequest) -> str:
+    """Some protocols name the model, and whether a stream is wanted, in the address: `out` knows both."""
+    model = quote(out.model, safe="")
+    if target == "gemini":
+        return f"/v1beta/models/{model}:" + ("streamGenerateContent?alt=sse" if out.stream else "generateContent")
+    if target == "bedrock":
+        return f"/model/{model}/" + ("converse-stream" if out.stream else "converse")
+    return PATHS[target]
+
+
+def headers_for(target: str, key: str) -> dict[str, str]:
+    own = {
+        "anthropic": {"x-api-key": key, "anthropic-version": "2023-06-01"},
+        "gemini": {"x-goog-api-key": key},
+    }
+    return {"content-type": "application/json", **own.get(target, {"authorization": f"Bearer {key}"})}
+
+
+class GoneError(Exception):
+    """The client went away."""
+
+
+class Proxy(ThreadingHTTPServer):
+    """Listens for clients of `source`, asks `model` of `target` at its base address."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int, *, source: str, target: str, upstream: str, model: str, ping: float = 15.0) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
+        self.source, self.target, self.model, self.ping = source, target, model, ping
+        self.upstream = urlsplit(upstream)
+        self.key = os.environ.get("UPSTREAM_KEY", "none")
+
+    def connect(self) -> http.client.HTTPConnection:
+        secure = self.upstream.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        return kind(self.upstream.hostname or "", self.upstream.port, timeout=SILENCE)
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Proxy
+    protocol_version = "HTTP/1.1"
+
+    timeout = SILENCE
+
+    def do_POST(self) -> None:
+        """One request: what goes wrong is told in the client's own protocol, whoever is at fault."""
+        try:
+            try:
+                self.ask(toolglot.convert(self.body(), **self.names(), model=self.server.model))
+            except (toolglot.InputError, toolglot.ProviderError) as error:  # of the client's, or told with status 200
+                self.send_failure(error)
+            except (http.client.HTTPException, OSError):  # nothing was sent yet: a stream sees to its own end
+                self.send_failure(toolglot.Failure("overloaded", "the provider cannot be reached"))
+        except GoneError:
+            self.close_connection = True
+
+    def names(self) -> dict[str, Any]:
+        """Of the way there; the way back is from `target` to `source`."""
+        return {"source": self.server.source, "target": self.server.target}
+
+    def body(self) -> bytes:
+        size = self.headers.get("content-length", "")
+        if not size.isdecimal() or int(size) > MOST_BYTES:
+            raise toolglot.LimitError(f"expected a content-length of at most {MOST_BYTES}")
+        try:
+            return self.rfile.read(int(size))
+        except OSError:
+            raise GoneError from None
+
+    def ask(self, out: toolglot.ConvertedRequest) -> None:
+        proxy = self.server
+        back: dict[str, Any] = {"source": proxy.target, "target": proxy.source}
+        connection = proxy.connect()
+        try:
+            path = proxy.upstream.path.rstrip("/") + path_for(proxy.target, out)
+            connection.request("POST", path, out.data, headers_for(proxy.target, proxy.key))
+            with connection.getresponse() as answered:
+                if answered.status >= 400:
+                    error = toolglot.convert_error(
+                        answered.status, answered.read(), headers=dict(answered.headers), **back
+                    )
+                    self.send_whole(error.status, error.data, error.headers)
+                elif out.stream:
+                    self.stream(answered, toolglot.StreamTranslator(**back, request=out))
+                else:
+                    self.send_whole(200, toolglot.convert_reply(answered.read(), **back, request=out).data)
+        finally:
+            connection.close()
+
+    def stream(self, answered: http.client.HTTPResponse, translator: toolglot.StreamTranslator) -> None:
+        """The provider's pieces as they come, pings while it is silent, and one end whatever happens."""
+        try:
+            self.start(200, {"content-type": translator.content_type, "transfer-encoding": "chunked"})
+            with self.pings(translator) as lock:
+                last = translator.finish
+                try:
+                    while piece := answered.read1(65_536):
+                        with lock:
+                            self.send_piece(translator.feed(piece))
+                except (http.client.HTTPException, OSError):  # the line broke, or there was silence for too long
+                    last = translator.fail
+                with lock:
+                    self.send_piece(last())
+            self.write(b"0\r\n\r\n")
+        except GoneError:
+            translator.close()
+            raise
+
+    @contextmanager
+    def pings(self, translator: toolglot.StreamTranslator) -> Iterator[threading.Lock]:
+        """Keeps the client's connection alive; the lock keeps pings out of the middle of an event."""
+        lock, over = threading.Lock(), threading.Event()
+
+        def run() -> None:
+            while not over.wait(self.server.ping):
+                with lock:
+                    try:
+                        self.send_piece(translator.ping())
+                    except GoneError:
+                        return  # the next piece finds out as well, and ends the request
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        try:
+            yield lock
+        finally:
+            over.set()
+            thread.join()
+
+    # --- bytes for the client -----------------------------------------------------------------------
+
+    def send_failure(self, failure: toolglot.Failure | toolglot.ProviderError | toolglot.InputError) -> None:
+        error = toolglot.error_for(failure, target=self.server.source)
+        self.send_whole(error.status, error.data, error.headers)
+
+    def send_whole(self, status: int, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+        sizes = {"content-type": "application/json", "content-length": str(len(data))}
+        self.start(status, {**(headers or {}), **sizes})
+        self.write(data)
+
+    def start(self, status: int, headers: Mapping[str, str]) -> None:
+        self.send_response_only(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("connection", "close")
+        try:
+            self.end_headers()
+        except OSError:
+            raise GoneError from None
+
+    def send_piece(self, data: bytes) -> None:
+        if data:  # an empty chunk would be the end
+            self.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def write(self, data: bytes) -> None:
+        try:
+            self.wfile.write(data)
+        except OSError:
+            raise GoneError from None
+
+
+@contextmanager
+def running(proxy: Proxy) -> Iterator[str]:
+    """The proxy in a thread; its address."""
+    thread = threading.Thread(target=proxy.serve_forever)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{proxy.server_address[1]}"
+    finally:
+        proxy.shutdown()
+        thread.join()
+        proxy.server_close()
+
+
+# --- the proof --------------------------------------------------------------------------------------
+
+TOOL = {"name": "files/read", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
+ASKED: dict[str, Any] = {
+    "model": "claude-sonnet-4-5",
+    "max_tokens": 500,
+    "tools": [TOOL],
+    "messages": [{"role": "user", "content": "What is in a.txt?"}],
+}
+
+
+def post(address: str, body: Mapping[str, Any]) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(address, timeout=30)
+    try:
+        connection.request("POST", "/v1/messages", json.dumps(body))
+        with connection.getresponse() as answered:
+            return answered.status, answered.read().decode()
+    finally:
+        connection.close()
+
+
+def prove() -> None:
+    """A client of Anthropic's Messages, and the simulator as OpenAI's Chat Completions."""
+    rules = [{"reply": {"text": "I look.", "calls": 1}}]
+    with serve({"rules": rules}) as simulated:
+        upstream = simulated.url("openai")
+        proxy = Proxy(0, source="anthropic", target="openai", upstream=upstream, model="gpt-4.1", ping=0.02)
+        with running(proxy) as address:
+            status, text = post(address, ASKED)
+            print("whole:", status, json.loads(text)["content"][-1]["name"])
+            assert simulated.requests[-1].provider == "openai"
+
+            status, text = post(address, {**ASKED, "stream": True})
+            assert text.endswith('data: {"type":"message_stop"}\n\n')
+            print("stream:", status, "tool_use" if '"stop_reason":"tool_use"' in text else text)
+
+            simulated.fault("429,retry_after=2")
+            status, text = post(address, ASKED)
+            print("busy:", status, json.loads(text)["error"]["type"])
+
+            simulated.fault("reset,after=2")
+            status, text = post(address, {**ASKED, "stream": True})
+            print("broken stream:", status, json.loads(text.split("data: ")[-1])["error"]["type"])
+
+            status, text = post(address, {**ASKED, "messages": "none"})
+            print("wrong request:", status, json.loads(text)["error"]["type"])
+
+            simulated.script(rules=rules, pace=0.1)
+            status, text = post(address, {**ASKED, "stream": True})
+            print("slow stream:", status, "pings" if "event: ping" in text else text)
+        assert simulated.unused() == []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A proxy from one protocol to another; without options, a proof.")
+    parser.add_argument("--source", default="anthropic", choices=PATHS, help="what the clients speak")
+    parser.add_argument("--target", default="openai", choices=[*PATHS, "gemini", "bedrock"], help="the provider")
+    parser.add_argument("--upstream", help="the provider's base address, as its SDK is given it")
+    parser.add_argument("--model", default="", help="the model to ask for; without it, the client's own")
+    parser.add_argument("--port", type=int, default=8400)
+    given = parser.parse_args()
+    if given.upstream is None:
+        prove()
+        return
+    proxy = Proxy(given.port, source=given.source, target=given.target, upstream=given.upstream, model=given.model)
+    print(f"http://127.0.0.1:{proxy.server_address[1]}")
+    with proxy:
+        proxy.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,403 @@
+"""Calls that a model wrote as text, on their way to the client: real calls, live, and nobody else's text is touched."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asgi_calls import ask
+from event_grammar import check
+from simulated_requests import BODIES, FUNCTION
+from toolglot import (
+    ConvertedRequest,
+    Policy,
+    Reply,
+    StreamReader,
+    StreamTranslator,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolCallAccumulator,
+    Turn,
+    convert,
+    convert_reply,
+    dialects,
+    profiles,
+    write_calls,
+)
+from toolglot.conversation import StopReason
+from toolglot.events import BlockEnded, Event, Failed, Finished, TextDelta
+from toolglot.reply_events import of_reply
+from toolglot.simulator import Simulator
+from toolglot.simulator.text_calls import DIALECTS
+from toolglot.wire.codecs import codec
+
+SERVERS = ("vllm", "llamacpp", "ollama", "openrouter", "a_server_of_my_own")
+FIRST_PARTY = ("openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "cohere", "xai", "deepseek")
+CLIENTS = ("anthropic", "openai", "openai_responses", "gemini", "bedrock", "cohere", "ollama")
+ALWAYS, NEVER = Policy(calls_in_text="always"), Policy(calls_in_text="never")
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Bonn"}}\n</tool_call>'
+OTHER = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Köln </tool_call> \\"x\\""}}\n</tool_call>'
+MARKUP = ("<tool_call", "</tool_call")
+
+
+def asked(client: str, server: str, **changed: Any) -> ConvertedRequest:
+    """What a client asked a server: it offers one tool, `get_weather`."""
+    return convert({**BODIES[client], **changed}, source=client, target=server, model="some-model")
+
+
+def reply(text: str, stop: StopReason = "stop") -> Reply:
+    return Reply(Turn("assistant", (Text(text),)), stop, None, "id_1", "some-model")
+
+
+def protocol_of(name: str) -> str:
+    return profiles.get(name).protocol
+
+
+def whole(answer: Reply, server: str) -> dict[str, Any]:
+    """An answer as the server gives it at once."""
+    body: dict[str, Any] = codec(protocol_of(server)).reply.encode(answer)
+    return body
+
+
+def streamed(answer: Reply, server: str, piece: int = 5) -> bytes:
+    return codec(protocol_of(server)).stream.Encoder().write(list(of_reply(answer, piece=piece)))
+
+
+def told(data: bytes, client: str) -> tuple[list[Event], Reply]:
+    """What a client makes of a stream. It looks for no calls in text itself."""
+    reader = StreamReader(source=client, policy=NEVER)
+    events = [*reader.feed(data), *reader.finish()]
+    check(events)
+    return events, reader.reply
+
+
+def said(answer: Reply) -> list[tuple[Any, ...]]:
+    """What counts of an answer."""
+    blocks: list[tuple[Any, ...]] = []
+    for block in answer.turn.blocks:
+        if isinstance(block, ToolCall):
+            blocks.append(("call", block.id, block.name, block.arguments, block.type))
+        elif isinstance(block, Text | Thinking):
+            blocks.append((type(block).__name__, block.text))
+    return [*blocks, ("stop", answer.stop)]
+
+
+def without_ids(answer: Reply) -> list[tuple[Any, ...]]:
+    return [each if each[0] != "call" else each[:1] + each[2:] for each in said(answer)]
+
+
+# --- whole and streamed -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("server", SERVERS)
+def test_calls_in_text_are_real_calls_for_every_client_whole_and_streamed(server: str, client: str) -> None:
+    request = asked(client, server)
+    answer = reply(f"I look.\n{CALL}\n{OTHER}")
+    back = convert_reply(whole(answer, server), source=server, target=client, request=request)
+    assert without_ids(back.reply) == [
+        ("Text", "I look.\n"),
+        ("call", "get_weather", {"city": "Bonn"}, "function"),
+        ("call", "get_weather", {"city": 'Köln </tool_call> "x"'}, "function"),
+        ("stop", "tool_calls"),
+    ]
+    ids = [call.id for call in back.reply.turn.calls]
+    assert len(set(ids)) == 2
+    read = codec(protocol_of(client)).reply.decode(back.body)
+    assert read.stop == "tool_calls"
+    for piece in (1, 3, 7, 1000):
+        translator = StreamTranslator(source=server, target=client, request=request)
+        output = translator.feed(streamed(answer, server, piece)) + translator.finish()
+        assert said(translator.reply) == said(back.reply)
+        _, heard = told(output, client)
+        assert said(heard) == said(read)
+
+
+@pytest.mark.law
+@given(
+    st.sampled_from(SERVERS),
+    st.sampled_from(CLIENTS),
+    st.sampled_from(sorted(DIALECTS)),
+    st.dictionaries(st.text("ab", min_size=1, max_size=2), st.text('a é\n"<{}', max_size=9), max_size=2),
+    st.lists(st.integers(0, 2000), max_size=8),
+)
+def test_however_a_stream_is_cut_the_client_gets_the_same_calls(
+    server: str, client: str, dialect: str, extra: dict[str, str], cuts: list[int]
+) -> None:
+    request = asked(client, server)
+    call = ToolCall("", "get_weather", {"city": "Bonn", **{f"x_{key}": value for key, value in extra.items()}})
+    text = write_calls([call], dialect, tools=[FUNCTION])
+    data = streamed(reply(f"I look.\n{text}"), server)
+    outputs = []
+    for ends in ((), sorted(cuts)):
+        translator = StreamTranslator(source=server, target=client, request=request)
+        edges = [0, *(end for end in ends if end < len(data)), len(data)]
+        output = b"".join(translator.feed(data[start:end]) for start, end in zip(edges, edges[1:], strict=False))
+        outputs.append(output + translator.finish())
+        assert [(each.name, each.arguments) for each in translator.calls] == [(call.name, call.arguments)]
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_text_is_with_the_client_at_once_and_markup_never(client: str) -> None:
+    translator = StreamTranslator(source="vllm", target=client, request=asked(client, "vllm"))
+    reader = StreamReader(source=client, policy=NEVER)
+    encoder = codec("openai_chat").stream.Encoder()
+    given_text = heard = ""
+    for event in of_reply(reply(f"I look at it now. {CALL}{CALL}"), piece=3):
+        output = translator.feed(encoder.write([event]))
+        heard += "".join(each.text for each in reader.feed(output) if isinstance(each, TextDelta))
+        if isinstance(event, TextDelta):
+            given_text += event.text
+        before = given_text.partition("<")[0]
+        assert heard == before or (not heard and len(before) < 3) or heard == before.rstrip()
+    reader.feed(translator.finish())
+    assert heard.rstrip() == "I look at it now."
+    assert len(reader.calls) == 2
+    assert not any(mark in json.dumps(call.arguments) for call in reader.calls for mark in MARKUP)
+
+
+def test_the_arguments_of_a_call_are_shown_while_they_come() -> None:
+    reader = StreamReader(source="vllm", request=asked("openai", "vllm"))
+    beginning = '<tool_call>{"name": "get_weather", "arguments": {"city": "Bonn, on the Rhine'
+    body = codec("openai_chat").stream.Encoder().write(list(of_reply(reply(beginning)))[:-2])
+    shown = "".join(event.text for event in reader.feed(body) if type(event).__name__ == "InputDelta")
+    assert shown.startswith('{"city": "Bonn, on')
+    assert reader.calls == ()
+
+
+def test_a_client_that_wants_whole_calls_gets_them_whole() -> None:
+    policy = Policy(stream_calls="whole")
+    reader = StreamReader(source="vllm", request=asked("openai", "vllm"), policy=policy)
+    data = streamed(reply(f"I look. {CALL}"), "vllm", 2)
+    for start in range(0, len(data), 40):
+        for event in reader.feed(data[start : start + 40]):
+            assert type(event).__name__ != "InputDelta" or event.text == '{"city":"Bonn"}'  # type: ignore[union-attr]
+    reader.finish()
+    assert [call.arguments for call in reader.calls] == [{"city": "Bonn"}]
+
+
+@pytest.mark.parametrize("dialect", sorted(dialects.names()))
+def test_every_dialect_that_can_be_written_is_found_in_a_reply_of_a_model_that_was_offered_the_tool(
+    dialect: str,
+) -> None:
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": "bash", "parameters": {"properties": {"command": {"type": "string"}}}},
+        }
+    ]
+    text = write_calls([ToolCall("call_1", "bash", {"command": "ls"})], dialect, tools=tools)
+    request = convert(
+        {"model": "m", "messages": [{"role": "user", "content": "Go"}], "tools": tools}, source="openai", target="vllm"
+    )
+    back = convert_reply(whole(reply(text), "vllm"), source="vllm", target="openai", request=request)
+    assert without_ids(back.reply) == [("call", "bash", {"command": "ls"}, "function"), ("stop", "tool_calls")]
+
+
+# --- text without calls -----------------------------------------------------------------------------
+
+PLAIN = (
+    "A plain answer.",
+    "In Hermes a call is written as `<tool_call>{…}</tool_call>`.",
+    '```json\n{"name": "other", "arguments": {}}\n```',
+    "a < b and <b>bold</b>, 3 [x] {y}",
+    "",
+    "\n\n  ",
+    "It ends with <tool_call",
+)
+
+
+@pytest.mark.parametrize("text", PLAIN)
+@pytest.mark.parametrize("server", SERVERS)
+def test_text_without_calls_is_forwarded_byte_for_byte_at_home(server: str, text: str) -> None:
+    home = "ollama" if server == "ollama" else "openai"
+    request = asked(home, server)
+    body = json.dumps(whole(reply(text), server), ensure_ascii=False).encode()
+    back = convert_reply(body, source=server, target=home, request=request)
+    assert back.data == body
+    data = streamed(reply(text), server, 3)
+    for size in (1, 50, len(data)):
+        translator = StreamTranslator(source=server, target=home, request=request)
+        output = b"".join(translator.feed(data[start : start + size]) for start in range(0, len(data), size))
+        assert output + translator.finish() == data
+    assert translator.reply.turn.text == text
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("text", PLAIN)
+def test_text_without_calls_is_the_same_as_if_nobody_looked(client: str, text: str) -> None:
+    body, data, request = whole(reply(text), "vllm"), streamed(reply(text), "vllm", 3), asked(client, "vllm")
+    looked, left = (
+        convert_reply(body, source="vllm", target=client, request=request, policy=policy) for policy in (ALWAYS, NEVER)
+    )
+    assert looked.body == left.body
+    heard = []
+    for policy in (ALWAYS, NEVER):
+        translator = StreamTranslator(source="vllm", target=client, request=request, policy=policy)
+        heard.append(said(told(translator.feed(data) + translator.finish(), client)[1]))
+    assert heard[0] == heard[1]
+
+
+# --- who is looked at -------------------------------------------------------------------------------
+
+
+def test_profiles_say_whose_text_is_looked_at() -> None:
+    assert [name for name in profiles.names() if profiles.get(name).calls.in_text] == [
+        "llamacpp",
+        "ollama",
+        "openrouter",
+        "vllm",
+    ]
+
+
+@pytest.mark.parametrize("provider", FIRST_PARTY)
+def test_the_text_of_a_first_party_api_is_its_own_unless_the_policy_says_so(provider: str) -> None:
+    answer = reply(f"I look. {CALL}")
+    for policy, stop in ((Policy(), "stop"), (NEVER, "stop"), (ALWAYS, "tool_calls")):
+        back = convert_reply(whole(answer, provider), source=provider, target="anthropic", policy=policy)
+        reader = StreamReader(source=provider, target="anthropic", policy=policy)
+        reader.feed(streamed(answer, provider))
+        reader.finish()
+        assert back.reply.stop == reader.reply.stop == stop
+        assert len(back.reply.turn.calls) == len(reader.calls) == (1 if stop == "tool_calls" else 0)
+        assert said(reader.reply) == said(back.reply)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_never_leaves_the_text_of_a_server_alone(server: str) -> None:
+    answer = reply(CALL)
+    back = convert_reply(whole(answer, server), source=server, target="anthropic", policy=NEVER)
+    assert said(back.reply) == [("Text", CALL), ("stop", "stop")]
+
+
+def test_a_profile_of_ones_own_switches_it_on_for_a_provider() -> None:
+    overrides = {"xai": {"calls.in_text": True}}
+    back = convert_reply(whole(reply(CALL), "xai"), source="xai", target="openai", overrides=overrides)
+    assert [call.name for call in back.reply.turn.calls] == ["get_weather"]
+
+
+# --- whose names, what kind, how whole --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_E4_a_renamed_tool_comes_back_under_its_own_name(is_stream: bool) -> None:
+    tools = [{"name": "files/read", "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}}}]
+    request = asked("anthropic", "vllm", tools=tools)
+    (name,) = (tool["function"]["name"] for tool in request.body["tools"])
+    assert name != "files/read"
+    text = f"<tool_call><function={name}><parameter=n>5</parameter></function></tool_call>"
+    assert only_call(text, "anthropic", request, is_stream) == ToolCall("", "files/read", {"n": 5})
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_free_text_tool_comes_back_as_free_text(is_stream: bool) -> None:
+    tools = [{"type": "custom", "name": "apply_patch", "description": "Patches."}]
+    request = asked("openai_responses", "vllm", tools=tools)
+    patch = '*** Begin\n+ "a" <b>\n'
+    text = f'<tool_call>{{"name": "apply_patch", "arguments": {json.dumps({"input": patch})}}}</tool_call>'
+    call = only_call(text, "openai_responses", request, is_stream)
+    assert (call.name, call.type, call.raw_input, call.arguments) == ("apply_patch", "custom", patch, None)
+
+
+def only_call(text: str, client: str, request: ConvertedRequest, is_stream: bool) -> ToolCall:
+    """The one call of an answer as the client gets it, without its id."""
+    if is_stream:
+        translator = StreamTranslator(source="vllm", target=client, request=request)
+        answer = told(translator.feed(streamed(reply(text), "vllm")) + translator.finish(), client)[1]
+    else:
+        back = convert_reply(whole(reply(text), "vllm"), source="vllm", target=client, request=request)
+        answer = codec(protocol_of(client)).reply.decode(back.body)
+    assert answer.stop == "tool_calls"
+    (call,) = answer.turn.calls
+    return ToolCall("", call.name, call.arguments, call.type, call.raw_input if call.type == "custom" else None)
+
+
+@pytest.mark.parametrize("stop", ["stop", "length"])
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_call_that_was_cut_is_never_one_that_can_be_run(server: str, client: str, stop: StopReason) -> None:
+    request = asked(client, server)
+    answer = reply('I look. <tool_call>{"name": "get_weather", "arguments": {"city": "Bo', stop)
+    back = convert_reply(whole(answer, server), source=server, target=client, request=request)
+    read = codec(protocol_of(client)).reply.decode(back.body)
+    assert not [call for call in (*back.reply.turn.calls, *read.turn.calls) if call.arguments]
+    translator = StreamTranslator(source=server, target=client, request=request)
+    output = translator.feed(streamed(answer, server)) + translator.finish()
+    assert translator.calls == ()
+    events, _ = told(output, client)
+    ended = [event for event in events if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall)]
+    assert not [event for event in ended if not event.cut and event.block.arguments]  # type: ignore[union-attr]
+    assert isinstance(events[-1], Failed) or (isinstance(events[-1], Finished) and events[-1].stop != "tool_calls")
+
+
+def test_a_connection_that_breaks_inside_a_call_leaves_no_call() -> None:
+    data = streamed(reply(CALL), "vllm", 4)
+    translator = StreamTranslator(source="vllm", target="anthropic", request=asked("anthropic", "vllm"))
+    output = translator.feed(data[: len(data) * 2 // 3]) + translator.fail()
+    assert translator.calls == ()
+    events, _ = told(output, "anthropic")
+    assert isinstance(events[-1], Failed)
+
+
+def test_thinking_in_text_is_thinking_and_calls_in_it_are_drafts() -> None:
+    back = convert_reply(
+        whole(reply(f"<think>Perhaps {CALL}?</think>Let me see. {CALL}"), "vllm"), source="vllm", target="anthropic"
+    )
+    assert without_ids(back.reply) == [
+        ("Thinking", f"Perhaps {CALL}?"),
+        ("Text", "Let me see. "),
+        ("call", "get_weather", {"city": "Bonn"}, "function"),
+        ("stop", "tool_calls"),
+    ]
+
+
+def test_real_calls_beside_calls_in_text_have_ids_of_their_own() -> None:
+    body = whole(reply(CALL), "vllm")
+    body["choices"][0]["message"]["tool_calls"] = [
+        {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+    ]
+    back = convert_reply(body, source="vllm", target="openai")
+    assert [call.arguments for call in back.reply.turn.calls] == [{"city": "Bonn"}, {}]
+    assert len({call.id for call in back.reply.turn.calls}) == 2
+
+
+def test_R_003_8_the_accumulator_collects_calls_in_text() -> None:
+    data = streamed(reply(f"I look. {CALL}"), "xai", 2)
+    for policy, count in ((ALWAYS, 1), (NEVER, 0), (Policy(), 0)):
+        calls = ToolCallAccumulator("xai", policy=policy)
+        for start in range(0, len(data), 30):
+            calls.add_chunk(data[start : start + 30])
+        calls.finish()
+        assert len(calls.get_completed()) == count
+        assert calls.text.rstrip() == ("I look." if count else f"I look. {CALL}")
+
+
+# --- the simulator ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+def test_a_provider_that_leaves_calls_in_the_text_is_mended_end_to_end(
+    dialect: str, client: str, is_stream: bool
+) -> None:
+    request = convert(BODIES[client], source=client, target="openai", model="gpt-4.1", policy=ALWAYS)
+    order = f"fault=text_dialect, dialect={dialect}, calls=2"
+    answered = ask(Simulator(), "openai", {**request.body, "stream": is_stream}, order=order)
+    assert answered.status == 200
+    if is_stream:
+        translator = StreamTranslator(source="openai", target=client, request=request, policy=ALWAYS)
+        output = b"".join(translator.feed(piece) for piece in answered.pieces) + translator.finish()
+        heard = told(output, client)[1]
+    else:
+        back = convert_reply(answered.data, source="openai", target=client, request=request, policy=ALWAYS)
+        heard = codec(protocol_of(client)).reply.decode(back.body)
+    assert [(call.name, call.arguments) for call in heard.turn.calls] == [("get_weather", {"city": "Bonn"})] * 2
+    assert heard.stop == "tool_calls"
+    assert heard.turn.text.strip() == ""
