@@ -231,7 +231,7 @@ def test_what_is_told_is_bounded_and_told_once() -> None:
 
 
 def test_a_reply_that_never_ends_is_refused() -> None:
-    sequence = Sequence(limits=Limits(max_bytes=10))
+    sequence = Sequence(limits=Limits(max_bytes=74))
     sequence.say(SAYING, "0123456789")
     with pytest.raises(LimitError, match="max_bytes"):
         sequence.say(SAYING, "x")

@@ -8,6 +8,7 @@ Law: no text is lost or put into another block, and work is in proportion to wha
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from io import StringIO
 from typing import Final
@@ -34,6 +35,8 @@ from toolglot.wire.argument_text import read_arguments
 from toolglot.wire.json_end import ObjectEnd
 from toolglot.wire.stop_reason import derived
 
+BLOCK_CHARACTERS: Final = 64
+"""What a block costs beside its text, counted as characters of the limit."""
 MOST_TOLD: Final = 50
 """How many oddities of one stream are told."""
 
@@ -110,7 +113,7 @@ class Sequence:
         self._limit = limits.max_bytes
         self._started = False
         self._current: _Open | None = None
-        self._waiting: dict[Hashable, _Open] = {}
+        self._waiting: OrderedDict[Hashable, _Open] = OrderedDict()
 
     # --- what a decoder says ------------------------------------------------------------------------
 
@@ -148,6 +151,7 @@ class Sequence:
         """A block began. It is known by its key until it ends."""
         self.start()
         self.has_blocks = True
+        self._left -= BLOCK_CHARACTERS
         opened = _Open(key, block)
         if self._current is None:
             self._show(opened)
@@ -327,7 +331,7 @@ class Sequence:
     def _show_waiting(self) -> None:
         """The blocks whose turn it is: those that ended while they waited, and the next."""
         while self._current is None and self._waiting:
-            opened = self._waiting.pop(next(iter(self._waiting)))
+            _, opened = self._waiting.popitem(last=False)
             self._show(opened)
             if opened.is_ended or (self._waiting and (self._is_implicit(opened) or self._is_whole_call(opened))):
                 self._end(opened)

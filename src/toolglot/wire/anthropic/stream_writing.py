@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -33,6 +33,7 @@ from toolglot.jsontext import compact
 from toolglot.wire.anthropic import errors, reply
 from toolglot.wire.anthropic.blocks import PROTOCOL
 from toolglot.wire.codecs import StreamWish
+from toolglot.wire.json_line import json_bytes
 from toolglot.wire.reading import Fields, note
 
 _PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
@@ -45,16 +46,8 @@ _NOT_IN_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def _json(value: Any) -> bytes:
-    """A value as JSON. Half a surrogate pair is not text, and becomes what stands for such."""
-    try:
-        return _encode(value)
-    except UnicodeEncodeError:
-        return compact(value).encode("utf-8", "replace")
-
-
 def _event(fields: Fields) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (fields["type"].encode(), _json(fields))
+    return b"event: %b\ndata: %b\n\n" % (fields["type"].encode(), json_bytes(fields))
 
 
 class Encoder:
@@ -97,7 +90,7 @@ class Encoder:
                     try:
                         out.append(self._delta + _encode(text) + _END_OF_DELTA)
                     except UnicodeEncodeError:
-                        out.append(self._delta + _json(text) + _END_OF_DELTA)
+                        out.append(self._delta + json_bytes(text) + _END_OF_DELTA)
             elif not self._is_over:
                 self._write(event)
         if self._started is not None and not self._is_begun:
@@ -115,7 +108,10 @@ class Encoder:
 
     def _write(self, event: Event) -> None:
         if isinstance(event, Started):
-            self._started = self._started or event
+            if self._started is None:
+                self._started = event
+                if note(event.extra, PROTOCOL, "read") is None:
+                    self._begin()  # what it costs is told at the end, however the events are grouped
             return
         if isinstance(event, Used):
             self._usage = event.usage
@@ -144,7 +140,7 @@ class Encoder:
         return reply.encode(Reply(Turn("assistant", blocks), stop, self._usage, started.id, model, extra))
 
     def _begin(self) -> None:
-        """The start of the message, as late as can be: what it costs may be known by then."""
+        """The start of the message; of an Anthropic one as late as can be, since it says what it costs."""
         self._started = self._started or Started()
         self._is_begun = True
         extra = self._started.extra
