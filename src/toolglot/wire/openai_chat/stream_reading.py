@@ -27,6 +27,7 @@ from toolglot.wire.openai_chat.blocks import PROTOCOL, placed, read_said
 from toolglot.wire.openai_chat.stream_beside import Beside
 from toolglot.wire.openai_chat.stream_calls import Calls
 from toolglot.wire.openai_chat.stream_chunks import Delta, Entry, Piece, decode_chunk, piece_of, read_piece
+from toolglot.wire.openai_chat.stream_shapes import TEXT, Shape, Shapes, decode_text
 from toolglot.wire.reading import Fields, note
 from toolglot.wire.sequence import DAMAGED, SAYING, THINKING
 
@@ -68,15 +69,27 @@ class Decoder:
         self._add = self._calls.add
         self._by_index = self._calls.by_index
         self._say = self.sequence.say
+        self._shapes = Shapes()
+        self._shape: Shape | None = None
+        """What the last chunk was like."""
 
     def read(self, frame: Frame) -> list[Event]:
         data = frame.data
         if not self._is_flowing or frame.name:
             return self._read_carefully(frame) if data and not self._is_over else []
+        shape = self._shape
+        if shape is not None and data.startswith(shape.before) and data.endswith(shape.after):
+            try:
+                text = decode_text(data[shape.left : len(data) - shape.right])
+            except (MsgspecError, UnicodeDecodeError):
+                text = ""
+            if text and self._read_same(shape, text):
+                return self.sequence.take()
         try:
             delta = decode_chunk(data).choices[0].delta
         except (MsgspecError, UnicodeDecodeError, RecursionError):
             return self._read_carefully(frame) if data else []
+        self._shape = self._shapes.of(data, delta)
         if delta.reasoning_details is not None:
             self._beside.keep(len(data))
             self._beside.read_message("reasoning_details", delta.reasoning_details)
@@ -84,6 +97,20 @@ class Decoder:
         if entries is None or not self._goes_on(delta, entries):
             self._read_delta(delta)
         return self.sequence.take()
+
+    def _read_same(self, shape: Shape, text: str) -> bool:
+        """Take the one string of a chunk that is otherwise like the one before it, if it has its place still."""
+        if shape.index == TEXT:
+            if not self._in_text:
+                self._turn_to_text()
+            self._say(SAYING, text)
+        else:
+            call = self._by_index.get(shape.index)
+            if call is None:
+                return False
+            self._add(call, text)
+        self._shapes.was_same()
+        return True
 
     def _goes_on(self, delta: Delta, entries: list[Entry]) -> bool:
         """Take a delta that holds nothing but more arguments of a call that is open."""
