@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolglot.events import Event
+from toolglot.events import Event, Finished, Started
 from toolglot.wire.framing import Frame
 from toolglot.wire.openai_chat.stream import Decoder
 
@@ -23,8 +23,8 @@ def chunk(**delta: Any) -> bytes:
 
 def said(*chunks: bytes) -> list[Event]:
     decoder = Decoder()
-    events = [event for data in chunks for event in decoder.read(Frame(data))]
-    return events + decoder.finish()
+    events = [event for data in chunks for event in decoder.read(Frame(data))] + decoder.finish()
+    return [event for event in events if not isinstance(event, Started | Finished)]  # which hold the other fields
 
 
 def unlike(data: bytes, number: int) -> bytes:
