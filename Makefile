@@ -60,7 +60,7 @@ test: check $(CLIENTS)
 	@$(BIN)/pytest -n auto --cov --cov-report=term
 
 bench: $(READY)
-	@failed=0; for bench in ids wire render streams; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
+	@failed=0; for bench in ids wire render streams dialects; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
 
 soak: $(READY)
 	@$(BIN)/pytest -n auto -m law --hypothesis-profile=soak

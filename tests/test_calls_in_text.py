@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from asgi_calls import ask
 from event_grammar import check
 from simulated_requests import BODIES, FUNCTION
 from toolglot import (
+    Conversation,
     ConvertedRequest,
+    InputError,
     Policy,
     Reply,
     StreamReader,
@@ -22,15 +25,17 @@ from toolglot import (
     Thinking,
     ToolCall,
     ToolCallAccumulator,
+    ToolSpec,
     Turn,
     convert,
     convert_reply,
     dialects,
     profiles,
+    request_for,
     write_calls,
 )
 from toolglot.conversation import StopReason
-from toolglot.events import BlockEnded, Event, Failed, Finished, TextDelta
+from toolglot.events import BlockEnded, Event, Failed, Finished, InputDelta, TextDelta
 from toolglot.reply_events import of_reply
 from toolglot.simulator import Simulator
 from toolglot.simulator.text_calls import DIALECTS
@@ -137,7 +142,7 @@ def test_however_a_stream_is_cut_the_client_gets_the_same_calls(
     for ends in ((), sorted(cuts)):
         translator = StreamTranslator(source=server, target=client, request=request)
         edges = [0, *(end for end in ends if end < len(data)), len(data)]
-        output = b"".join(translator.feed(data[start:end]) for start, end in zip(edges, edges[1:], strict=False))
+        output = b"".join(translator.feed(data[start:end]) for start, end in pairwise(edges))
         outputs.append(output + translator.finish())
         assert [(each.name, each.arguments) for each in translator.calls] == [(call.name, call.arguments)]
     assert outputs[0] == outputs[1]
@@ -166,7 +171,7 @@ def test_the_arguments_of_a_call_are_shown_while_they_come() -> None:
     reader = StreamReader(source="vllm", request=asked("openai", "vllm"))
     beginning = '<tool_call>{"name": "get_weather", "arguments": {"city": "Bonn, on the Rhine'
     body = codec("openai_chat").stream.Encoder().write(list(of_reply(reply(beginning)))[:-2])
-    shown = "".join(event.text for event in reader.feed(body) if type(event).__name__ == "InputDelta")
+    shown = "".join(event.text for event in reader.feed(body) if isinstance(event, InputDelta))
     assert shown.startswith('{"city": "Bonn, on')
     assert reader.calls == ()
 
@@ -177,7 +182,7 @@ def test_a_client_that_wants_whole_calls_gets_them_whole() -> None:
     data = streamed(reply(f"I look. {CALL}"), "vllm", 2)
     for start in range(0, len(data), 40):
         for event in reader.feed(data[start : start + 40]):
-            assert type(event).__name__ != "InputDelta" or event.text == '{"city":"Bonn"}'  # type: ignore[union-attr]
+            assert not isinstance(event, InputDelta) or json.loads(event.text) == {"city": "Bonn"}
     reader.finish()
     assert [call.arguments for call in reader.calls] == [{"city": "Bonn"}]
 
@@ -277,7 +282,7 @@ def test_never_leaves_the_text_of_a_server_alone(server: str) -> None:
 
 
 def test_a_profile_of_ones_own_switches_it_on_for_a_provider() -> None:
-    overrides = {"xai": {"calls.in_text": True}}
+    overrides = profiles.Overrides('[profiles.xai.rules]\n"calls.in_text" = true\n')
     back = convert_reply(whole(reply(CALL), "xai"), source="xai", target="openai", overrides=overrides)
     assert [call.name for call in back.reply.turn.calls] == ["get_weather"]
 
@@ -367,6 +372,16 @@ def test_real_calls_beside_calls_in_text_have_ids_of_their_own() -> None:
     assert len({call.id for call in back.reply.turn.calls}) == 2
 
 
+def test_calls_of_a_provider_without_ids_differ_from_turn_to_turn() -> None:
+    found = []
+    for turns in (1, 3):
+        messages = [{"role": ("user", "assistant")[number % 2], "content": "x"} for number in range(turns)]
+        request = asked("anthropic", "ollama", messages=messages)
+        back = convert_reply(whole(reply(CALL), "ollama"), source="ollama", target="anthropic", request=request)
+        found += [call.id for call in back.reply.turn.calls]
+    assert len(set(found)) == 2
+
+
 def test_R_003_8_the_accumulator_collects_calls_in_text() -> None:
     data = streamed(reply(f"I look. {CALL}"), "xai", 2)
     for policy, count in ((ALWAYS, 1), (NEVER, 0), (Policy(), 0)):
@@ -401,3 +416,83 @@ def test_a_provider_that_leaves_calls_in_the_text_is_mended_end_to_end(
     assert [(call.name, call.arguments) for call in heard.turn.calls] == [("get_weather", {"city": "Bonn"})] * 2
     assert heard.stop == "tool_calls"
     assert heard.turn.text.strip() == ""
+
+
+# --- tools by prompt --------------------------------------------------------------------------------
+
+BOX = profiles.Overrides(
+    """
+    [profiles.box]
+    title = "A model without a tool API"
+    extends = "vllm"
+    [profiles.box.rules]
+    "tools.by_prompt" = "hermes"
+    """
+)
+HISTORY: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Weather in Bonn?"},
+    {"role": "assistant", "content": "I look.", "tool_calls": [{"id": "c1", "type": "function", "function": {}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "Rain."},
+    {"role": "user", "content": "And in Ulm?"},
+]
+HISTORY[2]["tool_calls"][0]["function"] = {"name": "get_weather", "arguments": '{"city": "Bonn"}'}
+
+
+def prompted(**changed: Any) -> ConvertedRequest:
+    body = {"model": "m", "messages": HISTORY, "tools": [FUNCTION], **changed}
+    return convert(body, source="openai", target="box", overrides=BOX)
+
+
+def test_a_profile_that_says_so_has_tools_calls_and_results_written_as_text() -> None:
+    out = prompted(tool_choice="required")
+    assert not {"tools", "tool_choice"} & out.body.keys()
+    messages = out.body["messages"]
+    assert {message["role"] for message in messages} == {"system", "user", "assistant"}
+    assert not [message for message in messages if "tool_calls" in message]
+    assert messages[0]["content"].startswith("Be brief.")
+    assert '"name":"get_weather"' in messages[0]["content"]
+    assert '<tool_call>\n{"name":"get_weather","arguments":{"city":"Bonn"}}' in messages[2]["content"]
+    assert "Rain." in json.dumps(messages[3]["content"])
+    reasons = str(out.report)
+    assert "in the dialect hermes" in reasons
+    assert "no tool choice 'required'" in reasons
+    again = request_for(
+        Conversation((Turn("user", (Text("Hi"),)),), (ToolSpec("get_weather"),)), target="box", overrides=BOX
+    )
+    assert "tools" not in again.body
+    assert "get_weather" in again.body["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_a_model_that_was_told_by_prompt_answers_are_real_calls(client: str) -> None:
+    request = convert(BODIES[client], source=client, target="box", model="m", overrides=BOX)
+    answer = reply(f"I look.{CALL}")
+    back = convert_reply(
+        whole(answer, "vllm"), source="box", target=client, request=request, policy=NEVER, overrides=BOX
+    )
+    translator = StreamTranslator(source="box", target=client, request=request, policy=NEVER, overrides=BOX)
+    heard = told(translator.feed(streamed(answer, "vllm")) + translator.finish(), client)[1]
+    assert said(heard) == said(codec(protocol_of(client)).reply.decode(back.body))
+    assert [(call.name, call.arguments) for call in heard.turn.calls] == [("get_weather", {"city": "Bonn"})]
+    assert heard.stop == "tool_calls"
+
+
+def test_a_free_text_tool_by_prompt_comes_back_as_free_text() -> None:
+    tools = [{"type": "custom", "name": "apply_patch", "description": "Patches."}]
+    body = {**BODIES["openai_responses"], "tools": tools}
+    request = convert(body, source="openai_responses", target="box", model="m", overrides=BOX)
+    text = '<tool_call>{"name": "apply_patch", "arguments": {"input": "+ a"}}</tool_call>'
+    back = convert_reply(
+        whole(reply(text), "vllm"), source="box", target="openai_responses", request=request, overrides=BOX
+    )
+    (call,) = back.reply.turn.calls
+    assert (call.name, call.type, call.raw_input) == ("apply_patch", "custom", "+ a")
+
+
+def test_without_tools_nothing_is_told_by_prompt() -> None:
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}).encode()
+    assert convert(body, source="box", target="box", overrides=BOX).data == body
+    unknown = profiles.Overrides('[profiles.vllm.rules]\n"tools.by_prompt" = "elvish"\n')
+    with pytest.raises(InputError, match="elvish"):
+        convert({**json.loads(body), "tools": [FUNCTION]}, source="vllm", target="vllm", overrides=unknown)

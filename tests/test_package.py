@@ -61,11 +61,27 @@ def test_importing_toolglot_is_quick() -> None:
     assert best < 0.120
 
 
+def test_importing_toolglot_loads_no_dialect_before_one_is_asked_for() -> None:
+    code = (
+        "import sys, toolglot; before = sorted(name for name in sys.modules if name.startswith('toolglot.dialects'))\n"
+        "assert before == ['toolglot.dialects'], before\n"
+        "assert 'hermes' in toolglot.dialects.names()\n"
+        "assert all(getattr(toolglot.dialects, name) is not None for name in toolglot.dialects.__all__)\n"
+        "assert toolglot.parse_text is toolglot.dialects.parse_text\n"
+        "assert {'parse_text', 'Turn'} <= {*dir(toolglot)} and 'names' in dir(toolglot.dialects)\n"
+        "assert not hasattr(toolglot, 'nonsense') and not hasattr(toolglot.dialects, 'nonsense')"
+    )
+    answered = run(sys.executable, "-c", code)
+    assert answered.returncode == 0, answered.stderr
+
+
 def test_the_public_surface_is_flat_sorted_and_complete() -> None:
     import toolglot  # noqa: PLC0415
 
     assert list(toolglot.__all__) == sorted(toolglot.__all__)
     assert all(hasattr(toolglot, name) for name in toolglot.__all__)
+    for module in (toolglot, toolglot.dialects):
+        assert {*module.__all__} <= {*dir(module)}
     assert toolglot.__version__ == PROJECT["version"]
 
 
@@ -97,7 +113,7 @@ def test_the_examples_run() -> None:
         assert answered.stdout
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [1, 2, 3])
 def test_the_sessions_in_the_readme_run_and_print_what_they_say(number: int) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     session = text.split("```python\n")[number].split("```")[0]
@@ -114,7 +130,7 @@ def test_the_sessions_in_the_readme_run_and_print_what_they_say(number: int) -> 
 
 
 @pytest.mark.parametrize(
-    "page", ["convert", "errors", "middleware", "referee", "schema", "simulator", "streams", "wire"]
+    "page", ["convert", "dialects", "errors", "middleware", "referee", "schema", "simulator", "streams", "wire"]
 )
 def test_the_python_of_a_page_runs(page: str) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")

@@ -84,9 +84,11 @@ from toolglot.wire.failures import ProviderError
 
 if TYPE_CHECKING:
     from toolglot.dialects import (
+        Detection,
         Dialect,
         Said,
         TextToolStream,
+        detect,
         detect_format,
         parse_text,
         register_dialect,
@@ -103,6 +105,7 @@ __all__ = [
     "ConvertedError",
     "ConvertedReply",
     "ConvertedRequest",
+    "Detection",
     "Dialect",
     "EmptyConversationError",
     "Entry",
@@ -172,6 +175,7 @@ __all__ = [
     "convert",
     "convert_error",
     "convert_reply",
+    "detect",
     "detect_format",
     "dialects",
     "dump",

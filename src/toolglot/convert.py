@@ -183,12 +183,13 @@ def convert(
     stored = stores_answers(conversation.extra)
     rendered = render(replace(conversation, model=named), to, policy=policy, source=from_, keeps_items=stored)
     kept_model = conversation.model if not model and from_.name != to.name else ""
-    entries = [*told_of_names(from_, to, policy, kept_model=kept_model), *mended, *rendered.entries]
-    sent = rendered.conversation
+    sent, prompted = _by_prompt(rendered, to, policy)
+    entries = [*told_of_names(from_, to, policy, kept_model=kept_model), *mended, *rendered.entries, *prompted]
+    is_kept = rendered.is_unchanged and not prompted and not mended
     if from_.protocol != to.protocol:
         sent = replace(sent, extra=carried(sent.extra, from_.protocol, to.protocol))
         sent = asking_usage(sent, to)
-    is_same = from_.protocol == to.protocol and rendered.is_unchanged and named == conversation.model and not mended
+    is_same = from_.protocol == to.protocol and named == conversation.model and is_kept
     if continued is not None:
         return _continuing(body, fields, named, continued, rendered, from_, to, policy)
     written = fields
@@ -236,10 +237,28 @@ def request_for(
     to = profiles.get(target, named, overrides=overrides)
     asked = replace(conversation, model=named, tools=(*conversation.tools, *tools))
     rendered = render(asked, to, policy=policy)
-    body = codec(to.protocol).request.encode(_as_clasp(rendered.conversation, to, policy), to)
-    entries = (*told_of_names(to, to, policy)[:1], *rendered.entries, *_unwritten(rendered.conversation, to, policy))
+    sent, prompted = _by_prompt(rendered, to, policy)
+    body = codec(to.protocol).request.encode(_as_clasp(sent, to, policy), to)
+    entries = (*told_of_names(to, to, policy)[:1], *rendered.entries, *prompted, *_unwritten(sent, to, policy))
     report = Report(entries, ids=rendered.seen_ids)
     return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None)
+
+
+def _by_prompt(rendered: Rendered, target: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
+    """What is sent; with tools, calls and results as text, where the target is told of tools by prompt."""
+    asked, dialect = rendered.conversation, target.tools.by_prompt
+    if not dialect or not (asked.tools or any(turn.calls or turn.results for turn in asked.turns)):
+        return asked, []
+    job = Job(target, policy, None)
+    reason = f"tools, calls and results are written as text in the dialect {dialect} {job.rule('tools.by_prompt')}"
+    job.tell("converted", reason, "policy", path="$.tools")
+    choice = asked.options.tool_choice
+    if choice is not None and choice.mode != "auto":
+        job.tell("dropped", f"a model that is told of tools by prompt knows no tool choice {choice.mode!r}")
+    turns = dialects.to_prompt(asked.tools, asked, dialect).conversation.turns
+    plain = replace(asked, turns=turns, tools=(), options=replace(asked.options, tool_choice=None))
+    again = render(plain, target, policy=policy, source=target)  # texts in a row may have to be joined
+    return again.conversation, [*job.entries, *again.entries]
 
 
 def _continuing(
@@ -378,7 +397,7 @@ def convert_reply(
     fields, answered = decode_reply(body, from_, limits)
     job = Job(to, policy, from_)
     rendered = request.rendered if request is not None else None
-    reply = _with_text_calls(answered, from_, rendered, policy)
+    reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy))
     client = for_client(reply, from_, to, rendered, job)
     written = codec(to.protocol).reply.encode(client)
     is_same = from_.protocol == to.protocol and written == fields
@@ -407,19 +426,25 @@ def decode_reply(body: Body, source: Profile, limits: Limits) -> tuple[Fields, R
     raise ProviderError(failure)
 
 
-def reads_text(source: Profile, policy: Policy) -> bool:
-    """Whether calls are looked for in the text of a source's replies."""
+def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: Policy) -> str:
+    """The dialect of the calls that are looked for in the text of a source's replies; none: they are not looked for."""
+    prompted = (request.target if request is not None else source).tools.by_prompt
+    if prompted:
+        return prompted  # the model was told to write them so
+    is_on = policy.calls_in_text == "always"
     if policy.calls_in_text == "profile":
-        return source.calls.in_text or not source.known
-    return policy.calls_in_text == "always"
+        is_on = source.calls.in_text or not source.known
+    return "auto" if is_on else ""
 
 
-def _with_text_calls(reply: Reply, source: Profile, request: Rendered | None, policy: Policy) -> Reply:
+def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str) -> Reply:
     """The reply with the calls that its text holds."""
-    if not reads_text(source, policy):
+    if not dialect:
         return reply
     asked = request.conversation if request is not None else Conversation()
-    turn = dialects.with_calls(reply.turn, tools=asked.tools, model=asked.model, ids=reply.id)
+    turn = dialects.with_calls(
+        reply.turn, tools=asked.tools, model=asked.model, ids=reply.id, place=len(asked.turns), dialect=dialect
+    )
     if turn is reply.turn:
         return reply
     return replace(reply, turn=turn, stop="tool_calls" if turn.calls and reply.stop == "stop" else reply.stop)

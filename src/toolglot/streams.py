@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from toolglot import dialects, profiles
 from toolglot.conversation import Block, Conversation, Failure, Reply, ToolCall
-from toolglot.convert import ConvertedRequest, decode_reply, reads_text, told_of_names
+from toolglot.convert import ConvertedRequest, decode_reply, dialect_in_text, told_of_names
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.events import Accumulator, BlockEnded, Event, TextDelta, Used
 from toolglot.limits import DEFAULT_LIMITS, Limits
@@ -92,9 +92,11 @@ class StreamReader:
         rendered = request.rendered if request is not None else None
         self._framer = stream.framer()
         self._decoder: StreamDecoder = stream.Decoder(tools=_offered(request), limits=limits)
-        if reader is None and reads_text(self.source, policy):
+        dialect = dialect_in_text(self.source, request, policy)
+        if reader is None and dialect:
             asked = rendered.conversation if rendered is not None else Conversation()
-            reader = dialects.CallsInText(tools=asked.tools, model=asked.model)
+            place = len(asked.turns)
+            reader = dialects.CallsInText(dialect=dialect, tools=asked.tools, model=asked.model, place=place)
         self._reader = reader
         self._job = Job(self.target, policy, self.source)
         self._answer = AnswerStream(

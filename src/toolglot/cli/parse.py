@@ -15,6 +15,7 @@ from toolglot.conversation import ToolCall
 from toolglot.dialects.registry import names
 from toolglot.dialects.text_stream import Said, TextToolStream, offered, said
 from toolglot.errors import InputError, JSONError
+from toolglot.events import BlockEnded
 from toolglot.limits import DEFAULT_LIMITS
 
 _DESCRIPTION: Final = """\
@@ -69,8 +70,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     stream = TextToolStream(dialect=arguments.dialect, tools=tools, model=arguments.model)
     text = _text(arguments.file)
     step = arguments.stream or max(len(text), 1)
-    events = [event for start in range(0, len(text), step) for event in stream.feed(text[start : start + step])]
-    found = said([*events, *stream.finish()])
+    pieces = (text[start : start + step] for start in range(0, len(text), step))
+    ended = [event for piece in pieces for event in stream.feed(piece) if isinstance(event, BlockEnded)]
+    found = said([*ended, *stream.finish()])
     dialects = list(dict.fromkeys(stream.found))
     if arguments.format == "json":
         terminal.write_data(compact(_as_json(found, dialects)))
@@ -159,10 +161,7 @@ def _show(found: Said, dialects: list[str], page: Page) -> None:
         if text:
             page.line(page.paint(label, "bold"))
             _indented(text, page)
-    if dialects:
-        page.line(f"dialect: {', '.join(dialects)}")
-    elif not found.calls:
-        page.line("no calls were found")
+    page.line(f"dialect: {', '.join(dialects)}" if dialects else "no calls were found")
 
 
 def _indented(text: str, page: Page) -> None:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from toolglot.dialects.detection import Detection, detect
     from toolglot.dialects.dialect import Dialect
     from toolglot.dialects.prompt import Prompt, to_prompt
     from toolglot.dialects.registry import get, names, register_dialect
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CallsInText",
+    "Detection",
     "Dialect",
     "Prompt",
     "Said",
     "TextToolStream",
+    "detect",
     "detect_format",
     "get",
     "names",
@@ -39,10 +42,12 @@ __all__ = [
 
 _HOMES: Final = {
     "CallsInText": "reply_reader",
+    "Detection": "detection",
     "Dialect": "dialect",
     "Prompt": "prompt",
     "Said": "text_stream",
     "TextToolStream": "text_stream",
+    "detect": "detection",
     "detect_format": "seed_formats",
     "get": "registry",
     "names": "registry",

@@ -34,6 +34,8 @@ class Reader:
         """Whether what looks like a call of a tool that was not offered is text."""
         self.is_chosen = False
         """Whether the dialect was named, and not found out from the text."""
+        self.is_mentioned = False
+        """Whether the mark stands inside a sentence, which may be about it."""
         self.limit = 1 << 60
         """How far behind the beginning of what may be a call its name may stand."""
         self._id_stem = id_stem

@@ -14,17 +14,24 @@ from toolglot.events import BlockEnded, BlockStarted, Event, Finished, Started, 
 
 
 class CallsInText:
-    """Reads the text of a reply while it comes."""
+    """Reads the text of a reply while it comes.
 
-    def __init__(self, *, dialect: str = "auto", tools: Tools = (), model: str = "") -> None:
+    place: how many turns came before. It goes into the ids, since not every provider gives its replies one.
+    """
+
+    def __init__(self, *, dialect: str = "auto", tools: Tools = (), model: str = "", place: int = 0) -> None:
         self._dialect = dialect
         self._tools = [*tools]
         offered(self._tools)
         self._model = model
+        self._place = place
         self._id = ""
         self._blocks = 0
         self._stream: TextToolStream | None = None
         self._start: BlockStarted | None = None
+        """The start of a text of which the client has been told nothing yet."""
+        self._is_silent = True
+        """Whether the text that is read has said nothing so far, no call either."""
         self._has_calls = False
 
     @property
@@ -42,7 +49,7 @@ class CallsInText:
             elif stream is not None and isinstance(event, BlockEnded):
                 self._end(stream, event, passed)
             elif isinstance(event, BlockStarted) and isinstance(event.block, Text):
-                self._start = event
+                self._start, self._is_silent = event, True
                 self._stream = self._new_stream()
             else:
                 passed.append(self._other(event))
@@ -50,13 +57,14 @@ class CallsInText:
 
     def _new_stream(self) -> TextToolStream:
         number, self._blocks = self._blocks, self._blocks + 1
-        return TextToolStream(dialect=self._dialect, tools=self._tools, model=self._model, ids=f"{self._id}|{number}")
+        ids = f"{self._id}|{self._place}|{number}"
+        return TextToolStream(dialect=self._dialect, tools=self._tools, model=self._model, ids=ids)
 
     def _end(self, stream: TextToolStream, event: BlockEnded, passed: list[Event]) -> None:
         """The end of a text. One that said nothing is passed on as it is."""
         found = stream.finish()
         self._stream = None
-        if not found and self._start is not None:
+        if not found and self._start is not None and self._is_silent:
             passed.append(self._start)
             found = [event]
         self._pass(found, event, passed)
@@ -64,6 +72,7 @@ class CallsInText:
 
     def _pass(self, found: list[Event], said: Event, passed: list[Event]) -> None:
         """What was found; as the provider's own events, where it is what they say."""
+        self._is_silent = self._is_silent and not found
         for event in found:
             if isinstance(event, BlockStarted) and isinstance(event.block, Text) and self._start is not None:
                 passed.append(self._start)
@@ -93,11 +102,13 @@ def _says_the_same(event: Event, said: Event) -> bool:
     )
 
 
-def with_calls(turn: Turn, *, tools: Tools = (), model: str = "", ids: str = "", dialect: str = "auto") -> Turn:
+def with_calls(
+    turn: Turn, *, tools: Tools = (), model: str = "", ids: str = "", place: int = 0, dialect: str = "auto"
+) -> Turn:
     """A whole turn with the calls that its texts hold; the same turn where they hold none."""
     if not any(isinstance(block, Text) for block in turn.blocks):
         return turn
-    reader = CallsInText(dialect=dialect, tools=tools, model=model)
+    reader = CallsInText(dialect=dialect, tools=tools, model=model, place=place)
     events: list[Event] = [Started(ids)]
     for block in turn.blocks:
         if isinstance(block, Text):

@@ -43,8 +43,8 @@ _TICK: Final = "`"
 _FENCE: Final = 3 * _TICK
 _TICKS: Final = re.compile("`+")
 _MOST_TICKS: Final = 32
-_IN_SENTENCE: Final = re.compile(r"[\w,;] \Z|[\"'(“‘]\Z")
-_SENTENCE_GOES_ON: Final = frozenset(" .,;:!?)\"'”’")
+_IN_SENTENCE: Final = re.compile(r"[\w,;] \Z|[\"'(“]\Z")
+_SENTENCE_GOES_ON: Final = frozenset(" .,;:!?)\"'”")
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 
 Tools = Iterable[ToolSpec | Mapping[str, Any] | str]
@@ -93,14 +93,16 @@ class TextToolStream:
         """The events that this text completes."""
         if type(text) is not str:
             raise InputError(f"expected text, got {quote(text)}", path="text")
-        scanner = self._scanner
-        if scanner.passes is not None and scanner.passes(text):
+        scanner, teller = self._scanner, self._teller
+        passes = scanner.passes
+        if passes is not None and passes(text):
             scanner.sink(text)
         elif text and not self._is_over:
             for start in range(0, len(text), _SLICE):
                 scanner.push(text[start : start + _SLICE])
                 self._run.send(None)
-        return self._teller.take()
+        events, teller.events = teller.events, []  # what `take` does; this is called for every piece
+        return events
 
     def finish(self) -> list[Event]:
         """Nothing follows. What is still open is told as cut, or was text."""
@@ -185,14 +187,14 @@ class TextToolStream:
         scanner.at -= begins
         scanner.mark()
         scanner.at += begins
-        is_mentioned = yield from self._is_mentioned()
+        reader.is_mentioned = yield from self._is_mentioned()
         dialect = yield from self._meant(opener)
         outcome: Outcome = "none"
         if dialect is not None:
             reader.only_offered = dialect.is_weak and (self._is_auto or bool(reader.tools))
             reader.limit = LONGEST_GUESS if dialect.is_weak else LONGEST_WAIT
             outcome = yield from self._attempt(dialect, opener)
-        if outcome == "passed" and is_mentioned and scanner.is_marked:
+        if outcome == "passed" and reader.is_mentioned and scanner.is_marked:
             outcome = "none"  # a mark that says nothing, as a word of a sentence
         if dialect is None or outcome in ("none", "unfinished"):
             self._was_text("" if begins else shown, reader.limit)

@@ -74,6 +74,13 @@ class ToolRules(Group, frozen=True, kw_only=True):
     namespaces: Annotated[bool, Meta(description="Namespace tools are native.")] = False
     server: Annotated[Names, Meta(description="Types of tools that the provider runs itself.")] = ()
     protocol: Annotated[str, Meta(description="The target to use instead when tools are wanted; empty: this one.")] = ""
+    by_prompt: Annotated[
+        str,
+        Meta(
+            description="The dialect in which tools, calls and results are written as text, for a model without a tool "
+            "API; empty: they are sent as such."
+        ),
+    ] = ""
 
 
 class ChoiceRules(Group, frozen=True, kw_only=True):

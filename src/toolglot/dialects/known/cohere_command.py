@@ -27,6 +27,8 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
         return "passed"
     if opener not in _ANSWERS:
         return (yield from _ACTION(reader, opener))
+    if reader.is_mentioned:
+        return "none"
     scanner = reader.scanner
     scanner.let_go()
     found: str | None = _CITATIONS[0]

@@ -27,6 +27,8 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     if opener != _INVOKE:
         name = yield from scanner.while_in(_NAME, LONGEST_NAME)
         if (yield from scanner.one_of((_INVOKE,))) is None:
+            if reader.is_mentioned:
+                return "none"
             scanner.let_go()
             if name:
                 reader.teller.say(name)

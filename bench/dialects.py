@@ -1,0 +1,159 @@
+"""What it costs to find calls in text while it comes, four characters at a time, in every dialect.
+
+The floor is to collect the pieces and to parse the whole text once, at the end, as inference servers do at best. Also
+measured: whether long arguments cost more a character than short ones, and what text without calls costs. That last
+row has no limit: a method call alone, the least that a reader costs a piece, takes three times as long as appending it
+to a list; looking for marks, making an event of it and keeping the text of the block come on top of that.
+
+Exits with 1 when a limit is broken.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from timing import Row, Times, in_turn, quiet_gc, table, timed
+from toolglot.dialects import registry
+from toolglot.dialects.text_stream import TextToolStream, parse_text
+
+VECTORS: Final = Path(__file__).parents[1] / "tests" / "dialect_vectors"
+ROUNDS: Final = 3
+LENGTH_ROUNDS: Final = 2
+PIECE: Final = 4
+SHORT, MIDDLE, LONG = 10_000, 100_000, 1_000_000
+PIECES_LIMIT: Final = 25.0
+LONG_LIMIT: Final = 1.3
+PLACE: Final = "QQQQ"
+"""Stands in an example where the long argument goes."""
+
+Examples = dict[str, tuple[str, list[Any]]]
+
+
+def examples() -> Examples:
+    """A call of each dialect with one argument, which is a string."""
+    found: Examples = {}
+    for name in registry.names():
+        body = msgspec.json.decode((VECTORS / f"{name}.json").read_bytes())
+        for vector in body["vectors"]:
+            calls = vector["said"].get("calls", [])
+            tools = vector.get("tools", body.get("tools", []))
+            text = _with_place(vector["text"], calls)
+            if text is not None and _is_read(text, name, tools):
+                found[name] = (text, tools)
+                break
+    return found
+
+
+def _with_place(text: str, calls: list[Any]) -> str | None:
+    """The text with the place in its only argument; None if there is not just one, or it stands there twice."""
+    if len(calls) != 1 or len(calls[0]["arguments"]) != 1:
+        return None
+    value = next(iter(calls[0]["arguments"].values()))
+    if not isinstance(value, str) or len(value) < 2 or text.count(value) != 1:
+        return text.replace("/", PLACE, 1) if value == "/" and text.count('"/"') == 1 else None
+    return text.replace(value, PLACE)
+
+
+def _is_read(text: str, dialect: str, tools: list[Any]) -> bool:
+    calls = parse_text(text.replace(PLACE, "abcd" * 20), dialect=dialect, tools=tools).calls
+    return len(calls) == 1 and list((calls[0].arguments or {}).values()) == ["abcd" * 20]
+
+
+def long_text(text: str, characters: int) -> str:
+    return text.replace(PLACE, "abcd" * (characters // 4))
+
+
+def cut(text: str) -> list[str]:
+    return [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
+
+
+def streamed(pieces: list[str], dialect: str, tools: list[Any]) -> None:
+    stream = TextToolStream(dialect=dialect, tools=tools)
+    for piece in pieces:
+        stream.feed(piece)
+    stream.finish()
+
+
+def collected(pieces: list[str], dialect: str, tools: list[Any]) -> None:
+    kept: list[str] = []
+    for piece in pieces:
+        kept.append(piece)  # noqa: PERF402 - one at a time, as they come
+    parse_text("".join(kept), dialect=dialect, tools=tools)
+
+
+def appended(pieces: list[str]) -> None:
+    kept: list[str] = []
+    for piece in pieces:
+        kept.append(piece)  # noqa: PERF402 - one at a time, as they come
+
+
+def each(run: Callable[[], object], parts: int, calls: int = 1) -> Callable[[], float]:
+    """A round of `run`, told for one of its parts."""
+    measure = timed(run, calls)
+    return lambda: measure() / parts
+
+
+def measured(name: str, text: str, tools: list[Any]) -> tuple[list[Row], Times]:
+    """What a dialect costs, a character."""
+    short, middle, long = (cut(long_text(text, size)) for size in (SHORT, MIDDLE, LONG))
+    floor, ours = f"{name}: collected, parsed once", f"{name}: {MIDDLE // 1000} kB in pieces"
+    small, large = f"{name}: {SHORT // 1000} kB in pieces", f"{name}: {LONG // 1000} kB in pieces"
+    times = in_turn(
+        ROUNDS,
+        {
+            floor: each(lambda: collected(middle, name, tools), MIDDLE, 3),
+            ours: each(lambda: streamed(middle, name, tools), MIDDLE),
+        },
+    )
+    times |= in_turn(
+        LENGTH_ROUNDS,
+        {
+            small: each(lambda: streamed(short, name, tools), SHORT, 10),
+            large: each(lambda: streamed(long, name, tools), LONG),
+        },
+    )
+    return [Row(ours, floor, most=PIECES_LIMIT), Row(large, small, most=LONG_LIMIT)], times
+
+
+def plain_text() -> tuple[list[Row], Times]:
+    pieces = cut("The quick brown fox jumps over the lazy dog. " * 4_000)
+    base, named, auto = "text: appended to a list", "text: through hermes", "text: through auto"
+    parts = len(pieces) * PIECE
+    times = in_turn(
+        5,
+        {
+            base: each(lambda: appended(pieces), parts, 3),
+            named: each(lambda: streamed(pieces, "hermes", ["ls"]), parts),
+            auto: each(lambda: streamed(pieces, "auto", ["ls"]), parts),
+        },
+    )
+    return [Row(base), Row(named, base), Row(auto, base)], times
+
+
+def main() -> int:
+    known = examples()
+    missing = [name for name in registry.names() if name not in known]
+    quiet_gc()
+    rows: list[Row] = []
+    times: Times = {}
+    for name, (text, tools) in known.items():
+        more, told = measured(name, text, tools)
+        rows += more
+        times |= told
+    print(f"One argument in pieces of {PIECE} characters; {len(known)} dialects, {ROUNDS} rounds.")
+    print("Ratio: 100 kB to collecting and parsing once; 1 MB to 10 kB, each a character.\n")
+    kept = table("dialects, one character", "ns", 1, rows, times)
+    print()
+    table("text without calls, one character", "ns", 1, *plain_text())
+    if missing:
+        print(f"\nnot measured: {', '.join(missing)}")
+    return 0 if kept and not missing else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

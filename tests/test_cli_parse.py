@@ -1,0 +1,207 @@
+"""`toolglot parse`: what it prints, for people and for programs, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cli_run import Cli, command
+from toolglot import dialects
+
+CALL = '<tool_call>{"name": "ls", "arguments": {"p": "/"}}</tool_call>'
+ANSWER = f"Let me look.\n{CALL}"
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+def parsed(cli: Cli, text: str, *words: str) -> Any:
+    return cli("parse", "-", "--format", "json", *words, stdin=text.encode()).json
+
+
+# --- for people -------------------------------------------------------------------------------------
+
+
+def test_calls_and_text_are_shown(cli: Cli) -> None:
+    cli.write("answer.txt", f"<think>Hm.</think>{ANSWER}\n\nDone.")
+    ended = cli("parse", "answer.txt", "--dialect", "hermes")
+    shown = ended.out.splitlines()
+    assert (ended.code, ended.err) == (0, "")
+    assert shown[0].startswith("call ls  call_")
+    assert shown[1:] == [
+        *("  {", '    "p": "/"', "  }"),
+        *("thinking", "  Hm."),
+        *("text", "  Let me look.", "", "", "  Done."),
+        "dialect: hermes",
+    ]
+
+
+def test_a_call_without_arguments_and_one_whose_arguments_are_no_object_are_shown(cli: Cli) -> None:
+    ended = cli("parse", "-", "--dialect", "hermes", stdin=b'<tool_call>{"name": "now"}</tool_call>')
+    assert ended.out.splitlines()[1] == "  {}"
+    odd = '<tool_call>{"name": "ls", "arguments": {"p" "/"}}</tool_call>'
+    ended = cli("parse", "-", "--dialect", "hermes", stdin=odd.encode())
+    assert ended.out.splitlines()[1] == '  (no JSON object) {"p" "/"}'
+    (call,) = parsed(cli, odd)["calls"]
+    assert (call["arguments"], call["written"]) == (None, '{"p" "/"}')
+
+
+def test_a_call_that_was_cut_is_shown_and_counts_as_none(cli: Cli) -> None:
+    ended = cli("parse", "-", "--dialect", "hermes", stdin=b'<tool_call>{"name": "ls", "arguments": {"p": "/')
+    assert ended.code == 1
+    assert ended.out.splitlines() == ['cut  ls  {"p": "/', "dialect: hermes"]
+
+
+@pytest.mark.parametrize(("text", "shown"), [("", []), ("Just text.", ["text", "  Just text."])])
+def test_without_a_call_it_says_so_and_ends_with_1(cli: Cli, text: str, shown: list[str]) -> None:
+    ended = cli("parse", "-", stdin=text.encode())
+    assert ended.code == 1
+    assert ended.out.splitlines() == [*shown, "no calls were found"]
+
+
+def test_control_characters_and_keys_do_not_reach_the_terminal(cli: Cli) -> None:
+    call = '<tool_call>{"name": "ls", "arguments": {"p": "\\u001b[0m"}}</tool_call>'
+    text = f"\x1b[31mred {call}\rkey sk-abcdefghabcdefgh"
+    ended = cli("parse", "-", stdin=text.encode())
+    assert "\x1b" not in ended.out
+    assert "\r" not in ended.out
+    assert "sk-abcdefghabcdefgh" not in ended.out
+
+
+def test_colours_are_for_those_who_ask(cli: Cli) -> None:
+    cli.write("answer.txt", ANSWER)
+    plain, painted = cli("parse", "answer.txt").out, cli("parse", "answer.txt", "--color", "always").out
+    assert "\x1b[1mcall ls\x1b[0m" in painted
+    assert painted.replace("\x1b[1m", "").replace("\x1b[0m", "") == plain
+
+
+def test_the_dialects_are_listed(cli: Cli) -> None:
+    ended = cli("parse", "--list")
+    assert (ended.code, tuple(ended.out.split())) == (0, dialects.names())
+
+
+# --- for programs -----------------------------------------------------------------------------------
+
+
+def test_json_has_calls_text_and_thinking(cli: Cli) -> None:
+    found = parsed(cli, f"<think>Hm.</think>Köln \x1b {CALL}", "--dialect", "hermes")
+    (call,) = found.pop("calls")
+    assert (call["name"], call["arguments"]) == ("ls", {"p": "/"})
+    assert call["id"]
+    assert found == {"cut": [], "text": "Köln \x1b ", "thinking": "Hm.", "dialects": ["hermes"]}
+
+
+def test_json_has_what_was_cut_as_it_was_written(cli: Cli) -> None:
+    found = parsed(cli, '<tool_call>{"name": "ls", "arguments": {"p": "/')
+    assert found["calls"] == []
+    assert [(call["name"], call["written"]) for call in found["cut"]] == [("ls", '{"p": "/')]
+
+
+@pytest.mark.parametrize("size", ["1", "3", "7", "1000000"])
+def test_a_text_in_pieces_says_the_same(cli: Cli, size: str) -> None:
+    text = f"a < b <think>x</think> {ANSWER} <tool_call> é {CALL}"
+    assert parsed(cli, text, "--stream", size) == parsed(cli, text)
+
+
+SCHEMA = {"type": "object", "properties": {"p": {"type": "string"}, "n": {"type": "integer"}}}
+TOOLS: list[Any] = [
+    {"name": "ls", "parameters": SCHEMA},
+    {"tools": [{"type": "function", "function": {"name": "ls", "parameters": SCHEMA}}], "messages": []},
+    {"tools": [{"name": "ls", "input_schema": SCHEMA}]},
+    {"tools": [{"functionDeclarations": [{"name": "pwd"}, {"name": "ls", "parametersJsonSchema": SCHEMA}]}]},
+    {"tools": [{"function_declarations": [{"name": "ls", "parameters": SCHEMA}]}]},
+    {"toolConfig": {"tools": [{"toolSpec": {"name": "ls", "inputSchema": {"json": SCHEMA}}}]}},
+    {"toolSpec": {"name": "ls", "inputSchema": {"json": SCHEMA}}},
+]
+
+
+@pytest.mark.parametrize("tools", TOOLS)
+def test_tools_in_any_form_say_which_calls_are_meant_and_what_their_types_are(cli: Cli, tools: Any) -> None:
+    cli.write("tools.json", tools)
+    found = parsed(cli, '[ls(p="/")]', "--tools", "tools.json")
+    assert [(call["name"], call["arguments"]) for call in found["calls"]] == [("ls", {"p": "/"})]
+    text = "<tool_call><function=ls><parameter=p>5</parameter><parameter=n>5</parameter></function></tool_call>"
+    found = parsed(cli, text, "--tools", "tools.json")
+    assert [call["arguments"] for call in found["calls"]] == [{"p": "5", "n": 5}]
+
+
+def test_tools_may_be_names_and_a_tool_without_a_schema(cli: Cli) -> None:
+    cli.write("tools.json", json.dumps(["ls", {"toolSpec": {"name": "pwd"}}]))
+    assert len(parsed(cli, '[ls(p="/")]', "--tools", "tools.json")["calls"]) == 1
+    assert len(parsed(cli, "[pwd()]", "--tools", "tools.json")["calls"]) == 1
+    assert parsed(cli, "[cd()]", "--tools", "tools.json")["calls"] == []
+
+
+def test_a_model_narrows_what_is_looked_for(cli: Cli) -> None:
+    cli.write("tools.json", json.dumps(["ls"]))
+    weak = '[ls(p="/")]'
+    assert parsed(cli, weak, "--tools", "tools.json", "--model", "qwen3-coder-30b")["calls"] == []
+    assert len(parsed(cli, weak, "--tools", "tools.json", "--model", "llama-3.2-3b")["calls"]) == 1
+
+
+# --- mistakes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "error: parse: names no file\n  hint: toolglot parse FILE, or '-' for stdin\n"),
+        (["missing.txt"], "error: missing.txt: there is no such file\n"),
+        (["."], "error: .: is a directory\n"),
+        (["binary"], "error: binary: byte 0 is not UTF-8\n"),
+        (["answer.txt", "--dialect", "hermse"], "no dialect is called 'hermse'\n  hint: did you mean 'hermes'?\n"),
+        (["answer.txt", "--dialect", "???"], "hint: one of anthropic_json,"),
+        (["answer.txt", "--tools", "missing.json"], "error: missing.json: there is no such file\n"),
+        (["answer.txt", "--tools", "answer.txt"], "error: answer.txt: not JSON"),
+        (["answer.txt", "--tools", "number.json"], "error: number.json: tool 2: expected a tool, got 5\n"),
+        (["answer.txt", "--tools", "nameless.json"], "error: nameless.json: tool 1: expected a tool with a name"),
+        (["-", "--tools", "-"], "error: --tools: stdin can be read once only\n"),
+        (["answer.txt", "--stream", "0"], "expected a whole number from 1 to 1000000"),
+        (["answer.txt", "--stream", "four"], "expected a whole number from 1 to 1000000"),
+        (["answer.txt", "--format", "jsn"], "did you mean json?"),
+    ],
+)
+def test_mistakes_are_named_and_end_with_2(cli: Cli, words: list[str], message: str) -> None:
+    cli.write("answer.txt", ANSWER)
+    cli.write("binary", b"\xff\xfe")
+    cli.write("number.json", json.dumps(["ls", 5]))
+    cli.write("nameless.json", {"model": "m"})
+    ended = cli("parse", *words, stdin=b"")
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+
+
+def test_what_is_too_long_is_refused(cli: Cli) -> None:
+    with (cli.folder / "long.txt").open("wb") as file:
+        file.truncate(64 * 1024 * 1024 + 1)
+    ended = cli("parse", "long.txt")
+    assert ended.code == 2
+    assert "is longer than 67108864 bytes" in ended.err
+
+
+class Failing(io.RawIOBase):
+    def read(self, _size: int | None = -1, /) -> bytes:
+        raise OSError(5, "Input/output error")
+
+
+def test_input_that_fails_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Failing()))
+    assert cli("parse", "-") == (2, "", "error: -: cannot be read: Input/output error\n")
+
+
+# --- as a command -----------------------------------------------------------------------------------
+
+
+def test_in_a_pipe_it_reads_stdin_and_writes_utf8(tmp_path: Path) -> None:
+    ended = command("parse", "-", stdin=f"Köln {CALL}".encode(), cwd=tmp_path, NO_COLOR="1", PYTHONIOENCODING="utf-8")
+    assert ended.code == 0
+    assert "  Köln\n" in ended.out
+    assert ended.err == ""
