@@ -166,7 +166,20 @@ def _field(reader: Reader, parts: _Parts, key: str, mark: str, keys: CallKeys) -
             return (yield from _quoted_arguments(reader, parts))
         if parts.has_input:
             return (yield from pass_value(scanner, parts.input))
+        if not keys.needs_input:
+            return (yield from _no_object(reader, parts))
     return (yield from pass_value(scanner, _ignored))
+
+
+def _no_object(reader: Reader, parts: _Parts) -> Steps[End]:
+    """Arguments that are a number or a word: a call that nobody can run, unless they say that there are none."""
+    words: list[str] = []
+    end = yield from pass_value(reader.scanner, words.append)
+    written = "".join(words)
+    if end == "whole" and written.lower() not in ("null", "none"):
+        parts.has_input = True
+        parts.input(written)
+    return end
 
 
 def _is_input(reader: Reader, mark: str, keys: CallKeys) -> Steps[bool]:
@@ -271,7 +284,10 @@ def arguments_of(reader: Reader, name: str, id: str = "") -> Steps[Outcome]:
         reader.input(mended(unescaped("".join(pieces)) or ""))
         return reader.close(cut=end != "whole")
     reader.open(name, id)
-    if mark not in ("{", "["):
-        return reader.close(cut=mark == "")
-    end = yield from pass_value(scanner, reader.input)
-    return reader.close(cut=end != "whole")
+    if mark in ("{", "["):
+        end = yield from pass_value(scanner, reader.input)
+        return reader.close(cut=end != "whole")
+    if mark.isalnum() or mark in ("-", "'"):  # no object, and no mark either: a call that nobody can run
+        yield from pass_value(scanner, reader.input)
+        return reader.close()
+    return reader.close(cut=mark == "")
