@@ -11,6 +11,7 @@ from test_dialect_vectors import streamed, vectors
 from texts_without_calls import mentions, quoted, written
 from toolglot.dialects import registry
 from toolglot.dialects.detection import Detection, detect
+from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.seed_formats import detect_format
 from toolglot.dialects.text_stream import Said, TextToolStream, parse_text, said
 from toolglot.errors import InputError
@@ -321,3 +322,40 @@ def test_what_is_detected_reads_the_text() -> None:
         if found.dialect is not None:
             told = parse_text(vector["text"], dialect=found.dialect, tools=vector.get("tools", shared))
             assert told.calls or told.cut, vector
+
+
+# --- what is asked for wrongly ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tools", [[7], [{"description": "no name"}], [{"function": {"name": 7}}]])
+def test_what_is_no_tool_is_refused(tools: Any) -> None:
+    with pytest.raises(InputError, match="expected a tool"):
+        TextToolStream(tools=tools)
+
+
+def test_only_text_can_be_fed_and_nothing_follows_the_end() -> None:
+    stream = TextToolStream(tools=[LS])
+    with pytest.raises(InputError, match="expected text"):
+        stream.feed(b"x")  # type: ignore[arg-type]
+    assert said(stream.feed("a <tool") + stream.finish()) == Said("a <tool")
+    assert (stream.finish(), stream.feed("more"), stream.is_settled) == ([], [], True)
+
+
+def test_a_stream_is_settled_while_it_keeps_nothing_back() -> None:
+    stream = TextToolStream(tools=[LS])
+    settled = []
+    for piece in ("a", " <", "b", "<tool_call>"):
+        stream.feed(piece)
+        settled.append(stream.is_settled)
+    assert settled == [True, False, True, False]
+
+
+def test_only_a_dialect_with_a_name_and_openers_can_be_registered() -> None:
+    with pytest.raises(InputError, match="expected a Dialect"):
+        registry.register_dialect("hermes")  # type: ignore[arg-type]
+    for wrong in (
+        Dialect(name="auto", openers=("<x>",), read=json_in()),
+        Dialect(name="x", openers=("",), read=json_in()),
+    ):
+        with pytest.raises(InputError, match="needs a name"):
+            registry.register_dialect(wrong)

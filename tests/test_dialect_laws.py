@@ -163,7 +163,7 @@ NOT_AROUND = ["bash_tag"]
 
 # --- hostile sizes ----------------------------------------------------------------------------------
 
-SMALL, TIMES = 2_000, 8
+SMALL, TIMES = 1_000, 8
 OBJECT = '{"name": "ls", "arguments": '
 
 

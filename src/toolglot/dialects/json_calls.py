@@ -41,6 +41,8 @@ BARE_KEY: Final = (
     r"|id[\"']\s*:(?!\s*\"(?:chatcmpl|toolu_|msg_)))"
 )
 """What such an object begins with, as a pattern; the ids are those of whole messages."""
+LONGEST_EARLY: Final = 4096
+"""Characters of arguments that wait for an id. Behind longer ones none is looked for."""
 Before = Callable[[], object]
 """Is called when it is certain that there is a call, before it is told."""
 
@@ -59,6 +61,7 @@ class _Parts:
         self.name: str | None = None
         self.id = ""
         self._early: list[str] = []
+        self._early_size = 0
         self.is_open = False
         self.has_input = False
 
@@ -67,6 +70,9 @@ class _Parts:
             self._reader.input(piece)
         else:
             self._early.append(piece)
+            self._early_size += len(piece)
+            if self._early_size > LONGEST_EARLY and not self.is_none and self._reader.accepts(self.name):
+                self.open()
 
     @property
     def is_none(self) -> bool:
