@@ -41,5 +41,7 @@ UNSEEN: Final[Mapping[str, str]] = {
     "reasoning.bound_to": "a request does not say who made a signature, and with which prefix",
     "schema.field": "a name of the protocol: a wrong one is an unknown field",
     "request.count_tokens": "another request",
+    "calls.in_text": "about replies",
+    "tools.by_prompt": "tools that are in the prompt are text there",
 }
 """Keys that say nothing about what can be seen in a request, and why."""

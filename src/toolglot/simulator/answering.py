@@ -272,6 +272,9 @@ class _Job:
         )
 
     def _judge(self, body: Fields, profile: Profile) -> None:
+        if self.protocol == "openai_responses" and body.get("model") is None and body.get("prompt") is None:
+            message = "Missing required parameter: 'model'."
+            raise _RefusedError(Refusal(kind="bad_request", message=message, param="model"))
         violations = [
             found for found in lint(body, profile.name, self.model) if (self.protocol, found.key) not in NOT_HELD
         ]
