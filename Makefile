@@ -57,7 +57,9 @@ $(CLIENTS): tests/javascript/package.json tests/javascript/package-lock.json
 
 test: check $(CLIENTS)
 	@echo "==> tests"
-	@$(BIN)/pytest -n auto --cov --cov-report=term
+	@$(BIN)/pytest -n auto -m "not law" --cov --cov-report=term
+	@echo "==> laws"
+	@$(BIN)/pytest -n auto -m law
 
 bench: $(READY)
 	@failed=0; for bench in ids wire render streams dialects; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
