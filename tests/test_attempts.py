@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolglot import Attempt, Failure, History, HistoryError, Reply, Text, ToolCall, Turn
+from toolglot import Attempt, Failure, History, HistoryError, Reply, Text, ToolCall, Turn, request_for
 from toolglot.events import BlockEnded, BlockStarted, Failed, Finished, InputDelta, Started, TextDelta
 from toolglot.reply_events import of_block, of_reply
 
@@ -87,3 +87,13 @@ def test_the_issuer_is_the_one_who_answered() -> None:
     turn = attempt.commit(key="k")
     assert turn.issuer is not None
     assert (turn.issuer.provider, turn.issuer.model, turn.key) == ("anthropic", "claude-x", "k")
+
+
+def test_K2_after_a_try_that_broke_off_the_next_one_asks_what_the_first_one_asked() -> None:
+    kept = history()
+    before = request_for(kept, target="anthropic", model="claude-opus-5").data
+    attempt = Attempt(kept, provider="anthropic")
+    attempt.add([Started("r"), BlockStarted(Text("")), TextDelta("I will"), Failed(Failure("overloaded", "busy"))])
+    attempt.discard()
+    assert request_for(kept, target="anthropic", model="claude-opus-5").data == before
+    assert request_for(kept, target="openai", model="gpt-4.1").body["messages"] == [{"role": "user", "content": "hi"}]

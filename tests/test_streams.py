@@ -190,6 +190,8 @@ def test_law_8_what_a_real_server_streams_reaches_every_client_and_is_split_proo
         data = through(whole, stream)
         cuts = [chance.randrange(len(stream)) for _ in range(25)]
         assert translated(stream, source, target, cuts) == data
+        if target in ("anthropic", "openai_chat"):
+            assert translated(stream, source, target, list(range(len(stream)))) == data
         got = assembled(data, target)
         assert [call.arguments for call in got.turn.calls if call.arguments is not None] == [
             call.arguments for call in whole.calls
@@ -758,3 +760,54 @@ def test_bytes_of_any_kind_are_taken_and_anything_else_is_named() -> None:
 def test_names_that_nobody_described_are_told() -> None:
     translator = StreamTranslator(source="openai", target="antropic")
     assert "did you mean" in str(translator.report)
+
+
+# --- errors in the middle ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", PROTOCOLS)
+def test_K4_what_groq_says_of_a_call_that_it_could_not_read_is_a_failure_that_may_be_retried(target: str) -> None:
+    error = {
+        "message": "Failed to call a function. Please adjust your prompt.",
+        "type": "invalid_request_error",
+        "code": "tool_use_failed",
+        "failed_generation": '<function=ls>{"p": "/',
+    }
+    stream = written(CUT, "openai_chat").split(b"\n\n")[0] + b"\n\n"
+    translator = StreamTranslator(source="groq", target=target)
+    output = through(translator, stream + b"data: " + msgspec.json.encode({"error": error}) + b"\n\n")
+    assert translator.failure is not None
+    assert (translator.failure.kind, translator.failure.retryable) == ("bad_output", True)
+    assert isinstance(events_of(output, target)[-1], Failed)
+
+
+def test_K5_a_request_that_was_wrong_is_not_one_to_be_retried() -> None:
+    translator = StreamTranslator(source="openai_chat", target="anthropic")
+    error = {"message": "messages.1: bad", "type": "invalid_request_error", "code": None}
+    through(translator, b"data: " + msgspec.json.encode({"error": error}) + b"\n\n")
+    assert translator.failure is not None
+    assert (translator.failure.kind, translator.failure.retryable) == ("bad_request", False)
+
+
+# --- seed 002 ---------------------------------------------------------------------------------------
+
+
+def test_R_002_13_the_chunks_of_the_seed_are_one_call_in_the_events_of_the_seed() -> None:
+    def chunk(function: dict[str, str], **first: str) -> bytes:
+        call = {"index": 0, **first, "function": function}
+        return b"data: " + msgspec.json.encode({"choices": [{"delta": {"tool_calls": [call]}}]}) + b"\n\n"
+
+    pieces = [
+        chunk({"name": "get_weather", "arguments": ""}, id="call_abc"),
+        chunk({"arguments": '{"loc'}),
+        chunk({"arguments": 'ation":'}),
+        chunk({"arguments": '"SF"}'}),
+    ]
+    translator = StreamTranslator(source="openai_chat", target="anthropic")
+    output = b"".join(translator.feed(piece) for piece in pieces) + translator.finish()
+    lines = [msgspec.json.decode(line[6:]) for line in output.split(b"\n") if line.startswith(b"data: ")]
+    kinds = [line["type"] for line in lines]
+    assert kinds[1:-2] == ["content_block_start", *["content_block_delta"] * 3, "content_block_stop"]
+    assert lines[1]["content_block"] == {"type": "tool_use", "id": "toolu_abc", "name": "get_weather", "input": {}}
+    assert "".join(line["delta"]["partial_json"] for line in lines[2:5]) == '{"location":"SF"}'
+    assert lines[-2]["delta"]["stop_reason"] == "tool_use"
