@@ -180,11 +180,11 @@ def is_linear(make: Callable[[int], str], dialect: str, size: int) -> bool:
     """Whether a text eight times as long takes far less than 64 times as long, in the best of a few runs.
 
     What a candidate may keep back is bounded: a short text may be one that is read once, and a long one not. What costs
-    less than 20 µs a character is in order whatever the ratio.
+    less than 60 µs a character is in order whatever the ratio.
     """
     for _ in range(4):
         large = seconds(dialect, make(SMALL * TIMES), size)
-        if large < SMALL * TIMES * 20e-6 or large < seconds(dialect, make(SMALL), size) * TIMES * 3:
+        if large < SMALL * TIMES * 60e-6 or large < seconds(dialect, make(SMALL), size) * TIMES * 3:
             return True
     return False
 
