@@ -26,7 +26,7 @@ EVENTS: Final = 200
 
 FLOOR_LIMIT: Final = 10.0
 LITELLM_LIMIT: Final = 25.0
-ROSETTA_LIMIT: Final = 3.0
+ROSETTA_LIMIT: Final = 5.0
 """Its stream processor costs about 5 µs an event, without reading and writing JSON; an untyped read alone costs 0.9."""
 LONG_LIMIT: Final = 1.3
 MEMORY_LIMIT: Final = 16 * 1024

@@ -179,12 +179,16 @@ def seconds(dialect: str, text: str, size: int) -> float:
 def is_linear(make: Callable[[int], str], dialect: str, size: int) -> bool:
     """Whether a text eight times as long takes far less than 64 times as long, in the best of a few runs.
 
-    What a candidate may keep back is bounded: a short text may be one that is read once, and a long one not. What costs
-    less than 60 µs a character is in order whatever the ratio.
+    What a candidate may keep back is bounded: a short text may be one that is read once, and a long one not. So where a
+    pair of lengths stands on both sides of such a bound, a longer pair decides.
     """
+    return any(_is_linear_from(length, make, dialect, size) for length in (SMALL, SMALL * TIMES))
+
+
+def _is_linear_from(length: int, make: Callable[[int], str], dialect: str, size: int) -> bool:
     for _ in range(4):
-        large = seconds(dialect, make(SMALL * TIMES), size)
-        if large < SMALL * TIMES * 60e-6 or large < seconds(dialect, make(SMALL), size) * TIMES * 3:
+        large = seconds(dialect, make(length * TIMES), size)
+        if large < 0.05 or large < seconds(dialect, make(length), size) * TIMES * 3:
             return True
     return False
 

@@ -637,21 +637,18 @@ def test_an_answer_that_is_neither_is_told_as_unreadable() -> None:
 # --- at home, whatever happens ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name != "bedrock"])  # whose frames say their length
 def test_a_last_event_that_lacks_its_end_reaches_the_client_at_home(protocol: str) -> None:
     stream = written(ANSWER, protocol)
-    if protocol == "bedrock":
-        return  # its frames say their length
     output = translated(stream.rstrip(b"\n"), protocol, protocol)
     assert plain(assembled(output, protocol)) == plain(assembled(stream, protocol))
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name != "gemini"])  # whose end is that of the bytes
 def test_nothing_follows_the_end_at_home(protocol: str) -> None:
     first = Reply(Turn("assistant", (Text("one"),)), "stop", None, "id_1", "m")
     output = translated(written(first, protocol) + written(ANSWER, protocol), protocol, protocol)
-    if protocol != "gemini":  # whose streams have no end but that of the bytes
-        assert output == written(first, protocol)
+    assert output == written(first, protocol)
 
 
 def test_a_secret_in_an_error_is_masked_at_home_too() -> None:
