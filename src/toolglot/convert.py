@@ -24,6 +24,7 @@ from toolglot import dialects, jsontext, profiles
 from toolglot.conversation import (
     Conversation,
     Failure,
+    Issuer,
     Media,
     Reply,
     ServerTool,
@@ -106,10 +107,12 @@ class ConvertedRequest(Converted):
 class ConvertedReply(Converted):
     """A reply for a client."""
 
-    def __init__(self, body: Fields, report: Report, reply: Reply, *, data: bytes | None) -> None:
+    def __init__(self, body: Fields, report: Report, reply: Reply, *, said: Reply, data: bytes | None) -> None:
         super().__init__(body, report, data=data)
         self.reply = reply
         """The answer in canonical form, under the client's names and ids."""
+        self.said = said
+        """The same in the provider's own names and ids, with what only the provider can read."""
 
 
 class ConvertedError(Struct, frozen=True, kw_only=True):
@@ -169,45 +172,112 @@ def convert(
     Raises `InputError` for a body that is not of the source's protocol, and `RefusedError` for one that no change
     could make the target accept.
     """
+    received = read_request(body, source=source, policy=policy, overrides=overrides, limits=limits)
+    return received.for_target(target, model=model)
+
+
+@_bounded
+def read_request(
+    body: Body,
+    *,
+    source: str,
+    policy: Policy = DEFAULT_POLICY,
+    overrides: Overrides | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ReceivedRequest:
+    """A client's request, read once, for a target that is chosen by what it says; the settings are those of `convert`.
+
+    received = toolglot.read_request(body, source="anthropic")
+    out = received.for_target("openai", model=chosen(received.conversation))
+    """
     _check_policy(policy)
     from_, fields = profiles.get(source, overrides=overrides), _parsed(body, limits)
     conversation, mended = _decoded(fields, from_, policy)
-    named = model or conversation.model
-    continued = continued_by(fields, from_.protocol)
-    to = profiles.get(target, named, overrides=overrides)
-    from_ = profiles.get(source, conversation.model, overrides=overrides)
-    if continued is not None and from_.name != to.name:
-        raise StoredHistoryError(
-            f"continues what only {from_.name} has stored", path=f"$.{continued}", hint="send the whole history"
+    return ReceivedRequest(body, fields, conversation, mended, from_.name, policy, overrides)
+
+
+class ReceivedRequest:
+    """A client's request as it was read. It can be rendered for one target after another."""
+
+    def __init__(
+        self,
+        body: Body,
+        fields: Fields,
+        conversation: Conversation,
+        mended: list[Entry],
+        source: str,
+        policy: Policy,
+        overrides: Overrides | None,
+    ) -> None:
+        self.fields = fields
+        self.conversation = conversation
+        """What the client said. Replaced by another one, that is what is sent."""
+        self._given = conversation
+        self._body = body
+        self._mended = mended
+        self._source = source
+        self._policy = policy
+        self._overrides = overrides
+
+    def address(self, *, model: str = "", stream: bool | None = None) -> None:
+        """The address of the request says which model is asked, or whether a stream is wanted."""
+        options = self.conversation.options
+        if stream is not None and stream != options.stream:
+            options = replace(options, stream=stream)
+        self.conversation = self._given = replace(
+            self.conversation, model=model or self.conversation.model, options=options
         )
-    stored = stores_answers(conversation.extra)
-    rendered = render(replace(conversation, model=named), to, policy=policy, source=from_, keeps_items=stored)
-    kept_model = conversation.model if not model and from_.name != to.name else ""
-    sent, prompted = _by_prompt(rendered, to, policy)
-    entries = [*told_of_names(from_, to, policy, kept_model=kept_model), *mended, *rendered.entries, *prompted]
-    is_kept = rendered.is_unchanged and not prompted and not mended
-    if from_.protocol != to.protocol:
-        sent = replace(sent, extra=carried(sent.extra, from_.protocol, to.protocol))
-        sent = asking_usage(sent, to)
-    is_same = from_.protocol == to.protocol and named == conversation.model and is_kept
-    if continued is not None:
-        return _continuing(body, fields, named, continued, rendered, from_, to, policy)
-    written = fields
-    if not is_same:
-        written = codec(to.protocol).request.encode(_as_clasp(sent, to, policy), to)
-    if from_.protocol != to.protocol:
-        entries += _unwritten(sent, to, policy)
-    else:
-        is_same = written == fields
-    data = body if is_same and isinstance(body, bytes) else None
-    return ConvertedRequest(
-        fields if is_same else written,
-        Report(tuple(entries), ids=rendered.seen_ids),
-        source=from_,
-        target=to,
-        rendered=rendered,
-        data=data,
-    )
+
+    @property
+    def continues(self) -> str | None:
+        """The field that says that only its provider has what was said before; None where the request is whole."""
+        return continued_by(self.fields, profiles.get(self._source, overrides=self._overrides).protocol)
+
+    @_bounded
+    def for_target(
+        self, target: str, *, model: str = "", home: Issuer | None = None, entries: Iterable[Entry] = ()
+    ) -> ConvertedRequest:
+        """The request that the target accepts.
+
+        home: which endpoint and account of the provider it goes to, where opaque things are bound to one.
+        entries: what the report tells besides, of changes to `conversation`.
+        """
+        policy, fields, said = self._policy, self.fields, self.conversation
+        named, continued = model or said.model, self.continues
+        to = profiles.get(target, named, overrides=self._overrides)
+        from_ = profiles.get(self._source, said.model, overrides=self._overrides)
+        if continued is not None and from_.name != to.name:
+            raise StoredHistoryError(
+                f"continues what only {from_.name} has stored", path=f"$.{continued}", hint="send the whole history"
+            )
+        stored = stores_answers(said.extra)
+        rendered = render(replace(said, model=named), to, policy=policy, source=from_, keeps_items=stored, home=home)
+        if continued is not None:
+            return _continuing(self._body, fields, named, continued, rendered, from_, to, policy)
+        sent, prompted = _by_prompt(rendered, to, policy)
+        kept_model = said.model if not model and from_.name != to.name else ""
+        told = [*told_of_names(from_, to, policy, kept_model=kept_model), *self._mended, *entries]
+        told += [*rendered.entries, *prompted]
+        if from_.protocol != to.protocol:
+            sent = replace(sent, extra=carried(sent.extra, from_.protocol, to.protocol))
+            sent = asking_usage(sent, to)
+        is_kept = rendered.is_unchanged and said is self._given and not prompted and not self._mended
+        is_same = from_.protocol == to.protocol and named == said.model and is_kept
+        written = fields
+        if not is_same:
+            written = codec(to.protocol).request.encode(_as_clasp(sent, to, policy), to)
+        if from_.protocol != to.protocol:
+            told += _unwritten(sent, to, policy)
+        else:
+            is_same = written == fields
+        return ConvertedRequest(
+            fields if is_same else written,
+            Report(tuple(told), ids=rendered.seen_ids),
+            source=from_,
+            target=to,
+            rendered=rendered,
+            data=self._body if is_same and isinstance(self._body, bytes) else None,
+        )
 
 
 @_bounded
@@ -381,12 +451,14 @@ def convert_reply(
     policy: Policy = DEFAULT_POLICY,
     overrides: Overrides | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    reply_id: str = "",
 ) -> ConvertedReply:
     """A provider's answer (`source`) as the client (`target`) reads it.
 
     With the `request` that it answers (what `convert` or `repair` returned), tools get their own names back,
     free-text calls their free text, and arguments are checked against the client's schema; what does not fit is in
-    the report. A call whose arguments cannot be read is never handed on as one that can be run.
+    the report. A call whose arguments cannot be read is never handed on as one that can be run. `reply_id` is the id
+    that the answer gets for a client of another protocol, where the provider's own is not to be used.
 
     Raises `ProviderError` for an answer that is an error, or that cannot be read.
     """
@@ -398,14 +470,14 @@ def convert_reply(
     job = Job(to, policy, from_)
     rendered = request.rendered if request is not None else None
     reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy))
-    client = for_client(reply, from_, to, rendered, job)
+    client = for_client(reply, from_, to, rendered, job, reply_id=reply_id)
     written = codec(to.protocol).reply.encode(client)
     is_same = from_.protocol == to.protocol and written == fields
     if from_.protocol != to.protocol:
         job.entries += _unwritten(client, to, policy)
         _tell_unread(client, codec(to.protocol).reply.decode(written), job)
     data = body if is_same and isinstance(body, bytes) else None
-    return ConvertedReply(fields if is_same else written, Report(tuple(job.entries)), client, data=data)
+    return ConvertedReply(fields if is_same else written, Report(tuple(job.entries)), client, said=reply, data=data)
 
 
 def decode_reply(body: Body, source: Profile, limits: Limits) -> tuple[Fields, Reply]:

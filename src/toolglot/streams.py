@@ -67,6 +67,7 @@ class StreamReader:
     target: who asked; ids are made legal for it. Without it, the request's source, or the source itself.
     reader: finds calls in text. Without it, one that knows all dialects does, where the policy or the source's profile
         says that there may be some.
+    reply_id: the id that the answer gets for a client of another protocol, where the provider's is not to be used.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class StreamReader:
         overrides: Overrides | None = None,
         limits: Limits = DEFAULT_LIMITS,
         reader: TextReader | None = None,
+        reply_id: str = "",
     ) -> None:
         if request is not None and not isinstance(request, ConvertedRequest):
             raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
@@ -100,11 +102,17 @@ class StreamReader:
         self._reader = reader
         self._job = Job(self.target, policy, self.source)
         self._answer = AnswerStream(
-            self.source, self.target, rendered, self._job, whole_calls=policy.stream_calls == "whole"
+            self.source,
+            self.target,
+            rendered,
+            self._job,
+            whole_calls=policy.stream_calls == "whole",
+            reply_id=reply_id,
         )
         self._whole: list[bytes] | None = [] if stream.CONTENT_TYPE == _EVENTS else None
         """The bytes so far, while they may be an answer that is no stream."""
         self._size = 0
+        self._own = Accumulator()
         self._sum = Accumulator()
         self._entries = told_of_names(self.source, self.target, policy)
         self.is_over = False
@@ -198,6 +206,7 @@ class StreamReader:
             events = self._reader.feed(events)
         if self._answer.goes_through(events):
             return events
+        self._own.add(events)
         passed = self._answer.pass_on(events)
         self._sum.add(passed)
         self.is_over = self._sum.is_over
@@ -209,6 +218,11 @@ class StreamReader:
     def reply(self) -> Reply:
         """What the model said so far, under the client's names and ids. Its stop reason is None until it is done."""
         return self._sum.reply
+
+    @property
+    def said(self) -> Reply:
+        """The same in the provider's own names and ids, with what only the provider can read."""
+        return self._own.reply
 
     @property
     def failure(self) -> Failure | None:
@@ -271,6 +285,7 @@ class StreamTranslator:
         limits: Limits = DEFAULT_LIMITS,
         reader: TextReader | None = None,
         created: int = 0,
+        reply_id: str = "",
     ) -> None:
         from_, to = (profiles.get(name, overrides=overrides).protocol for name in (source, target))
         make = _HomeReader if from_ == to else StreamReader
@@ -282,6 +297,7 @@ class StreamTranslator:
             overrides=overrides,
             limits=limits,
             reader=reader,
+            reply_id=reply_id,
         )
         self._home = self._in if isinstance(self._in, _HomeReader) else None
         """What can be forwarded as it is: None from the first thing on that cannot."""
@@ -388,6 +404,16 @@ class StreamTranslator:
     def reply(self) -> Reply:
         """What the client has been told so far. Its stop reason is None until the answer is done."""
         return self._in.reply
+
+    @property
+    def said(self) -> Reply:
+        """The same in the provider's own names and ids, with what only the provider can read."""
+        return self._in.said
+
+    @property
+    def final_body(self) -> dict[str, Any] | None:
+        """The whole answer as the last event of the client's stream has it, where its protocol repeats it there."""
+        return getattr(self._encoder, "final_body", None)
 
     @property
     def failure(self) -> Failure | None:

@@ -26,7 +26,9 @@ COMMANDS: Final = {
     "convert": "a request of one protocol as one of another",
     "switch-report": "what moving to another provider would change or lose",
     "parse": "the tool calls that a model wrote as text",
+    "serve": "the gateway: any client on any provider",
     "simulate": "strict stand-ins for the providers, on a port of this machine",
+    "init": "a commented toolglot.toml for the gateway, to begin with",
     "explain": "what a rule demands, who demands it, and how we know",
     "completion": "a completion script for bash, zsh or fish",
 }

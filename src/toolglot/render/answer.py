@@ -28,9 +28,11 @@ AS_IT_CAME: Final = "it is handed on as it came"
 SHOWN: Final = 2_000
 
 
-def for_client(reply: Reply, source: Profile, target: Profile, request: Rendered | None, job: Job) -> Reply:
+def for_client(
+    reply: Reply, source: Profile, target: Profile, request: Rendered | None, job: Job, *, reply_id: str = ""
+) -> Reply:
     """A provider's reply under the client's names and ids."""
-    answer = Answer(source, target, request, job)
+    answer = Answer(source, target, request, job, reply_id)
     id, model = answer.begin(reply.id, reply.model)
     turn = strip_opaque(reply.turn, job) if answer.is_abroad else reply.turn
     said = tuple([block for block in turn.blocks if not answer.is_void(block)])
@@ -49,7 +51,10 @@ def for_client(reply: Reply, source: Profile, target: Profile, request: Rendered
 class Answer:
     """What one answer's ids, names and calls are for the client."""
 
-    def __init__(self, source: Profile, target: Profile, request: Rendered | None, job: Job) -> None:
+    def __init__(
+        self, source: Profile, target: Profile, request: Rendered | None, job: Job, reply_id: str = ""
+    ) -> None:
+        self._reply_id = reply_id
         self._source = source
         self._target = target
         self._request = request
@@ -67,7 +72,7 @@ class Answer:
         if not self.is_abroad:
             return id, model
         asked = self._request.conversation.model if self._request is not None else ""
-        return id or f"reply_{self._key}", model or asked
+        return self._reply_id or id or f"reply_{self._key}", model or asked
 
     def is_void(self, block: Block) -> bool:
         """Whether a client of another protocol has no use for a block: it says nothing."""

@@ -39,9 +39,16 @@ class AnswerStream:
     """The events of one answer for the client."""
 
     def __init__(
-        self, source: Profile, target: Profile, request: Rendered | None, job: Job, *, whole_calls: bool = False
+        self,
+        source: Profile,
+        target: Profile,
+        request: Rendered | None,
+        job: Job,
+        *,
+        whole_calls: bool = False,
+        reply_id: str = "",
     ) -> None:
-        self._answer = Answer(source, target, request, job)
+        self._answer = Answer(source, target, request, job, reply_id)
         self._whole_calls = whole_calls
         self._opened: ToolCall | None = None
         """The call that is open and shown, as the client knows it."""

@@ -114,6 +114,8 @@ class Encoder:
         self._late: Extra | None = None
         self._usage: Usage | None = None
         self._is_over = False
+        self.final_body: Fields | None = None
+        """The response as the last event has it; None until then."""
         self._items: list[Fields] = []
         self._cut: set[int] = set()
         """The places of calls that were cut."""
@@ -224,6 +226,7 @@ class Encoder:
         if status != "incomplete":
             response["output"] = [item for index, item in enumerate(self._items) if index not in self._cut]
         response["status"] = status
+        self.final_body = response
         self._say(f"response.{'failed' if status == 'cancelled' else status}", {"response": response})
 
     # --- blocks -------------------------------------------------------------------------------------

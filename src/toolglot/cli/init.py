@@ -1,0 +1,63 @@
+"""`toolglot init`: a commented `toolglot.toml` to begin with."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Final
+
+from toolglot.cli.options import add_quiet
+from toolglot.cli.terminal import Terminal, clean
+from toolglot.cli.writing import STDOUT, back_up, open_output, refuse_existing
+from toolglot.gateway.config import FILE
+from toolglot.gateway.example_config import example_config
+from toolglot.gateway.upstream_table import discovered_upstreams
+
+_DESCRIPTION: Final = """\
+Writes a configuration for the gateway with every setting and every provider in it, as remarks. The providers whose keys
+are in the environment are on already, and so are the simulated models, so it can be used as it is.
+
+No key is written into it: it names the environment variables that hold them."""
+
+_EPILOG: Final = """\
+examples:
+  toolglot init                          (writes toolglot.toml)
+  toolglot init ~/.config/toolglot.toml
+  toolglot init --force                  (keeps what was there as toolglot.toml.bak)
+  toolglot init -                        (to stdout)
+
+exit codes: 0 written; 2 the file exists already, or cannot be written
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument(
+        "path", nargs="?", default=FILE, metavar="PATH", help="where to write (default: %(default)s); '-' is stdout"
+    )
+    parser.add_argument("--force", action="store_true", help="replace the file, which is kept as PATH.bak")
+    add_quiet(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    path = arguments.path
+    text = example_config(os.environ)
+    backup = ""
+    if path != STDOUT:
+        refuse_existing(path, force=arguments.force)
+        backup = back_up(path, force=True) if Path(path).exists() else ""
+    with open_output(path, terminal, force=arguments.force) as output:
+        output.write(text.encode())
+    if not arguments.quiet:
+        _tell(path, backup, terminal)
+    return 0
+
+
+def _tell(path: str, backup: str, terminal: Terminal) -> None:
+    found, notes = discovered_upstreams(os.environ)
+    if path != STDOUT:
+        terminal.err.line(f"wrote {clean(path)}" + (f"; what it was is in {clean(backup)}" if backup else ""))
+    terminal.err.line(f"on: {', '.join([*found, 'the simulated models'])}")
+    for note in notes:
+        terminal.note(note)

@@ -1,0 +1,99 @@
+"""`toolglot serve`: the gateway, between any client and any provider."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Final
+
+import msgspec
+
+from toolglot.cli.options import add_quiet
+from toolglot.cli.terminal import Terminal, clean
+from toolglot.gateway.app import Gateway
+from toolglot.gateway.config import Config, read_config
+from toolglot.gateway.config_checks import is_loopback
+from toolglot.gateway.serving import run as run_gateway
+from toolglot.simulator.serving import listening
+
+_DESCRIPTION: Final = """\
+Serves a gateway: clients of Anthropic, OpenAI (Chat Completions and Responses), Gemini and Ollama talk to any provider,
+with tools, whatever their history holds. Point a client at it by its base address and go on as before.
+
+Providers come from toolglot.toml (see 'toolglot init'). Without one, those whose keys are in the environment are used,
+and built-in simulated models answer for all others, so that it works at once and offline. It listens on this machine
+only; any other address demands client keys."""
+
+_EPILOG: Final = """\
+examples:
+  toolglot serve
+  toolglot serve --port 9000 --log json
+  toolglot serve --config toolglot.toml
+  ANTHROPIC_BASE_URL=http://127.0.0.1:8400 ANTHROPIC_API_KEY=any claude
+  ANTHROPIC_BASE_URL=http://127.0.0.1:8400 ANTHROPIC_API_KEY=any claude --model openai/gpt-5.5
+
+Each request is a line on stderr: who asked, who answered, what was changed. 'GET /toolglot/requests' lists the last
+ones, 'GET /toolglot/requests/ID' tells everything of one; the header x-toolglot-request of an answer is its ID.
+
+exit codes: 0 ended, as with Ctrl-C; 2 the configuration is wrong, or the port is taken
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("--config", metavar="FILE", help="default: $TOOLGLOT_CONFIG, else ./toolglot.toml, else none")
+    parser.add_argument("--host", help="where to listen (default: 127.0.0.1, this machine only)")
+    parser.add_argument("--port", type=int, help="default: 8400; 0 is a free one")
+    parser.add_argument("--store", metavar="FILE", help="the file of the vault; ':memory:' and 'off' are possible")
+    parser.add_argument("--log", choices=("text", "json", "off"), help="how each request is told (default: text)")
+    add_quiet(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    config = _config(arguments)
+    gateway = Gateway(config)
+    with listening(config.gateway.port, config.gateway.host) as sock:
+        root = f"http://{_shown(config.gateway.host)}:{sock.getsockname()[1]}"
+        if not arguments.quiet:
+            _tell(root, config, terminal)
+        terminal.out.line(root)
+        terminal.out.stream.flush()
+        run_gateway(gateway, sock)
+    return 0
+
+
+def _config(arguments: argparse.Namespace) -> Config:
+    config = read_config(arguments.config, os.environ)
+    if arguments.host is not None or arguments.port is not None:
+        config = config.listening_at(arguments.host, arguments.port)
+    changed = {name: getattr(arguments, name) for name in ("store", "log") if getattr(arguments, name) is not None}
+    return msgspec.structs.replace(config, gateway=msgspec.structs.replace(config.gateway, **changed))
+
+
+def _shown(host: str) -> str:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - where it can be reached from here
+    return f"[{shown}]" if ":" in shown and not shown.startswith("[") else shown
+
+
+def _tell(root: str, config: Config, terminal: Terminal) -> None:
+    """Where it listens, who answers, and how a client is pointed at it."""
+    page = terminal.err
+    page.line(page.paint(f"toolglot serves on {root}", "bold"))
+    page.line(f"  configuration  {clean(config.origin) or 'none: keys in the environment (toolglot init writes one)'}")
+    real = ", ".join(f"{name} ({upstream.target})" for name, upstream in config.upstreams.items())
+    page.line(f"  upstreams      {clean(real) or 'none'}")
+    if config.gateway.simulate:
+        page.line("  simulated      everything else: built-in stand-ins, not real models")
+    page.line(f"  kept in        {clean(config.gateway.store)}")
+    keys = f"{len(config.gateway.client_keys)} client keys" if config.gateway.client_keys else "none: any key will do"
+    page.line(f"  client keys    {keys}")
+    if not is_loopback(config.gateway.host):
+        page.line("  other machines can reach it")
+    page.line("")
+    page.line(f"  Claude Code    ANTHROPIC_BASE_URL={root} ANTHROPIC_API_KEY=any claude")
+    page.line(f'  Codex          base_url = "{root}/v1" and wire_api = "responses" in a model_provider')
+    page.line(f"  Gemini CLI     GOOGLE_GEMINI_BASE_URL={root} GEMINI_API_KEY=any gemini")
+    page.line(f"  OpenAI SDKs    OPENAI_BASE_URL={root}/v1 OPENAI_API_KEY=any")
+    for note in config.notes:
+        terminal.note(note)
+    page.stream.flush()

@@ -1,0 +1,36 @@
+"""The server: any client on any provider. Config, routing, the doors that clients come in by, and the vault.
+
+from toolglot.gateway import Gateway, read_config, serve
+serve("toolglot.toml", app_middleware=[MyMiddleware()])
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from toolglot.gateway.app import Gateway
+    from toolglot.gateway.config import Config, read_config
+    from toolglot.gateway.serving import running, serve
+    from toolglot.gateway.upstreams import Upstreams
+
+__all__ = ["Config", "Gateway", "Upstreams", "read_config", "running", "serve"]
+
+_HOMES: Final = {
+    "Config": "config",
+    "Gateway": "app",
+    "Upstreams": "upstreams",
+    "read_config": "config",
+    "running": "serving",
+    "serve": "serving",
+}
+"""Loaded when they are first asked for: who reads a configuration needs no server."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(importlib.import_module(f"toolglot.gateway.{_HOMES[name]}"), name)
+        return found

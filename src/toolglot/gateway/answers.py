@@ -1,0 +1,211 @@
+"""What is asked besides answers of a model: counts, listings, stored responses, the gateway's own state and reports."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from toolglot import __version__, profiles
+from toolglot.convert import ConvertedRequest
+from toolglot.errors import InputError
+from toolglot.gateway.counting import decode_count, encode_count, estimate_async
+from toolglot.gateway.doors import Action, Door
+from toolglot.gateway.exchange import Exchange, Services
+from toolglot.gateway.listing import ListedModel, listing, one, shown, upstream_models, version
+from toolglot.gateway.requests import ClientRequest, Send, header_pairs, refusal, send_json
+from toolglot.gateway.telling import Teller, Told
+from toolglot.upstream import Upstream
+from toolglot.wire.failures import ProviderError
+
+MOST_LISTED: Final = 4 * 1024 * 1024
+LISTING_SECONDS: Final = 300.0
+"""How long the models of an upstream are remembered."""
+PATIENCE: Final = 5.0
+"""Seconds that an upstream has to list its models."""
+
+Run = Callable[[Door, ClientRequest, Told], Awaitable[tuple[int, Any, Mapping[str, str]]]]
+
+
+class Answers:
+    """Answers what is no request to a model."""
+
+    def __init__(self, services: Services, teller: Teller) -> None:
+        self._services = services
+        self._teller = teller
+        self._listed: dict[str, tuple[float, list[str]]] = {}
+        self._runs: dict[Action, Run] = {
+            "count": self._count,
+            "models": self._models,
+            "model": self._model,
+            "show": self._show,
+            "version": self._version,
+            "response": self._response,
+            "input_items": self._response,
+            "cancel": self._response,
+            "root": self._root,
+            "health": self._health,
+            "ready": self._ready,
+            "requests": self._requests,
+            "request": self._request,
+        }
+
+    async def run(self, door: Door, request: ClientRequest, send: Send, told: Told) -> None:
+        status, body, headers = await self._runs[door.action](door, request, told)
+        told.status = status
+        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        pairs = header_pairs({"x-toolglot-request": told.id, **headers})
+        await send_json(send, status, b"" if request.method == "HEAD" else data, pairs)
+
+    # --- counts -------------------------------------------------------------------------------------
+
+    async def _count(self, door: Door, request: ClientRequest, told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        """The upstream's own count where it has one; otherwise an estimate, which is marked."""
+        exchange = Exchange(self._services, door, request, _nowhere, told)
+        out, upstream = await exchange.rendered()
+        count = await _counted(out, upstream)
+        is_estimate = count is None
+        if count is None:
+            count = await estimate_async(out.rendered.conversation, model=out.model)
+        protocol = profiles.get(door.source).protocol
+        reply = encode_count(protocol, count, is_estimate)
+        return 200, reply.body, reply.headers
+
+    # --- models -------------------------------------------------------------------------------------
+
+    async def _models(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        return 200, listing(door.source, await self._all_models(), request.query), {}
+
+    async def _model(self, door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        return 200, one(door.source, await self._named(door.model)), {}
+
+    async def _show(self, _door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        try:
+            body = msgspec.json.decode(request.body or b"{}")
+        except (ValueError, RecursionError):
+            raise InputError("the body is no JSON") from None
+        named = (body.get("model") or body.get("name")) if isinstance(body, dict) else None
+        if not isinstance(named, str):
+            raise InputError("expected the name of a model", path="$.model")
+        return 200, shown(await self._named(named)), {}
+
+    async def _version(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        return 200, version(), {}
+
+    async def _named(self, name: str) -> ListedModel:
+        """A model that can be asked for, listed or not."""
+        for model in await self._all_models():
+            if model.name == name:
+                return model
+        route = self._services.router.route(name)
+        return ListedModel(name, route.upstream_name, route.model, route.simulated)
+
+    async def _all_models(self) -> list[ListedModel]:
+        router = self._services.router
+        found = {entry.name: ListedModel(*entry) for entry in router.listed()}
+        upstreams = self._services.upstreams.real()
+        for upstream, names in zip(upstreams, await asyncio.gather(*map(self._own_models, upstreams)), strict=True):
+            for name in names:
+                listed = ListedModel(f"{upstream.name}/{name}", upstream.name, name, False)
+                found.setdefault(listed.name, listed)
+        return [*found.values()]
+
+    async def _own_models(self, upstream: Upstream) -> list[str]:
+        """What an upstream itself lists; nothing where it does not answer in time."""
+        known = self._listed.get(upstream.name)
+        if known is not None and known[0] > time.monotonic():
+            return known[1]
+        names: list[str] = []
+        profile = profiles.get(upstream.target, overrides=self._services.config.overrides)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                answer = await upstream.models(profile)
+                if answer is not None:
+                    try:
+                        data = await answer.whole(MOST_LISTED)
+                        names = upstream_models(data, profile.protocol) if answer.status == 200 else []
+                    finally:
+                        await answer.close()
+        except (TimeoutError, ProviderError, InputError) as error:
+            self._teller.say(f"{upstream.name} does not list its models: {type(error).__name__}")
+        self._listed[upstream.name] = (time.monotonic() + LISTING_SECONDS, names)
+        return names
+
+    # --- stored responses ---------------------------------------------------------------------------
+
+    async def _response(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        found = await self._services.responses.answer(
+            request.client, door.action, request.method, door.name, request.query
+        )
+        return 200, found, {}
+
+    # --- the gateway itself -------------------------------------------------------------------------
+
+    async def _root(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        return 200, {"name": "toolglot", "version": __version__, "docs": "docs/gateway.md"}, {}
+
+    async def _health(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        return 200, {"status": "ok"}, {}
+
+    async def _ready(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        reason = await self._services.vault.why_not_ready()
+        if reason:
+            return 503, {"status": "not ready", "reason": reason}, {}
+        return 200, {"status": "ready"}, {}
+
+    async def _requests(self, _door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        return 200, {"requests": [told.summary() for told in self._teller.latest(request.client)]}, {}
+
+    async def _request(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        told = self._teller.find(door.name, request.client)
+        if told is None:
+            raise refusal("not_found", f"there is no request {door.name[:60]!r}, or not any more", 404)
+        return 200, told.page(), {}
+
+
+async def _nowhere(_: Any) -> None:
+    """Nothing is sent while a request is only counted."""
+
+
+async def _counted(out: ConvertedRequest, upstream: Upstream) -> int | None:
+    """The provider's own count; None where it has none, or does not say."""
+    body = count_body(out)
+    if body is None:
+        return None
+    try:
+        answer = await upstream.count(out.target, out.model, body)
+        if answer is None:
+            return None
+        try:
+            data = await answer.whole(MOST_LISTED)
+        finally:
+            await answer.close()
+    except ProviderError:
+        return None
+    return decode_count(out.target.protocol, data) if answer.status == 200 else None
+
+
+_COUNTED: Final = {
+    "anthropic": ("model", "messages", "system", "tools", "tool_choice", "thinking", "mcp_servers"),
+    "openai_responses": (
+        *("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "truncation"),
+        *("parallel_tool_calls", "previous_response_id", "conversation"),
+    ),
+}
+"""The fields of a request that its provider's count takes."""
+
+
+def count_body(out: ConvertedRequest) -> bytes | None:
+    """A request as the provider's count wants it; None where it has none."""
+    protocol, body = out.target.protocol, out.body
+    if protocol in _COUNTED:
+        return msgspec.json.encode({key: body[key] for key in _COUNTED[protocol] if key in body})
+    if protocol == "gemini":
+        return msgspec.json.encode({"generateContentRequest": {"model": f"models/{out.model}", **body}})
+    if protocol == "bedrock":
+        known = {key: body[key] for key in ("messages", "system", "toolConfig") if key in body}
+        return msgspec.json.encode({"input": {"converse": known}})
+    return None

@@ -1,0 +1,281 @@
+"""The gateway as an ASGI app: who asks, what for, and an answer in their own protocol whatever happens.
+
+Laws: no request is answered before its key is known to be one; every error has the shape that its client reads; a
+client that goes away takes its upstream request with it; what is open at the same time is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Awaitable, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from toolglot.conversation import Failure
+from toolglot.convert import error_for
+from toolglot.errors import InputError
+from toolglot.gateway.answers import Answers
+from toolglot.gateway.chain import Chain, MiddlewareError, load_steps
+from toolglot.gateway.config import Config
+from toolglot.gateway.config_checks import is_loopback
+from toolglot.gateway.doors import Door, find, spoken_at
+from toolglot.gateway.exchange import Exchange, Services
+from toolglot.gateway.passing import Passing
+from toolglot.gateway.requests import (
+    MOST_HEADER_BYTES,
+    ClientRequest,
+    GatewayRefusal,
+    GoneError,
+    Receive,
+    Scope,
+    Send,
+    header_pairs,
+    refusal,
+    send_json,
+    until_gone,
+)
+from toolglot.gateway.routing import NoRouteError, Router
+from toolglot.gateway.stored_responses import StoredResponses
+from toolglot.gateway.telling import Teller, Told
+from toolglot.gateway.upstreams import Upstreams
+from toolglot.gateway.vault import Vault
+from toolglot.limits import Limits
+from toolglot.middleware import ToolMiddleware
+from toolglot.store import Store, StoreError, open_store
+from toolglot.wire.failures import ProviderError
+
+INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
+PRUNE_SECONDS: Final = 600.0
+_OPEN: Final = frozenset({"root", "health", "ready"})
+"""What everybody may ask."""
+
+
+class Gateway:
+    """All doors, and what serves them.
+
+    gateway = Gateway(config)                      # an ASGI app
+    async with gateway: …                          # or its lifespan, which servers run
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        upstreams: Upstreams | None = None,
+        middleware: Sequence[ToolMiddleware] = (),
+        teller: Teller | None = None,
+    ) -> None:
+        self.config = config
+        settings = config.gateway
+        self.teller = teller or Teller(most=settings.reports, form=settings.log)
+        self.upstreams = upstreams or Upstreams(config)
+        self._steps = [*load_steps(settings.middleware), *middleware]
+        self._store: Store | None = None
+        self._services: Services | None = None
+        self._answers: Answers | None = None
+        self._passing = Passing(self.upstreams)
+        self._pruning: asyncio.Task[None] | None = None
+        self.why_not_started = ""
+        self.open = 0
+        """Requests that are being answered."""
+
+    # --- beginning and end --------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open what requests need. Done by itself at the first one where no server did."""
+        if self._services is not None:
+            return
+        settings = self.config.gateway
+        if settings.store != "off":
+            self._store = await asyncio.to_thread(open_store, settings.store)
+            self._pruning = asyncio.create_task(self._prune(self._store))
+        seconds = settings.retention_hours * 3600
+        router = Router(self.config)
+        self._services = Services(
+            self.config,
+            Limits(max_bytes=settings.max_body_bytes),
+            router,
+            self.upstreams,
+            Vault(self._store, seconds=seconds),
+            StoredResponses(self._store, seconds=seconds),
+            Chain(self._steps),
+        )
+        self._answers = Answers(self._services, self.teller)
+
+    async def stop(self) -> None:
+        if self._pruning is not None:
+            self._pruning.cancel()
+            await asyncio.gather(self._pruning, return_exceptions=True)
+        await self.upstreams.close()
+        if self._store is not None:
+            await self._store.close()
+        self._services = self._store = self._pruning = None
+
+    async def __aenter__(self) -> Gateway:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def _prune(self, store: Store) -> None:
+        while True:
+            try:
+                await store.prune(time.time())
+            except StoreError as error:
+                self.teller.say(f"the store: {error}")
+            await asyncio.sleep(PRUNE_SECONDS)
+
+    # --- ASGI ---------------------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        if scope["type"] != "http":
+            raise InputError(f"expected an HTTP request, got {scope['type']!r}", path="scope")
+        await self.start()
+        request = ClientRequest(scope, receive)
+        door = find(request.path, request.query, request.headers)
+        source = door.source if door is not None else spoken_at(request.path, request.headers)
+        told = Told(request.id, "", request.method, request.path)
+        told.source = source
+        self.open += 1
+        try:
+            await self._watched(self._answer(scope, door, request, send, told), request, receive, told)
+        except GoneError:
+            told.error = "the client went away"
+        except Exception as error:  # noqa: BLE001 - the last line: whatever it is, the client gets an answer
+            await self._fail(error, source, told, send)
+        finally:
+            self.open -= 1
+            self.teller.end(told)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """The beginning and the end, as an ASGI server tells them."""
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    await self.start()
+                except (InputError, StoreError) as error:
+                    self.why_not_started = str(error)
+                    await send({"type": "lifespan.startup.failed", "message": str(error)})
+                    return
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.stop()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _watched(self, answering: Awaitable[None], request: ClientRequest, receive: Receive, told: Told) -> None:
+        """Answer, unless the client goes away first: then everything that was begun for it is cancelled."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - ASGI apps run in tasks
+        watch: asyncio.Future[None] | None = None
+        is_over = False
+
+        def ended(_: object) -> None:
+            if not is_over:
+                told.error = "the client went away"
+                task.cancel()
+
+        def begin_watching() -> None:
+            nonlocal watch
+            watch = asyncio.ensure_future(until_gone(receive))
+            watch.add_done_callback(ended)
+
+        request.when_read = begin_watching
+        try:
+            await answering
+        except asyncio.CancelledError:
+            if watch is None or not watch.done() or watch.cancelled():
+                raise
+            task.uncancel()
+            raise GoneError from None
+        finally:
+            is_over = True
+            if watch is not None:
+                watch.cancel()
+
+    async def _answer(self, scope: Scope, door: Door | None, request: ClientRequest, send: Send, told: Told) -> None:
+        self._admit(scope, door, request)
+        told.client = request.client
+        if self.open > self.config.gateway.max_concurrent:
+            busy = "the gateway serves as many requests at once as it may (max_concurrent)"
+            raise ProviderError(Failure("overloaded", busy, retry_after=1))
+        assert self._services is not None and self._answers is not None  # noqa: S101, PT018 - started
+        if door is None:
+            await self._passing.run(request, send, told, self.config.gateway.max_body_bytes)
+            return
+        if request.method not in door.methods:
+            allowed = ", ".join(door.methods)
+            raise refusal("bad_request", f"{request.path[:200]} takes {allowed}, not {request.method}", 405)
+        if request.method == "POST":
+            request.body = await request.read(self.config.gateway.max_body_bytes)
+            told.request = request.body
+        if door.action == "generate":
+            await Exchange(self._services, door, request, send, told).run()
+        else:
+            await self._answers.run(door, request, send, told)
+
+    def _admit(self, scope: Scope, door: Door | None, request: ClientRequest) -> None:
+        """Refuse who may not ask."""
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES:
+            raise refusal("too_large", f"the headers are longer than {MOST_HEADER_BYTES} bytes", 431)
+        settings = self.config.gateway
+        if not settings.client_keys and is_loopback(settings.host):
+            _refuse_pages(request)
+        if door is not None and door.action in _OPEN:
+            return
+        client = self.config.client_of(request.key)
+        if client is None:
+            hint = "send a key of this gateway as x-api-key, x-goog-api-key or Authorization: Bearer"
+            raise refusal("auth", f"{'no' if not request.key else 'an unknown'} client key; {hint}", 401)
+        request.client = client
+
+    # --- errors -------------------------------------------------------------------------------------
+
+    async def _fail(self, error: Exception, source: str, told: Told, send: Send) -> None:
+        failure = self._failure_of(error)
+        told.error = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
+        if told.status:  # the answer has begun: its own end is all that the client can still be told
+            return
+        converted = error_for(failure, target=source, overrides=self.config.overrides)
+        told.status = converted.status
+        if isinstance(error, GatewayRefusal) and converted.failure.status is not None:
+            told.status = converted.failure.status
+        headers = {**converted.headers, "x-toolglot-request": told.id}
+        await send_json(send, told.status, converted.data, header_pairs(headers))
+
+    def _failure_of(self, error: Exception) -> Failure | InputError:
+        if isinstance(error, ProviderError):
+            return error.failure
+        if isinstance(error, NoRouteError):
+            return Failure("not_found", str(error), 404, "model_not_found")
+        if isinstance(error, InputError):
+            return error
+        if isinstance(error, MiddlewareError):
+            self.teller.say("".join(traceback.format_exception(error)))
+            return Failure("server", str(error), 500)
+        self.teller.say("".join(traceback.format_exception(error)))
+        return INTERNAL
+
+
+def _refuse_pages(request: ClientRequest) -> None:
+    """A web page may not use a gateway that asks for no key: neither as itself nor under a name that leads here."""
+    host = request.headers.get("host", "")
+    origin = request.headers.get("origin", "")
+    if host and not is_loopback(_host_of(f"//{host}")):
+        raise refusal("permission", "a gateway without client keys answers to loopback names only (Host)", 403)
+    if origin and not is_loopback(_host_of(origin)):
+        raise refusal("permission", "a gateway without client keys answers to no web page (Origin)", 403)
+
+
+def _host_of(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,324 @@
+"""What a gateway is told: `toolglot.toml`, or what the environment shows where there is none.
+
+    config = read_config(None, os.environ)      # --config, else $TOOLGLOT_CONFIG, else ./toolglot.toml, else none
+    config.upstreams["openai"].url
+    config.gateway.port
+
+Values only: nothing is opened, connected or imported here. Keys are read from the environment when the file is read and
+are `Secret`s from then on; client keys are kept as hashes.
+
+Law: a mistake is a `ConfigError` with the file, the line, the key and what to do, and never shows a key. What is not in
+the file is its default; what the file has and nobody knows is a mistake.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from toolglot import profiles
+from toolglot.errors import InputError, ProfileError
+from toolglot.gateway.config_checks import Wrong, is_loopback, wrong_host
+from toolglot.gateway.config_file import ConfigError, ConfigText, checked, keys_of, read_text, table_of, unknown
+from toolglot.gateway.model_table import ModelEntry, read_models
+from toolglot.gateway.secret import ENV, is_sendable, is_variable, shown_variable, variable
+from toolglot.gateway.upstream_table import UpstreamSettings, discovered_upstreams, read_upstream
+from toolglot.policy import DEFAULT_POLICY, Policy
+from toolglot.profiles import Overrides
+
+__all__ = ["Config", "ConfigError", "GatewaySettings", "discovered", "parse_config", "read_config"]
+
+FILE: Final = "toolglot.toml"
+FILE_VARIABLE: Final = "TOOLGLOT_CONFIG"
+CLIENT_KEY_VARIABLE: Final = "TOOLGLOT_CLIENT_KEY"
+SECTIONS: Final = ("gateway", "policy", "upstreams", "models", "profiles")
+MEMORY: Final = ":memory:"
+OFF: Final = "off"
+
+_HASHED: Final = "sha256:"
+_SHORT_KEY: Final = 16
+_MIDDLEWARE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+
+
+class GatewaySettings(Struct, frozen=True, kw_only=True):
+    """`[gateway]`: how it listens, what it keeps and what it tells."""
+
+    host: Annotated[
+        str,
+        Meta(title="a text", description="The address to listen on. Any but loopback demands `client_keys`."),
+    ] = "127.0.0.1"
+    port: Annotated[
+        int,
+        Meta(ge=0, le=65535, title="a whole number from 0 to 65535", description="The port; 0 is a free one."),
+    ] = 8400
+    client_keys: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=1000,
+            title="a list of texts",
+            description='The keys that clients must have one of: `"env:NAME"`, the variable that holds it, or '
+            '`"sha256:HEX"`, its hash. Without any, every key and none is accepted.',
+        ),
+    ] = ()
+    store: Annotated[
+        str,
+        Meta(
+            title="a text",
+            description="The SQLite file of the vault and of stored responses, relative to the configuration; "
+            "`:memory:` forgets at the end, `off` keeps nothing. Default: `toolglot/gateway.db` in "
+            "`$XDG_STATE_HOME` or `~/.local/state`.",
+        ),
+    ] = ""
+    retention_hours: Annotated[
+        float,
+        Meta(gt=0, le=876_000, title="a number above 0", description="How long what is stored is kept."),
+    ] = 168
+    max_body_bytes: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            le=1 << 40,
+            title="a whole number from 1024",
+            description="The longest request that is read.",
+        ),
+    ] = 64 * 1024 * 1024
+    max_concurrent: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            title="a whole number from 1",
+            description="Requests that are served at the same time; the next one is told to come again.",
+        ),
+    ] = 1000
+    ping_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86_400,
+            title="a number from 0",
+            description="How long a stream may be silent before the client gets a sign of life; 0: it gets none.",
+        ),
+    ] = 15
+    log: Annotated[
+        Literal["text", "json", "off"],
+        Meta(title='one of "text", "json", "off"', description="How each request is logged on stderr."),
+    ] = "text"
+    reports: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            title="a whole number from 0",
+            description="How many requests `/toolglot/requests` remembers; 0: none.",
+        ),
+    ] = 500
+    middleware: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=100,
+            title="a list of texts",
+            description='Middleware of your own, in the order of requests: `"package.module:Name"`.',
+        ),
+    ] = ()
+    simulate: Annotated[
+        bool,
+        Meta(
+            title="true or false",
+            description="The built-in simulated models answer what no upstream serves. Their answers are marked.",
+        ),
+    ] = False
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """All that a gateway is told."""
+
+    gateway: GatewaySettings
+    """With the hashes of the client keys, and the place of the store, in full."""
+    policy: Policy = DEFAULT_POLICY
+    upstreams: dict[str, UpstreamSettings] = {}
+    """In the order of the file."""
+    models: tuple[ModelEntry, ...] = ()
+    overrides: Overrides | None = None
+    origin: str = ""
+    """The file; empty: there is none, and the environment decided."""
+    notes: tuple[str, ...] = ()
+    """What is allowed and yet worth telling who starts the gateway."""
+
+    def client_of(self, key: str) -> str | None:
+        """The hash by which a client is known; none: a key is demanded, and this is not one."""
+        client = digest(key)
+        if not self.gateway.client_keys:
+            return client
+        # Every one is compared, so that the time does not tell which was nearest.
+        found = [hmac.compare_digest(client, known) for known in self.gateway.client_keys]
+        return client if any(found) else None
+
+    def listening_at(self, host: str | None = None, port: int | None = None) -> Config:
+        """The same on another address, as the command line may ask for."""
+        given = {"host": host, "port": port}
+        changed = {name: value for name, value in given.items() if value is not None}
+        text = ConfigText("--host" if host is not None else "--port")
+        if port is not None and not 0 <= port <= 65535:
+            raise text.error("expected a whole number from 0 to 65535")
+        settings = msgspec.structs.replace(self.gateway, **changed)
+        _check_host(settings, text)
+        return msgspec.structs.replace(self, gateway=settings)
+
+
+def read_config(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> Config:
+    """The configuration of a file: this one, else that of `$TOOLGLOT_CONFIG`, else ./toolglot.toml, else none."""
+    named = path or environ.get(FILE_VARIABLE) or (FILE if Path(FILE).is_file() else None)
+    return parse_config(read_text(named), environ) if named else discovered(environ)
+
+
+def discovered(environ: Mapping[str, str]) -> Config:
+    """Without a file: an upstream for each provider whose key is in the environment; the simulator serves the rest."""
+    text = ConfigText("environment")
+    upstreams, notes = discovered_upstreams(environ)
+    keys = [f"{ENV}{CLIENT_KEY_VARIABLE}"] if variable(environ, CLIENT_KEY_VARIABLE) else []
+    settings, more = _gateway({"client_keys": keys, "simulate": True}, environ, text)
+    return Config(gateway=settings, upstreams=upstreams, notes=(*notes, *more))
+
+
+def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
+    """The configuration that a text holds."""
+    document = text.tables()
+    for name in document:
+        if name not in SECTIONS:
+            raise unknown(name, list(SECTIONS), text)
+    settings, notes = _gateway(document.get("gateway", {}), environ, text)
+    overrides = _overrides(document, text)
+    upstreams = {
+        name: read_upstream(name, table, environ, overrides, text)
+        for name, table in table_of(document.get("upstreams", {}), text, "upstreams").items()
+    }
+    listed = {name: upstream.models for name, upstream in upstreams.items()}
+    if not upstreams and not settings.simulate:
+        notes = (*notes, f"{text.origin} names no upstream: write [upstreams.NAME], or simulate = true in [gateway]")
+    return Config(
+        gateway=settings,
+        policy=_policy(document.get("policy", {}), text),
+        upstreams=upstreams,
+        models=read_models(document.get("models", {}), listed, simulate=settings.simulate, text=text),
+        overrides=overrides,
+        origin=text.origin,
+        notes=notes,
+    )
+
+
+def digest(key: str) -> str:
+    """What is kept of a key."""
+    return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
+
+
+# --- [gateway] --------------------------------------------------------------------------------------
+
+
+def _gateway(value: Any, environ: Mapping[str, str], text: ConfigText) -> tuple[GatewaySettings, tuple[str, ...]]:
+    settings = checked(value, GatewaySettings, text, "gateway")
+    for name in settings.middleware:
+        if not _MIDDLEWARE.fullmatch(name):
+            raise text.error("this is no middleware", "gateway", "middleware", hint='write "package.module:Name"')
+    notes = _short_keys(settings.client_keys, environ)
+    settings = msgspec.structs.replace(
+        settings,
+        client_keys=tuple(_client_key(entry, environ, text) for entry in settings.client_keys),
+        store=_store(settings.store, environ, text),
+    )
+    _check_host(settings, text)
+    return settings, notes
+
+
+def _check_host(settings: GatewaySettings, text: ConfigText) -> None:
+    keys = ("gateway", "host") if text.text else ()
+    wrong = wrong_host(settings.host)
+    if wrong is None and not is_loopback(settings.host) and not settings.client_keys:
+        wrong = Wrong(
+            "other machines can reach this address, so clients must have a key",
+            f'set client_keys = ["{ENV}{CLIENT_KEY_VARIABLE}"] in [gateway] and that variable, or listen on 127.0.0.1',
+        )
+    if wrong is not None:
+        raise text.error(wrong.message, *keys, hint=wrong.hint)
+
+
+def _client_key(entry: str, environ: Mapping[str, str], text: ConfigText) -> str:
+    at = ("gateway", "client_keys")
+    if entry.startswith(_HASHED):
+        hashed = entry.removeprefix(_HASHED).lower()
+        if re.fullmatch(r"[0-9a-f]{64}", hashed):
+            return hashed
+        raise text.error(f"after {_HASHED} come 64 hexadecimal digits", *at, hint="printf %s KEY | sha256sum")
+    name = entry.removeprefix(ENV)
+    if not entry.startswith(ENV) or not is_variable(name):
+        hint = f'put the key into a variable and write "{ENV}NAME", or its hash as "{_HASHED}HEX"'
+        raise text.error("a key itself must not stand in the file", *at, hint=hint)
+    value = variable(environ, name)
+    if not value:
+        raise text.error(f"{shown_variable(name)} is not set in the environment", *at, hint="set it to the key")
+    if not is_sendable(value):
+        message = f"{shown_variable(name)} holds what no client can send in a header"
+        raise text.error(message, *at, hint="a key is one line of ASCII characters")
+    return digest(value)
+
+
+def _short_keys(entries: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:
+    names = [entry.removeprefix(ENV) for entry in entries if entry.startswith(ENV)]
+    short = [name for name in names if 0 < len(variable(environ, name)) < _SHORT_KEY]
+    told = f"is shorter than {_SHORT_KEY} characters: a client key that can be guessed is none"
+    return tuple(f"{shown_variable(name)} {told}" for name in short)
+
+
+def _store(value: str, environ: Mapping[str, str], text: ConfigText) -> str:
+    """The place of the store in full."""
+    if value in (MEMORY, OFF):
+        return value
+    if "\0" in value:
+        raise text.error("this is no name of a file", "gateway", "store")
+    state = Path(environ.get("XDG_STATE_HOME", ""))
+    if not value and state.is_absolute():  # a relative one counts as none
+        return str(state / "toolglot" / "gateway.db")
+    if value and not value.startswith("~/"):
+        return str(Path(text.origin).absolute().parent / value)
+    home = Path(environ.get("HOME", ""))
+    if not home.is_absolute():
+        hint = f'set HOME, or store in [gateway] to a file, "{MEMORY}" or "{OFF}"'
+        raise text.error("there is no home directory to keep the store in", "gateway", "store", hint=hint)
+    return str(home / (value[2:] or ".local/state/toolglot/gateway.db"))
+
+
+# --- [policy] and [profiles] ------------------------------------------------------------------------
+
+
+def _policy(value: Any, text: ConfigText) -> Policy:
+    known = list(Policy.__struct_fields__)
+    table = table_of(value, text, "policy")
+    for key in table:
+        if key not in known:
+            raise unknown(key, known, text, "policy")
+    try:
+        return Policy(**table)
+    except InputError as error:
+        raise text.error(error.message, *error.path.split("."), hint=error.hint or "see docs/convert.md") from None
+
+
+def _overrides(document: Mapping[str, Any], text: ConfigText) -> Overrides | None:
+    """The user's profiles; each is looked up once, so that what they extend is there."""
+    if "profiles" not in document:
+        return None
+    try:
+        overrides = Overrides(text.text, origin=text.origin)
+        for name in overrides.names:
+            profiles.get(name, overrides=overrides)
+    except ProfileError as error:
+        keys = keys_of(error.path.removeprefix(text.origin)) or ("profiles",)
+        raise text.error(error.message, *keys, hint=error.hint) from None
+    return overrides

@@ -1,0 +1,189 @@
+"""A configuration file as text and tables: read within bounds, checked key by key, with the line of every mistake.
+
+A table is described by a Struct whose fields carry what is allowed (`title`) and what it means (`description`) in their
+`Meta`; the checks, the messages and the tables of docs/gateway-config.md all come from there.
+
+Law: whatever the bytes are, the answer is tables or a `ConfigError`. No message quotes what may be a key.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Final, TypeVar, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+
+from toolglot.errors import InputError, quote
+from toolglot.wire.masking import mask
+
+MAX_BYTES: Final = 256 * 1024
+LONGEST_LINE: Final = 4000
+"""Characters: what a TOML parser does with one key may take quadratic time in its length."""
+
+Keys = tuple[str, ...]
+Table = TypeVar("Table", bound=Struct)
+
+_PART: Final = r"(?:[A-Za-z0-9_-]+|\"[^\"\\]*\"|'[^']*')"
+_KEY: Final = re.compile(rf"\s*(\[\[?)?\s*({_PART}(?:\s*\.\s*{_PART})*)\s*[\]=]")
+_QUOTED_OR_BARE: Final = re.compile(_PART)
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
+_UNQUOTED: Final = frozenset({"client_keys", "headers", "proxy", "key_env", "url"})
+"""Settings in which somebody may have written a key."""
+
+
+class ConfigError(InputError):
+    """A configuration that makes no sense; `path` is the file, the line where it is known, and the key."""
+
+
+class ConfigText(Struct, frozen=True):
+    """The text of a configuration, and what it is called."""
+
+    origin: str
+    text: str = ""
+
+    def error(self, message: str, *keys: str, hint: str = "") -> ConfigError:
+        """A mistake at a key, with its line."""
+        line = line_of(self.text, keys) if keys else 0
+        place = f"{self.origin}:{line}" if line else self.origin
+        return ConfigError(message, path=f"{place}: {dotted(keys)}" if keys else place, hint=hint)
+
+    def tables(self) -> dict[str, Any]:
+        """What the text says."""
+        for number, line in enumerate(self.text.split("\n"), 1):
+            if len(line) > LONGEST_LINE:
+                raise ConfigError(
+                    f"the line has more than {LONGEST_LINE} characters",
+                    path=f"{self.origin}:{number}",
+                    hint="break it: lists go over several lines",
+                )
+        try:
+            return tomllib.loads(self.text)
+        except RecursionError:
+            raise self.error("not TOML: nested too deeply", hint="see docs/gateway-config.md") from None
+        except ValueError as error:
+            raise self.error(f"not TOML: {error}", hint="see https://toml.io and docs/gateway-config.md") from None
+
+
+def read_text(path: str | os.PathLike[str]) -> ConfigText:
+    """A file as text."""
+    origin = os.fspath(path)
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        hint = "check the name, or write one with `toolglot init`"
+        raise ConfigError(f"cannot be read: {reason}", path=origin, hint=hint) from None
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"larger than {MAX_BYTES} bytes", path=origin, hint="this is no gateway's configuration")
+    try:
+        return ConfigText(origin, data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"not UTF-8 at byte {error.start}", path=origin, hint="save it as UTF-8") from None
+
+
+def dotted(keys: Keys) -> str:
+    """A key as TOML writes it."""
+    return ".".join(key if _PLAIN.fullmatch(key) else quote(mask(key)) for key in keys)
+
+
+def keys_of(key: str) -> Keys:
+    """The parts of a key that TOML writes with dots."""
+    return tuple(part.strip("\"'") for part in _QUOTED_OR_BARE.findall(key))
+
+
+def line_of(text: str, keys: Keys) -> int:
+    """The line that sets a key, or that begins the innermost table around it; 0: there is none."""
+    found, depth = 0, 0
+    section: Keys = ()
+    for number, line in enumerate(text.split("\n"), 1):
+        match = _KEY.match(line)
+        if match is None:
+            continue
+        parts = keys_of(match[2])
+        if match[1]:
+            section = parts
+        path = parts if match[1] else section + parts
+        shared = min(len(path), len(keys))
+        if shared > depth and path[:shared] == keys[:shared]:
+            found, depth = number, shared
+    return found
+
+
+# --- tables -----------------------------------------------------------------------------------------
+
+
+def checked(value: Any, kind: type[Table], text: ConfigText, *at: str) -> Table:
+    """A table whose keys and values are all known and right."""
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    values = {}
+    for key, entry in table_of(value, text, *at).items():
+        if key not in fields:
+            raise unknown(key, list(fields), text, *at)
+        values[key] = _value(entry, fields[key], text, *at, key)
+    return kind(**values)
+
+
+def table_of(value: Any, text: ConfigText, *at: str) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    raise text.error(f"expected a table, got {_kind(value)}", *at, hint=f"write [{dotted(at)}], and its keys below")
+
+
+def unknown(key: str, known: list[str], text: ConfigText, *at: str) -> ConfigError:
+    """An error that tells the nearest name."""
+    is_table = not at
+    what = "table" if is_table else "setting"
+    if key.lower().replace("-", "_") in ("key", "api_key", "apikey", "token", "secret") and "key_env" in known:
+        hint = 'keys stand in environment variables only: write key_env = "NAME_OF_THE_VARIABLE"'
+    else:
+        close = nearest(key, known)
+        hint = f"did you mean {close[0]}? " if close else ""
+        hint += "known: " + ", ".join(f"[{name}]" if is_table else name for name in known)
+    return text.error(f"there is no {what} of this name", *at, key, hint=hint)
+
+
+def nearest(name: str, known: list[str], most: int = 1) -> list[str]:
+    """The known names that look most like one."""
+    by_lower = {word.lower(): word for word in known}
+    return [by_lower[word] for word in difflib.get_close_matches(name[:80].lower(), by_lower, n=most)]
+
+
+def allowed(kind: Any) -> str:
+    """In words, what a setting may be."""
+    return next((meta.title for meta in get_args(kind) if isinstance(meta, Meta) and meta.title), "")
+
+
+def _value(value: Any, kind: Any, text: ConfigText, *at: str) -> Any:
+    try:
+        found = msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError):
+        found = math.nan
+    if isinstance(found, float) and not math.isfinite(found):
+        got = _kind(value) if at[-1] in _UNQUOTED else _shown(value)
+        raise text.error(f"expected {allowed(kind)}, got {got}", *at)
+    return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return quote(mask(value))
+    return quote(value).replace("True", "true").replace("False", "false") if _is_scalar(value) else _kind(value)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, bool | int | float)
+
+
+_KINDS: Final = {str: "a text", dict: "a table", list: "a list", bool: "true or false", int: "a whole number"}
+
+
+def _kind(value: Any) -> str:
+    """What sort of TOML value it is."""
+    return _KINDS.get(type(value), "a number" if isinstance(value, float) else "a date or time")

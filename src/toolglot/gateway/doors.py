@@ -1,0 +1,143 @@
+"""The addresses that clients know, and what each of them asks for.
+
+    find("POST", "/v1beta/models/gemini-3-pro:generateContent")   # Door(source="gemini", action="generate", …)
+
+Law: a table and a look into it. The path is untrusted; names in it are unquoted here, once, and only looked up later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, Literal
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+Action = Literal[
+    "generate",
+    "count",
+    "models",
+    "model",
+    "response",
+    "input_items",
+    "cancel",
+    "show",
+    "version",
+    "root",
+    "health",
+    "ready",
+    "requests",
+    "request",
+]
+
+
+class Door(Struct, frozen=True):
+    """What one address is for."""
+
+    source: str
+    """The provider whose client uses it: the shape of what comes and of every answer, errors included."""
+    action: Action
+    methods: tuple[str, ...] = ("POST",)
+    model: str = ""
+    stream: bool | None = None
+    """What the address says of streaming; None: nothing."""
+    streams_unless_told: bool = False
+    is_array: bool = False
+    """A stream is one JSON array, not events."""
+    name: str = ""
+    """The id of what is looked at."""
+
+
+_READ: Final = ("GET", "HEAD")
+
+_EXACT: Final[dict[str, Door]] = {
+    "/v1/messages": Door("anthropic", "generate"),
+    "/v1/messages/count_tokens": Door("anthropic", "count"),
+    "/v1/chat/completions": Door("openai", "generate"),
+    "/v1/responses": Door("openai_responses", "generate"),
+    "/v1/responses/input_tokens": Door("openai_responses", "count"),
+    "/v1/models": Door("openai", "models", _READ),
+    "/v1beta/models": Door("gemini", "models", _READ),
+    "/v2/chat": Door("cohere", "generate"),
+    "/api/chat": Door("ollama", "generate", streams_unless_told=True),
+    "/api/tags": Door("ollama", "models", _READ),
+    "/api/show": Door("ollama", "show"),
+    "/api/version": Door("ollama", "version", _READ),
+    "/": Door("openai", "root", _READ),
+    "/health": Door("openai", "health", _READ),
+    "/ready": Door("openai", "ready", _READ),
+    "/toolglot/requests": Door("openai", "requests", _READ),
+}
+for _path in (
+    "/messages",
+    "/messages/count_tokens",
+    "/chat/completions",
+    "/responses",
+    "/responses/input_tokens",
+    "/models",
+):
+    _EXACT[_path] = _EXACT[f"/v1{_path}"]
+
+_PATTERNS: Final[tuple[tuple[re.Pattern[str], Door], ...]] = (
+    (
+        re.compile(r"/v1(?:beta|alpha)?/(?:tuned)?models/(?P<model>.+):generateContent"),
+        Door("gemini", "generate", stream=False),
+    ),
+    (
+        re.compile(r"/v1(?:beta|alpha)?/(?:tuned)?models/(?P<model>.+):streamGenerateContent"),
+        Door("gemini", "generate", stream=True, is_array=True),
+    ),
+    (re.compile(r"/v1(?:beta|alpha)?/(?:tuned)?models/(?P<model>.+):countTokens"), Door("gemini", "count")),
+    (re.compile(r"/v1(?:beta|alpha)/models/(?P<model>.+)"), Door("gemini", "model", _READ)),
+    (re.compile(r"/(?:v1/)?models/(?P<model>.+)"), Door("openai", "model", _READ)),
+    (re.compile(r"/model/(?P<model>.+)/converse"), Door("bedrock", "generate", stream=False)),
+    (re.compile(r"/model/(?P<model>.+)/converse-stream"), Door("bedrock", "generate", stream=True)),
+    (re.compile(r"/(?:v1/)?responses/(?P<name>[^/]+)"), Door("openai_responses", "response", ("GET", "DELETE"))),
+    (re.compile(r"/(?:v1/)?responses/(?P<name>[^/]+)/input_items"), Door("openai_responses", "input_items", _READ)),
+    (re.compile(r"/(?:v1/)?responses/(?P<name>[^/]+)/cancel"), Door("openai_responses", "cancel")),
+    (re.compile(r"/toolglot/requests/(?P<name>[^/]+)"), Door("openai", "request", _READ)),
+)
+LONGEST_PATH: Final = 2_000
+
+
+def find(path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> Door | None:
+    """The door at an address; None where there is none."""
+    door = _EXACT.get(path) or _matching(path)
+    if door is None:
+        return None
+    if door.is_array and query.get("alt") == "sse":
+        return Door("gemini", "generate", model=door.model, stream=True)
+    if door.action in ("models", "model") and door.source == "openai" and "anthropic-version" in headers:
+        return Door("anthropic", door.action, door.methods, door.model)
+    return door
+
+
+def _matching(path: str) -> Door | None:
+    if len(path) > LONGEST_PATH:
+        return None
+    for pattern, door in _PATTERNS:
+        found = pattern.fullmatch(path)
+        if found is not None:
+            named = {key: unquote(value) for key, value in found.groupdict().items()}
+            return Door(
+                door.source,
+                door.action,
+                door.methods,
+                named.get("model", ""),
+                door.stream,
+                is_array=door.is_array,
+                name=named.get("name", ""),
+            )
+    return None
+
+
+def spoken_at(path: str, headers: Mapping[str, str]) -> str:
+    """The protocol that a client at an unknown address most likely speaks, so that it understands the answer."""
+    if "anthropic-version" in headers or path.startswith("/v1/messages"):
+        return "anthropic"
+    if "x-goog-api-key" in headers or path.startswith(("/v1beta", "/v1alpha")):
+        return "gemini"
+    if path.startswith("/api/"):
+        return "ollama"
+    return "openai"

@@ -1,0 +1,102 @@
+"""The commented `toolglot.toml` that `toolglot init` writes: every setting, every provider, with its default.
+
+Law: a line that begins with `# ` is a remark; one that begins with `#` alone is a setting that is off. The file is
+right as it is, and with all of them on (in an environment that has the keys): a test holds it to both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from toolglot.gateway.upstream_table import UpstreamSettings, discovered_upstreams
+from toolglot.upstream.providers import PROVIDERS, Provider
+
+_HEAD: Final = """\
+# toolglot.toml: what `toolglot serve` is told. All of it is described in docs/gateway-config.md.
+#
+# A line that begins with "#" and no blank is a setting that is off: take the "#" away to use it. What it shows is its
+# default, or an example. Keys never stand in this file: they are in environment variables, which it names.
+
+[gateway]
+#host = "127.0.0.1"                       # any other address than this machine's own demands client_keys
+#port = 8400
+#client_keys = ["env:TOOLGLOT_CLIENT_KEY"] # the keys that clients must have one of; or "sha256:HEX"
+#store = ":memory:"                       # a file, ":memory:" or "off"; default: ~/.local/state/toolglot/gateway.db
+#retention_hours = 168                    # how long what is stored is kept
+#max_body_bytes = 67108864
+#max_concurrent = 1000
+#ping_seconds = 15                        # a sign of life in silent streams; 0: none
+#log = "text"                             # or "json", "off"
+#reports = 500                            # how many requests /toolglot/requests remembers
+#middleware = ["my_package.my_module:MyMiddleware"]
+simulate = true                           # the built-in simulated models answer what no upstream serves
+
+# What to do where there is a choice: see "Policies" in docs/convert.md.
+#[policy]
+#server_tools = "refuse"                  # tools that only another provider can run: or "drop"
+#required = "auto"                        # what is required and called optional: or "keep", "filter", "aggressive"
+#ids = "reversible"                       # or "canonical"
+#responses_id_style = "call"              # or "clasp"
+#stream_calls = "live"                    # or "whole": no call is shown before all of it is there
+#calls_in_text = "profile"                # calls that a model writes as text: or "always", "never"
+#missing_result = "[No result: the tool call was interrupted. It may or may not have run.]"
+#bridge_user = "Continue."
+#bridge_assistant = "OK."
+
+# --- upstreams: who answers "NAME/model" ---------------------------------------------------------------------
+
+# Everything that can be set for one, here for a server of your own:
+#[upstreams.box]
+#url = "http://127.0.0.1:9000/v1"         # plain http only on this machine, or with insecure = true
+#target = "vllm"                          # the profile; without one: [profiles.box], or else openai_compatible
+#key_env = "BOX_API_KEY"                  # the variable that holds the key
+#auth = "bearer"                          # or "x-api-key", "x-goog-api-key", "api-key", "aws", "none"
+#headers = { "x-team" = "env:TEAM" }      # sent along
+#proxy = "http://proxy.example:3128"      # default: HTTPS_PROXY and NO_PROXY
+#insecure = false
+#connect_seconds = 10
+#first_byte_seconds = 600
+#idle_seconds = 300
+#models = ["tuned-7b", "llama-*"]         # need no prefix; listings show those that are no pattern
+"""
+
+_TAIL: Final = """\
+# --- models: what clients ask for, and who gets it; the first that fits ---------------------------------------
+
+#[models]
+#"opus" = "openai/gpt-5.5"                # a word: every model with this word in its name, such as claude-opus-5
+#"sonnet" = "mistral/mistral-large-latest"
+#"haiku" = "gemini/gemini-2.5-flash"
+#"gpt-4o*" = "anthropic/claude-sonnet-4-5" # a pattern
+#"my-model" = "box/tuned-7b"              # a name
+#"*" = "openrouter/*"                     # everything else, under its own name
+
+# --- profiles: what a target demands, where it is not what toolglot knows; see docs/profiles.md ----------------
+
+#[profiles.box]
+#extends = "vllm"
+#[profiles.box.rules]
+#"ids.max_length" = 64
+"""
+
+
+def example_config(environ: Mapping[str, str]) -> str:
+    """The file; the providers that this environment has a key for are on."""
+    found, _ = discovered_upstreams(environ)
+    sections = ("\n".join(_section(provider, found.get(provider.name))) for provider in PROVIDERS.values())
+    return "\n".join([_HEAD, *(f"{section}\n" for section in sections), _TAIL])
+
+
+def _section(provider: Provider, found: UpstreamSettings | None) -> Iterator[str]:
+    yield f"# {provider.title}"
+    if provider.url_form:
+        variables = ", ".join(" or ".join(names) for names in provider.url_env.values())
+        yield f"# url: {provider.url_form}"
+        yield f"#   or these variables: {variables}"
+    yield f"{'#' if found is None else ''}[upstreams.{provider.name}]"
+    # The variable is named where one was found, although it is the default: the file says what is used.
+    key_env = found.key_env if found else ""
+    yield f'{"" if key_env else "#"}key_env = "{key_env or provider.key_env[0]}"'
+    if provider.url:
+        yield f'#url = "{provider.url}"'

@@ -1,0 +1,442 @@
+"""One request of a client to a model: read, sent where it belongs, and answered in the client's own protocol.
+
+    bytes → read → middleware → route → recall → render → upstream → translate → keep → bytes
+
+Laws: nothing is buffered that can be streamed. What the vault keeps is safe before the client sees the end of the
+answer, so that its next request finds it. A client that goes away ends the upstream's answer at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolglot import jsontext, profiles
+from toolglot.conversation import Conversation, Failure, Issuer, Reply
+from toolglot.convert import ConvertedRequest, ReceivedRequest, convert_reply, read_request
+from toolglot.gateway.chain import Chain
+from toolglot.gateway.config import Config
+from toolglot.gateway.doors import Door
+from toolglot.gateway.json_array import CONTENT_TYPE as ARRAY
+from toolglot.gateway.json_array import JsonArray
+from toolglot.gateway.requests import ClientRequest, Headers, Send, header_pairs, send_json, send_piece, send_start
+from toolglot.gateway.response_items import with_request
+from toolglot.gateway.routing import Route, Router
+from toolglot.gateway.stored_responses import StoredResponses
+from toolglot.gateway.telling import Told, header_of
+from toolglot.gateway.upstreams import Upstreams
+from toolglot.gateway.vault import Vault, without_opaque
+from toolglot.limits import Limits
+from toolglot.middleware import Request
+from toolglot.profiles import Profile
+from toolglot.report import Entry
+from toolglot.store import StoreError
+from toolglot.streams import StreamTranslator
+from toolglot.upstream import Answer, Upstream
+from toolglot.wire.codecs import codec
+from toolglot.wire.failures import ProviderError
+
+MOST_ANSWER: Final = 64 * 1024 * 1024
+"""Bytes of an answer that comes whole."""
+
+RESPONSES: Final = "openai_responses"
+Fields = dict[str, Any]
+
+OPAQUE_REFUSED: Final = re.compile(
+    r"signature|encrypted[_ ]content|bound to a different conversation|blocks?\b.{0,80}cannot be modified"
+    r"|without its required 'reasoning' item|item with id 'rs_",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How providers say that they do not know what came back as their own (D2, D3, D9)."""
+
+_PASSED_ON: Final = {
+    "anthropic": ("anthropic-version", "anthropic-beta"),
+    "openai_chat": ("openai-beta",),
+    "openai_responses": ("openai-beta",),
+}
+"""Headers of a client that mean something to its own provider, by protocol."""
+
+_REPLY_IDS: Final = {"anthropic": "msg_", "openai": "chatcmpl-", "openai_responses": "resp_"}
+"""How the ids of answers begin, by client."""
+
+_KEPT: Final = ("anthropic-ratelimit-", "x-ratelimit-", "anthropic-organization-id", "openai-processing-ms")
+"""Headers of a provider that its own clients look at."""
+
+
+class Services(Struct, frozen=True):
+    """What the requests of a gateway share."""
+
+    config: Config
+    limits: Limits
+    router: Router
+    upstreams: Upstreams
+    vault: Vault
+    responses: StoredResponses
+    chain: Chain
+
+
+class Pings:
+    """Signs of life for a client whose provider is silent. A timer a stream, and nothing to do for a piece of it."""
+
+    def __init__(self, ping: Callable[[], bytes], send: Send, seconds: float) -> None:
+        self._ping = ping
+        self._send = send
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._is_silent = False
+        self._sending: asyncio.Task[None] | None = None
+        self._timer = self._loop.call_later(seconds, self._look) if seconds else None
+
+    def stirred(self) -> None:
+        """The client gets something just now."""
+        self._is_silent = False
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        if self._is_silent and (data := self._ping()):
+            self._sending = self._loop.create_task(send_piece(self._send, data))
+        self._is_silent = True
+        self._timer = self._loop.call_later(self._seconds, self._look)
+
+
+class Exchange:
+    """One request to a model."""
+
+    def __init__(self, services: Services, door: Door, request: ClientRequest, send: Send, told: Told) -> None:
+        self._services = services
+        self._config = services.config
+        self._door = door
+        self._request = request
+        self._send = send
+        self._told = told
+        self._asked = Conversation()
+        """What the client said, as it said it."""
+        self._shown: Request | None = None
+        """The request as middleware saw it."""
+
+    async def run(self) -> None:
+        """Answer the request. What goes wrong before the answer begins is raised."""
+        received, out, upstream = await self._ready()
+        out, answer = await self._answered(received, out, upstream)
+        try:
+            if out.stream:
+                await self._stream(out, answer, upstream)
+            else:
+                await self._whole(out, answer, upstream)
+        finally:
+            await answer.close()
+
+    async def rendered(self) -> tuple[ConvertedRequest, Upstream]:
+        """What would be sent, and to whom."""
+        _, out, upstream = await self._ready()
+        return out, upstream
+
+    # --- the way there ------------------------------------------------------------------------------
+
+    async def _ready(self) -> tuple[ReceivedRequest, ConvertedRequest, Upstream]:
+        received = self._read(self._request.body)
+        route, upstream = self._routed(received)
+        received = await self._joined(received, upstream)
+        if self._services.chain:
+            received = self._through_chain(received, upstream)
+            route, upstream = self._routed(received)
+        self._asked = received.conversation
+        return received, await self._rendered(received, upstream, route.model), upstream
+
+    def _read(self, body: bytes | dict[str, Any]) -> ReceivedRequest:
+        received = read_request(
+            body,
+            source=self._door.source,
+            policy=self._config.policy,
+            overrides=self._config.overrides,
+            limits=self._services.limits,
+        )
+        wants = self._door.stream
+        if wants is None and self._door.streams_unless_told and received.conversation.options.stream is None:
+            wants = True
+        received.address(model=self._door.model, stream=wants)
+        return received
+
+    def _routed(self, received: ReceivedRequest) -> tuple[Route, Upstream]:
+        asked, told = received.conversation.model, self._told
+        told.model, told.is_stream = asked, bool(received.conversation.options.stream)
+        route = self._services.router.route(asked)
+        upstream = self._services.upstreams.of(route)
+        told.upstream, told.sent_model, told.is_simulated = upstream.name, route.model, upstream.is_simulated
+        return route, upstream
+
+    async def _joined(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
+        """The request with what it refers to of earlier answers."""
+        if self._door.source != RESPONSES:
+            return received
+        is_native = self._target(upstream, received) == RESPONSES
+        joined = await self._services.responses.expanded(
+            self._request.client, received.fields, may_be_elsewhere=is_native, home=upstream.name if is_native else ""
+        )
+        return self._read(joined) if joined is not None else received
+
+    def _through_chain(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
+        """The request as the user's middleware leaves it."""
+        protocol, model = self._profile(self._door.source).protocol, received.conversation.model
+        self._shown, is_changed = self._services.chain.before(
+            received.fields, protocol=protocol, model=model, provider=upstream.target
+        )
+        if not is_changed:
+            return received
+        received = self._read(Chain.changed(received.fields, self._shown, protocol))
+        received.address(model=self._shown.model)
+        return received
+
+    def _profile(self, name: str, model: str = "") -> Profile:
+        return profiles.get(name, model, overrides=self._config.overrides)
+
+    def _target(self, upstream: Upstream, received: ReceivedRequest) -> str:
+        """The protocol of a provider that has several: the client's own, or the one that takes tools."""
+        if self._door.source in upstream.also:
+            return self._door.source
+        instead = self._profile(upstream.target, self._told.sent_model).tools.protocol
+        if instead not in upstream.also:
+            return upstream.target
+        said = received.conversation
+        return instead if said.tools or any(turn.calls for turn in said.turns) else upstream.target
+
+    async def _rendered(self, received: ReceivedRequest, upstream: Upstream, model: str) -> ConvertedRequest:
+        target = self._target(upstream, received)
+        profile, source = self._profile(target, model), self._profile(self._door.source)
+        home = upstream.home(model, target)
+        said, entries = await self._services.vault.recall(
+            self._request.client, received.conversation, source, profile, home
+        )
+        received.conversation = said
+        return self._render(received, profile, source, home, entries)
+
+    def _render(
+        self, received: ReceivedRequest, profile: Profile, source: Profile, home: Issuer, entries: list[Entry]
+    ) -> ConvertedRequest:
+        if source.protocol != profile.protocol == RESPONSES:
+            received.conversation = _asking_encrypted(received.conversation, profile)
+        out = received.for_target(profile.name, model=home.model, home=home, entries=entries)
+        self._told.target, self._told.entries, self._told.rendered = profile.name, out.report.entries, out.data
+        return out
+
+    async def _answered(
+        self, received: ReceivedRequest, out: ConvertedRequest, upstream: Upstream
+    ) -> tuple[ConvertedRequest, Answer]:
+        """The answer that is handed on; a second one, where the first was about what only the provider can read."""
+        headers = self._headers_for(out)
+        answer = await upstream.ask(out, headers)
+        if answer.status < 300:
+            return out, answer
+        failure = await _failure(answer, out)
+        home = upstream.home(out.model, out.target.name)
+        again = self._without_refused(received, out, failure, home)
+        if again is None:
+            raise ProviderError(failure)
+        self._told.retried = failure.message[:200]
+        answer = await upstream.ask(again, headers)
+        if answer.status >= 300:
+            raise ProviderError(await _failure(answer, again))
+        self._services.vault.spoil(self._request.client, self._asked, home)
+        return again, answer
+
+    def _without_refused(
+        self, received: ReceivedRequest, out: ConvertedRequest, failure: Failure, home: Issuer
+    ) -> ConvertedRequest | None:
+        """The request without what the provider does not know as its own; None where that is not what is wrong."""
+        if failure.status not in (400, 404) or not OPAQUE_REFUSED.search(f"{failure.message} {failure.code}"):
+            return None
+        received.conversation, entries = without_opaque(received.conversation)
+        again = self._render(received, out.target, self._profile(self._door.source), home, entries)
+        return again if again.data != out.data else None
+
+    def _headers_for(self, out: ConvertedRequest) -> dict[str, str]:
+        if out.source.protocol != out.target.protocol:
+            return {}
+        given = self._request.headers
+        return {name: given[name] for name in _PASSED_ON.get(out.source.protocol, ()) if name in given}
+
+    # --- the way back -------------------------------------------------------------------------------
+
+    async def _whole(self, out: ConvertedRequest, answer: Answer, upstream: Upstream) -> None:
+        data = await answer.whole(MOST_ANSWER)
+        reply = convert_reply(
+            data,
+            source=out.target.name,
+            target=self._door.source,
+            request=out,
+            policy=self._config.policy,
+            overrides=self._config.overrides,
+            limits=self._services.limits,
+            reply_id=self._reply_id(),
+        )
+        self._told.reply_entries = reply.report.entries
+        body = self._dated(reply.body, out)
+        written = reply.data if body is reply.body else msgspec.json.encode(body)
+        if self._shown is not None:
+            given = body
+            body = self._services.chain.after_reply(
+                self._shown, given, reply.reply, source=self._door.source, provider=upstream.target
+            )
+            written = written if body == given else msgspec.json.encode(body)
+        await self._keep(out, reply.said, reply.reply, upstream, body)
+        self._told.status = 200
+        await send_json(self._send, 200, written, self._headers(out, answer, upstream))
+
+    async def _stream(self, out: ConvertedRequest, answer: Answer, upstream: Upstream) -> None:
+        translator = StreamTranslator(
+            source=out.target.name,
+            target=self._door.source,
+            request=out,
+            policy=self._config.policy,
+            overrides=self._config.overrides,
+            limits=self._services.limits,
+            created=int(time.time()),
+            reply_id=self._reply_id(),
+        )
+        array = JsonArray() if self._door.is_array else None
+        content_type = ARRAY if array is not None else translator.content_type
+        self._told.status = 200
+        await send_start(self._send, content_type, self._headers(out, answer, upstream))
+        pings = Pings(
+            lambda: translator.ping() if array is None else b"", self._send, self._config.gateway.ping_seconds
+        )
+        try:
+            async for data in self._translated(answer, translator):
+                if translator.is_over:
+                    await self._streamed(out, translator, upstream)
+                pings.stirred()
+                await send_piece(self._send, data if array is None else array.add(data))
+            await send_piece(self._send, array.end() if array is not None else b"", more=False)
+        except BaseException:
+            translator.close()
+            raise
+        finally:
+            pings.end()
+            self._tell_stream(translator)
+
+    def _reply_id(self) -> str:
+        """An id that no other answer has, for clients that know answers by it: not every provider gives such a one."""
+        return _REPLY_IDS.get(self._door.source, "") + self._told.id.removeprefix("tg_")
+
+    def _dated(self, body: Fields, out: ConvertedRequest) -> Fields:
+        """A reply with what the core cannot know: when it was made, and what the request asked for."""
+        if out.source.protocol == out.target.protocol:
+            return body
+        dated = {**body, **{name: int(time.time()) for name in ("created", "created_at") if body.get(name) == 0}}
+        return with_request(self._given_fields(), dated) if self._door.source == RESPONSES else dated
+
+    async def _translated(self, answer: Answer, translator: StreamTranslator) -> AsyncIterator[bytes]:
+        """The answer as the client reads it, piece by piece, with one end whatever happens."""
+        try:
+            async for piece in answer.pieces():
+                if self._told.first_byte is None:
+                    self._told.first_byte = time.time() - self._told.begun
+                data = translator.feed(piece)
+                if data:
+                    yield data
+        except ProviderError as error:
+            data = translator.fail(error)
+        except Exception:
+            yield translator.fail(Failure("server", "the gateway failed in the middle of the answer"))
+            raise
+        else:
+            data = translator.finish()
+        if data:
+            yield data
+
+    async def _streamed(self, out: ConvertedRequest, translator: StreamTranslator, upstream: Upstream) -> None:
+        """The stream is over, and its end not yet sent."""
+        if translator.failure is not None:
+            return
+        body = translator.final_body if self._door.source == RESPONSES else None
+        await self._keep(out, translator.said, translator.reply, upstream, body)
+        if self._shown is not None:
+            protocol = self._profile(self._door.source).protocol
+            self._services.chain.after_stream(
+                self._shown, translator.reply, protocol=protocol, source=self._door.source, provider=upstream.target
+            )
+
+    def _tell_stream(self, translator: StreamTranslator) -> None:
+        self._told.reply_entries = translator.report.entries
+        self._told.usage = _usage(translator.reply)
+        if translator.failure is not None:
+            self._told.error = f"{translator.failure.kind}: {translator.failure.message}"
+
+    async def _keep(
+        self, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
+    ) -> None:
+        """Keep what the client does not: for its own next request, or because its protocol says so."""
+        self._told.usage = _usage(told)
+        client = self._request.client
+        try:
+            await self._kept(client, out, said, told, upstream, body)
+        except StoreError as error:  # the answer is there, and it is the client's
+            self._told.error = f"nothing was kept: {error}"
+
+    async def _kept(
+        self, client: str, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
+    ) -> None:
+        if self._services.vault.serves(out.source, out.target):
+            home = upstream.home(out.model, out.target.name)
+            await self._services.vault.keep(client, self._asked, said, told, home)
+        if body is not None and self._door.source == RESPONSES:
+            stored_by = upstream.name if out.target.protocol == RESPONSES else ""
+            await self._services.responses.keep(client, self._given_fields(), body, home=stored_by)
+
+    def _given_fields(self) -> Fields:
+        """The request as the client sent it."""
+        fields: Fields = jsontext.parse(self._request.body, limits=self._services.limits).value
+        return fields
+
+    def _headers(self, out: ConvertedRequest, answer: Answer, upstream: Upstream) -> Headers:
+        simulated = " (simulated)" if upstream.is_simulated else ""
+        headers = {
+            "x-toolglot-request": self._told.id,
+            "x-toolglot-report": header_of(self._told.entries),
+            "x-toolglot-upstream": f"{upstream.name}/{out.model}{simulated}",
+        }
+        given = answer.headers
+        if out.source.protocol == out.target.protocol:
+            headers.update({name: value for name, value in given.items() if name.startswith(_KEPT)})
+        named = given.get("request-id") or given.get("x-request-id") or self._told.id
+        headers["request-id" if out.source.protocol == "anthropic" else "x-request-id"] = named
+        return header_pairs(headers)
+
+
+async def _failure(answer: Answer, out: ConvertedRequest) -> Failure:
+    """Why a provider did not answer. Its own body is for its own clients: others of the protocol write another one."""
+    target = out.target
+    try:
+        data = await answer.whole(MOST_ANSWER)
+    finally:
+        await answer.close()
+    failure = codec(target.protocol).errors.decode(answer.status, data, answer.headers, target=target.name)
+    if failure is None:
+        return Failure("server", f"the provider answered with status {answer.status}", answer.status)
+    return failure if out.source.name == target.name else replace(failure, extra=None)
+
+
+def _usage(reply: Reply) -> dict[str, int] | None:
+    if reply.usage is None:
+        return None
+    counts = {name: getattr(reply.usage, name) for name in reply.usage.__struct_fields__ if name != "extra"}
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _asking_encrypted(conversation: Conversation, profile: Profile) -> Conversation:
+    """Ask for reasoning in a form that can be sent back, where the provider is not to store it and the model thinks."""
+    if profile.reasoning.default == "off" and conversation.options.reasoning is None:
+        return conversation
+    extra = conversation.extra or {}
+    own = {"store": False, "include": ["reasoning.encrypted_content"], **extra.get(RESPONSES, {})}
+    return replace(conversation, extra={**extra, RESPONSES: own})

@@ -1,0 +1,104 @@
+"""The gateway on a port: for the command line, for programs and for tests.
+
+    toolglot.gateway.serve(config)                      # until it is told to stop
+    with toolglot.gateway.running(Gateway(config)) as url: …   # in a thread
+
+uvicorn serves, with uvloop and httptools where they are installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from toolglot.errors import InputError
+from toolglot.gateway.app import Gateway
+from toolglot.gateway.config import Config, read_config
+from toolglot.middleware import ToolMiddleware
+from toolglot.simulator.serving import listening
+
+GRACE: Final = 30
+"""Seconds that open answers get when the gateway stops."""
+KEEP_ALIVE: Final = 75
+BACKLOG: Final = 2048
+LOOPBACK: Final = "127.0.0.1"
+
+
+def server_of(gateway: Gateway, *, grace: int = GRACE) -> Any:
+    """A uvicorn server for a gateway, not yet listening."""
+    try:
+        uvicorn = importlib.import_module("uvicorn")
+    except ImportError:
+        hint = "pip install 'toolglot[gateway]'"
+        raise InputError("serving needs uvicorn, which is not installed", path="", hint=hint) from None
+    config = uvicorn.Config(
+        gateway,
+        lifespan="on",
+        ws="none",
+        loop="uvloop" if _is_there("uvloop") else "asyncio",
+        http="httptools" if _is_there("httptools") else "h11",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=grace,
+    )
+    return uvicorn.Server(config)
+
+
+def _is_there(module: str) -> bool:
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+def serve(
+    config: Config | str | os.PathLike[str] | None = None,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    app_middleware: Sequence[ToolMiddleware] = (),
+) -> None:
+    """Serve until SIGINT or SIGTERM. The config may be given as its file; without one, as `read_config` finds it."""
+    read = config if isinstance(config, Config) else read_config(config, os.environ)
+    read = read.listening_at(host, port) if host is not None or port is not None else read
+    gateway = Gateway(read, middleware=app_middleware)
+    with listening(read.gateway.port, read.gateway.host) as sock:
+        run(gateway, sock)
+
+
+def run(gateway: Gateway, sock: socket.socket) -> None:
+    """Serve on a socket until told to stop; raises what kept it from starting."""
+    server = server_of(gateway)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[sock])
+    if gateway.why_not_started:
+        raise InputError(gateway.why_not_started, path="gateway")
+
+
+@contextlib.contextmanager
+def running(gateway: Gateway, *, port: int = 0) -> Iterator[str]:
+    """A gateway on loopback, in a thread, as long as the block lasts; its address."""
+    server = server_of(gateway, grace=1)
+    with listening(port) as sock:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+        thread.start()
+        try:
+            while not server.started and thread.is_alive():
+                thread.join(0.005)
+            if gateway.why_not_started:
+                raise InputError(gateway.why_not_started, path="gateway")
+            yield f"http://{LOOPBACK}:{sock.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

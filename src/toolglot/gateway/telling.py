@@ -1,0 +1,194 @@
+"""What the gateway tells of each request: a line in the log, a short header, and a page with everything.
+
+Law 10 reaches the people who run it here. Laws: secrets are masked wherever text leaves; what is remembered is bounded
+in number and in bytes; one client key sees its own requests only.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final, Literal, TextIO
+
+import msgspec
+
+from toolglot.report import Entry
+from toolglot.wire.masking import mask
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of all bodies that are remembered."""
+LONGEST_HEADER: Final = 400
+
+LogForm = Literal["text", "json", "off"]
+
+
+class Told:
+    """One request, from its arrival to its end."""
+
+    def __init__(self, id: str, client: str, method: str, path: str) -> None:
+        self.id = id
+        self.client = client
+        self.method = method
+        self.path = path
+        self.begun = time.time()
+        self.source = ""
+        self.model = ""
+        """As the client asked for it."""
+        self.upstream = ""
+        self.target = ""
+        self.sent_model = ""
+        self.is_simulated = False
+        self.is_stream = False
+        self.status = 0
+        self.seconds = 0.0
+        self.first_byte: float | None = None
+        self.error = ""
+        self.retried = ""
+        """Why a second try was made."""
+        self.entries: tuple[Entry, ...] = ()
+        """What was changed on the way there."""
+        self.reply_entries: tuple[Entry, ...] = ()
+        """What was changed on the way back."""
+        self.usage: Any = None
+        self.request = b""
+        self.rendered = b""
+
+    @property
+    def size(self) -> int:
+        return len(self.request) + (len(self.rendered) if self.rendered is not self.request else 0) + 2_000
+
+    def summary(self) -> dict[str, Any]:
+        """What a line of the log says."""
+        said = {
+            "id": self.id,
+            "time": round(self.begun, 3),
+            "method": self.method,
+            "path": mask(self.path[:300]),
+            "client": self.client[:12],
+            "protocol": self.source,
+            "model": self.model[:200],
+            "upstream": self.upstream,
+            "target": self.target,
+            "sent_model": self.sent_model[:200],
+            "simulated": self.is_simulated,
+            "stream": self.is_stream,
+            "status": self.status,
+            "seconds": round(self.seconds, 4),
+            "first_byte": None if self.first_byte is None else round(self.first_byte, 4),
+            "changes": counts(self.entries),
+            "reply_changes": counts(self.reply_entries),
+            "usage": self.usage,
+            "retried": self.retried,
+            "error": mask(self.error),
+        }
+        return {key: value for key, value in said.items() if value not in ("", None, False, {}) or key == "status"}
+
+    def page(self) -> dict[str, Any]:
+        """Everything."""
+        return {
+            **self.summary(),
+            "report": [_told(entry) for entry in self.entries],
+            "reply_report": [_told(entry) for entry in self.reply_entries],
+            "request": _body(self.request),
+            "rendered": _body(self.rendered),
+            "unchanged": bool(self.rendered) and self.rendered == self.request,
+        }
+
+
+def counts(entries: tuple[Entry, ...]) -> dict[str, int]:
+    """How many changes of which kind."""
+    found: dict[str, int] = {}
+    for entry in entries:
+        found[entry.action] = found.get(entry.action, 0) + 1
+    return found
+
+
+def header_of(entries: tuple[Entry, ...]) -> str:
+    """The short form of a report: how many changes, and the first ones in words."""
+    if not entries:
+        return "unchanged"
+    tally = ", ".join(f"{count} {action}" for action, count in counts(entries).items())
+    words = "; ".join(str(entry) for entry in entries[:3])
+    said = mask(f"{tally}: {words}")
+    return said if len(said) <= LONGEST_HEADER else said[: LONGEST_HEADER - 3] + "..."
+
+
+def _told(entry: Entry) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(entry)
+    return {**plain, "reason": mask(entry.reason), "text": mask(str(entry))}
+
+
+def _body(data: bytes) -> Any:
+    """A body as JSON with its secrets masked; as text where it is none."""
+    if not data:
+        return None
+    text = mask(data.decode("utf-8", "replace"))
+    try:
+        return msgspec.json.decode(text.encode())
+    except (ValueError, RecursionError):
+        return text
+
+
+class Teller:
+    """Remembers the last requests, and writes the log."""
+
+    def __init__(self, *, most: int, form: LogForm = "text", stream: TextIO | None = None) -> None:
+        self._most = most
+        self._form = form
+        self._stream = stream
+        self._told: OrderedDict[str, Told] = OrderedDict()
+        self._size = 0
+        self.listeners: list[Callable[[Told], None]] = []
+
+    def end(self, told: Told) -> None:
+        """A request is over. One that had nothing to say is not remembered."""
+        told.seconds = time.time() - told.begun
+        if self._most and told.request:
+            self._told[told.id] = told
+            self._size += told.size
+            while len(self._told) > self._most or (self._size > MOST_BYTES and len(self._told) > 1):
+                self._size -= self._told.popitem(last=False)[1].size
+        for listener in self.listeners:
+            listener(told)
+        self.log(told)
+
+    def find(self, id: str, client: str) -> Told | None:
+        told = self._told.get(id)
+        return told if told is not None and told.client == client else None
+
+    def latest(self, client: str, most: int = 100) -> list[Told]:
+        """The requests of a client, the latest first."""
+        own = [told for told in reversed(self._told.values()) if told.client == client]
+        return own[:most]
+
+    def log(self, told: Told) -> None:
+        if self._form == "off":
+            return
+        line = msgspec.json.encode(told.summary()).decode() if self._form == "json" else line_of(told)
+        self.say(line)
+
+    def say(self, line: str) -> None:
+        stream = self._stream if self._stream is not None else sys.stderr
+        stream.write(line + "\n")
+        stream.flush()
+
+
+def line_of(told: Told) -> str:
+    """A request in one line, for people."""
+    way = told.source
+    if told.upstream:
+        simulated = " (simulated)" if told.is_simulated else ""
+        way = f"{told.source} {told.model} → {told.upstream}/{told.sent_model}{simulated}"
+    changes = ", ".join(f"{count} {action}" for action, count in counts(told.entries + told.reply_entries).items())
+    parts = [
+        f"{told.status} {told.method} {told.path}",
+        way,
+        f"{told.seconds * 1000:.0f} ms",
+        changes,
+        f"retried: {told.retried}" if told.retried else "",
+        told.error,
+    ]
+    said = "  ".join(part for part in parts if part)
+    return mask("".join(char if char.isprintable() else "?" for char in said))[:600]

@@ -1,0 +1,93 @@
+"""The upstreams of a configuration with their connections, and the simulated ones in this process.
+
+Law: a simulated upstream is asked only by a route that is marked as one.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final
+
+from toolglot.gateway.config import Config
+from toolglot.gateway.routing import Route
+from toolglot.gateway.upstream_table import UpstreamSettings
+from toolglot.simulator import Simulator
+from toolglot.simulator.providers import url_of
+from toolglot.upstream import PROVIDERS, AsgiTransport, HttpTransport, TimeLimits, Transport, Upstream
+
+_SIMULATOR: Final = "http://simulator"
+
+
+class Upstreams:
+    """Finds the upstream of a route, and ends all connections together."""
+
+    def __init__(self, config: Config, *, simulator: Simulator | None = None) -> None:
+        self._settings = config.upstreams
+        self._simulator = simulator
+        self._transports: dict[str, Transport] = {}
+        self._made: dict[tuple[bool, str], Upstream] = {}
+
+    def of(self, route: Route) -> Upstream:
+        """Who is asked on a route."""
+        key = (route.simulated, route.upstream_name)
+        made = self._made.get(key)
+        if made is None:
+            make = self._simulated if route.simulated else self._real
+            made = self._made[key] = make(route.upstream_name)
+        return made
+
+    def real(self) -> list[Upstream]:
+        """All that are configured."""
+        return [self.of(Route(upstream_name=name, model="")) for name in self._settings]
+
+    async def close(self) -> None:
+        for transport in self._transports.values():
+            await transport.close()
+        self._transports.clear()
+        self._made.clear()
+
+    def _real(self, name: str) -> Upstream:
+        settings = self._settings[name]
+        provider = PROVIDERS.get(settings.provider)
+        is_own = provider is not None and settings.target == provider.target
+        return Upstream(
+            name=name,
+            target=settings.target,
+            url=settings.url,
+            transport=self._http(settings),
+            auth=settings.auth,
+            key=settings.key.reveal(),
+            aws=settings.aws,
+            headers={header: value.reveal() for header, value in settings.headers.items()},
+            limits=TimeLimits(settings.connect_seconds, settings.first_byte_seconds, settings.idle_seconds),
+            also=provider.also if provider is not None and is_own and not settings.is_target_fixed else (),
+        )
+
+    def _http(self, settings: UpstreamSettings) -> Transport:
+        """One pool of connections for each way out."""
+        proxy = settings.proxy.reveal()
+        transport = self._transports.get(f"proxy {proxy}")
+        if transport is None:
+            transport = self._transports[f"proxy {proxy}"] = HttpTransport(proxy=proxy or None)
+        return transport
+
+    def _simulated(self, name: str) -> Upstream:
+        transport = self._transports.get("simulator")
+        if transport is None:
+            transport = self._transports["simulator"] = AsgiTransport(self.simulator)
+        provider = PROVIDERS.get(name)
+        return Upstream(
+            name=name,
+            target=provider.target if provider is not None else name,
+            url=url_of(_SIMULATOR, name),
+            transport=transport,
+            auth=provider.auth if provider is not None and provider.auth != "aws" else "bearer",
+            key="simulated",
+            also=provider.also if provider is not None else (),
+            is_simulated=True,
+        )
+
+    @cached_property
+    def simulator(self) -> Simulator:
+        """The stand-ins of all providers."""
+        return self._simulator or Simulator()

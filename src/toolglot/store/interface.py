@@ -1,0 +1,153 @@
+"""What every store does, how much it takes, and how it fails. `tests/test_store.py` holds every store to it.
+
+Laws of a store:
+- `keep` returns when its rows are committed, all of them or none; they replace what had their keys.
+- `find` and `remove` know only the rows of one kind and one client, and none whose time `until` has come.
+- `prune` takes away what is past its time and then, when there is more than `max_bytes`, what was kept longest ago.
+- Whoever stops waiting for a `keep` takes nothing back: it may be committed all the same.
+- `close` returns when all that was asked before is done; whatever is asked after that is a `StoreError`.
+- Texts are Unicode without NUL, which Postgres could not hold. A store has no secrets of its own to protect: whoever
+  keeps a client's key in it as `client` should hash it first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from toolglot.errors import InputError, LimitError, ToolglotError, cut, quote
+
+
+class StoreError(ToolglotError, RuntimeError):
+    """The store cannot do it now: closed, locked by others, a full or failing disk, a damaged file."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(cut(message))
+
+
+class Store(Protocol):
+    """Rows of bytes, each with a kind ("vault", "responses", …), a client, a key and an end of its time."""
+
+    async def keep(self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float) -> None:
+        """Keeps all rows until then (seconds since 1970); returns when they are committed."""
+        ...
+
+    async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
+        """Those of the keys that there are, in the order asked for."""
+        ...
+
+    async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
+        """Removes them; how many there were."""
+        ...
+
+    async def prune(self, now: float) -> int:
+        """Takes away what is past its time, or too much; how many rows."""
+        ...
+
+    async def close(self) -> None:
+        """Ends the store when all that was asked before is done."""
+        ...
+
+
+class StoreLimits(Struct, frozen=True, kw_only=True):
+    """How much a store takes; each refusal names its limit."""
+
+    max_bytes: int = 4 * 1024**3
+    """Of all rows together, with their keys; looked at by `prune` only."""
+
+    max_value_bytes: int = 64 * 1024**2
+    """Of one value."""
+
+    max_name_bytes: int = 512
+    """Of a kind, a client or a key, in UTF-8."""
+
+    max_rows: int = 10_000
+    """Rows or keys in one call."""
+
+    max_call_bytes: int = 256 * 1024**2
+    """Of all values that one call keeps or finds."""
+
+    max_waiting_bytes: int = 512 * 1024**2
+    """Of what waits to be written: more is refused until some of it is."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            limit = getattr(self, field.name)
+            if type(limit) is not int or limit < 1:
+                raise InputError("expected a whole number from 1", path=field.name)
+
+
+DEFAULT_STORE_LIMITS: Final = StoreLimits()
+
+
+def name_bytes(name: str, path: str, limits: StoreLimits) -> int:
+    """How long a kind, client or key is, if it can be one. Nothing of it is quoted: it may be a secret."""
+    if not isinstance(name, str):
+        raise InputError(f"expected a text, not {quote(name)}", path=path)
+    if len(name) > limits.max_name_bytes:
+        raise LimitError(f"longer than max_name_bytes, {limits.max_name_bytes}", path=path, hint="hash it")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise InputError("half of a surrogate pair is no text", path=path) from None
+    if size > limits.max_name_bytes:
+        raise LimitError(f"longer than max_name_bytes, {limits.max_name_bytes}", path=path, hint="hash it")
+    if "\0" in name:
+        raise InputError("no text with a NUL can be kept", path=path)
+    return size
+
+
+def row_bytes(kind: str, client: str, rows: Mapping[str, bytes], limits: StoreLimits) -> list[int]:
+    """How many bytes each row counts, if all of them can be kept."""
+    names = name_bytes(kind, "$.kind", limits) + name_bytes(client, "$.client", limits)
+    check_count(len(rows), "$.rows", limits)
+    sizes = []
+    total = 0
+    for number, (key, value) in enumerate(rows.items()):
+        path = f"$.rows[{number}]"
+        size = name_bytes(key, path, limits)
+        if not isinstance(value, bytes):
+            raise InputError(f"expected bytes, not {quote(value)}", path=path)
+        if len(value) > limits.max_value_bytes:
+            raise LimitError(f"{len(value)} bytes are more than max_value_bytes, {limits.max_value_bytes}", path=path)
+        sizes.append(names + size + len(value))
+        total += len(value)
+    check_call_bytes(total, limits)
+    return sizes
+
+
+def check_keys(kind: str, client: str, keys: Sequence[str], limits: StoreLimits) -> None:
+    """Refuses what cannot be the names of rows."""
+    name_bytes(kind, "$.kind", limits)
+    name_bytes(client, "$.client", limits)
+    if isinstance(keys, str):
+        raise InputError("expected a list of keys, not one", path="$.keys")
+    check_count(len(keys), "$.keys", limits)
+    for number, key in enumerate(keys):
+        name_bytes(key, f"$.keys[{number}]", limits)
+
+
+def check_count(count: int, path: str, limits: StoreLimits) -> None:
+    if count > limits.max_rows:
+        raise LimitError(f"{count} are more than max_rows, {limits.max_rows}", path=path, hint="ask in several calls")
+
+
+def check_call_bytes(total: int, limits: StoreLimits) -> None:
+    if total > limits.max_call_bytes:
+        hint = "ask in several calls"
+        raise LimitError(f"the values are more than max_call_bytes, {limits.max_call_bytes}", path="$.rows", hint=hint)
+
+
+def moment(value: float, path: str) -> float:
+    """A time in seconds since 1970; infinity is never."""
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
+    if math.isnan(seconds) or isinstance(value, str):
+        raise InputError(f"expected seconds since 1970, not {quote(value)}", path=path)
+    return seconds

@@ -1,0 +1,87 @@
+"""The tables of a store's SQLite file, as the ordered steps that make them, and whose file it is.
+
+`PRAGMA user_version` counts the steps a file has been through. A step that was released is never changed: what is to
+be different comes as a further step. Each is one transaction: a file is of one version or of the next.
+
+Law: a file of another program, or of a newer version, is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final
+
+from toolglot.errors import InputError, VersionError
+
+APPLICATION_ID: Final = 0x746F6F6C
+"""In the head of the file: "tool" in ASCII."""
+
+VERSION_1: Final = (
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    """CREATE TABLE kept (
+        kind TEXT NOT NULL, client TEXT NOT NULL, key TEXT NOT NULL, until REAL NOT NULL, value BLOB NOT NULL
+    )""",
+    "CREATE UNIQUE INDEX kept_by_name ON kept (kind, client, key)",
+)
+# `age` grows with every row, never comes again, and a replaced row gets a new one: the smallest is the oldest. `size`
+# stands before the value, so that it is read without it; the index over both tells the sum without the table.
+VERSION_2: Final = (
+    "ALTER TABLE kept RENAME TO kept_1",
+    "DROP INDEX kept_by_name",
+    """CREATE TABLE kept (
+        age INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, client TEXT NOT NULL, key TEXT NOT NULL,
+        until REAL NOT NULL, size INTEGER NOT NULL, value BLOB NOT NULL
+    )""",
+    """INSERT INTO kept (kind, client, key, until, size, value)
+        SELECT kind, client, key, until, length(CAST(kind || client || key AS BLOB)) + length(value), value
+        FROM kept_1 ORDER BY rowid""",
+    "DROP TABLE kept_1",
+    "CREATE UNIQUE INDEX kept_by_name ON kept (kind, client, key)",
+    "CREATE INDEX kept_by_until ON kept (until, size)",
+)
+MIGRATIONS: Final = (VERSION_1, VERSION_2)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def check_owner(application: int, version: int, file: str, newest: int) -> None:
+    """Refuses what another program, or a newer toolglot, has written."""
+    if application not in (0, APPLICATION_ID):
+        raise InputError("this is a database of another program", path=file, hint="give another path")
+    if application == APPLICATION_ID and version > newest:
+        raise VersionError(
+            f"the store is of version {version}, and this toolglot knows those up to {newest}",
+            path=file,
+            hint="upgrade toolglot, or give another path",
+        )
+
+
+def check_database(connection: sqlite3.Connection, file: str, newest: int = len(MIGRATIONS)) -> None:
+    """Refuses a database that is not ours; call it inside a transaction, so that all it reads is of one moment."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = version_of(connection)
+    check_owner(application, version, file, newest)
+    if application == 0 and (version or connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()):
+        raise InputError("this is a database of another program", path=file, hint="give another path")
+
+
+def upgrade(connection: sqlite3.Connection, file: str, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
+    """Brings a file to the newest version, a step at a time; another process may be doing the same."""
+    while True:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            check_database(connection, file, len(migrations))
+            version = version_of(connection)
+            if version == len(migrations):
+                return
+            for statement in migrations[version]:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {version + 1}")
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")

@@ -1,0 +1,140 @@
+"""The store in a SQLite file: the default, good for one machine and any number of processes on it.
+
+One thread writes, in groups; another one reads. The journal is a write-ahead log, synchronised at checkpoints: what is
+committed outlives the process, however it ends; a power cut may take the last moments, and never damages the file.
+`max_bytes` counts rows, not the file: space that `prune` frees is used again, and not given back to the disk.
+
+Law: the event loop never waits for the disk, but when a store is made.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from toolglot.store.interface import (
+    DEFAULT_STORE_LIMITS,
+    StoreLimits,
+    check_call_bytes,
+    check_keys,
+    moment,
+    row_bytes,
+)
+from toolglot.store.opening import open_connections, resolved
+from toolglot.store.worker import Worker
+
+BUSY_SECONDS: Final = 10.0
+PRUNED_ROWS: Final = 1000
+"""Rows that one transaction takes away at most: others write in between."""
+
+KEEP: Final = "INSERT OR REPLACE INTO kept (kind, client, key, until, size, value) VALUES (?, ?, ?, ?, ?, ?)"
+FIND: Final = "SELECT value FROM kept WHERE kind = ? AND client = ? AND key = ? AND until > ?"
+REMOVE: Final = "DELETE FROM kept WHERE kind = ? AND client = ? AND key = ? AND until > ?"
+EXPIRE: Final = "DELETE FROM kept WHERE age IN (SELECT age FROM kept WHERE until <= ? ORDER BY until LIMIT ?)"
+TOTAL: Final = "SELECT coalesce(sum(size), 0) FROM kept"
+OLDEST: Final = "SELECT age, size FROM kept ORDER BY age"
+DROP: Final = "DELETE FROM kept WHERE age IN (SELECT age FROM kept WHERE age <= ? ORDER BY age LIMIT ?)"
+
+
+class SqliteStore:
+    """A `Store` in a file, or in memory for tests."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        limits: StoreLimits = DEFAULT_STORE_LIMITS,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        file = resolved(path)
+        self._clock = clock
+        self._limits = limits
+        writing, reading = open_connections(file, busy_seconds)
+        waiting = limits.max_waiting_bytes
+        self._writer = Worker(writing, "BEGIN IMMEDIATE", file=file, seconds=busy_seconds, max_waiting=waiting)
+        self._reader = self._writer
+        if reading is not None:
+            self._reader = Worker(reading, "BEGIN", file=file, seconds=busy_seconds, max_waiting=waiting)
+
+    @property
+    def commits(self) -> int:
+        """How many transactions this store has written."""
+        return self._writer.groups
+
+    async def keep(self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float) -> None:
+        sizes = row_bytes(kind, client, rows, self._limits)
+        end = moment(until, "$.until")
+        made = [(kind, client, key, end, size, value) for (key, value), size in zip(rows.items(), sizes, strict=True)]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(KEEP, made)
+
+        await self._writer.run(work, sum(sizes))
+
+    async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
+        check_keys(kind, client, keys, self._limits)
+        asked = tuple(dict.fromkeys(keys))
+        now = self._clock()
+
+        def work(connection: sqlite3.Connection) -> dict[str, bytes]:
+            found: dict[str, bytes] = {}
+            total = 0
+            for key in asked:
+                row = connection.execute(FIND, (kind, client, key, now)).fetchone()
+                if row is not None:
+                    found[key] = row[0]
+                    total += len(row[0])
+                    check_call_bytes(total, self._limits)
+            return found
+
+        return await self._reader.run(work, sum(map(len, asked)))
+
+    async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
+        check_keys(kind, client, keys, self._limits)
+        now = self._clock()
+        named = [(kind, client, key, now) for key in dict.fromkeys(keys)]
+
+        def work(connection: sqlite3.Connection) -> int:
+            return connection.executemany(REMOVE, named).rowcount
+
+        return max(await self._writer.run(work), 0)
+
+    async def prune(self, now: float) -> int:
+        end = moment(now, "$.now")
+        gone = await self._delete(EXPIRE, end)
+        age = await self._reader.run(self._too_old)
+        if age is not None:
+            gone += await self._delete(DROP, age)
+        return gone
+
+    async def close(self) -> None:
+        self._reader.end()
+        self._writer.end()
+        await self._reader.ended()
+        await self._writer.ended()
+
+    async def _delete(self, statement: str, bound: float) -> int:
+        """Deletes what is up to the bound, a batch at a time."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            return connection.execute(statement, (bound, PRUNED_ROWS)).rowcount
+
+        gone = batch = await self._writer.run(work)
+        while batch == PRUNED_ROWS:
+            batch = await self._writer.run(work)
+            gone += batch
+        return gone
+
+    def _too_old(self, connection: sqlite3.Connection) -> int | None:
+        """The age up to which rows must go, so that the rest is not too much. An age does not come again: when two
+        processes prune at once, what one of them has decided is not more to the other."""
+        excess = connection.execute(TOTAL).fetchone()[0] - self._limits.max_bytes
+        for age, size in connection.execute(OLDEST) if excess > 0 else ():
+            excess -= size
+            if excess <= 0:
+                return int(age)
+        return None

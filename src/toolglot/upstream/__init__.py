@@ -1,0 +1,58 @@
+"""The client side: providers as data, their addresses and keys, and transports that carry requests to them.
+
+    upstream = Upstream(name="anthropic", target="anthropic", url=url_of(PROVIDERS["anthropic"]), …)
+    answer = await upstream.ask(toolglot.convert(body, source="openai", target="anthropic"))
+
+Used by the gateway and by the runtime; imports the core and nothing above it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolglot.errors import InputError
+from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for
+from toolglot.upstream.asgi_transport import AsgiTransport
+from toolglot.upstream.aws_signing import AwsCredentials
+from toolglot.upstream.providers import PROVIDERS, Auth, Provider, aws_credentials, checked_url, key_of, url_of
+from toolglot.upstream.transport import Answer, Ask, TimeLimits, Transport
+from toolglot.upstream.upstream import Upstream
+
+if TYPE_CHECKING:
+    from toolglot.upstream.http_transport import HttpTransport
+
+__all__ = [
+    "PROVIDERS",
+    "Answer",
+    "AsgiTransport",
+    "Ask",
+    "Auth",
+    "AwsCredentials",
+    "HttpTransport",
+    "Provider",
+    "TimeLimits",
+    "Transport",
+    "Upstream",
+    "auth_headers",
+    "aws_credentials",
+    "checked_url",
+    "count_path",
+    "joined",
+    "key_of",
+    "models_path",
+    "path_for",
+    "url_of",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The HTTP client is imported when it is asked for: it is an extra."""
+    if name != "HttpTransport":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from toolglot.upstream.http_transport import HttpTransport  # noqa: PLC0415
+    except ImportError:
+        hint = "pip install 'toolglot[gateway]'"
+        raise InputError("talking to a provider needs aiohttp, which is not installed", path="", hint=hint) from None
+    globals()[name] = HttpTransport
+    return HttpTransport

@@ -1,0 +1,135 @@
+"""What follows a provider's base address, and the headers that a protocol and its key need.
+
+    path = path_for(profile, "gemini-3", stream=True)     # /v1beta/models/gemini-3:streamGenerateContent?alt=sse
+    address = joined("https://host/v1", path)
+
+Law: pure functions of a profile; a model's name, which a client chose, never leaves its place in the path.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from toolglot.profiles import Profile
+from toolglot.upstream.providers import Auth
+
+_PATHS: Final = {
+    "anthropic": "/v1/messages",
+    "openai_chat": "/chat/completions",
+    "openai_responses": "/responses",
+    "cohere": "/v2/chat",
+    "ollama": "/api/chat",
+}
+"""By protocol, where the address names neither the model nor whether it is a stream."""
+_LISTS: Final = {
+    "anthropic": "/v1/models",
+    "openai_chat": "/models",
+    "openai_responses": "/models",
+    "gemini": "/v1beta/models",
+    "cohere": "/v1/models",
+    "ollama": "/api/tags",
+}
+_VERSIONS: Final = {"mistral": "/v1"}
+"""What stands before the path of the protocol, where the SDK is given a base address without it."""
+_GEMINI: Final = {"vertex": "/models"}
+"""Where the models of a Gemini are, if not under the version of the Developer API: Vertex has all of it in its base."""
+_ROOTED: Final = frozenset({"vllm"})
+"""Whose tokenizer is beside the version of the base address, not under it."""
+
+ANTHROPIC_VERSION: Final = "2023-06-01"
+_VERSION: Final = re.compile(r"v\d{1,3}(?:(?:alpha|beta)\d{0,2})?")
+
+
+def path_for(profile: Profile, model: str, stream: bool) -> str:
+    """The path of a request for an answer."""
+    if profile.protocol == "gemini":
+        return _gemini_model(profile, model) + (":streamGenerateContent?alt=sse" if stream else ":generateContent")
+    if profile.protocol == "bedrock":
+        return f"/model/{_named(model)}/" + ("converse-stream" if stream else "converse")
+    return _VERSIONS.get(profile.name, "") + _PATHS[profile.protocol]
+
+
+def count_path(profile: Profile, model: str) -> str | None:
+    """The path at which a provider counts tokens; None if it has none."""
+    path = profile.request.count_tokens
+    if not path:
+        return None
+    if path.startswith(":"):
+        return _gemini_model(profile, model) + path
+    if profile.name in _ROOTED:
+        return f"/..{path}"
+    return path.replace("{modelId}", _named(model))
+
+
+def models_path(profile: Profile) -> str | None:
+    """The path (for GET) of the list of models; None where there is none under the base address."""
+    if profile.name == "vertex":
+        return None
+    path = _LISTS.get(profile.protocol)
+    return _VERSIONS.get(profile.name, "") + path if path else None
+
+
+def _gemini_model(profile: Profile, model: str) -> str:
+    """`models/…` and `tunedModels/…` are names too; the list's own word for a model has the first."""
+    folder, _, rest = model.rpartition("/")
+    models = _GEMINI.get(profile.name, "/v1beta/models")
+    if folder == "tunedModels":
+        return f"{models.removesuffix('models')}tunedModels/{_named(rest)}"
+    return f"{models}/{_named(rest if folder == 'models' else model)}"
+
+
+def _named(model: str) -> str:
+    """A model as one segment of a path; a dot alone would mean another place."""
+    quoted = quote(model, safe="")
+    return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
+
+
+def joined(base: str, path: str, *, model: str = "") -> str:
+    """An address under a base address, whose query stays; `{model}` in the base is the model.
+
+    A version that ends the base and begins the path is said once: people write both `https://host` and
+    `https://host/v1`. `/../` at the beginning of the path leaves the version of the base.
+    """
+    parts = urlsplit(base.replace("{model}", _named(model)))
+    own, _, query = path.partition("?")
+    before = parts.path.rstrip("/")
+    last = before.rpartition("/")[2]
+    if own.startswith("/../"):
+        own = own.removeprefix("/..")
+        before = before.removesuffix(f"/{last}") if _VERSION.fullmatch(last) else before
+    elif _VERSION.fullmatch(last) and own.startswith(f"/{last}/"):
+        own = own.removeprefix(f"/{last}")
+    return urlunsplit((parts.scheme, parts.netloc, before + own, "&".join(filter(None, (parts.query, query))), ""))
+
+
+def auth_headers(auth: Auth, key: str) -> dict[str, str]:
+    """The header with a key. No key, no header; a provider that needs none gets one that is given as a bearer token.
+
+    For `aws` it is a Bedrock API key; without one the request is signed (see `aws_signing`).
+    """
+    if not key:
+        return {}
+    if auth in ("x-api-key", "x-goog-api-key", "api-key"):
+        return {auth: key}
+    return {"authorization": f"Bearer {key}"}
+
+
+def protocol_headers(profile: Profile, stream: bool) -> dict[str, str]:
+    """The headers that a protocol wants beside the key.
+
+    A stream is asked for without compression: a compressor between the provider and here may hold events back.
+    """
+    headers = {"content-type": "application/json"}
+    if profile.protocol == "anthropic":
+        headers["anthropic-version"] = ANTHROPIC_VERSION
+    if stream:
+        headers["accept"] = _STREAMS.get(profile.protocol, "text/event-stream")
+        headers["accept-encoding"] = "identity"
+    else:
+        headers["accept"] = "application/json"
+    return headers
+
+
+_STREAMS: Final = {"bedrock": "application/vnd.amazon.eventstream", "ollama": "application/x-ndjson"}

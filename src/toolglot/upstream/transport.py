@@ -1,0 +1,136 @@
+"""How a request gets to a provider and its answer back: the interface.
+
+    answer = await transport.send(Ask(url=…, headers=…, body=…), TimeLimits())
+    try:
+        async for piece in answer.pieces(): …
+    finally:
+        await answer.close()
+
+Law: no redirect is followed, no cookie is kept, nothing is read ahead that was not asked for. Whatever goes wrong is a
+`ProviderError` that names the host and the reason, and never a key, a path or a query. An answer that is closed before
+its end ends the connection at once, so that the provider stops working; one that was read to its end gives it back.
+
+`http_transport.py` has the one over HTTP, `asgi_transport.py` one for an app in this process; a test can write its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from toolglot.conversation import Failure, FailureKind
+from toolglot.errors import InputError
+from toolglot.wire.failures import ProviderError
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """A request as it goes out. Header names are in small letters."""
+
+    url: str
+    headers: dict[str, str] = {}
+    body: bytes = b""
+    method: str = "POST"
+    name: str = ""
+    """Who is asked, for messages."""
+
+    @property
+    def whom(self) -> str:
+        """Who is asked, for messages: a name and a host, never more of the address."""
+        host = host_of(self.url)
+        return f"{self.name} ({host})" if self.name else host
+
+    def __repr__(self) -> str:
+        return f"Ask({self.method} {host_of(self.url)}, {len(self.body)} bytes)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("method", self.method), ("host", host_of(self.url))]
+
+
+class TimeLimits(Struct, frozen=True):
+    """Seconds that a provider is given."""
+
+    connect: float = 10.0
+    """Until there is a connection, TLS and proxy with it."""
+    first_byte: float = 600.0
+    """From there until the answer begins."""
+    idle: float = 300.0
+    """Between two pieces of the answer."""
+
+    def __post_init__(self) -> None:
+        for name in ("connect", "first_byte", "idle"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError("expected seconds, more than none", path=name)
+
+
+DEFAULT_LIMITS: Final = TimeLimits()
+
+
+class Answer(Protocol):
+    """What came back. Read with `pieces` or `whole`, once; closed in every case."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By names in small letters; a repeated one has its values joined by commas."""
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it comes: decompressed, none of it held back."""
+        ...
+
+    async def whole(self, most: int) -> bytes:
+        """The body; an error, and the end of the connection, if it is longer than `most` bytes."""
+        ...
+
+    async def close(self) -> None:
+        """The end of it; the connection with it, if there was more to come."""
+        ...
+
+
+class Transport(Protocol):
+    """A way to providers, used for many requests."""
+
+    async def send(self, ask: Ask, limits: TimeLimits) -> Answer:
+        """The answer, as soon as it begins."""
+        ...
+
+    async def close(self) -> None:
+        """The end of all connections."""
+        ...
+
+
+def host_of(url: str) -> str:
+    """The host of an address, with its port if it names one."""
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def failed(ask: Ask, kind: FailureKind, reason: str) -> ProviderError:
+    """An error that says who failed and why."""
+    return ProviderError(Failure(kind, f"{ask.whom} {reason}"))
+
+
+def refuse_redirect(ask: Ask, status: int, headers: Mapping[str, str]) -> None:
+    """A 3xx is an error: a key goes to the host it was given for, and to no other."""
+    if 300 <= status < 400:
+        try:
+            host = host_of(headers.get("location", ""))
+        except ValueError:
+            host = ""
+        where = f" to {host[:100]}" if host else ""
+        reason = f"answered with a redirect{where} (status {status}), and redirects are not followed: check its url"
+        raise failed(ask, "server", reason)
+
+
+async def read_whole(ask: Ask, answer: Answer, most: int) -> bytes:
+    """The body of an answer, for `Answer.whole`."""
+    size = 0
+    pieces: list[bytes] = []
+    async for piece in answer.pieces():
+        size += len(piece)
+        if size > most:
+            await answer.close()
+            raise failed(ask, "server", f"sent an answer of more than {most} bytes")
+        pieces.append(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -1,0 +1,137 @@
+"""One configured provider: its address, its key, its limits, and a way to it.
+
+    upstream = Upstream(name="work", target="openai", url="https://api.openai.com/v1", key=…, transport=HttpTransport())
+    answer = await upstream.ask(out)            # out: what `convert` made for its target
+
+Law: a key is in the headers of the requests to this address and nowhere else; what a client sent as its own key never
+goes to a provider. The address comes from the configuration alone, but for the model's place in its path.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final
+from urllib.parse import urlsplit
+
+from toolglot.conversation import Issuer
+from toolglot.convert import ConvertedRequest
+from toolglot.errors import InputError
+from toolglot.profiles import Profile
+from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for, protocol_headers
+from toolglot.upstream.aws_signing import AwsCredentials, region_of, signing_headers
+from toolglot.upstream.providers import Auth
+from toolglot.upstream.transport import DEFAULT_LIMITS, Answer, Ask, TimeLimits, Transport
+
+AGENT: Final = "toolglot"
+_OWN: Final = frozenset(
+    {
+        *("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization", "cookie"),
+        *("host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade"),
+        *("expect", "proxy-connection", "accept-encoding"),
+    }
+)
+"""Headers that are between two parties: those of a client are not sent on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """A provider as configured. What may be secret is not shown."""
+
+    name: str
+    target: str
+    """Its profile; a request may be for another one of the same provider (`openai_responses` of `openai`)."""
+    url: str
+    transport: Transport = field(repr=False)
+    auth: Auth = "bearer"
+    key: str = field(default="", repr=False)
+    aws: AwsCredentials | None = field(default=None, repr=False)
+    """For `aws` without a key: who signs."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Sent with every request, over what a client or the protocol says."""
+    limits: TimeLimits = DEFAULT_LIMITS
+    also: tuple[str, ...] = ()
+    """Further profiles of this provider, under the same address."""
+    is_simulated: bool = False
+    clock: Callable[[], float] = field(default=time.time, repr=False)
+    """The time of day, for signatures."""
+
+    async def ask(self, out: ConvertedRequest, extra_headers: Mapping[str, str] | None = None) -> Answer:
+        """Send a converted request. The answer may be an error of the provider's: look at its status."""
+        path = path_for(out.target, out.model, out.stream)
+        headers = {**protocol_headers(out.target, out.stream), **_passed(extra_headers)}
+        return await self.send(path, out.data, headers=headers, model=out.model)
+
+    async def count(
+        self, profile: Profile, model: str, body: bytes, extra_headers: Mapping[str, str] | None = None
+    ) -> Answer | None:
+        """Let the provider count tokens; None if it does not."""
+        path = count_path(profile, model)
+        if path is None:
+            return None
+        headers = {**protocol_headers(profile, stream=False), **_passed(extra_headers)}
+        return await self.send(path, body, headers=headers, model=model)
+
+    async def models(self, profile: Profile) -> Answer | None:
+        """The provider's list of models; None if it has none at this address."""
+        path = models_path(profile)
+        if path is None:
+            return None
+        headers = protocol_headers(profile, stream=False)
+        del headers["content-type"]
+        return await self.send(path, headers=headers, method="GET")
+
+    async def send(
+        self,
+        path: str,
+        body: bytes = b"",
+        *,
+        headers: Mapping[str, str] | None = None,
+        method: str = "POST",
+        model: str = "",
+    ) -> Answer:
+        """Send anything to a path under the address. The names of `headers` are in small letters."""
+        address = joined(self.url, path, model=model)
+        own = {name.lower(): value for name, value in self.headers.items()}
+        said = {"user-agent": AGENT, **(headers or {}), **own, **auth_headers(self.auth, self.key)}
+        if self.auth == "aws" and not self.key:
+            said |= self._signature(method, address, said, body)
+        return await self.transport.send(
+            Ask(url=address, headers=said, body=body, method=method, name=self.name), self.limits
+        )
+
+    def _signature(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
+        if self.aws is None:
+            raise InputError(
+                f"{self.name} needs credentials of AWS",
+                path=f"{self.name}.key",
+                hint="set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            )
+        return signing_headers(
+            method=method,
+            url=address,
+            headers=headers,
+            body=body,
+            credentials=self.aws,
+            region=region_of(address, self.aws),
+            now=self.clock(),
+        )
+
+    def home(self, model: str = "", target: str = "") -> Issuer:
+        """Who makes what this upstream answers: opaque things go back there only."""
+        parts = urlsplit(self.url)
+        secret = self.key or (self.aws.access_key if self.aws else "")
+        return Issuer(
+            provider=target or self.target,
+            endpoint=f"{parts.netloc}{parts.path}".rstrip("/"),
+            account=sha256(secret.encode()).hexdigest()[:16] if secret else "",
+            model=model,
+        )
+
+
+def _passed(headers: Mapping[str, str] | None) -> dict[str, str]:
+    """What of a client's headers goes on to a provider."""
+    lower = ((name.lower(), value) for name, value in (headers or {}).items())
+    return {name: value for name, value in lower if name not in _OWN}

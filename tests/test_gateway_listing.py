@@ -1,0 +1,228 @@
+"""Lists of models, as the real SDKs of each provider read them, and as providers write them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from anthropic.pagination import SyncPage
+from anthropic.types import ModelInfo
+from google import genai
+from google.genai.types import HttpOptions
+from hypothesis import given
+from hypothesis import strategies as st
+from ollama import ListResponse, ShowResponse
+from openai.pagination import SyncPage as OpenAIPage
+from openai.types import Model
+
+from toolglot.gateway.listing import MOST_READ, ListedModel, listing, one, shown, upstream_models, version
+from toolglot.wire.failures import ProviderError
+
+ALIAS = ListedModel("opus", "openai", "gpt-5.5")
+OWN = ListedModel("anthropic/claude-opus-5", "anthropic", "claude-opus-5")
+PLAYED = ListedModel("simulated/gemini/gemini-3-pro", "gemini", "gemini-3-pro", True)
+MODELS = (ALIAS, OWN, PLAYED)
+NAMES = [model.name for model in MODELS]
+MANY = [ListedModel(f"up/m{number}", "up", f"m{number}") for number in range(60)]
+
+
+def names_of(body: dict[str, Any], key: str, field: str) -> list[str]:
+    return [model[field] for model in body[key]]
+
+
+# --- for clients ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["openai", "openai_responses", "mistral", "openai_chat"])
+def test_openais_sdk_reads_the_list(source: str) -> None:
+    body = listing(source, MODELS, {})
+    page = OpenAIPage[Model].model_validate(body)
+    assert [Model.model_validate(model) for model in body["data"]] == page.data
+    assert [model.id for model in page.data] == NAMES
+    assert page.data[0].owned_by == "openai"
+    assert one(source, OWN) == body["data"][1]
+
+
+def test_anthropics_sdk_reads_the_list() -> None:
+    body = listing("anthropic", MODELS, {})
+    page = SyncPage[ModelInfo].model_validate(body)
+    assert [model.id for model in page.data] == NAMES
+    assert page.data[0].display_name == "opus (openai/gpt-5.5)"
+    assert page.data[1].display_name == "anthropic/claude-opus-5"
+    assert "[simulated]" in page.data[2].display_name
+    assert (page.has_more, page.first_id, page.last_id) == (False, NAMES[0], NAMES[-1])
+    assert ModelInfo.model_validate(one("anthropic", ALIAS)) == page.data[0]
+
+
+def test_googles_sdk_reads_the_list() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/models"):
+            return httpx.Response(200, json=listing("gemini", MODELS, dict(request.url.params)))
+        return httpx.Response(200, json=one("gemini", ALIAS))
+
+    with httpx.Client(transport=httpx.MockTransport(answer)) as http:
+        client = genai.Client(api_key="k", vertexai=False, http_options=HttpOptions(httpx_client=http))
+        read = list(client.models.list(config={"page_size": 2}))
+        assert [model.name for model in read] == [f"models/{name}" for name in NAMES]
+        assert "generateContent" in (read[0].supported_actions or [])
+        assert client.models.get(model="opus") == read[0]
+
+
+def test_ollamas_sdk_reads_the_list_a_model_and_the_version() -> None:
+    read = ListResponse.model_validate(listing("ollama", MODELS, {}))
+    assert [model.model for model in read.models] == NAMES
+    details = ShowResponse.model_validate(shown(ALIAS))
+    assert "tools" in (details.capabilities or [])
+    assert details.details is not None
+    assert details.details.family == "openai"
+    assert version()["version"].count(".") == 2
+
+
+def test_the_other_shapes_are_read_by_the_reader_of_providers() -> None:
+    for source in ("cohere", "bedrock", "openai", "anthropic", "gemini", "ollama"):
+        assert upstream_models(listing(source, MODELS, {}), source) == NAMES
+
+
+def test_a_name_is_listed_once_the_first_counts() -> None:
+    body = listing("openai", [ALIAS, OWN, ListedModel("opus", "anthropic", "claude-opus-5")], {})
+    assert [(model["id"], model["owned_by"]) for model in body["data"]] == [
+        ("opus", "openai"),
+        ("anthropic/claude-opus-5", "anthropic"),
+    ]
+
+
+def test_no_models_are_an_empty_list() -> None:
+    assert listing("openai", [], {}) == {"object": "list", "data": []}
+    assert listing("anthropic", [], {}) == {"data": [], "has_more": False, "first_id": None, "last_id": None}
+    assert listing("gemini", [], {}) == {"models": []}
+
+
+# --- pages ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1, 7, 20, 60, 1000])
+def test_anthropics_pages_hold_every_model_once_in_both_directions(limit: int) -> None:
+    names = [model.name for model in MANY]
+    seen: list[str] = []
+    query = {"limit": str(limit)}
+    while True:
+        body = listing("anthropic", MANY, query)
+        seen += names_of(body, "data", "id")
+        if not body["has_more"]:
+            break
+        query = {"limit": str(limit), "after_id": body["last_id"]}
+    assert seen == names
+    back: list[str] = []
+    query = {"limit": str(limit), "before_id": names[-1]}
+    while True:
+        body = listing("anthropic", MANY, query)
+        back = names_of(body, "data", "id") + back
+        if not body["has_more"]:
+            break
+        query = {"limit": str(limit), "before_id": body["first_id"]}
+    assert back == names[:-1]
+
+
+def test_anthropics_page_has_twenty_unless_told_otherwise() -> None:
+    body = listing("anthropic", MANY, {})
+    assert len(body["data"]) == 20
+    assert body["has_more"]
+
+
+@pytest.mark.parametrize("size", ["", "0", "7", "1000"])
+def test_geminis_pages_hold_every_model_once(size: str) -> None:
+    seen: list[str] = []
+    query = {"pageSize": size}
+    while True:
+        body = listing("gemini", MANY, query)
+        seen += names_of(body, "models", "name")
+        if "nextPageToken" not in body:
+            break
+        query = {"pageSize": size, "pageToken": body["nextPageToken"]}
+    assert seen == [f"models/{model.name}" for model in MANY]
+
+
+@pytest.mark.parametrize(
+    ("source", "query"),
+    [
+        ("anthropic", {"limit": "0"}),
+        ("anthropic", {"limit": "1001"}),
+        ("anthropic", {"limit": "-1"}),
+        ("anthropic", {"limit": "٣"}),
+        ("anthropic", {"after_id": "nobody"}),
+        ("anthropic", {"before_id": "nobody"}),
+        ("gemini", {"pageSize": "x"}),
+        ("gemini", {"pageSize": "9" * 5_000}),
+        ("gemini", {"pageToken": "nobody"}),
+    ],
+)
+def test_a_page_that_cannot_be_is_refused_with_the_name_of_what_is_wrong(source: str, query: dict[str, str]) -> None:
+    with pytest.raises(ProviderError) as caught:
+        listing(source, MANY, query)
+    assert caught.value.failure.kind == "bad_request"
+    assert caught.value.failure.param == next(iter(query))
+
+
+# --- from providers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("protocol", "body", "names"),
+    [
+        ("openai_chat", {"object": "list", "data": [{"id": "gpt-5.5"}, {"id": "o3"}]}, ["gpt-5.5", "o3"]),
+        ("openai_chat", [{"id": "together/a"}, "b"], ["together/a", "b"]),
+        ("anthropic", {"data": [{"type": "model", "id": "claude-opus-5"}], "has_more": False}, ["claude-opus-5"]),
+        (
+            "gemini",
+            {
+                "models": [
+                    {"name": "models/gemini-3-pro", "supportedGenerationMethods": ["generateContent"]},
+                    {"name": "models/embedding-1", "supportedGenerationMethods": ["embedContent"]},
+                    {"name": "models/gemma"},
+                ]
+            },
+            ["gemini-3-pro", "gemma"],
+        ),
+        ("ollama", {"models": [{"name": "llama3:latest", "model": "llama3:8b"}]}, ["llama3:8b"]),
+        (
+            "cohere",
+            {"models": [{"name": "command-a", "endpoints": ["chat"]}, {"name": "embed", "endpoints": ["embed"]}]},
+            ["command-a"],
+        ),
+        ("bedrock", {"modelSummaries": [{"modelId": "anthropic.claude", "modelName": "C"}]}, ["anthropic.claude"]),
+        ("bedrock", {"inferenceProfileSummaries": [{"inferenceProfileId": "eu.a"}]}, ["eu.a"]),
+    ],
+)
+def test_a_providers_own_list_is_read(protocol: str, body: Any, names: list[str]) -> None:
+    assert upstream_models(body, protocol) == names
+    assert upstream_models(json.dumps(body).encode(), protocol) == names
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>", b"[" * 10_000, None, 7, "x", [], {}, {"data": None}, {"data": {"id": "x"}}, {"error": {}}],
+)
+def test_what_is_no_list_has_no_models(body: Any) -> None:
+    assert upstream_models(body, "openai_chat") == []
+
+
+def test_a_providers_list_is_read_within_bounds_and_without_what_cannot_be_a_name() -> None:
+    entries: list[Any] = [{"id": "a"}, {"id": "a"}, {"id": ""}, {"id": "x" * 600}, {"id": "b\n"}, {"id": 7}, 7, None]
+    assert upstream_models({"data": entries}, "openai_chat") == ["a"]
+    assert len(upstream_models([f"m{number}" for number in range(10_000)], "openai_chat")) == MOST_READ
+
+
+@pytest.mark.law
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["data", "models", "id", "name", "x"]), inner),
+    ),
+    st.sampled_from(["openai_chat", "anthropic", "gemini", "ollama", "cohere", "bedrock", "unheard-of"]),
+)
+def test_law_whatever_a_provider_answers_the_names_are_names(body: Any, protocol: str) -> None:
+    names = upstream_models(body, protocol)
+    assert all(name and name.isprintable() for name in names)
+    assert len(set(names)) == len(names)

@@ -1,0 +1,336 @@
+"""Who gets a request: names, tiers, patterns, prefixes, lists, and the simulator where it is on."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolglot import InputError
+from toolglot.gateway.config import Config, discovered, parse_config
+from toolglot.gateway.config_file import ConfigText
+from toolglot.gateway.routing import Listed, NoRouteError, Route, Router, listed
+from toolglot.simulator import PROVIDERS as SIMULATED_PROVIDERS
+from toolglot.upstream.providers import PROVIDERS
+
+ENV = {"HOME": "/h"} | {provider.key_env[0]: "key" for provider in PROVIDERS.values()}
+
+FILE = """
+[upstreams.openai]
+models = ["gpt-5.5", "ft:*"]
+[upstreams.anthropic]
+models = ["claude-exact[1m]"]
+[upstreams.openrouter]
+models = ["google/gemini-2.5-pro", "shared"]
+[upstreams.gemini]
+[upstreams.second]
+provider = "openai"
+models = ["shared"]
+[models]
+"my-alias" = "anthropic/claude-sonnet-5"
+"other" = "my-alias"
+"chain" = "other"
+"opus" = "openai/gpt-5.5"
+"claude-3-*" = "gemini/gemini-2.5-pro"
+"sonnet" = "second/gpt-mini"
+"gpt-4o*" = "openrouter/mistralai/mistral-large"
+"gpt-4o-mini" = "openai/exact"
+"keep-*" = "openrouter/*"
+"marked[1m]" = "openai/marked"
+"""
+
+
+def config(text: str = FILE) -> Config:
+    return parse_config(ConfigText("/etc/toolglot.toml", text), ENV)
+
+
+def way(model: str, text: str = FILE) -> tuple[str, str, str]:
+    route = Router(config(text)).route(model)
+    assert not route.simulated
+    return route.upstream_name, route.model, route.alias_of
+
+
+def refusal(model: str, text: str = FILE) -> NoRouteError:
+    with pytest.raises(NoRouteError) as caught:
+        Router(config(text)).route(model)
+    return caught.value
+
+
+# --- [models] ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("my-alias", ("anthropic", "claude-sonnet-5", "my-alias")),
+        ("MY-Alias", ("anthropic", "claude-sonnet-5", "my-alias")),
+        ("  my-alias ", ("anthropic", "claude-sonnet-5", "my-alias")),
+        ("chain", ("anthropic", "claude-sonnet-5", "chain")),
+        ("opus", ("openai", "gpt-5.5", "opus")),
+        ("claude-opus-5", ("openai", "gpt-5.5", "opus")),
+        ("claude-3-opus-latest", ("openai", "gpt-5.5", "opus")),
+        ("Claude_Opus@20251101", ("openai", "gpt-5.5", "opus")),
+        ("us.anthropic.claude-opus-5-v1:0", ("openai", "gpt-5.5", "opus")),
+        ("elsewhere/claude-opus-5", ("openai", "gpt-5.5", "opus")),
+        ("claude-3-5-haiku", ("gemini", "gemini-2.5-pro", "claude-3-*")),
+        ("claude-3-5-sonnet", ("gemini", "gemini-2.5-pro", "claude-3-*")),
+        ("claude-sonnet-4-5", ("second", "gpt-mini", "sonnet")),
+        ("gpt-4o", ("openrouter", "mistralai/mistral-large", "gpt-4o*")),
+        ("gpt-4o-mini", ("openai", "exact", "gpt-4o-mini")),
+        ("keep-this", ("openrouter", "keep-this", "keep-*")),
+    ],
+)
+def test_the_file_decides_first_names_before_tiers_and_patterns_in_its_order(
+    model: str, expected: tuple[str, str, str]
+) -> None:
+    assert way(model) == expected
+
+
+@pytest.mark.parametrize("model", ["octopus-1", "opuscule", "claude-opus5", "my-alias-2"])
+def test_a_tier_is_a_whole_word_and_a_name_is_no_tier(model: str) -> None:
+    text = f'{FILE}"*" = "gemini/rest"'
+    assert way(model, text)[2] != "opus"
+    assert way("x-my-alias-y", text)[2] == "*"
+
+
+def test_who_names_an_upstream_means_it_whatever_the_tiers_say() -> None:
+    assert way("anthropic/claude-opus-5") == ("anthropic", "claude-opus-5", "")
+    patterns = '[upstreams.openai]\n[upstreams.anthropic]\n[models]\n"anthropic/*opus*" = "openai/gpt-5.5"'
+    assert way("anthropic/claude-opus-5", patterns) == ("openai", "gpt-5.5", "anthropic/*opus*")
+
+
+# --- upstreams --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("openai/o9", ("openai", "o9")),
+        ("OpenAI/O9", ("openai", "O9")),
+        ("openrouter/anthropic/claude-fable-5", ("openrouter", "anthropic/claude-fable-5")),
+        ("second/google/gemini-2.5-pro", ("second", "google/gemini-2.5-pro")),
+        ("google/gemini-2.5-pro", ("openrouter", "google/gemini-2.5-pro")),
+        ("google/gemini-9", ("gemini", "gemini-9")),
+        ("gpt-5.5", ("openai", "gpt-5.5")),
+        ("GPT-5.5", ("openai", "gpt-5.5")),
+        ("shared", ("openrouter", "shared")),
+        ("ft:gpt:me", ("openai", "ft:gpt:me")),
+        ("claude-fable-5", ("anthropic", "claude-fable-5")),
+        ("o3-pro", ("openai", "o3-pro")),
+        ("models/gemini-3-pro", ("gemini", "models/gemini-3-pro")),
+    ],
+)
+def test_then_a_prefix_then_lists_then_the_names_that_a_provider_has(model: str, expected: tuple[str, str]) -> None:
+    assert way(model) == (*expected, "")
+
+
+def test_everything_else_goes_where_the_star_says() -> None:
+    text = f'{FILE}"*" = "openrouter/*"'
+    assert way("unknown", text) == ("openrouter", "unknown", "*")
+    assert way("maker/model[1m]", text) == ("openrouter", "maker/model", "*")
+    assert way("*", text) == ("openrouter", "*", "*")
+    assert way("gpt-5.4", text) == ("openai", "gpt-5.4", "")
+
+
+# --- the mark of a context length -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("claude-fable-5[1m]", ("anthropic", "claude-fable-5", "")),
+        ("anthropic/claude-fable-5[1M]", ("anthropic", "claude-fable-5", "")),
+        ("anthropic/claude-exact[1m]", ("anthropic", "claude-exact[1m]", "")),
+        ("claude-exact[1m]", ("anthropic", "claude-exact[1m]", "")),
+        ("claude-opus-5[1m]", ("openai", "gpt-5.5", "opus")),
+        ("opus[1m]", ("openai", "gpt-5.5", "opus")),
+        ("my-alias[1m]", ("anthropic", "claude-sonnet-5", "my-alias")),
+        ("marked[1m]", ("openai", "marked", "marked[1m]")),
+        ("gpt-5.5[200k]", ("openai", "gpt-5.5", "")),
+        ("keep-this[1m]", ("openrouter", "keep-this", "keep-*")),
+        ("google/gemini-9[1m]", ("gemini", "gemini-9", "")),
+    ],
+)
+def test_a_mark_is_looked_up_with_and_without(model: str, expected: tuple[str, str, str]) -> None:
+    assert way(model) == expected
+
+
+# --- the simulator ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "asked"),
+    [
+        ("claude-opus-5", "anthropic", "claude-opus-5"),
+        ("claude-opus-5[1m]", "anthropic", "claude-opus-5"),
+        ("gemini-3-pro", "gemini", "gemini-3-pro"),
+        ("kimi-k3", "kimi", "kimi-k3"),
+        ("nobody-knows", "openai", "nobody-knows"),
+        ("some/thing", "openai", "some/thing"),
+        ("anthropic/claude-x", "anthropic", "claude-x"),
+        ("google/gemini-x", "gemini", "gemini-x"),
+        ("azure/gpt-x", "openai", "gpt-x"),
+        ("simulated/mistral/x/y", "mistral", "x/y"),
+        ("Simulated/Claude/x", "anthropic", "x"),
+        ("simulated/nobody/x", "openai", "simulated/nobody/x"),
+        ("anthropic/", "openai", "anthropic/"),
+    ],
+)
+def test_without_upstreams_the_simulator_serves_every_name_and_says_so(model: str, provider: str, asked: str) -> None:
+    route = Router(discovered({"HOME": "/h"})).route(model)
+    assert route == Route(upstream_name=provider, model=asked, simulated=True)
+    assert route.upstream_name in SIMULATED_PROVIDERS
+
+
+def test_what_is_configured_is_never_simulated_unless_that_is_asked_for() -> None:
+    text = f"[gateway]\nsimulate = true\n{FILE}"
+    assert way("anthropic/no-such", text) == ("anthropic", "no-such", "")
+    assert way("claude-fable-5", text) == ("anthropic", "claude-fable-5", "")
+    assert way("google/x", text) == ("gemini", "x", "")
+    router = Router(config(text))
+    assert router.route("simulated/anthropic/claude-opus-5") == Route(
+        upstream_name="anthropic", model="claude-opus-5", simulated=True
+    )
+    assert router.route("mistral/x") == Route(upstream_name="mistral", model="x", simulated=True)
+    assert router.route("nobody-knows").simulated
+
+
+def test_the_star_comes_before_the_simulator_but_not_before_its_prefix() -> None:
+    router = Router(config(f'[gateway]\nsimulate = true\n{FILE}"*" = "openrouter/*"'))
+    assert router.route("nobody-knows").upstream_name == "openrouter"
+    assert router.route("simulated/openai/gpt-4.1").simulated
+
+
+def test_a_name_of_the_file_can_lead_to_the_simulator() -> None:
+    text = '[gateway]\nsimulate = true\n[models]\nopus = "simulated/openai/gpt-5.5"\nhaiku = "kimi/kimi-k3"'
+    router = Router(config(text))
+    expected = Route(upstream_name="openai", model="gpt-5.5", alias_of="opus", simulated=True)
+    assert router.route("claude-opus-5") == expected
+    assert router.route("haiku").simulated
+
+
+# --- nobody -----------------------------------------------------------------------------------------
+
+
+def test_a_name_that_nobody_serves_is_told_with_what_there_is_and_what_to_write() -> None:
+    error = refusal("gtp-5.5")
+    assert isinstance(error, InputError)
+    assert error.path == "$.model"
+    assert error.message == "no upstream serves the model 'gtp-5.5'"
+    assert "did you mean gpt-5.5" in error.hint
+    assert "upstreams: openai/…, anthropic/…" in error.hint
+    assert "my-alias, other, chain" in error.hint
+    assert '"gtp-5.5" = "openai/MODEL" into [models] of toolglot.toml' in error.hint
+    assert "/etc" not in str(error)
+
+
+def test_where_there_is_nothing_it_says_so() -> None:
+    hint = refusal("x", "").hint
+    assert "upstreams: none; names of [models]: none; write [upstreams.NAME] into toolglot.toml" in hint
+    assert "simulate = true" in refusal("simulated/openai/x", "").hint
+
+
+@pytest.mark.parametrize("model", ["", "  ", "x" * 513, "a\nb", "a\0"])
+def test_what_is_no_name_is_refused(model: str) -> None:
+    for router in (Router(config()), Router(discovered({"HOME": "/h"}))):
+        with pytest.raises(NoRouteError) as caught:
+            router.route(model)
+        assert len(str(caught.value)) < 1500
+
+
+def test_a_key_in_the_place_of_a_name_is_not_repeated() -> None:
+    assert "0123456789" not in str(refusal("sk-live-0123456789abcdef"))
+
+
+def test_many_names_are_cut_in_the_message_and_cost_little() -> None:
+    models = ", ".join(f'"model-{number}"' for number in range(9999))
+    lines = models.replace(", ", ",\n")
+    router = Router(config(f"[upstreams.openai]\nmodels = [{lines}]"))
+    aliases = "\n".join(f'name-{number} = "openai/x"' for number in range(20))
+    assert "and 12 more" in refusal("zzz", f"[upstreams.openai]\n[models]\n{aliases}").hint
+    begun = time.process_time()
+    for number in range(20):
+        with pytest.raises(NoRouteError):
+            router.route(f"wrong-{number}")
+    assert time.process_time() - begun < 5
+
+
+# --- listings ---------------------------------------------------------------------------------------
+
+
+def test_listings_show_names_and_models_but_no_patterns() -> None:
+    found = listed(config())
+    assert found[0] == Listed("my-alias", "anthropic", "claude-sonnet-5")
+    assert [entry.name for entry in found] == [
+        *("my-alias", "other", "chain", "opus", "sonnet", "gpt-4o-mini", "marked[1m]"),
+        *("openai/gpt-5.5", "anthropic/claude-exact[1m]", "openrouter/google/gemini-2.5-pro", "openrouter/shared"),
+        "second/shared",
+    ]
+    assert not any(entry.simulated for entry in found)
+
+
+def test_listings_show_the_simulated_models_where_they_are_on() -> None:
+    found = listed(discovered({"HOME": "/h"}))
+    assert Listed("simulated/anthropic/claude-opus-5", "anthropic", "claude-opus-5", True) in found
+    assert all(entry.simulated for entry in found)
+
+
+# --- laws -------------------------------------------------------------------------------------------
+
+PARTS = st.sampled_from(
+    [
+        *("opus", "sonnet", "gpt", "claude", "4o", "5.5", "openai", "anthropic", "google", "gemini", "simulated"),
+        *("my", "alias", "*", "[1m]", "x", "keep"),
+    ]
+)
+MODELS = st.one_of(
+    st.text(max_size=30),
+    st.lists(st.tuples(PARTS, st.sampled_from(["-", "/", "", ".", ":"])), max_size=6).map(
+        lambda parts: "".join(part + mark for part, mark in parts)
+    ),
+)
+
+
+@pytest.mark.law
+@given(MODELS, st.booleans(), st.booleans())
+def test_a_request_goes_to_an_upstream_of_the_file_or_to_a_marked_stand_in(
+    model: str, simulate: bool, has_rest: bool
+) -> None:
+    text = f"[gateway]\nsimulate = {str(simulate).lower()}\n{FILE}" + ('"*" = "gemini/*"' if has_rest else "")
+    made = config(text)
+    router = Router(made)
+    try:
+        route = router.route(model)
+    except NoRouteError:
+        is_name = bool(model.strip()) and model.strip().isprintable()
+        assert not is_name or not (simulate or has_rest)
+        return
+    assert route.upstream_name in (SIMULATED_PROVIDERS if route.simulated else made.upstreams)
+    assert simulate or not route.simulated
+    assert route.model
+    assert route == Router(made).route(model)
+
+
+@pytest.mark.law
+@given(st.sampled_from([FILE, f"[gateway]\nsimulate = true\n{FILE}", f'{FILE}"*" = "openai/*"']))
+def test_every_listed_name_leads_where_it_says(text: str) -> None:
+    router = Router(config(text))
+    for entry in router.listed():
+        route = router.route(entry.name)
+        assert (route.upstream_name, route.model, route.simulated) == entry[1:]
+
+
+@pytest.mark.law
+@given(st.text("*?[]!-ab", max_size=200), st.text("ab-", max_size=512))
+def test_no_pattern_takes_long(pattern: str, name: str) -> None:
+    models = f'[upstreams.box]\nurl = "https://a.example"\nmodels = ["{pattern or "x"}"]'
+    router = Router(config(models))
+    begun = time.process_time()
+    for model in (name or "x", "ab" * 256):
+        try:
+            assert router.route(model).upstream_name == "box"
+        except NoRouteError:
+            continue
+    assert time.process_time() - begun < 2

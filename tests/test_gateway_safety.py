@@ -1,0 +1,269 @@
+"""Who may ask, how much, and what is told: keys, limits, disconnects, reports, secrets."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import socket
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from gateway_client import ask, request_of
+from gateway_fixture import Served, gateway
+from toolglot.simulator import Recorded, Simulator, serve
+from toolglot.simulator.serving import Server
+
+LONG = {"rules": [{"reply": {"text": "word " * 4000}}], "pace": 0.02}
+SOON = 2.0
+"""Seconds in which something must happen that happens at once."""
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Iterator[Server]:
+    with serve({"rules": [{"reply": {"text": "Hello."}}]}) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def served(simulated: Server) -> Iterator[Served]:
+    with gateway(simulated) as running:
+        yield running
+
+
+# --- clients that go away ---------------------------------------------------------------------------
+
+
+class Ended:
+    """When the simulator was done with each request."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.at = 0.0
+
+    def __call__(self, _: Recorded, __: float) -> None:
+        self.at = time.monotonic()
+        self._event.set()
+
+    def wait(self) -> bool:
+        return self._event.wait(SOON * 5)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("protocol", ["anthropic", "openai", "gemini"])
+def test_a_client_that_goes_away_ends_the_upstreams_answer_at_once(protocol: str, stream: bool) -> None:
+    ended = Ended()
+    script = LONG if stream else {"rules": [{"fault": "timeout"}]}
+    with serve(Simulator(script, log=ended)) as simulated, gateway(simulated) as served:
+        path, body = request_of(protocol, "mistral/mistral-large-latest", stream=stream)
+        sock = _sent(served, path, body)
+        if stream:
+            assert sock.recv(65536).startswith(b"HTTP/1.1 200")
+        else:
+            _until(lambda: served.app.open == 1 and bool(simulated.requests))
+        left = time.monotonic()
+        sock.close()
+        assert ended.wait(), "the upstream went on"
+        assert ended.at - left < SOON
+        _until(lambda: bool(served.told))
+        assert "went away" in served.told[-1].error
+        assert served.app.open == 0
+
+
+def _sent(served: Served, path: str, body: Any) -> socket.socket:
+    parts = urlsplit(served.url)
+    data = json.dumps(body).encode()
+    sock = socket.create_connection((parts.hostname, parts.port), timeout=SOON * 5)
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer k\r\ncontent-length: {len(data)}\r\n\r\n"
+    sock.sendall(head.encode() + data)
+    return sock
+
+
+def _until(happened: Any) -> None:
+    end = time.monotonic() + SOON * 5
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.005)
+    assert happened()
+
+
+def test_the_first_event_arrives_before_the_provider_is_done(simulated: Server) -> None:
+    with serve({**LONG, "pace": 0.3}) as slow, gateway(slow) as served:
+        path, body = request_of("anthropic", "openai_chat/gpt-4.1", stream=True)
+        begun = time.monotonic()
+        sock = _sent(served, path, body)
+        data = b""
+        while b"text_delta" not in data:
+            data += sock.recv(65536)
+        assert time.monotonic() - begun < 60  # all of it would take half an hour
+        sock.close()
+
+
+def test_a_silent_provider_does_not_cost_the_client_its_connection() -> None:
+    with (
+        serve({**LONG, "pace": 0.5}) as slow,
+        gateway(slow, settings="ping_seconds = 0.05") as served,
+    ):
+        path, body = request_of("anthropic", "openai_chat/gpt-4.1", stream=True)
+        sock = _sent(served, path, body)
+        data = b""
+        while b"event: ping" not in data:
+            data += sock.recv(65536)
+        sock.close()
+
+
+# --- who may ask ------------------------------------------------------------------------------------
+
+KEYED = 'client_keys = ["env:CLIENT_A", "env:CLIENT_B"]'
+KEYS = {"CLIENT_A": "key-of-client-a-0123456789", "CLIENT_B": "key-of-client-b-0123456789"}
+
+
+@pytest.fixture(scope="module")
+def keyed(simulated: Server) -> Iterator[Served]:
+    with gateway(simulated, settings=KEYED, environ=KEYS) as running:
+        yield running
+
+
+@pytest.mark.parametrize("header", ["authorization", "x-api-key", "x-goog-api-key", "api-key"])
+def test_a_client_key_is_taken_from_where_its_protocol_puts_it(keyed: Served, header: str) -> None:
+    path, body = request_of("anthropic", "openai_chat/gpt-4.1")
+    key = KEYS["CLIENT_A"]
+    value = f"Bearer {key}" if header == "authorization" else key
+    assert ask(keyed, path, body, key=None, headers={header: value}).status == 200
+    assert ask(keyed, path, body, key=None, headers={header: value + "x"}).status == 401
+    assert ask(keyed, f"{path}?key={key}", body, key=None).status == 200
+
+
+@pytest.mark.parametrize("key", [None, "", "wrong", "key-of-client-a-012345678"])
+def test_without_a_known_key_nothing_is_answered_and_nothing_is_sent(
+    keyed: Served, simulated: Server, key: str | None
+) -> None:
+    count = len(simulated.requests)
+    path, body = request_of("anthropic", "openai_chat/gpt-4.1")
+    for each, given in ((path, body), ("/v1/models", None), ("/toolglot/requests", None), ("/v1/embeddings", {})):
+        got = ask(keyed, each, given, key=key)
+        assert got.status == 401
+        assert "client key" in got.data.decode()
+    assert len(simulated.requests) == count
+
+
+def test_a_clients_key_never_goes_to_a_provider(keyed: Served, simulated: Server) -> None:
+    path, body = request_of("anthropic", "anthropic/claude-sonnet-4-5")
+    assert ask(keyed, path, body, key=KEYS["CLIENT_A"], headers={"x-api-key": KEYS["CLIENT_A"]}).status == 200
+    assert KEYS["CLIENT_A"] not in json.dumps([request.headers for request in simulated.requests])
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8400", "127.0.0.1.evil.example", "[::ffff:1.2.3.4]"])
+def test_a_name_that_leads_here_from_a_web_page_is_refused(served: Served, host: str) -> None:
+    assert ask(served, "/v1/models", headers={"host": host}).status == 403
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example", "file://"])
+def test_a_web_page_is_refused(served: Served, origin: str) -> None:
+    assert ask(served, "/v1/models", headers={"origin": origin}).status == 403
+
+
+@pytest.mark.parametrize("headers", [{"host": "localhost:9"}, {"host": "[::1]:9"}, {"origin": "http://localhost:3000"}])
+def test_a_page_of_this_machine_is_not(served: Served, headers: dict[str, str]) -> None:
+    assert ask(served, "/v1/models", headers=headers).status == 200
+
+
+# --- how much ---------------------------------------------------------------------------------------
+
+
+def test_a_body_that_is_too_large_is_refused() -> None:
+    with gateway(None, settings="max_body_bytes = 2000") as served:
+        got = ask(served, "/v1/messages", b'{"model": "' + b"x" * 3000 + b'"}')
+        assert got.status == 413
+        packed = gzip.compress(b" " * 100_000_000, 1)
+        small = ask(served, "/v1/messages", packed[:1999], headers={"content-encoding": "gzip"})
+        assert small.status in (400, 413)
+
+
+def test_a_compressed_body_is_read_and_a_bomb_is_not(served: Served) -> None:
+    path, body = request_of("anthropic", "openai_chat/gpt-4.1")
+    data = json.dumps(body).encode()
+    assert ask(served, path, gzip.compress(data), headers={"content-encoding": "gzip"}).status == 200
+    assert ask(served, path, zlib.compress(data), headers={"content-encoding": "deflate"}).status == 200
+    assert ask(served, path, data, headers={"content-encoding": "zstd"}).status == 415
+    assert ask(served, path, data, headers={"content-encoding": "gzip"}).status == 400
+    bomb = gzip.compress(b" " * (200 * 1024 * 1024), 9)
+    assert ask(served, path, bomb, headers={"content-encoding": "gzip"}).status == 413
+
+
+def test_deep_and_wide_bodies_are_refused_in_time(served: Served) -> None:
+    for data in (b"[" * 100_000, b'{"a":' * 100_000, b'{"messages":' + b"[" * 5000 + b"]" * 5000 + b"}"):
+        assert ask(served, "/v1/messages", data).status in (400, 413)
+
+
+def test_headers_that_are_too_long_are_refused(served: Served) -> None:
+    got = ask(served, "/v1/models", headers={f"x-filler-{n}": "y" * 7000 for n in range(10)})
+    assert got.status in (400, 431)
+
+
+def test_more_requests_at_once_than_allowed_are_told_to_come_again() -> None:
+    with serve(LONG) as slow, gateway(slow, settings="max_concurrent = 1") as served:
+        path, body = request_of("anthropic", "openai_chat/gpt-4.1", stream=True)
+        sock = _sent(served, path, body)
+        assert sock.recv(100).startswith(b"HTTP/1.1 200")
+        got = ask(served, path, body)
+        assert got.status in (503, 529)
+        assert got.headers["retry-after"] == "1"
+        sock.close()
+        _until(lambda: served.app.open == 0)
+
+
+# --- what is told -----------------------------------------------------------------------------------
+
+
+def test_the_report_of_a_request_is_there_for_its_client_only(keyed: Served) -> None:
+    path, body = request_of("anthropic", "mistral/mistral-large-latest")
+    body["tools"][0]["name"] = "files/read"
+    body["system"] = "my key is sk-ant-api03-abcdefghijklmnop"
+    got = ask(keyed, path, body, key=KEYS["CLIENT_A"])
+    assert "1 renamed" in got.headers["x-toolglot-report"]
+    where = f"/toolglot/requests/{got.headers['x-toolglot-request']}"
+    page = ask(keyed, where, key=KEYS["CLIENT_A"])
+    assert page.status == 200
+    assert page.body["request"]["tools"][0]["name"] == "files/read"
+    assert page.body["rendered"]["tools"][0]["function"]["name"].startswith("files_read_")
+    assert page.body["report"][0]["action"] == "renamed"
+    assert page.body["upstream"] == "mistral"
+    assert b"abcdefghijklmnop" not in page.data
+    assert KEYS["CLIENT_A"].encode() not in page.data
+    assert ask(keyed, where, key=KEYS["CLIENT_B"]).status == 404
+    listed = ask(keyed, "/toolglot/requests", key=KEYS["CLIENT_A"]).body["requests"]
+    assert got.headers["x-toolglot-request"] in [told["id"] for told in listed]
+    assert ask(keyed, "/toolglot/requests", key=KEYS["CLIENT_B"]).body["requests"] == []
+
+
+def test_an_error_of_the_gateway_itself_says_nothing_of_its_inside(simulated: Server) -> None:
+    class Broken:
+        def process_request(self, request: Any) -> None:  # noqa: ARG002
+            raise ZeroDivisionError("a secret of the inside")
+
+        def process_response(self, response: Any) -> None: ...
+
+    with gateway(simulated, middleware=[Broken()]) as served:
+        path, body = request_of("anthropic", "openai_chat/gpt-4.1")
+        got = ask(served, path, body)
+    assert got.status == 500
+    assert b"secret of the inside" not in got.data
+    assert "middleware" in got.body["error"]["message"]
+
+
+def test_two_requests_share_a_connection(served: Served) -> None:
+    parts = urlsplit(served.url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    path, body = request_of("anthropic", "openai_chat/gpt-4.1")
+    for _ in range(3):
+        connection.request("POST", path, json.dumps(body), {"x-api-key": "k"})
+        with connection.getresponse() as answer:
+            assert answer.status == 200
+            answer.read()
+    connection.close()

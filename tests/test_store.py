@@ -1,0 +1,438 @@
+"""What every store does, whatever it is made of. A further store is a further line of `STORES`."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolglot import InputError, LimitError
+from toolglot.store import SqliteStore, Store, StoreError, StoreLimits, open_store
+
+Make = Callable[[Path, Callable[[], float], StoreLimits], Store]
+
+STORES: dict[str, Make] = {
+    "sqlite file": lambda folder, clock, limits: SqliteStore(folder / "store.db", clock=clock, limits=limits),
+    "sqlite memory": lambda _, clock, limits: SqliteStore(":memory:", clock=clock, limits=limits),
+}
+LASTING = ["sqlite file"]
+"""Those whose rows are there when they are opened again."""
+
+NOW = 1_700_000_000.0
+LATER = NOW + 60
+SMALL = StoreLimits(max_value_bytes=100, max_name_bytes=20, max_rows=5, max_call_bytes=250)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Use:
+    """Runs something with a store, and closes it after."""
+
+    def __init__(self, make: Make, folder: Path) -> None:
+        self.make = make
+        self.folder = folder
+        self.clock = Clock()
+
+    def __call__(self, act: Callable[[Store], Awaitable[None]], limits: StoreLimits | None = None) -> None:
+        async def run() -> None:
+            store = self.make(self.folder, self.clock, limits or StoreLimits())
+            try:
+                await act(store)
+            finally:
+                await store.close()
+
+        asyncio.run(run())
+
+
+@pytest.fixture(params=STORES)
+def use(request: pytest.FixtureRequest, tmp_path: Path) -> Use:
+    return Use(STORES[request.param], tmp_path)
+
+
+@pytest.fixture(params=LASTING)
+def use_lasting(request: pytest.FixtureRequest, tmp_path: Path) -> Use:
+    return Use(STORES[request.param], tmp_path)
+
+
+# --- keep, find, remove -----------------------------------------------------------------------------
+
+
+def test_what_is_kept_is_found_in_the_order_asked_for_and_what_is_not_is_left_out(use: Use) -> None:
+    async def act(store: Store) -> None:
+        await store.keep("vault", "a", {"one": b"1", "two": b"\0\xff" * 5000, "": b""}, until=LATER)
+        found = await store.find("vault", "a", ["two", "none", "one", "two", ""])
+        assert found == {"two": b"\0\xff" * 5000, "one": b"1", "": b""}
+        assert list(found) == ["two", "one", ""]
+        assert await store.find("vault", "a", []) == {}
+
+    use(act)
+
+
+def test_a_row_kept_again_is_replaced_with_its_time(use: Use) -> None:
+    async def act(store: Store) -> None:
+        await store.keep("vault", "a", {"one": b"old", "two": b"2"}, until=NOW + 10)
+        await store.keep("vault", "a", {"one": b"new"}, until=NOW + 20)
+        assert await store.find("vault", "a", ["one", "two"]) == {"one": b"new", "two": b"2"}
+        use.clock.now = NOW + 15
+        assert await store.find("vault", "a", ["one", "two"]) == {"one": b"new"}
+        await store.keep("vault", "a", {"one": b"gone"}, until=NOW)
+        assert await store.find("vault", "a", ["one"]) == {}
+
+    use(act)
+
+
+def test_removed_rows_are_gone_and_counted_once(use: Use) -> None:
+    async def act(store: Store) -> None:
+        await store.keep("vault", "a", {"one": b"1", "two": b"2", "three": b"3"}, until=LATER)
+        assert await store.remove("vault", "a", ["one", "two", "one", "none"]) == 2
+        assert await store.remove("vault", "a", ["one"]) == 0
+        assert await store.remove("vault", "a", []) == 0
+        assert await store.find("vault", "a", ["one", "two", "three"]) == {"three": b"3"}
+
+    use(act)
+
+
+def test_neither_another_client_nor_another_kind_sees_a_row(use: Use) -> None:
+    async def act(store: Store) -> None:
+        owners = [("vault", "a"), ("vault", "b"), ("responses", "a"), ("a", "vault"), ("vaul", "ta"), ("VAULT", "a")]
+        for number, (kind, client) in enumerate(owners):
+            assert await store.find(kind, client, ["key"]) == {}
+            assert await store.remove(kind, client, ["key"]) == 0
+            await store.keep(kind, client, {"key": b"%d" % number}, until=LATER)
+        for number, (kind, client) in enumerate(owners):
+            assert await store.find(kind, client, ["key", "KEY", "key "]) == {"key": b"%d" % number}
+        assert await store.remove("vault", "a", ["key"]) == 1
+        assert [len(await store.find(kind, client, ["key"])) for kind, client in owners] == [0, 1, 1, 1, 1, 1]
+
+    use(act)
+
+
+@pytest.mark.parametrize("key", ["é", "e\u0301", "%", "_", "'", '"; DROP TABLE kept; --', "😀", " ", "\n", "a" * 512])
+def test_a_key_is_taken_letter_by_letter(use: Use, key: str) -> None:
+    async def act(store: Store) -> None:
+        await store.keep("vault", "a", {key: b"1", "x": b"2"}, until=LATER)
+        assert await store.find("vault", "a", [key, "é", "a"]) == {key: b"1"}
+        assert await store.remove("vault", "a", [key]) == 1
+        assert await store.find("vault", "a", ["x"]) == {"x": b"2"}
+
+    use(act)
+
+
+def test_a_mapping_changed_while_it_is_kept_is_kept_as_it_was(use: Use) -> None:
+    async def act(store: Store) -> None:
+        rows = {"one": b"1"}
+        kept = asyncio.ensure_future(store.keep("vault", "a", rows, until=LATER))
+        await asyncio.sleep(0)
+        rows["one"] = b"2"
+        rows["two"] = b"2"
+        await kept
+        assert await store.find("vault", "a", ["one", "two"]) == {"one": b"1"}
+
+    use(act)
+
+
+# --- time -------------------------------------------------------------------------------------------
+
+
+def test_a_row_is_found_until_its_time_and_not_from_then_on(use: Use) -> None:
+    async def act(store: Store) -> None:
+        await store.keep("vault", "a", {"one": b"1"}, until=NOW + 1)
+        await store.keep("vault", "a", {"for ever": b"2"}, until=math.inf)
+        use.clock.now = NOW + 0.999
+        assert len(await store.find("vault", "a", ["one", "for ever"])) == 2
+        use.clock.now = NOW + 1
+        assert await store.find("vault", "a", ["one", "for ever"]) == {"for ever": b"2"}
+        assert await store.remove("vault", "a", ["one"]) == 0
+
+    use(act)
+
+
+def test_prune_takes_what_is_past_its_time_and_nothing_else(use: Use) -> None:
+    async def act(store: Store) -> None:
+        for number in range(4):
+            await store.keep("vault", str(number), {"one": b"1"}, until=NOW + number)
+        await store.prune(NOW + 1)
+        use.clock.now = 0
+        assert [len(await store.find("vault", str(number), ["one"])) for number in range(4)] == [0, 0, 1, 1]
+
+    use(act)
+
+
+def test_prune_takes_the_oldest_when_there_is_too_much_and_a_row_kept_again_is_young(use: Use) -> None:
+    async def act(store: Store) -> None:
+        for number in range(10):
+            await store.keep("vault", "a", {str(number): b"x" * 1000}, until=LATER)
+        await store.keep("vault", "a", {"0": b"y" * 1000}, until=LATER)
+        await store.prune(NOW)
+        assert list(await store.find("vault", "a", list("0123456789"))) == list("06789")
+        await store.prune(NOW)
+        assert list(await store.find("vault", "a", list("0123456789"))) == list("06789")
+
+    use(act, StoreLimits(max_bytes=5100))
+
+
+# --- limits -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "client", "rows", "until", "path"),
+    [
+        ("v" * 21, "a", {"k": b""}, LATER, "$.kind"),
+        ("v", "ä" * 11, {"k": b""}, LATER, "$.client"),
+        ("v", "a\0", {"k": b""}, LATER, "$.client"),
+        ("v", "a", {"k": b"", "k" * 21: b""}, LATER, "$.rows[1]"),
+        ("v", "a", {"\ud800": b""}, LATER, "$.rows[0]"),
+        ("v", "a", {3: b""}, LATER, "$.rows[0]"),
+        ("v", "a", {"k": b"x" * 101}, LATER, "$.rows[0]"),
+        ("v", "a", {"k": "text"}, LATER, "$.rows[0]"),
+        ("v", "a", {str(n): b"" for n in range(6)}, LATER, "$.rows"),
+        ("v", "a", {str(n): b"x" * 90 for n in range(3)}, LATER, "$.rows"),
+        ("v", "a", {"k": b""}, math.nan, "$.until"),
+        ("v", "a", {"k": b""}, "1", "$.until"),
+        ("v", "a", {"k": b""}, None, "$.until"),
+        ("v", "a", {"k": b""}, 10**400, "$.until"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_and_changes_nothing(
+    use: Use, kind: str, client: str, rows: Any, until: Any, path: str
+) -> None:
+    async def act(store: Store) -> None:
+        await store.keep("v", "a", {"k": b"before"}, until=LATER)
+        with pytest.raises(InputError) as refused:
+            await store.keep(kind, client, rows, until=until)
+        assert refused.value.path == path
+        assert await store.find("v", "a", ["k"]) == {"k": b"before"}
+
+    use(act, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("keys", "path"),
+    [(["a"] * 6, "$.keys"), (["a", "a" * 21], "$.keys[1]"), ("ab", "$.keys"), ([b"a"], "$.keys[0]")],
+)
+def test_keys_that_cannot_be_are_refused(use: Use, keys: Any, path: str) -> None:
+    async def act(store: Store) -> None:
+        for ask in (store.find, store.remove):
+            with pytest.raises(InputError) as refused:
+                await ask("v", "a", keys)
+            assert refused.value.path == path
+
+    use(act, SMALL)
+
+
+def test_no_more_is_found_in_one_call_than_is_allowed(use: Use) -> None:
+    async def act(store: Store) -> None:
+        for key in "abc":
+            await store.keep("v", "a", {key: b"x" * 100}, until=LATER)
+        with pytest.raises(LimitError, match="max_call_bytes"):
+            await store.find("v", "a", ["a", "b", "c"])
+        assert len(await store.find("v", "a", ["a", "b"])) == 2
+
+    use(act, SMALL)
+
+
+def test_a_time_that_is_none_prunes_nothing(use: Use) -> None:
+    async def act(store: Store) -> None:
+        with pytest.raises(InputError, match="seconds since 1970"):
+            await store.prune(math.nan)
+
+    use(act)
+
+
+@pytest.mark.parametrize("limit", ["max_bytes", "max_value_bytes", "max_name_bytes", "max_rows", "max_waiting_bytes"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, None])
+def test_a_limit_is_a_whole_number(limit: str, value: Any) -> None:
+    with pytest.raises(InputError, match="whole number"):
+        StoreLimits(**{limit: value})
+
+
+# --- many at once, and the end ----------------------------------------------------------------------
+
+
+def test_many_keepers_and_finders_at_once_do_not_mix_their_rows(use: Use) -> None:
+    async def one(store: Store, number: int) -> None:
+        client = f"client {number % 7}"
+        for step in range(5):
+            rows = {f"{number} {step} {part}": b"%d %d %d" % (number, step, part) for part in range(3)}
+            await store.keep("vault", client, rows, until=LATER)
+            assert await store.find("vault", client, list(rows)) == rows
+        assert await store.remove("vault", client, [f"{number} 0 0"]) == 1
+
+    async def act(store: Store) -> None:
+        await asyncio.gather(*(one(store, number) for number in range(40)))
+
+    use(act)
+
+
+def test_who_stops_waiting_breaks_nothing(use: Use) -> None:
+    async def act(store: Store) -> None:
+        tasks = [asyncio.ensure_future(store.keep("v", "a", {str(n): b"x"}, until=LATER)) for n in range(50)]
+        await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {type(one) for one in ended[1::2]} == {type(None)}
+        assert {type(one) for one in ended[::2]} <= {type(None), asyncio.CancelledError}
+        assert set(await store.find("v", "a", [str(n) for n in range(50)])) >= {str(n) for n in range(1, 50, 2)}
+
+    use(act)
+
+
+def test_one_store_serves_one_event_loop_after_another(use: Use) -> None:
+    store = use.make(use.folder, use.clock, StoreLimits())
+    asyncio.run(store.keep("v", "a", {"k": b"1"}, until=LATER))
+    assert asyncio.run(store.find("v", "a", ["k"])) == {"k": b"1"}
+    asyncio.run(store.close())
+
+
+def test_close_waits_for_what_was_asked_before(use_lasting: Use) -> None:
+    kept = []
+
+    async def one(store: Store, key: str) -> None:
+        await store.keep("v", "a", {key: b"x" * 5000}, until=LATER)
+        kept.append(key)
+
+    async def act(store: Store) -> None:
+        tasks = [asyncio.ensure_future(one(store, str(n))) for n in range(100)]
+        await asyncio.sleep(0)
+        await asyncio.gather(store.close(), store.close())
+        await asyncio.gather(*tasks)
+        assert len(kept) == 100
+
+    async def look(store: Store) -> None:
+        assert len(await store.find("v", "a", kept)) == 100
+
+    use_lasting(act)
+    use_lasting(look)
+
+
+def test_a_closed_store_says_so(use: Use) -> None:
+    async def act(store: Store) -> None:
+        await store.close()
+        asked: list[Awaitable[object]] = [
+            store.keep("v", "a", {"k": b"1"}, until=LATER),
+            store.find("v", "a", ["k"]),
+            store.remove("v", "a", ["k"]),
+            store.prune(NOW),
+        ]
+        for one in asked:
+            with pytest.raises(StoreError, match="the store is closed"):
+                await one
+        await store.close()
+
+    use(act)
+
+
+# --- the law ----------------------------------------------------------------------------------------
+
+KINDS = st.sampled_from(["vault", "responses"])
+CLIENTS = st.sampled_from(["a", "b"])
+KEYS = st.sampled_from(["1", "2", "3"])
+STEPS = st.one_of(
+    st.tuples(st.just("keep"), KINDS, CLIENTS, st.dictionaries(KEYS, st.binary(max_size=3)), st.integers(-1, 4)),
+    st.tuples(st.just("find"), KINDS, CLIENTS, st.lists(KEYS)),
+    st.tuples(st.just("remove"), KINDS, CLIENTS, st.lists(KEYS)),
+    st.tuples(st.just("wait"), st.integers(0, 3)),
+    st.tuples(st.just("prune")),
+)
+
+
+class Model:
+    """A store as a dict."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.rows: dict[tuple[str, str, str], tuple[bytes, float]] = {}
+
+    def keep(self, kind: str, client: str, rows: dict[str, bytes], until: float) -> None:
+        self.rows.update({(kind, client, key): (value, until) for key, value in rows.items()})
+
+    def find(self, kind: str, client: str, keys: list[str]) -> dict[str, bytes]:
+        found = {key: self.rows.get((kind, client, key), (b"", 0)) for key in keys}
+        return {key: value for key, (value, until) in found.items() if until > self.clock()}
+
+    def remove(self, kind: str, client: str, keys: list[str]) -> int:
+        gone = self.find(kind, client, keys)
+        for key in gone:
+            del self.rows[kind, client, key]
+        return len(gone)
+
+
+async def same_as_model(store: Store, clock: Clock, steps: list[Any]) -> None:
+    model = Model(clock)
+    for name, *values in steps:
+        if name == "keep":
+            kind, client, rows, seconds = values
+            await store.keep(kind, client, rows, until=clock() + seconds)
+            model.keep(kind, client, rows, clock() + seconds)
+        elif name == "find":
+            assert list((await store.find(*values)).items()) == list(model.find(*values).items())
+        elif name == "remove":
+            assert await store.remove(*values) == model.remove(*values)
+        elif name == "wait":
+            clock.now += values[0]
+        else:
+            await store.prune(clock())
+    for kind, client in [("vault", "a"), ("vault", "b"), ("responses", "a"), ("responses", "b")]:
+        assert await store.find(kind, client, ["1", "2", "3"]) == model.find(kind, client, ["1", "2", "3"])
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("name", STORES)
+@given(steps=st.lists(STEPS, max_size=20))
+def test_a_store_is_a_dict_with_owners_and_times(name: str, steps: list[Any]) -> None:
+    async def act(store: Store) -> None:
+        await same_as_model(store, made.clock, steps)
+
+    with tempfile.TemporaryDirectory() as folder:
+        made = Use(STORES[name], Path(folder))
+        made(act)
+
+
+# --- addresses --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("postgres://me:hunter2@db/toolglot", "Postgres is not part of this release"),
+        ("PostgreSQL://me:hunter2@db/toolglot", "Postgres is not part of this release"),
+        ("redis://:hunter2@cache:6379/0", "Redis is not part of this release"),
+        ("rediss://:hunter2@cache:6379/0", "Redis is not part of this release"),
+        ("mysql://me:hunter2@db", "no store of the kind 'mysql'"),
+        ("", "expected the path of a file"),
+        ("a\0b", "expected the path of a file"),
+        ("~nobody-of-this-name/store.db", "not a path"),
+    ],
+)
+def test_an_address_that_is_no_file_is_refused_without_its_password(where: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as refused:
+        open_store(where)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("where", [":memory:", "made/for/it/store.db"])
+def test_a_path_is_a_store(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def act() -> None:
+        store = open_store(where, clock=lambda: NOW, limits=SMALL)
+        await store.keep("v", "a", {"k": b"1"}, until=LATER)
+        assert await store.find("v", "a", ["k"]) == {"k": b"1"}
+        await store.close()
+
+    asyncio.run(act())
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.db")] == [where] * (where != ":memory:")

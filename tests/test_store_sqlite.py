@@ -1,0 +1,685 @@
+"""The store in a SQLite file: groups, several processes, sudden ends, old, new and damaged files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolglot import InputError
+from toolglot.errors import VersionError
+from toolglot.store import SqliteStore, StoreError, StoreLimits
+from toolglot.store.opening import connected, open_connections, patiently
+from toolglot.store.schema import MIGRATIONS, upgrade
+from toolglot.store.worker import Worker
+
+NOW = 1_700_000_000.0
+LATER = NOW + 60
+APPLICATION = 0x746F6F6C
+
+VERSION_1 = """
+PRAGMA application_id = 1953460076;
+CREATE TABLE kept (
+    kind TEXT NOT NULL, client TEXT NOT NULL, key TEXT NOT NULL, until REAL NOT NULL, value BLOB NOT NULL
+);
+CREATE UNIQUE INDEX kept_by_name ON kept (kind, client, key);
+PRAGMA user_version = 1;
+"""
+
+KEEPER = """
+import asyncio, os, sys
+from toolglot.store import SqliteStore
+
+async def main(path, name, tasks, rows):
+    store = SqliteStore(path)
+    async def keep(task):
+        for number in range(rows):
+            key = f"{name} {task} {number}"
+            await store.keep("vault", "a", {key: key.encode() * 20}, until=1e12)
+            os.write(1, key.encode() + b"\\n")
+    await asyncio.gather(*map(keep, range(tasks)))
+    await store.close()
+
+asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+"""
+
+FULL_DISK = """
+import asyncio, resource, signal, sys
+from toolglot.store import SqliteStore, StoreError
+
+async def main(path):
+    store = SqliteStore(path)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
+    kept = []
+    try:
+        for number in range(100):
+            await store.keep("vault", "a", {str(number): b"x" * 50_000}, until=1e12)
+            kept.append(str(number))
+    except StoreError as error:
+        print(error)
+    assert 1 < len(kept) < 100
+    assert list(await store.find("vault", "a", [*kept, str(len(kept))])) == kept
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    await store.keep("vault", "a", {"again": b"x"}, until=1e12)
+    assert len(await store.find("vault", "a", [*kept, "again"])) == len(kept) + 1
+    await store.close()
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+def start_keeper(file: Path, name: str, tasks: int, rows: int) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-c", KEEPER, str(file), name, str(tasks), str(rows)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE)
+
+
+@contextmanager
+def held(file: Path) -> Iterator[None]:
+    """As if another process were writing."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def version_1(file: Path) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as made:
+        made.executescript(VERSION_1)
+        for number in range(10):
+            row = ("vault", "ä", str(number), LATER + number, b"x" * 1000)
+            made.execute("INSERT INTO kept VALUES (?, ?, ?, ?, ?)", row)
+
+
+def asked(file: Path, statement: str) -> list[Any]:
+    with closing(sqlite3.connect(file, isolation_level=None)) as looking:
+        return looking.execute(statement).fetchall()
+
+
+def commits_in_journal(file: Path) -> int:
+    """Transactions in the write-ahead log: frames that tell the size of the database end one."""
+    journal = Path(f"{file}-wal").read_bytes()
+    page = struct.unpack_from(">I", journal, 8)[0]
+    frames = range(32, len(journal), 24 + page)
+    return sum(struct.unpack_from(">I", journal, start + 4)[0] > 0 for start in frames)
+
+
+async def found(file: Path, keys: list[str], client: str = "a") -> dict[str, bytes]:
+    store = SqliteStore(file, clock=lambda: NOW)
+    try:
+        parts = [await store.find("vault", client, keys[start : start + 5000]) for start in range(0, len(keys), 5000)]
+    finally:
+        await store.close()
+    return {key: value for part in parts for key, value in part.items()}
+
+
+# --- groups -----------------------------------------------------------------------------------------
+
+
+def test_what_is_queued_is_committed_in_one_transaction(file: Path) -> None:
+    async def act() -> None:
+        store = SqliteStore(file, clock=lambda: NOW)
+        before = store.commits, commits_in_journal(file)
+        with held(file):
+            kept = [asyncio.ensure_future(store.keep("v", "a", {str(n): b"x"}, until=LATER)) for n in range(64)]
+            await asyncio.sleep(0)
+        await asyncio.gather(*kept)
+        assert (store.commits, commits_in_journal(file)) == (before[0] + 1, before[1] + 1)
+        for number in range(5):
+            await store.keep("v", "a", {str(number): b"y"}, until=LATER)
+        assert (store.commits, commits_in_journal(file)) == (before[0] + 6, before[1] + 6)
+        await store.close()
+
+    asyncio.run(act())
+
+
+def test_while_another_process_writes_the_loop_runs_and_rows_are_found(file: Path) -> None:
+    async def act() -> None:
+        store = SqliteStore(file, clock=lambda: NOW)
+        await store.keep("v", "a", {"k": b"1"}, until=LATER)
+        with held(file):
+            kept = asyncio.ensure_future(store.keep("v", "a", {"k": b"2"}, until=LATER))
+            for _ in range(3):
+                assert await store.find("v", "a", ["k"]) == {"k": b"1"}
+            assert not kept.done()
+        await kept
+        assert await store.find("v", "a", ["k"]) == {"k": b"2"}
+        await store.close()
+
+    asyncio.run(act())
+
+
+def test_who_waits_too_long_for_another_process_is_told_all_at_once_and_later_it_works(file: Path) -> None:
+    async def act() -> None:
+        store = SqliteStore(file, clock=lambda: NOW, busy_seconds=0.2)
+        with held(file):
+            start = time.monotonic()
+            asks = [store.keep("v", "a", {str(n): b"x"}, until=LATER) for n in range(50)]
+            ended = await asyncio.gather(*asks, return_exceptions=True)
+            assert time.monotonic() - start < 5, "one wait for all of them, not one each"
+        assert {type(one) for one in ended} == {StoreError}
+        assert "held the store too long" in str(ended[0])
+        assert store.commits == 0
+        await store.keep("v", "a", {"k": b"1"}, until=LATER)
+        assert await store.find("v", "a", ["k", "0"]) == {"k": b"1"}
+        await store.close()
+
+    asyncio.run(act())
+
+
+def test_what_waits_is_bounded(file: Path) -> None:
+    async def act() -> None:
+        store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_waiting_bytes=10_000))
+        with held(file):
+            first = asyncio.ensure_future(store.keep("v", "a", {"1": b"x" * 20_000}, until=LATER))
+            await asyncio.sleep(0)
+            with pytest.raises(StoreError, match="too much waits"):
+                await store.keep("v", "a", {"2": b"x"}, until=LATER)
+        await first
+        await store.keep("v", "a", {"3": b"x"}, until=LATER)
+        assert list(await store.find("v", "a", ["1", "2", "3"])) == ["1", "3"]
+        await store.close()
+
+    asyncio.run(act())
+
+
+def test_a_very_large_group_is_several(file: Path) -> None:
+    async def act() -> None:
+        store = SqliteStore(file, clock=lambda: NOW)
+        with held(file):
+            value = b"x" * 10 * 1024**2
+            kept = [asyncio.ensure_future(store.keep("v", "a", {str(n): value}, until=LATER)) for n in range(4)]
+            await asyncio.sleep(0)
+        await asyncio.gather(*kept)
+        assert store.commits == 2
+        await store.close()
+
+    asyncio.run(act())
+
+
+def test_a_loop_that_is_gone_stops_nobody(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW)
+
+    async def ask_and_leave() -> None:
+        left = asyncio.ensure_future(store.keep("v", "a", {"left": b"x"}, until=LATER))
+        await asyncio.sleep(0)
+        assert not left.done()
+
+    async def act() -> None:
+        await store.keep("v", "a", {"stayed": b"x"}, until=LATER)
+        assert list(await store.find("v", "a", ["left", "stayed"])) == ["left", "stayed"]
+        await store.close()
+
+    with held(file):
+        asyncio.run(ask_and_leave())
+    asyncio.run(act())
+
+
+def test_loops_in_several_threads_share_a_store(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW)
+
+    async def act(name: str) -> None:
+        await asyncio.gather(*(store.keep("v", name, {str(n): b"x"}, until=LATER) for n in range(50)))
+
+    threads = [threading.Thread(target=lambda name=name: asyncio.run(act(name))) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name in "abcd":
+        assert len(asyncio.run(store.find("v", name, [str(n) for n in range(50)]))) == 50
+    asyncio.run(store.close())
+
+
+def worker_in_memory() -> Worker:
+    connection = connected(":memory:", 1)
+    connection.execute("CREATE TABLE t (a NOT NULL)")
+    return Worker(connection, "BEGIN IMMEDIATE", file="here", seconds=1, max_waiting=10**6)
+
+
+def stumble(connection: sqlite3.Connection) -> None:
+    raise KeyError("a mistake of ours")
+
+
+def insert(value: object) -> Any:
+    return lambda connection: connection.execute("INSERT INTO t VALUES (?)", (value,)).rowcount
+
+
+async def in_one_group(worker: Worker, *jobs: Any) -> list[Any]:
+    """Queued while the worker is busy with something else."""
+    inside, door = threading.Event(), threading.Event()
+
+    def stay(_: sqlite3.Connection) -> None:
+        inside.set()
+        door.wait(10)
+
+    first = asyncio.ensure_future(worker.run(stay))
+    await asyncio.to_thread(inside.wait, 10)
+    rest = [asyncio.ensure_future(worker.run(job)) for job in jobs]
+    await asyncio.sleep(0)
+    door.set()
+    await first
+    return await asyncio.gather(*rest, return_exceptions=True)
+
+
+def test_the_failure_of_one_in_a_group_is_not_that_of_the_others() -> None:
+    async def act() -> None:
+        worker = worker_in_memory()
+        ended = await in_one_group(worker, insert(1), insert(None), stumble, insert(3))
+        assert [ended[0], ended[3]] == [1, 1]
+        assert isinstance(ended[1], StoreError)
+        assert str(ended[1]) == "here: the store failed: NOT NULL constraint failed: t.a"
+        assert isinstance(ended[2], KeyError)
+        assert await worker.run(lambda c: c.execute("SELECT a FROM t").fetchall()) == [(1,), (3,)]
+        worker.end()
+        await worker.ended()
+
+    asyncio.run(act())
+
+
+def test_a_connection_that_is_lost_is_told_to_everybody() -> None:
+    def lose(connection: sqlite3.Connection) -> None:
+        connection.close()
+        raise sqlite3.OperationalError("lost")
+
+    async def act() -> None:
+        worker = worker_in_memory()
+        ended = await in_one_group(worker, lose, insert(1))
+        assert {type(one) for one in ended} == {StoreError}
+        with pytest.raises(StoreError, match="closed database"):
+            await worker.run(insert(2))
+        worker.end()
+        await worker.ended()
+
+    asyncio.run(act())
+
+
+def test_only_being_held_is_waited_for() -> None:
+    tries = []
+
+    def act() -> None:
+        tries.append(1)
+        raise sqlite3.OperationalError("no such table: t")
+
+    with pytest.raises(sqlite3.OperationalError):
+        patiently(act, 10)
+    assert len(tries) == 1
+
+
+def test_what_is_held_is_tried_again_also_where_sqlite_does_not_wait(file: Path) -> None:
+    asyncio.run(found(file, []))
+    tries = []
+    with (
+        closing(sqlite3.connect(file, isolation_level=None)) as holder,
+        closing(connected(file.as_uri(), 0)) as waiting,
+    ):
+        holder.execute("BEGIN IMMEDIATE")
+
+        def act() -> None:
+            tries.append(1)
+            if len(tries) == 3:
+                holder.execute("ROLLBACK")
+            waiting.execute("BEGIN IMMEDIATE")
+
+        patiently(act, 10)
+    assert len(tries) == 3
+
+
+# --- prune ------------------------------------------------------------------------------------------
+
+
+def test_prune_goes_in_batches_and_others_write_in_between(file: Path) -> None:
+    order = []
+
+    async def prune(store: SqliteStore) -> None:
+        assert await store.prune(NOW) == 5500
+        order.append("pruned")
+
+    async def keep(store: SqliteStore) -> None:
+        await store.keep("v", "a", {"new": b"x"}, until=LATER)
+        order.append("kept")
+
+    async def act() -> None:
+        store = SqliteStore(file, clock=lambda: NOW)
+        await store.keep("v", "a", {str(n): b"x" for n in range(5500)}, until=NOW - 1)
+        await store.keep("v", "a", {"alive": b"x"}, until=LATER)
+        before = store.commits
+        await asyncio.gather(prune(store), keep(store))
+        assert order == ["kept", "pruned"]
+        assert store.commits - before >= 6, "a thousand rows at most each"
+        assert list(await store.find("v", "a", ["alive", "new", "0"])) == ["alive", "new"]
+        await store.close()
+
+    asyncio.run(act())
+    assert asked(file, "SELECT count(*) FROM kept") == [(2,)]
+
+
+def test_prune_says_how_many_were_too_old_or_too_many(file: Path) -> None:
+    async def act() -> None:
+        store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_bytes=5100))
+        await store.keep("v", "a", {"past": b"x" * 100_000}, until=NOW)
+        await store.keep("v", "a", {str(n): b"x" * 1000 for n in range(10)}, until=LATER)
+        assert await store.prune(NOW) == 1 + 5
+        assert await store.prune(NOW) == 0
+        await store.close()
+
+    asyncio.run(act())
+
+
+def test_what_is_too_much_goes_in_batches_too(file: Path) -> None:
+    async def act() -> None:
+        store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_bytes=500))
+        await store.keep("v", "a", {f"{n:04}": b"x" * 94 for n in range(3005)}, until=LATER)
+        before = store.commits
+        assert await store.prune(NOW) == 3000
+        assert store.commits - before == 1 + 4, "one that finds nothing past its time, three of a thousand, the last"
+        await store.close()
+
+    asyncio.run(act())
+
+
+def test_an_age_does_not_come_again(file: Path) -> None:
+    async def act() -> None:
+        store = SqliteStore(file, clock=lambda: NOW)
+        await store.keep("v", "a", {"1": b"x", "2": b"x"}, until=LATER)
+        assert await store.remove("v", "a", ["1", "2"]) == 2
+        await store.keep("v", "a", {"3": b"x"}, until=LATER)
+        await store.close()
+
+    asyncio.run(act())
+    assert asked(file, "SELECT age FROM kept") == [(3,)]
+
+
+def test_two_that_prune_at_once_take_no_more_than_one(file: Path) -> None:
+    async def act() -> None:
+        limits = StoreLimits(max_bytes=1_500_000)
+        stores = [SqliteStore(file, clock=lambda: NOW, limits=limits) for _ in range(2)]
+        await stores[0].keep("v", "a", {f"{n:04}": b"x" * 994 for n in range(3000)}, until=LATER)
+        gone = await asyncio.gather(*(store.prune(NOW) for store in stores))
+        assert sum(gone) == 1500
+        for store in stores:
+            await store.close()
+
+    asyncio.run(act())
+
+
+def test_the_sum_of_all_rows_and_the_search_for_old_ones_need_only_an_index(file: Path) -> None:
+    asyncio.run(found(file, []))
+    assert "USING COVERING INDEX kept_by_until" in str(asked(file, "EXPLAIN QUERY PLAN SELECT sum(size) FROM kept"))
+    old = "EXPLAIN QUERY PLAN SELECT age FROM kept WHERE until <= 1 ORDER BY until LIMIT 9"
+    assert "USING COVERING INDEX kept_by_until (until<?)" in str(asked(file, old))
+    one = "EXPLAIN QUERY PLAN SELECT value FROM kept WHERE kind = 'a' AND client = 'b' AND key = 'c' AND until > 1"
+    assert "USING INDEX kept_by_name (kind=? AND client=? AND key=?)" in str(asked(file, one))
+
+
+# --- processes --------------------------------------------------------------------------------------
+
+
+def test_what_was_committed_is_there_after_the_process_was_killed_twenty_times(file: Path) -> None:
+    told: list[str] = []
+    for number in range(20):
+        child = start_keeper(file, f"life {number}", 8, 10**6)
+        assert child.stdout is not None
+        lines = [child.stdout.readline() for _ in range(1 + 37 * number % 400)]
+        child.send_signal(signal.SIGKILL)
+        rest, _ = child.communicate()
+        assert child.returncode == -signal.SIGKILL
+        told += b"".join([*lines, rest]).decode().splitlines()
+    assert len(told) > 2000
+    assert asyncio.run(found(file, told)) == {key: key.encode() * 20 for key in told}
+
+
+def test_two_processes_write_at_once_and_no_row_is_lost(file: Path) -> None:
+    children = [start_keeper(file, name, 20, 100) for name in ("one", "two")]
+    told = b"".join(child.communicate()[0] for child in children).decode().splitlines()
+    assert [child.returncode for child in children] == [0, 0]
+    assert len(set(told)) == 4000
+    assert asyncio.run(found(file, told)) == {key: key.encode() * 20 for key in told}
+    assert asked(file, "SELECT count(*) FROM kept") == [(4000,)]
+
+
+def test_a_full_disk_is_told_loses_nothing_and_may_pass(file: Path) -> None:
+    ran = subprocess.run([sys.executable, "-c", FULL_DISK, str(file)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "the store failed: " in ran.stdout
+
+
+# --- files ------------------------------------------------------------------------------------------
+
+
+def test_a_new_file_and_its_folders_are_for_their_owner_only(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        file = tmp_path / "one" / "two" / "store.db"
+        store = SqliteStore(file)
+        asyncio.run(store.keep("v", "a", {"k": b"x"}, until=LATER))
+        names = [file.parent.parent, file.parent, file, Path(f"{file}-wal"), Path(f"{file}-shm")]
+        assert [oct(name.stat().st_mode & 0o777) for name in names] == ["0o700"] * 2 + ["0o600"] * 3
+        asyncio.run(store.close())
+        file.chmod(0o644)
+        asyncio.run(SqliteStore(file).close())
+        assert file.stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("name", ["a?b#c%20d.db", "ü 😀.db", "a'b\".db"])
+def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
+    asyncio.run(found(tmp_path / name, []))
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_an_empty_file_and_an_empty_database_become_a_store(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    asked(tmp_path / "database", "PRAGMA journal_mode = WAL")
+    assert (tmp_path / "database").stat().st_size
+    for name in ("empty", "database"):
+        asyncio.run(found(tmp_path / name, []))
+        assert asked(tmp_path / name, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+
+
+def test_a_store_of_version_1_is_brought_to_the_newest(file: Path, tmp_path: Path) -> None:
+    version_1(file)
+
+    async def act() -> None:
+        store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_bytes=5100))
+        assert await store.find("vault", "ä", list("0123456789")) == {str(n): b"x" * 1000 for n in range(10)}
+        await store.keep("vault", "ä", {"0": b"y" * 1000}, until=LATER)
+        assert await store.prune(NOW) == 5
+        assert list(await store.find("vault", "ä", list("0123456789"))) == list("06789")
+        assert await store.prune(LATER + 7) == 3
+        await store.close()
+
+    asyncio.run(act())
+    assert asked(file, "PRAGMA user_version") == [(2,)]
+    assert asked(file, "SELECT key, size FROM kept ORDER BY age") == [("8", 1008), ("9", 1008)]
+    asyncio.run(found(tmp_path / "new.db", []))
+    layout = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+    assert asked(file, layout) == asked(tmp_path / "new.db", layout)
+
+
+def test_a_step_that_fails_leaves_the_file_at_the_version_before(file: Path) -> None:
+    version_1(file)
+    broken = (MIGRATIONS[0], ("CREATE TABLE half (a)", "INSERT INTO nowhere VALUES (1)"))
+    with closing(connected(file.as_uri(), 1)) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+            upgrade(connection, str(file), broken)
+        assert not connection.in_transaction
+    assert asked(file, "PRAGMA user_version") == [(1,)]
+    assert asked(file, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("kept",)]
+    assert len(asyncio.run(found(file, list("0123456789"), "ä"))) == 10
+
+
+def test_a_journal_left_by_a_crash_is_rolled_back_first(file: Path, tmp_path: Path) -> None:
+    version_1(file)
+    crashed = tmp_path / "crashed.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as writing:
+        writing.execute("PRAGMA cache_size = 1")
+        writing.execute("BEGIN")
+        writing.execute("UPDATE kept SET value = 'spoilt'")
+        writing.executemany("INSERT INTO kept VALUES ('a', 'b', ?, 1, zeroblob(5000))", [(n,) for n in range(100)])
+        shutil.copy(file, crashed)
+        shutil.copy(f"{file}-journal", f"{crashed}-journal")
+        writing.execute("ROLLBACK")
+    assert b"spoilt" in crashed.read_bytes()
+    assert asyncio.run(found(crashed, ["0", "9"], "ä")) == {"0": b"x" * 1000, "9": b"x" * 1000}
+
+
+def newer(file: Path) -> None:
+    asyncio.run(found(file, []))
+    asked(file, "PRAGMA user_version = 99")
+
+
+def another_program(file: Path) -> None:
+    asked(file, "CREATE TABLE bookmarks (url)")
+
+
+def another_program_with_an_id(file: Path) -> None:
+    another_program(file)
+    asked(file, "PRAGMA application_id = 7")
+
+
+def another_program_with_a_version(file: Path) -> None:
+    asked(file, "PRAGMA user_version = 7")
+
+
+def short_text(file: Path) -> None:
+    file.write_bytes(b"x")
+
+
+def long_text(file: Path) -> None:
+    file.write_bytes(b"no database\n" * 1000)
+
+
+def only_a_head(file: Path) -> None:
+    file.write_bytes(b"SQLite format 3\0" + bytes(200))
+
+
+def cut_off(file: Path) -> None:
+    version_1(file)
+    file.write_bytes(file.read_bytes()[:-4096])
+
+
+def overwritten(file: Path) -> None:
+    version_1(file)
+    content = bytearray(file.read_bytes())
+    content[4096 : 3 * 4096] = b"\xff" * 8192
+    file.write_bytes(content)
+
+
+def overwritten_tables(file: Path) -> None:
+    version_1(file)
+    content = bytearray(file.read_bytes())
+    content[100:4096] = b"\xff" * 3996
+    file.write_bytes(content)
+
+
+def half_a_store(file: Path) -> None:
+    asked(file, f"PRAGMA application_id = {APPLICATION}")
+    asked(file, "PRAGMA user_version = 1")
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (newer, r"version 99, and this toolglot knows those up to 2 \(upgrade toolglot"),
+        (another_program, "a database of another program"),
+        (another_program_with_an_id, "a database of another program"),
+        (another_program_with_a_version, "a database of another program"),
+        (short_text, "no SQLite database"),
+        (long_text, "no SQLite database"),
+        (only_a_head, "damaged"),
+        (cut_off, "damaged: its end is missing"),
+        (overwritten, "damaged"),
+        (overwritten_tables, "damaged"),
+    ],
+)
+def test_a_file_that_is_no_store_of_ours_is_refused_and_left_untouched(file: Path, make: Any, said: str) -> None:
+    make(file)
+    file.chmod(0o640)
+    before = file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_mode
+    with pytest.raises(InputError, match=said) as refused:
+        SqliteStore(file)
+    assert refused.value.path == str(file)
+    assert (file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_mode) == before
+    assert isinstance(refused.value, VersionError) == (make is newer)
+
+
+def test_a_newer_store_is_refused_also_when_only_its_journal_says_so(file: Path) -> None:
+    asyncio.run(found(file, []))
+    with closing(sqlite3.connect(file, isolation_level=None)) as running:
+        running.execute("PRAGMA user_version = 3")
+        before = file.read_bytes()
+        assert before[60:64] == b"\0\0\0\2", "the head still tells the old version"
+        with pytest.raises(VersionError):
+            SqliteStore(file)
+        assert file.read_bytes() == before
+
+
+def test_a_store_without_its_tables_is_refused(file: Path) -> None:
+    half_a_store(file)
+    with pytest.raises(InputError, match="no such table"):
+        SqliteStore(file)
+
+
+def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("x")
+    for path in (tmp_path, tmp_path / "text" / "store.db", tmp_path / ("n" * 300)):
+        with pytest.raises(InputError):
+            SqliteStore(path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a file"):
+        SqliteStore(tmp_path / "pipe")
+
+
+def test_a_file_that_others_hold_for_too_long_is_not_waited_for_for_ever(file: Path) -> None:
+    version_1(file)
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(InputError, match="cannot be opened: database is locked"):
+            SqliteStore(file, busy_seconds=0.05)
+    asyncio.run(found(file, []))
+
+
+def test_a_file_that_is_spoilt_while_it_is_used_is_told(file: Path) -> None:
+    async def act() -> None:
+        store = SqliteStore(file, clock=lambda: NOW)
+        await store.keep("v", "a", {str(n): b"x" * 1000 for n in range(1000)}, until=LATER)
+        await store.close()
+        store = SqliteStore(file, clock=lambda: NOW)
+        with file.open("r+b") as content:
+            content.seek(4096)
+            content.write(b"\xff" * (file.stat().st_size - 4096))
+        with pytest.raises(StoreError, match="the file is damaged"):
+            await store.find("v", "a", ["1"])
+        await store.close()
+
+    asyncio.run(act())
+
+
+def test_both_connections_are_as_the_store_says(file: Path) -> None:
+    writing, reading = open_connections(str(file), 1.5)
+    assert reading is not None
+    for pragma, value in {"journal_mode": "wal", "synchronous": 1, "busy_timeout": 1500, "query_only": 0}.items():
+        assert writing.execute(f"PRAGMA {pragma}").fetchone() == (value,)
+    assert reading.execute("PRAGMA query_only").fetchone() == (1,)
+    reading.close()
+    writing.close()
