@@ -650,3 +650,13 @@ def test_a_history_becomes_a_request_that_its_target_accepts(target: str) -> Non
     assert any("no result" in entry.reason for entry in out.report)
     with pytest.raises(toolglot.InputError, match="a Conversation or a History"):
         toolglot.request_for([], target=target)  # type: ignore[arg-type]
+
+
+def test_a_spare_server_tool_is_left_out_and_one_that_is_asked_for_is_refused() -> None:
+    out = to("openai", asking(tools=[WEATHER, SEARCH]), model="gpt-4.1", server_tools="spare")
+    assert [tool["function"]["name"] for tool in out.body["tools"]] == [WEATHER["name"]]
+    assert any(entry.action == "dropped" for entry in out.report)
+    forced = {"type": "tool", "name": SEARCH["name"]}
+    for body in (asking(tools=[SEARCH]), asking(tools=[WEATHER, SEARCH], tool_choice=forced)):
+        with pytest.raises(toolglot.ServerToolError, match="runs itself"):
+            to("openai", body, model="gpt-4.1", server_tools="spare")

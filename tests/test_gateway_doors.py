@@ -206,10 +206,13 @@ def test_anthropics_threads_are_refused_so_that_its_sdk_sends_the_whole_history(
 
 def test_a_server_tool_of_another_provider_is_refused_clearly(served: Served) -> None:
     path, body = request_of("anthropic", UPSTREAMS["openai"])
-    body["tools"].append({"type": "web_search_20250305", "name": "web_search"})
-    got = ask(served, path, body)
-    assert got.status == 400
-    assert "web_search" in got.body["error"]["message"]
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    refused = ask(served, path, {**body, "tools": [search], "tool_choice": {"type": "tool", "name": "web_search"}})
+    assert refused.status == 400
+    assert "web_search" in refused.body["error"]["message"]
+    spared = ask(served, path, {**body, "tools": [*body["tools"], search]})
+    assert spared.status == 200
+    assert "1 dropped" in spared.headers["x-toolglot-report"]
 
 
 # --- the state of the gateway -----------------------------------------------------------------------

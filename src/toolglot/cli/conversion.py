@@ -144,7 +144,7 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     """Choices of `toolglot.Policy` that matter here."""
     parser.add_argument(
         "--server-tools",
-        choices=("refuse", "drop"),
+        choices=("refuse", "spare", "drop"),
         default="refuse",
         help="tools that only their own provider runs: refuse the request (the default), or leave them out and say so",
     )

@@ -86,7 +86,9 @@ class Chain:
         messages: Any = asked.messages
         if not isinstance(given, list) and len(messages) == 1 and messages[0] == given:
             messages = given
-        new = {**fields, turns: messages, "model": asked.model}
+        new = {**fields, turns: messages}
+        if "model" in fields:
+            new["model"] = asked.model
         if asked.tools is None:
             new.pop("tools", None)
         else:

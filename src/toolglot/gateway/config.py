@@ -31,7 +31,7 @@ from toolglot.gateway.config_file import ConfigError, ConfigText, checked, keys_
 from toolglot.gateway.model_table import ModelEntry, read_models
 from toolglot.gateway.secret import ENV, is_sendable, is_variable, shown_variable, variable
 from toolglot.gateway.upstream_table import UpstreamSettings, discovered_upstreams, read_upstream
-from toolglot.policy import DEFAULT_POLICY, Policy
+from toolglot.policy import Policy
 from toolglot.profiles import Overrides
 
 __all__ = ["Config", "ConfigError", "GatewaySettings", "discovered", "parse_config", "read_config"]
@@ -46,6 +46,10 @@ OFF: Final = "off"
 _HASHED: Final = "sha256:"
 _SHORT_KEY: Final = 16
 _MIDDLEWARE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+
+
+GATEWAY_POLICY: Final = Policy(server_tools="spare")
+"""Coding agents offer their provider's own tools along with theirs in every request."""
 
 
 class GatewaySettings(Struct, frozen=True, kw_only=True):
@@ -143,7 +147,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
     gateway: GatewaySettings
     """With the hashes of the client keys, and the place of the store, in full."""
-    policy: Policy = DEFAULT_POLICY
+    policy: Policy = GATEWAY_POLICY
     upstreams: dict[str, UpstreamSettings] = {}
     """In the order of the file."""
     models: tuple[ModelEntry, ...] = ()
@@ -305,7 +309,7 @@ def _policy(value: Any, text: ConfigText) -> Policy:
         if key not in known:
             raise unknown(key, known, text, "policy")
     try:
-        return Policy(**table)
+        return msgspec.structs.replace(GATEWAY_POLICY, **table)
     except InputError as error:
         raise text.error(error.message, *error.path.split("."), hint=error.hint or "see docs/convert.md") from None
 

@@ -34,7 +34,7 @@ simulate = true                           # the built-in simulated models answer
 
 # What to do where there is a choice: see "Policies" in docs/convert.md.
 #[policy]
-#server_tools = "refuse"                  # tools that only another provider can run: or "drop"
+#server_tools = "spare"                   # tools that only another provider can run: or "refuse", "drop"
 #required = "auto"                        # what is required and called optional: or "keep", "filter", "aggressive"
 #ids = "reversible"                       # or "canonical"
 #responses_id_style = "call"              # or "clasp"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from toolglot.conversation import Conversation, ToolSpec
+from toolglot.conversation import Conversation, ToolChoice, ToolSpec
 from toolglot.errors import ServerToolError, ToolProtocolError
 from toolglot.render.job import Job
 from toolglot.render.tool_form import fit_forms
@@ -29,7 +29,8 @@ def fit_tools(conversation: Conversation, job: Job) -> list[EmittedTool]:
             path="$.tools",
             hint=f"send the request to the target {job.profile.tools.protocol!r}",
         )
-    tools = _within_limit(_once(_runnable(conversation.tools, job), job), conversation, job)
+    runnable = _runnable(conversation.tools, conversation.options.tool_choice, job)
+    tools = _within_limit(_once(runnable, job), conversation, job)
     tools += _stubs(tools, conversation, job)
     if job.profile.tools.namespaces:
         tools = _grouped(tools)
@@ -64,7 +65,7 @@ def key_of(tool: ToolSpec) -> Key:
 # --- which tools ------------------------------------------------------------------------------------
 
 
-def _runnable(tools: Sequence[ToolSpec], job: Job) -> list[ToolSpec]:
+def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, job: Job) -> list[ToolSpec]:
     """The tools that this target or the client can run."""
     found: list[ToolSpec] = []
     for index, tool in enumerate(tools):
@@ -77,7 +78,7 @@ def _runnable(tools: Sequence[ToolSpec], job: Job) -> list[ToolSpec]:
             reason = f"{tool.type} is run by the client; it became a function with its published parameters"
             job.tell("converted", reason, path=path)
             found.append(function)
-        elif job.policy.server_tools == "drop":
+        elif _may_go(tool, tools, choice, job):
             job.tell("dropped", f"only {tool.issuer.provider} runs {tool.type}", "policy", path=path)
         else:
             raise ServerToolError(
@@ -86,6 +87,14 @@ def _runnable(tools: Sequence[ToolSpec], job: Job) -> list[ToolSpec]:
                 hint='take the tool out, or let it be left out with Policy(server_tools="drop")',
             )
     return found
+
+
+def _may_go(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None, job: Job) -> bool:
+    """Whether a tool that nobody here can run is left out; otherwise the request is refused for it."""
+    if job.policy.server_tools != "spare":
+        return job.policy.server_tools == "drop"
+    is_asked_for = choice is not None and tool.name in choice.names
+    return not is_asked_for and any(other.issuer is None for other in tools)
 
 
 def _is_run_by(tool: ToolSpec, job: Job) -> bool:
