@@ -79,7 +79,7 @@ def test_an_empty_file_has_the_defaults_and_a_note() -> None:
     settings = found.gateway
     assert (settings.host, settings.port, settings.client_keys) == ("127.0.0.1", 8400, ())
     assert (settings.retention_hours, settings.reports, settings.log) == (168, 500, "text")
-    assert (settings.simulate, settings.middleware, found.policy) == (False, (), Policy())
+    assert (settings.simulate, settings.middleware, found.policy) == (False, (), Policy(server_tools="spare"))
     assert (found.upstreams, found.models, found.overrides) == ({}, (), None)
     assert "names no upstream" in found.notes[0]
 

@@ -40,9 +40,9 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     responses_id_style: IdStyle = "call"
     """`clasp`: ids of the Responses protocol start with `fc_`, and its tools hold a nested `function` too."""
     server_tools: ServerTools = "refuse"
-    """A tool that only another provider can run: refuse the request, or leave the tool out and say so. `spare` leaves it
-    out where it is one among others and refuses the request where it is what is asked for: the only tool, or the one
-    that must be called."""
+    """A tool that only another provider can run: refuse the request, or leave the tool out and say so. `spare` leaves
+    it out where it is one among others and refuses the request where it is what is asked for: the only tool, or the
+    one that must be called."""
     missing_result: str = "[No result: the tool call was interrupted. It may or may not have run.]"
     """What a target that wants every call answered is told where there is no answer."""
     bridge_user: str = "Continue."

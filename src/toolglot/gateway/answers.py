@@ -55,7 +55,7 @@ class Answers:
 
     async def run(self, door: Door, request: ClientRequest, send: Send, told: Told) -> None:
         status, body, headers = await self._runs[door.action](door, request, told)
-        told.status = status
+        told.status, told.is_answered = status, True
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         pairs = header_pairs({"x-toolglot-request": told.id, **headers})
         await send_json(send, status, b"" if request.method == "HEAD" else data, pairs)

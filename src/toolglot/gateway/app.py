@@ -77,6 +77,7 @@ class Gateway:
         self._answers: Answers | None = None
         self._passing = Passing(self.upstreams)
         self._pruning: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
         self.why_not_started = ""
         self.open = 0
         """Requests that are being answered."""
@@ -85,8 +86,11 @@ class Gateway:
 
     async def start(self) -> None:
         """Open what requests need. Done by itself at the first one where no server did."""
-        if self._services is not None:
-            return
+        async with self._starting:
+            if self._services is None:
+                await self._start()
+
+    async def _start(self) -> None:
         settings = self.config.gateway
         if settings.store != "off":
             self._store = await asyncio.to_thread(open_store, settings.store)
@@ -136,7 +140,8 @@ class Gateway:
             return
         if scope["type"] != "http":
             raise InputError(f"expected an HTTP request, got {scope['type']!r}", path="scope")
-        await self.start()
+        if self._services is None:
+            await self.start()
         request = ClientRequest(scope, receive)
         door = find(request.path, request.query, request.headers)
         source = door.source if door is not None else spoken_at(request.path, request.headers)
@@ -175,10 +180,9 @@ class Gateway:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - ASGI apps run in tasks
         watch: asyncio.Future[None] | None = None
-        is_over = False
 
         def ended(_: object) -> None:
-            if not is_over:
+            if not told.is_answered:
                 told.error = "the client went away"
                 task.cancel()
 
@@ -196,7 +200,7 @@ class Gateway:
             task.uncancel()
             raise GoneError from None
         finally:
-            is_over = True
+            told.is_answered = True
             if watch is not None:
                 watch.cancel()
 

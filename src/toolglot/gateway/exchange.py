@@ -289,7 +289,7 @@ class Exchange:
             )
             written = written if body == given else msgspec.json.encode(body)
         await self._keep(out, reply.said, reply.reply, upstream, body)
-        self._told.status = 200
+        self._told.status, self._told.is_answered = 200, True
         await send_json(self._send, 200, written, self._headers(out, answer, upstream))
 
     async def _stream(self, out: ConvertedRequest, answer: Answer, upstream: Upstream) -> None:
@@ -316,6 +316,7 @@ class Exchange:
                     await self._streamed(out, translator, upstream)
                 pings.stirred()
                 await send_piece(self._send, data if array is None else array.add(data))
+            self._told.is_answered = True
             await send_piece(self._send, array.end() if array is not None else b"", more=False)
         except BaseException:
             translator.close()

@@ -48,6 +48,7 @@ class Passing:
             await send({"type": "http.response.start", "status": answer.status, "headers": kept})
             async for piece in answer.pieces():
                 await send_piece(send, piece)
+            told.is_answered = True
             await send_piece(send, b"", more=False)
         finally:
             await answer.close()

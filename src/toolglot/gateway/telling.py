@@ -17,7 +17,7 @@ import msgspec
 from toolglot.report import Entry
 from toolglot.wire.masking import mask
 
-MOST_BYTES: Final = 64 * 1024 * 1024
+MOST_BYTES: Final = 16 * 1024 * 1024
 """Of all bodies that are remembered."""
 LONGEST_HEADER: Final = 400
 
@@ -42,6 +42,8 @@ class Told:
         self.is_simulated = False
         self.is_stream = False
         self.status = 0
+        self.is_answered = False
+        """The last of the answer is being sent: a client that leaves now has everything."""
         self.seconds = 0.0
         self.first_byte: float | None = None
         self.error = ""

@@ -29,6 +29,13 @@ _FILE: Final = Path(__file__).with_name("providers.toml")
 _PLACE: Final = re.compile(r"\{([a-z]+)\}")
 _PART: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:-]{0,126}[A-Za-z0-9])?")
 """A region, a project: nothing that could lead to another host."""
+_WIDE: Final = re.compile(r"(?<=://)(global|us|eu)-aiplatform\.googleapis\.com(?=/)")
+_WIDE_HOSTS: Final = {
+    "global": "aiplatform.googleapis.com",
+    "us": "aiplatform.us.rep.googleapis.com",
+    "eu": "aiplatform.eu.rep.googleapis.com",
+}
+"""Google's locations that are no single region have hosts of another form."""
 LONGEST_URL: Final = 2_048
 
 
@@ -85,8 +92,7 @@ def _filled(provider: Provider, environ: Mapping[str, str]) -> str:
             raise InputError(f"{quote(value)} is not a {place}", path=names[0], hint=f"for {provider.url_form}")
         values[place] = value.rstrip("/")
     filled = _PLACE.sub(lambda found: values[found[1]], provider.url_form)
-    # Google's location of no place in particular has the bare host.
-    return filled.replace("://global-", "://", 1)
+    return _WIDE.sub(lambda found: _WIDE_HOSTS[found[1]], filled, count=1)
 
 
 def checked_url(url: str, *, path: str = "url") -> str:

@@ -1,0 +1,114 @@
+"""Addresses that are not the gateway's own, passed on to the one upstream that has them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from gateway_client import KEY, ask
+from gateway_fixture import gateway
+
+
+class Provider(ThreadingHTTPServer):
+    """Notes what it is asked, and answers with it."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Provider
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.seen.append((self.command, self.path, headers, body))
+        data = json.dumps({"object": "list", "path": self.path}).encode()
+        self.send_response(201)
+        for name, value in (("content-type", "application/json"), ("x-request-id", "r1"), ("set-cookie", "a=b")):
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def do_DELETE(self) -> None:
+        self._answer()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    server = Provider()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
+def passing(provider: Provider, *names: str) -> Iterator[str]:
+    tables = [
+        f'[upstreams.{name}]\nprovider = "openai"\nurl = "{provider.url}/v1"\nkey_env = "PROVIDERS_KEY"\n'
+        for name in names
+    ]
+    with gateway(None, upstreams="\n".join(tables), environ={"PROVIDERS_KEY": "the-providers-key"}) as served:
+        yield served.url
+
+
+def test_embeddings_go_to_the_one_upstream_of_the_protocol_under_its_own_key(provider: Provider) -> None:
+    with passing(provider, "openai") as url:
+        body = {"model": "text-embedding-3-small", "input": "hello"}
+        got = ask(url, "/v1/embeddings?a=b", body, headers={"content-type": "application/json", "cookie": "c=d"})
+    assert (got.status, got.body["path"]) == (201, "/v1/embeddings?a=b")
+    ((method, path, headers, data),) = provider.seen
+    assert (method, path, json.loads(data)) == ("POST", "/v1/embeddings?a=b", body)
+    assert headers["authorization"] == "Bearer the-providers-key"
+    assert KEY not in json.dumps(headers)
+    assert "cookie" not in headers
+    assert got.headers["x-request-id"] == "r1"
+    assert "set-cookie" not in got.headers
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_files_are_read_and_deleted(provider: Provider, method: str) -> None:
+    with passing(provider, "openai") as url:
+        assert ask(url, "/v1/files/file-1", method=method).status == 201
+    assert provider.seen[0][:2] == (method, "/v1/files/file-1")
+
+
+def test_with_two_upstreams_that_could_have_it_nobody_is_asked(provider: Provider) -> None:
+    with passing(provider, "one", "two") as url:
+        got = ask(url, "/v1/embeddings", {"model": "m"})
+    assert got.status == 404
+    assert "one, two" in got.body["error"]["message"]
+    assert provider.seen == []
+
+
+@pytest.mark.parametrize("path", ["/v1/../admin", "/admin", "/v1/%2e%2e/admin", "//evil.example/v1/x", "/v1/x/../../y"])
+def test_a_path_that_leaves_the_protocols_own_is_not_passed_on(provider: Provider, path: str) -> None:
+    with passing(provider, "openai") as url:
+        assert ask(url, path, {}).status == 404
+    assert provider.seen == []
