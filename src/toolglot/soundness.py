@@ -51,6 +51,7 @@ class SoundTurns:
         number, plus, suffix = place.removeprefix(_PLACE).partition("+")
         if not place.startswith(_PLACE) or not number.isdecimal():
             return place
+        self._name_calls(int(number))  # what is told of a turn is told of its calls
         return self._keys[int(number)] + plus + suffix
 
     def number(self, place: str) -> int | None:
@@ -60,26 +61,25 @@ class SoundTurns:
 
     def canonical_id(self, call_id: str) -> str:
         """The canonical id of a call, by its native one; any other id as it is."""
-        known = self._canonical.get(call_id)
-        if known is None:
-            known = self._canonical[call_id] = self._new_id(call_id)
-        return known
+        if call_id not in self._canonical and call_id in self._numbers:
+            self._name_calls(self._numbers[call_id])
+        return self._canonical.get(call_id, call_id)
 
-    def _new_id(self, call_id: str) -> str:
-        place = self._places.get(call_id)
-        if place is None:
-            return call_id
-        number, index, name = place
-        provider = (self._given[number].issuer or self._issuer).provider
-        return ids.canonical(provider, call_id, name, self._keys[number], index)
+    def _name_calls(self, number: int) -> None:
+        """Give the calls of a turn their canonical ids, all at once: who asks for one asks for the others too."""
+        turn, key = self._given[number], self._keys[number]
+        provider = (turn.issuer or self._issuer).provider
+        for index, call in enumerate(turn.calls):
+            self._canonical[call.id] = ids.canonical(provider, call.id, call.name, key, index)
 
     @cached_property
-    def _places(self) -> dict[str, tuple[int, int, str]]:
-        """The turn of each call, its number among the calls there, and its name."""
+    def _numbers(self) -> dict[str, int]:
+        """The turn of each call."""
         return {
-            call.id: (number, index, call.name)
+            block.id: number
             for number, turn in enumerate(self._given)
-            for index, call in enumerate(turn.calls)
+            for block in turn.blocks
+            if type(block) is ToolCall
         }
 
 
@@ -96,7 +96,7 @@ class _Keys:
 
     def __getitem__(self, number: int) -> str:
         if number not in self._made:
-            self._make(self._alike[self._looks[number]])
+            self._make(self._alike(number))
         return self._made[number]
 
     def _make(self, numbers: Sequence[int]) -> None:
@@ -107,20 +107,32 @@ class _Keys:
             keys.take(key)
             self._made[number] = key
 
-    @cached_property
-    def _looks(self) -> list[object]:
-        """What can be seen of each turn at a glance. Where turns bring keys, each may be in the way of any other."""
-        if any(turn.key for turn in self._turns):
-            return [None] * len(self._turns)
-        return [(turn.role, *map(_look, turn.blocks[:1])) for turn in self._turns]
+    def _alike(self, number: int) -> list[int]:
+        """The turns that look like this one, in their order."""
+        last, before = self._chains
+        found = [last[self._look(self._turns[number])]]
+        while before[found[-1]] >= 0:
+            found.append(before[found[-1]])
+        return found[::-1]
 
     @cached_property
-    def _alike(self) -> dict[object, list[int]]:
-        """The turns by how they look."""
-        found: dict[object, list[int]] = {}
-        for number, look in enumerate(self._looks):
-            found.setdefault(look, []).append(number)
-        return found
+    def _chains(self) -> tuple[dict[object, int], list[int]]:
+        """The last turn of each look, and for each turn the one before it that looks like it; -1 if there is none."""
+        last: dict[object, int] = {}
+        before: list[int] = []
+        for number, turn in enumerate(self._turns):
+            look = self._look(turn)
+            before.append(last.get(look, -1))
+            last[look] = number
+        return last, before
+
+    def _look(self, turn: Turn) -> object:
+        """What can be seen of a turn at a glance. Where turns bring keys, each may be in the way of any other."""
+        return _look(turn.blocks[0]) if turn.blocks and not self._has_keys else None
+
+    @cached_property
+    def _has_keys(self) -> bool:
+        return any(turn.key for turn in self._turns)
 
 
 def _look(block: Block) -> object:

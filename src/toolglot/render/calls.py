@@ -7,14 +7,14 @@ Law 6: different calls get different ids, and a result has the id of its call.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
 from toolglot.conversation import RAW_ARGUMENTS, Block, ToolCall, ToolResult, Turn
 from toolglot.ids import Projection
-from toolglot.render.job import Job, unless_same
+from toolglot.render.job import Job
 from toolglot.render.readiness import Ready
 from toolglot.render.tool_table import ToolTable
 
@@ -34,11 +34,11 @@ def projection_for(job: Job, canonical_id: Callable[[str], str] | None, issuer: 
 
 def emit_calls(
     turns: tuple[Turn, ...], table: ToolTable, projection: Projection, ready: Ready | None, job: Job
-) -> tuple[Turn, ...]:
-    """The turns as they are sent."""
+) -> Iterable[Turn]:
+    """The turns as they are sent, one by one as they are asked for."""
     if ready is not None and _stay(ready, table, projection, job):
         return turns
-    return _Emitter(table, projection, job).emitted(turns)
+    return map(_Emitter(table, projection, job).emitted, turns)
 
 
 def _stay(ready: Ready, table: ToolTable, projection: Projection, job: Job) -> bool:
@@ -59,10 +59,7 @@ class _Emitter:
         self._names_results = self._rule == "required" or (self._rule == "wanted" and not job.goes_home)
         self._names: dict[str, str] = {}
 
-    def emitted(self, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-        return unless_same(tuple([self._turn(turn) for turn in turns]), turns)
-
-    def _turn(self, turn: Turn) -> Turn:
+    def emitted(self, turn: Turn) -> Turn:
         """A turn as it is sent. Calls stand before their results, so that they have their ids by then."""
         changed: list[Block] | None = None
         for place, block in enumerate(turn.blocks):

@@ -19,6 +19,7 @@ from toolglot.completion import completion_key
 from toolglot.conversation import Block, Media, Opaque, Text, ToolCall, ToolResult, Turn
 from toolglot.ledger import Ledger
 from toolglot.render.job import Job
+from toolglot.render.survey import Answers
 from toolglot.report import Action
 
 ORPHANED: Final = "[Result of a tool call that is not part of this conversation{name}]"
@@ -30,16 +31,22 @@ _ASIDE: Final = {"late": LATE, "conflict": SECOND, "superseded": SECOND}
 
 def pair(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     """The turns with every exchange whole and in place."""
-    if not job.survey(turns).has_calls or _are_sound(turns, job):
+    survey = job.survey(turns)
+    if not survey.has_calls or (survey.is_paired and _are_sound(turns, job)):
         return turns
-    return tuple(_Pairing(turns, job).rebuilt())
+    if survey.has_removed or not survey.is_paired:
+        return tuple(_Pairing(turns, job).rebuilt())
+    pairing = _Pairing(turns, job, survey.answers)
+    paired = tuple(pairing.rebuilt())
+    survey.extend(paired, pairing.added)
+    return paired
 
 
 # --- as the target wants it -------------------------------------------------------------------------
 
 
 def _are_sound(turns: Sequence[Turn], job: Job) -> bool:
-    seen: set[str] = set()
+    """Whether turns whose calls and results are paired stand as the target wants it."""
     position = 0
     while position < len(turns):
         turn = turns[position]
@@ -49,12 +56,7 @@ def _are_sound(turns: Sequence[Turn], job: Job) -> bool:
                 return False
             position += 1
             continue
-        ids = [call.id for call in calls]
-        known = len(seen)
-        seen.update(ids)
-        if len(seen) < known + len(ids):
-            return False
-        length = _answer_length(ids, turns, position + 1, job)
+        length = _answer_length([call.id for call in calls], turns, position + 1, job)
         if length == 0:
             return False
         position += 1 + length
@@ -108,17 +110,21 @@ def may_share(blocks: Sequence[Block], job: Job) -> bool:
 
 
 class _Pairing:
-    """Turns being rebuilt, exchange by exchange."""
+    """Turns being rebuilt, exchange by exchange.
 
-    def __init__(self, turns: tuple[Turn, ...], job: Job) -> None:
+    `answers` are the results of the calls where nobody has to decide on any; otherwise the ledger does.
+    """
+
+    def __init__(self, turns: tuple[Turn, ...], job: Job, answers: Answers | None = None) -> None:
         self._turns = turns
         self._job = job
-        self._ledger = Ledger.of(turns)
-        self._aside = {id(aside.result): aside.reason for found in self._ledger for aside in found.set_aside}
-        self._chosen = {found.id: found.result for found in self._ledger if found.result is not None}
-        self._placed: set[int] = set()
-        """Results that stand with their call now, by identity."""
+        self._is_decided = answers is not None
+        ledger = Ledger.of(turns if answers is None else ())
+        self._aside = {id(aside.result): aside.reason for found in ledger for aside in found.set_aside}
+        self._chosen: Answers = {found.id: found.result for found in ledger} if answers is None else answers
         self._called: set[str] = set()
+        self.added: list[Turn] = []
+        """The turns of results that were not there."""
 
     def rebuilt(self) -> Iterator[Turn]:
         position = 0
@@ -139,6 +145,8 @@ class _Pairing:
 
     def _without_repeats(self, turn: Turn) -> Turn:
         """A second call with an id that is taken is the same call again, or none that could be answered."""
+        if self._is_decided:
+            return turn
         calls = turn.calls
         again = [call for call in calls if call.id in self._called]
         self._called.update([call.id for call in calls])
@@ -154,11 +162,10 @@ class _Pairing:
     def _sound_length(self, ids: Sequence[str], position: int) -> int:
         """The turns that answer these calls as they stand, if what they hold is what counts."""
         length = _answer_length(ids, self._turns, position, self._job)
-        results = [result for other in self._turns[position : position + length] for result in other.results]
-        if all(self._chosen.get(result.call_id) is result for result in results):
-            self._placed.update(id(result) for result in results)
+        if self._is_decided:
             return length
-        return 0
+        results = (result for other in self._turns[position : position + length] for result in other.results)
+        return length if all(self._chosen.get(result.call_id) is result for result in results) else 0
 
     def _answers(self, turn: Turn) -> Turn:
         results = []
@@ -166,14 +173,13 @@ class _Pairing:
             result = self._chosen.get(call.id)
             if result is None:
                 result = self._synthetic(call, turn.key)
-            else:
-                self._placed.add(id(result))
             results.append(result)
-        moved = tuple([call.id for call in turn.calls if call.id in self._chosen])
+        moved = tuple([call.id for call in turn.calls if self._chosen.get(call.id) is not None])
         if moved:
             reason = "results were put directly behind their calls, in order"
             self._job.tell("moved", reason, "canonical", turn_key=turn.key, call_ids=moved)
-        return Turn("tool", tuple(results), key=f"{turn.key}+results")
+        self.added.append(Turn("tool", tuple(results), key=f"{turn.key}+results"))
+        return self.added[-1]
 
     def _synthetic(self, call: ToolCall, turn_key: str) -> ToolResult:
         self._job.tell(
@@ -209,7 +215,7 @@ class _Pairing:
     def _left_over(self, result: ToolResult) -> Iterable[Block]:
         """What becomes of a result in the turn where it stands: nothing, or text."""
         chosen = self._chosen.get(result.call_id)
-        if id(result) in self._placed or chosen is result:
+        if chosen is result:
             return ()
         if chosen is None:
             self._tell(result, "converted", "a result has no call; its content is kept as text")

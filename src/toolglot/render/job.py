@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 def unless_same(new: tuple[T, ...], old: tuple[T, ...]) -> tuple[T, ...]:
     """The new values, or the old tuple itself where every one of them is the same object."""
-    if len(new) == len(old) and all(map(operator.is_, new, old)):
+    if new is old or (len(new) == len(old) and all(map(operator.is_, new, old))):
         return old
     return new
 

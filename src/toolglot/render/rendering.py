@@ -127,38 +127,40 @@ def render(
     emitted = tuple([tool.emitted for tool in chosen])
     if not table.is_plain:
         emitted = tuple([_emitted_tool(tool, table, profile) for tool in chosen])
+    sent = emit_calls(turns, table, projection, ready, job)
     rendered = Conversation(
-        emit_calls(turns, table, projection, ready, job),
+        unless_same(tuple(sent) if ready is not None else _hold_to_laws(sent, job), turns),
         unless_same(emitted, given.tools),
         options,
         conversation.model,
         conversation.extra,
     )
-    if ready is None:
-        _hold_to_laws(rendered.turns, job)
     is_unchanged = rendered.turns is given.turns and rendered.tools is given.tools and rendered.options is given.options
     places = _Places(names, taken)
     entries = tuple([places.named(entry) for entry in job.entries])
     return Rendered(rendered, entries, table, projection, is_unchanged, names)
 
 
-def _hold_to_laws(turns: tuple[Turn, ...], job: Job) -> None:
-    """Stop a render whose calls and results do not agree, rather than send it (laws 1 and 6)."""
-    open_calls: dict[str, None] = {}
-    seen: set[str] = set()
+def _hold_to_laws(turns: Iterable[Turn], job: Job) -> tuple[Turn, ...]:
+    """The turns; a render whose calls and results do not agree is stopped, rather than sent (laws 1 and 6)."""
+    held: list[Turn] = []
+    waits: dict[str, bool] = {}
+    """Whether a call has no result yet, by its id."""
     for turn in turns:
+        held.append(turn)
         for block in turn.blocks:
             if isinstance(block, ToolCall):
-                if block.id in seen:
+                if block.id in waits:
                     raise _broken(f"two calls have the id {quote(block.id)}", job)
-                seen.add(block.id)
-                open_calls[block.id] = None
+                waits[block.id] = True
             elif isinstance(block, ToolResult):
-                if block.call_id not in open_calls:
+                if not waits.get(block.call_id):
                     raise _broken(f"a result answers {quote(block.call_id)}, which is no open call", job)
-                del open_calls[block.call_id]
-    if open_calls:
-        raise _broken(f"{len(open_calls)} calls have no result", job)
+                waits[block.call_id] = False
+    unanswered = sum(waits.values())
+    if unanswered:
+        raise _broken(f"{unanswered} calls have no result", job)
+    return tuple(held)
 
 
 def _broken(what: str, job: Job) -> RenderError:
@@ -194,13 +196,11 @@ class _Places:
             return entry
         key = entry.turn_key.partition("+")[0]
         if self._names is not None:
-            number = self._names.number(key)
-            call_ids = tuple(map(self._names.canonical_id, entry.call_ids))
             return replace(
                 entry,
                 turn_key=self._names.key(entry.turn_key),
-                turn=number,
-                call_ids=call_ids,
+                turn=self._names.number(key),
+                call_ids=tuple(map(self._names.canonical_id, entry.call_ids)),
                 native_ids=entry.call_ids,
             )
         natives = tuple([self._natives[id] for id in entry.call_ids if self._natives.get(id)])
@@ -210,7 +210,7 @@ class _Places:
 def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], ready: Ready | None, job: Job) -> ToolTable:
     used: Iterable[Key] = ready.used() if ready is not None else []
     if ready is None:
-        used = [(call.namespace, call.name) for turn in turns if turn.role == "assistant" for call in turn.calls]
+        used = job.survey(turns).used
     table = ToolTable(job.profile, tools, used, wrap=not job.profile.tools.custom)
     for renamed in table.names.renamed:
         reason = f"{renamed.original[:80]!r} {renamed.reason}; it is {renamed.emitted!r} here"

@@ -8,6 +8,7 @@ longer history would render differently.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from itertools import islice
 from typing import Final
@@ -17,8 +18,8 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Role, Text, ToolResult, Turn
 from toolglot.render.exchanges import may_share
 from toolglot.render.job import Job, unless_same
+from toolglot.render.survey import PROMPTS
 
-_PROMPTS: Final = ("system", "developer")
 TAGGED: Final = "<system>\n{text}\n</system>"
 SEAM: Final = "\n\n"
 """Between the words of two turns that became one."""
@@ -28,8 +29,7 @@ def fit_roles(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     """The turns in an order that the target accepts."""
     if not turns:
         return (bridge("user", None, "all", job),)
-    fitted = _place_prompts(turns, job)
-    fitted = _with_first(fitted, job)
+    fitted = _with_first(_place_prompts(turns, job), job)
     fitted = _joined(fitted, job)
     fitted = _bridged(fitted, job)
     fitted = _with_last(fitted, job)
@@ -48,13 +48,16 @@ def speaker(turn: Turn, job: Job) -> Role:
 # --- system prompts ---------------------------------------------------------------------------------
 
 
-def _place_prompts(turns: Sequence[Turn], job: Job) -> list[Turn]:
+def _place_prompts(turns: tuple[Turn, ...], job: Job) -> Sequence[Turn]:
     rules = job.profile.turns
-    head = next((number for number, turn in enumerate(turns) if turn.role not in _PROMPTS), len(turns))
+    head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
     placed = _head(turns[:head], job)
+    if job.survey(turns).prompts == head:  # no others
+        is_same = len(placed) == head and all(map(operator.is_, placed, turns))
+        return turns if is_same else [*placed, *turns[head:]]
     for number in range(head, len(turns)):
         turn = turns[number]
-        if turn.role not in _PROMPTS:
+        if turn.role not in PROMPTS:
             placed.append(turn)
             continue
         after = turns[number + 1] if number + 1 < len(turns) else None
@@ -93,9 +96,9 @@ def bridge(role: Role, near: Turn | None, mark: str, job: Job) -> Turn:
     return Turn(role, (Text(text),), key=f"{near.key if near is not None else ''}+{mark}")
 
 
-def _with_first(turns: list[Turn], job: Job) -> list[Turn]:
+def _with_first(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     """A conversation that the user begins."""
-    head = next((number for number, turn in enumerate(turns) if turn.role not in _PROMPTS), len(turns))
+    head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
     if head < len(turns) and (job.profile.turns.first == "any" or speaker(turns[head], job) == "user"):
         return turns
     if head == len(turns) and _has_users(turns, job):
@@ -112,7 +115,7 @@ def _has_users(turns: Sequence[Turn], job: Job) -> bool:
     return len(list(islice(users, wanted))) == wanted
 
 
-def _joined(turns: list[Turn], job: Job) -> list[Turn]:
+def _joined(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     """Turns of one speaker that stand side by side, as one."""
     alternate, before_calls = job.profile.turns.alternate, job.profile.calls.after == "user_or_result"
     if not alternate and not before_calls:
@@ -151,7 +154,7 @@ def _seamed(before: tuple[Block, ...], after: tuple[Block, ...], job: Job) -> tu
 
 def _may_join(before: Turn, turn: Turn, job: Job) -> bool:
     who = speaker(turn, job)
-    if who != speaker(before, job) or who in _PROMPTS or who == "tool":
+    if who != speaker(before, job) or who in PROMPTS or who == "tool":
         return False
     if who == "assistant":
         return not before.calls and (job.profile.calls.with_text or not turn.calls)
@@ -160,9 +163,11 @@ def _may_join(before: Turn, turn: Turn, job: Job) -> bool:
     return all(isinstance(block, ToolResult) for block in before.blocks) and not job.profile.results.alone
 
 
-def _bridged(turns: list[Turn], job: Job) -> list[Turn]:
+def _bridged(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     """A word of the assistant between results and a user who may not follow them (C1, C4)."""
     rules = job.profile.results
+    if rules.user_after and rules.carrier != "block":
+        return turns
     bridged: list[Turn] = []
     for turn in turns:
         before = bridged[-1] if bridged else None
@@ -175,16 +180,17 @@ def _bridged(turns: list[Turn], job: Job) -> list[Turn]:
     return bridged
 
 
-def _with_last(turns: list[Turn], job: Job) -> list[Turn]:
+def _with_last(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     """A conversation that ends with somebody whom the model can answer."""
     rules = job.profile.turns
     last = turns[-1]
     needs_user = not _has_users(turns, job)
-    ends_badly = rules.last == "user_or_result" and last.role in ("assistant", *_PROMPTS) and not _is_prefill(last, job)
-    if last.role in _PROMPTS and rules.system_inside in ("anywhere", "before_assistant"):
+    ends_badly = rules.last == "user_or_result" and last.role in ("assistant", *PROMPTS) and not _is_prefill(last, job)
+    if last.role in PROMPTS and rules.system_inside in ("anywhere", "before_assistant"):
         ends_badly = False
     if not ends_badly and not needs_user:
-        return [*turns[:-1], last if rules.trailing_space else _trimmed(last, job)]
+        trimmed = last if rules.trailing_space else _trimmed(last, job)
+        return turns if trimmed is last else [*turns[:-1], trimmed]
     job.tell("added", f"the user speaks last {job.rule('turns.last')}; a bridge was put after", turn_key=last.key)
     return [*turns, bridge("user", last, "after", job)]
 

@@ -1,17 +1,41 @@
-"""What occurs in a conversation at all, found in one look, so that a pass with nothing to do does nothing."""
+"""What occurs in a conversation at all, found in one look, so that a pass with nothing to do does nothing.
+
+A long conversation does not fit into the caches of the processor, so that each further look at every block costs
+more than what it looks for: what several passes want to know of all blocks is noted here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 from toolglot.conversation import Block, Text, ToolCall, ToolResult, Turn
+
+PROMPTS: Final = ("system", "developer")
+"""Who speaks in a prompt."""
+
+Answers = dict[str, ToolResult | None]
+"""The results of calls by the ids of these; None where there is none."""
 
 
 class Survey:
     """What the turns hold."""
 
-    __slots__ = ("has_blanks", "has_calls", "has_signatures", "is_mixed", "kinds", "turns")
+    __slots__ = (
+        "answers",
+        "has_blanks",
+        "has_calls",
+        "has_removed",
+        "has_signatures",
+        "is_mixed",
+        "is_paired",
+        "kinds",
+        "prompts",
+        "turns",
+        "used",
+    )
 
     def __init__(self, turns: tuple[Turn, ...]) -> None:
-        self.turns = turns
         self.kinds: set[type[Block]] = set()
         """The kinds of blocks, within results too."""
         self.has_calls = False
@@ -22,7 +46,25 @@ class Survey:
         """A text, a result or a turn says nothing."""
         self.is_mixed = False
         """A call stands in a turn that is not the model's, or a result in one that is."""
-        for turn in turns:
+        self.has_removed = False
+        """A turn carries interactions whose own turns are gone."""
+        self.prompts = 0
+        """How many turns are prompts, wherever they stand."""
+        self.is_paired = True
+        """No id has two calls or two results, and no result stands without a call or before it."""
+        self.answers: Answers = {}
+        """Of all calls; they count only where all is paired."""
+        self.used: dict[tuple[str | None, str], None] = {}
+        """The tools that are called, by namespace and name, in the order of their first calls."""
+        self.extend(turns, turns)
+
+    def extend(self, turns: tuple[Turn, ...], new: Iterable[Turn]) -> None:
+        """Take `turns` for those that were looked at: they hold the same blocks, and besides those of the new ones."""
+        self.turns = turns
+        for turn in new:
+            if turn.role in PROMPTS:
+                self.prompts += 1
+            self.has_removed |= bool(turn.metadata.removed)
             self._look_at(turn.blocks, is_models=turn.role == "assistant")
 
     def _look_at(self, blocks: tuple[Block, ...], *, is_models: bool) -> None:
@@ -35,9 +77,14 @@ class Survey:
                 self.has_calls = True
                 self.has_signatures |= block.signature is not None
                 self.is_mixed |= not is_models
+                self.is_paired &= block.id not in self.answers
+                self.answers[block.id] = None
+                self.used[block.namespace, block.name] = None
             elif type(block) is ToolResult:
                 self.has_calls = True
                 self.is_mixed |= is_models
+                self.is_paired &= self.answers.get(block.call_id, block) is None
+                self.answers[block.call_id] = block
                 if type(block.content) is tuple:
                     self._look_at(block.content, is_models=False)
                 else:
