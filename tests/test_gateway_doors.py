@@ -70,6 +70,7 @@ def test_a_call_arrives_whole_from_every_upstream(served: Served, protocol: str,
     assert got.status == 200, got.data
     assert calls_in(protocol, got.body) == [("read_file", {"path": "a.txt"})] * 2
     assert got.headers["x-toolglot-upstream"] == UPSTREAMS[upstream]
+    assert got.headers["x-toolglot-report"]
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
@@ -271,3 +272,34 @@ def test_tokens_are_counted_by_the_upstream_or_estimated_and_marked(
     count = next(value for key, value in got.body.items() if key in ("input_tokens", "totalTokens"))
     assert 20 < count < 200
     assert (got.headers.get("x-toolglot-estimate") == "true") == (upstream == "mistral")
+
+
+# --- without any provider ---------------------------------------------------------------------------
+
+
+def test_without_a_key_a_stand_in_answers_and_says_so_and_calls_only_what_was_spoken_of() -> None:
+    weather = {"name": "get_weather", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}}
+    bash = {"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}
+    with gateway(None, settings="simulate = true") as served:
+        path, body = request_of("anthropic", "claude-sonnet-4-5", "Run something, please.")
+        idle = ask(served, path, {**body, "tools": [bash, weather]})
+        assert idle.body["stop_reason"] == "end_turn"
+        assert "simulated" in idle.body["content"][0]["text"]
+        assert idle.headers["x-toolglot-upstream"].endswith("(simulated)")
+        body["messages"][0]["content"] = "What is the weather like?"
+        asked = ask(served, path, {**body, "tools": [bash, weather]})
+        assert asked.body["content"][-1]["name"] == "get_weather"
+        forced = ask(served, path, {**body, "tools": [bash], "tool_choice": {"type": "any"}})
+        assert forced.body["content"][-1]["name"] == "Bash"
+
+
+def test_a_background_response_is_refused_where_nobody_could_run_it(served: Served) -> None:
+    path, body = request_of("openai_responses", UPSTREAMS["anthropic"], background=True)
+    got = ask(served, path, body)
+    assert got.status == 400
+    assert "background" in got.body["error"]["message"]
+
+
+def test_a_model_may_stand_in_a_gemini_address_without_the_word_models(served: Served) -> None:
+    path, body = request_of("gemini", UPSTREAMS["mistral"])
+    assert ask(served, path.replace("/models/", "/"), body).status == 200

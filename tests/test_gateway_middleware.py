@@ -133,3 +133,15 @@ def test_a_step_that_leaves_no_reply_is_an_error_of_the_gateway(simulated: Serve
         got = ask(served, path, body)
     assert got.status == 500
     assert "middleware" in got.body["error"]["message"]
+
+
+def test_a_step_that_fails_on_what_was_streamed_does_not_cut_the_stream(simulated: Server) -> None:
+    class Late(Step):
+        def process_response(self, response: toolglot.Response) -> None:  # noqa: ARG002
+            raise InputError("too late")
+
+    with gateway(simulated, middleware=[Late()]) as served:
+        path, body = request_of("anthropic", MODEL, stream=True)
+        got = ask(served, path, body)
+        assert got.events[-1] == {"type": "message_stop"}
+        assert "too late" in served.told[-1].error

@@ -5,6 +5,7 @@ This module is the public surface; everything else is reached through it.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from toolglot import arguments, dialects, ids, profiles
@@ -45,10 +46,12 @@ from toolglot.convert import (
     ConvertedError,
     ConvertedReply,
     ConvertedRequest,
+    ReceivedRequest,
     convert,
     convert_error,
     convert_reply,
     error_for,
+    read_request,
     repair,
     request_for,
 )
@@ -83,6 +86,7 @@ from toolglot.streams import StreamReader, StreamTranslator, ToolCallAccumulator
 from toolglot.wire.failures import ProviderError
 
 if TYPE_CHECKING:
+    from toolglot.clients import async_client, client
     from toolglot.dialects import (
         Detection,
         Dialect,
@@ -130,6 +134,7 @@ __all__ = [
     "ProfileError",
     "ProviderError",
     "Reasoning",
+    "ReceivedRequest",
     "RefusedError",
     "RenderError",
     "Reply",
@@ -172,6 +177,8 @@ __all__ = [
     "VersionError",
     "Violation",
     "arguments",
+    "async_client",
+    "client",
     "convert",
     "convert_error",
     "convert_reply",
@@ -187,6 +194,7 @@ __all__ = [
     "load",
     "parse_text",
     "profiles",
+    "read_request",
     "register_dialect",
     "register_parser",
     "repair",
@@ -197,15 +205,21 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_LAZY: Final = frozenset(dialects.__all__) & frozenset(__all__)
+_DIALECTS: Final = frozenset(dialects.__all__) & frozenset(__all__)
 """What reads calls in text is loaded when it is first asked for."""
+_CLIENTS: Final = frozenset({"async_client", "client"})
+"""So is the gateway in this process."""
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name not in _LAZY:
+        if name in _DIALECTS:
+            home = dialects
+        elif name in _CLIENTS:
+            home = importlib.import_module("toolglot.clients")
+        else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(dialects, name)
+        found = globals()[name] = getattr(home, name)
         return found
 
 

@@ -3,12 +3,14 @@
     ToolglotError
     ├── InputError            the caller's mistake: what was wrong, where, what to do
     │   ├── LimitError        larger, deeper or longer than is allowed
-    │   ├── VersionError      a serialised conversation of a version this release cannot read
+    │   ├── VersionError      a conversation or a store of a version this release cannot read
     │   ├── JSONError         text that is not JSON
     │   │   └── TruncatedJSONError          … because it ends too early
     │   ├── ArgumentsError    tool arguments that cannot be read
     │   │   └── TruncatedArgumentsError   … because they end too early: never guessed at
     │   ├── ProfileError      a profile file or override that does not make sense
+    │   ├── ConfigError       a configuration of the gateway that does not make sense (in gateway/config_file.py)
+    │   ├── NoRouteError      a model that no upstream of the gateway serves (in gateway/routing.py)
     │   └── RefusedError      a request that no change could make the target accept
     │       ├── ServerToolError          … because only another provider can run one of its tools
     │       ├── EmptyConversationError   … because it says nothing
@@ -16,6 +18,7 @@
     │       └── StoredHistoryError       … because only another provider has what it continues
     ├── RenderError           a render that would have broken one of its own laws
     ├── ProviderError         what a provider answered instead of a reply (in wire/failures.py)
+    ├── StoreError            a store that cannot do it now (in store/interface.py)
     └── HistoryError          an operation that the present state of a history forbids
 
 Law of this file: a message says what was wrong, `path` says where (a JSON path from `$`), `hint` says
@@ -56,7 +59,7 @@ class LimitError(InputError):
 
 
 class VersionError(InputError):
-    """A serialised conversation was written by a newer toolglot."""
+    """A serialised conversation, or the file of a store, was written by a newer toolglot."""
 
 
 class JSONError(InputError):

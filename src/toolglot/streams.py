@@ -40,6 +40,8 @@ _LAST: Final = b"[DONE]"
 """What may follow the end of a reply."""
 
 _EVENTS: Final = "text/event-stream"
+_WHOLE_CALLS: Final = frozenset({"mistral"})
+"""Profiles whose own clients read each call of a Chat stream from one chunk."""
 
 DROPPED: Final = Failure("server", "the connection to the model's provider was lost", in_band=True)
 
@@ -288,7 +290,9 @@ class StreamTranslator:
         reply_id: str = "",
     ) -> None:
         from_, to = (profiles.get(name, overrides=overrides).protocol for name in (source, target))
-        make = _HomeReader if from_ == to else StreamReader
+        wants_whole = profiles.get(target, overrides=overrides).name in _WHOLE_CALLS
+        is_home = from_ == to and (not wants_whole or profiles.get(source, overrides=overrides).name in _WHOLE_CALLS)
+        make = _HomeReader if is_home else StreamReader
         self._in = make(
             source=source,
             target=target,
@@ -303,7 +307,7 @@ class StreamTranslator:
         """What can be forwarded as it is: None from the first thing on that cannot."""
         stream = codec(to).stream
         self.content_type = stream.CONTENT_TYPE
-        self._encoder = stream.Encoder(_wish(request, created))
+        self._encoder = stream.Encoder(_wish(request, created, whole_calls=wants_whole))
         self._raw: list[bytes] = []
         self._written: list[bytes] = []
         """What waits until it is known whether the provider's own bytes can be forwarded: these, and ours."""
@@ -436,12 +440,12 @@ class StreamTranslator:
         return self._in.report
 
 
-def _wish(request: ConvertedRequest | None, created: int) -> StreamWish:
+def _wish(request: ConvertedRequest | None, created: int, *, whole_calls: bool) -> StreamWish:
     if request is None:
-        return StreamWish(created=created)
+        return StreamWish(created=created, whole_calls=whole_calls)
     asked = (request.rendered.conversation.extra or {}).get("openai_chat", {}).get("stream_options")
     usage = asked.get("include_usage") if isinstance(asked, dict) else None
-    return StreamWish(created=created, model=request.model, usage=bool(usage))
+    return StreamWish(created=created, model=request.model, usage=bool(usage), whole_calls=whole_calls)
 
 
 class ToolCallAccumulator:

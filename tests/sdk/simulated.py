@@ -29,6 +29,14 @@ MOST_STEPS: Final = 5
 
 Steps = list[tuple[str, dict[str, Any]]]
 Loop = Callable[..., tuple[Steps, str]]
+Run = Callable[[str, dict[str, Any]], str]
+"""The tools: a name and arguments, and what comes of them."""
+
+
+def said(_name: str, _arguments: dict[str, Any]) -> str:
+    """The tool of loops that are given none."""
+    return SAID
+
 
 _FUNCTION: Final[dict[str, Any]] = {"name": "get_weather", "description": "The weather", "parameters": WEATHER}
 _CHAT_TOOL: Final[dict[str, Any]] = {"type": "function", "function": _FUNCTION}
@@ -49,8 +57,10 @@ def openai_client(url: str) -> Iterator[OpenAI]:
 @contextmanager
 def genai_client(url: str) -> Iterator[genai.Client]:
     client = genai.Client(api_key="key", http_options=types.HttpOptions(base_url=url))
-    yield client
-    client.close()
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 @contextmanager
@@ -93,7 +103,9 @@ def bedrock_client(url: str) -> Iterator[Any]:
 # --- loops ------------------------------------------------------------------------------------------
 
 
-def anthropic(url: str, *, stream: bool, model: str = "claude-opus-5", **more: Any) -> tuple[Steps, str]:
+def anthropic(
+    url: str, *, stream: bool, model: str = "claude-opus-5", run: Run = said, **more: Any
+) -> tuple[Steps, str]:
     steps: Steps = []
     messages: list[Any] = [{"role": "user", "content": ASKED}]
     tool: Any = {"name": "get_weather", "description": "The weather", "input_schema": WEATHER}
@@ -111,13 +123,16 @@ def anthropic(url: str, *, stream: bool, model: str = "claude-opus-5", **more: A
                 return steps, "".join(block.text for block in reply.content if block.type == "text")
             assert reply.stop_reason == "tool_use"
             steps += [(call.name, dict(call.input)) for call in calls]
-            results = [{"type": "tool_result", "tool_use_id": call.id, "content": SAID} for call in calls]
+            results = [
+                {"type": "tool_result", "tool_use_id": call.id, "content": run(call.name, dict(call.input))}
+                for call in calls
+            ]
             messages.append({"role": "user", "content": results})
     raise AssertionError("no answer")
 
 
 def openai(
-    url: str, *, stream: bool, model: str = "gpt-4.1", names_results: bool = False, **more: Any
+    url: str, *, stream: bool, model: str = "gpt-4.1", names_results: bool = False, run: Run = said, **more: Any
 ) -> tuple[Steps, str]:
     steps: Steps = []
     messages: list[Any] = [{"role": "user", "content": ASKED}]
@@ -135,12 +150,13 @@ def openai(
                 return steps, choice.message.content or ""
             assert choice.finish_reason == "tool_calls"
             steps += [(call.function.name, json.loads(call.function.arguments)) for call in calls]
-            messages += [_chat_result(call, named=names_results) for call in calls]
+            messages += [_chat_result(call, run, named=names_results) for call in calls]
     raise AssertionError("no answer")
 
 
-def _chat_result(call: Any, *, named: bool) -> dict[str, Any]:
-    fields = {"role": "tool", "tool_call_id": call.id, "content": SAID}
+def _chat_result(call: Any, run: Run, *, named: bool) -> dict[str, Any]:
+    result = run(call.function.name, json.loads(call.function.arguments))
+    fields = {"role": "tool", "tool_call_id": call.id, "content": result}
     return {**fields, "name": call.function.name} if named else fields
 
 
@@ -158,7 +174,7 @@ def _chat_message(message: Any) -> dict[str, Any]:
     return {**fields, "tool_calls": calls} if calls else fields
 
 
-def responses(url: str, *, stream: bool, model: str = "gpt-5.5", **more: Any) -> tuple[Steps, str]:
+def responses(url: str, *, stream: bool, model: str = "gpt-5.5", run: Run = said, **more: Any) -> tuple[Steps, str]:
     steps: Steps = []
     items: list[Any] = [{"role": "user", "content": ASKED}]
     tool: Any = {"type": "function", **_FUNCTION, "strict": False}
@@ -175,7 +191,14 @@ def responses(url: str, *, stream: bool, model: str = "gpt-5.5", **more: Any) ->
             if not calls:
                 return steps, reply.output_text
             steps += [(call.name, json.loads(call.arguments)) for call in calls]
-            results = [{"type": "function_call_output", "call_id": call.call_id, "output": SAID} for call in calls]
+            results = [
+                {
+                    "type": "function_call_output",
+                    "call_id": call.call_id,
+                    "output": run(call.name, json.loads(call.arguments)),
+                }
+                for call in calls
+            ]
             if more.get("store") is False:
                 items += [*given, *results]
             else:
@@ -183,7 +206,7 @@ def responses(url: str, *, stream: bool, model: str = "gpt-5.5", **more: Any) ->
     raise AssertionError("no answer")
 
 
-def gemini(url: str, *, stream: bool, model: str = "gemini-3-pro") -> tuple[Steps, str]:
+def gemini(url: str, *, stream: bool, model: str = "gemini-3-pro", run: Run = said) -> tuple[Steps, str]:
     steps: Steps = []
     contents: list[Any] = [types.Content(role="user", parts=[types.Part(text=ASKED)])]
     declared = types.FunctionDeclaration(name="get_weather", description="The weather", parameters_json_schema=WEATHER)
@@ -206,7 +229,9 @@ def gemini(url: str, *, stream: bool, model: str = "gemini-3-pro") -> tuple[Step
             steps += [(call.name or "", dict(call.args or {})) for call in calls]
             results = [
                 types.Part(
-                    function_response=types.FunctionResponse(id=call.id, name=call.name, response={"output": SAID})
+                    function_response=types.FunctionResponse(
+                        id=call.id, name=call.name, response={"output": run(call.name or "", dict(call.args or {}))}
+                    )
                 )
                 for call in calls
             ]
@@ -219,7 +244,7 @@ def _parts(reply: types.GenerateContentResponse) -> list[types.Part]:
     return (content.parts or []) if content else []
 
 
-def mistral(url: str, *, stream: bool, model: str = "mistral-large-latest") -> tuple[Steps, str]:
+def mistral(url: str, *, stream: bool, model: str = "mistral-large-latest", run: Run = said) -> tuple[Steps, str]:
     steps: Steps = []
     messages: list[Any] = [{"role": "user", "content": ASKED}]
     tools: Any = [_CHAT_TOOL]
@@ -235,9 +260,7 @@ def mistral(url: str, *, stream: bool, model: str = "mistral-large-latest") -> t
                 return steps, text
             steps += [(call.function.name, json.loads(str(call.function.arguments))) for call in calls]
             messages.append({"role": "assistant", "content": text, "tool_calls": calls})
-            messages += [
-                {"role": "tool", "tool_call_id": call.id, "name": call.function.name, "content": SAID} for call in calls
-            ]
+            messages += [_chat_result(call, run, named=True) for call in calls]
     raise AssertionError("no answer")
 
 
@@ -251,23 +274,32 @@ def _mistral_stream(events: Any) -> tuple[str, list[Any]]:
     return text, calls
 
 
-def cohere_chat(url: str, *, stream: bool, model: str = "command-a-03-2025") -> tuple[Steps, str]:
+def cohere_chat(
+    url: str, *, stream: bool, model: str = "command-a-03-2025", run: Run = said, **more: Any
+) -> tuple[Steps, str]:
     steps: Steps = []
     messages: list[Any] = [{"role": "user", "content": ASKED}]
     tools: Any = [_CHAT_TOOL]
     with cohere_client(url) as client:
         for _ in range(MOST_STEPS):
             if stream:
-                text, calls = _cohere_stream(client.chat_stream(model=model, messages=messages, tools=tools))
+                text, calls = _cohere_stream(client.chat_stream(model=model, messages=messages, tools=tools, **more))
             else:
-                message = client.chat(model=model, messages=messages, tools=tools).message
+                message = client.chat(model=model, messages=messages, tools=tools, **more).message
                 text = "".join(getattr(part, "text", "") for part in message.content or ())
                 calls = [call.model_dump() for call in message.tool_calls or ()]
             if not calls:
                 return steps, text
             steps += [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls]
             messages.append({"role": "assistant", "tool_plan": "I look.", "tool_calls": calls})
-            messages += [{"role": "tool", "tool_call_id": call["id"], "content": SAID} for call in calls]
+            messages += [
+                {
+                    "role": "tool",
+                    "tool_call_id": call["id"],
+                    "content": run(call["function"]["name"], json.loads(call["function"]["arguments"])),
+                }
+                for call in calls
+            ]
     raise AssertionError("no answer")
 
 
@@ -284,7 +316,7 @@ def _cohere_stream(events: Any) -> tuple[str, list[dict[str, Any]]]:
     return text, list(calls.values())
 
 
-def ollama_chat(url: str, *, stream: bool, model: str = "qwen3") -> tuple[Steps, str]:
+def ollama_chat(url: str, *, stream: bool, model: str = "qwen3", run: Run = said) -> tuple[Steps, str]:
     steps: Steps = []
     messages: list[Any] = [{"role": "user", "content": ASKED}]
     with ollama_client(url) as client:
@@ -300,11 +332,20 @@ def ollama_chat(url: str, *, stream: bool, model: str = "qwen3") -> tuple[Steps,
                 return steps, text
             steps += [(call.function.name, dict(call.function.arguments)) for call in calls]
             messages.append(ollama.Message(role="assistant", content=text, tool_calls=calls))
-            messages += [{"role": "tool", "content": SAID, "tool_name": call.function.name} for call in calls]
+            messages += [
+                {
+                    "role": "tool",
+                    "content": run(call.function.name, dict(call.function.arguments)),
+                    "tool_name": call.function.name,
+                }
+                for call in calls
+            ]
     raise AssertionError("no answer")
 
 
-def bedrock(url: str, *, stream: bool, model: str = "anthropic.claude-opus-5-v1:0") -> tuple[Steps, str]:
+def bedrock(
+    url: str, *, stream: bool, model: str = "anthropic.claude-opus-5-v1:0", run: Run = said
+) -> tuple[Steps, str]:
     steps: Steps = []
     messages: list[Any] = [{"role": "user", "content": [{"text": ASKED}]}]
     spec = {"name": "get_weather", "description": "The weather", "inputSchema": {"json": WEATHER}}
@@ -324,7 +365,15 @@ def bedrock(url: str, *, stream: bool, model: str = "anthropic.claude-opus-5-v1:
             if not calls:
                 return steps, "".join(block.get("text", "") for block in content)
             steps += [(call["name"], call["input"]) for call in calls]
-            results = [{"toolResult": {"toolUseId": call["toolUseId"], "content": [{"text": SAID}]}} for call in calls]
+            results = [
+                {
+                    "toolResult": {
+                        "toolUseId": call["toolUseId"],
+                        "content": [{"text": run(call["name"], call["input"])}],
+                    }
+                }
+                for call in calls
+            ]
             messages.append({"role": "user", "content": results})
     raise AssertionError("no answer")
 

@@ -83,17 +83,19 @@ def _tell(root: str, config: Config, terminal: Terminal) -> None:
     real = ", ".join(f"{name} ({upstream.target})" for name, upstream in config.upstreams.items())
     page.line(f"  upstreams      {clean(real) or 'none'}")
     if config.gateway.simulate:
-        page.line("  simulated      everything else: built-in stand-ins, not real models")
+        what = "everything else" if config.upstreams else "everything"
+        page.line(f"  simulated      {what}: built-in stand-ins, not real models")
     page.line(f"  kept in        {clean(config.gateway.store)}")
-    keys = f"{len(config.gateway.client_keys)} client keys" if config.gateway.client_keys else "none: any key will do"
-    page.line(f"  client keys    {keys}")
+    count = len(config.gateway.client_keys)
+    page.line(f"  client keys    {count or 'none: any key will do'}")
     if not is_loopback(config.gateway.host):
         page.line("  other machines can reach it")
+    key = "…" if count else "any"
     page.line("")
-    page.line(f"  Claude Code    ANTHROPIC_BASE_URL={root} ANTHROPIC_API_KEY=any claude")
+    page.line(f"  Claude Code    ANTHROPIC_BASE_URL={root} ANTHROPIC_API_KEY={key} claude")
     page.line(f'  Codex          base_url = "{root}/v1" and wire_api = "responses" in a model_provider')
-    page.line(f"  Gemini CLI     GOOGLE_GEMINI_BASE_URL={root} GEMINI_API_KEY=any gemini")
-    page.line(f"  OpenAI SDKs    OPENAI_BASE_URL={root}/v1 OPENAI_API_KEY=any")
+    page.line(f"  Gemini CLI     GOOGLE_GEMINI_BASE_URL={root} GEMINI_API_KEY={key} gemini")
+    page.line(f"  OpenAI SDKs    OPENAI_BASE_URL={root}/v1 OPENAI_API_KEY={key}")
     for note in config.notes:
         terminal.note(note)
     page.stream.flush()

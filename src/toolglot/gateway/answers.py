@@ -58,7 +58,7 @@ class Answers:
         told.status, told.is_answered = status, True
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         pairs = header_pairs({"x-toolglot-request": told.id, **headers})
-        await send_json(send, status, b"" if request.method == "HEAD" else data, pairs)
+        await send_json(send, status, data, pairs)  # to HEAD, servers send its length only
 
     # --- counts -------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from toolglot.gateway.config import Config
 from toolglot.gateway.config_checks import is_loopback
 from toolglot.gateway.doors import Door, find, spoken_at
 from toolglot.gateway.exchange import Exchange, Services
+from toolglot.gateway.own_keys import OwnKeys
 from toolglot.gateway.passing import Passing
 from toolglot.gateway.requests import (
     MOST_HEADER_BYTES,
@@ -75,7 +76,9 @@ class Gateway:
         self._store: Store | None = None
         self._services: Services | None = None
         self._answers: Answers | None = None
-        self._passing = Passing(self.upstreams)
+        self._own_keys = OwnKeys(config)
+        self.teller.hide = self._own_keys.hidden
+        self._passing = Passing(self.upstreams, self._own_keys, is_shared=len(settings.client_keys) > 1)
         self._pruning: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self.why_not_started = ""
@@ -105,6 +108,7 @@ class Gateway:
             Vault(self._store, seconds=seconds),
             StoredResponses(self._store, seconds=seconds),
             Chain(self._steps),
+            self._own_keys,
         )
         self._answers = Answers(self._services, self.teller)
 
@@ -143,7 +147,7 @@ class Gateway:
         if self._services is None:
             await self.start()
         request = ClientRequest(scope, receive)
-        door = find(request.path, request.query, request.headers)
+        door = find(request.method, request.path, request.query, request.headers)
         source = door.source if door is not None else spoken_at(request.path, request.headers)
         told = Told(request.id, "", request.method, request.path)
         told.source = source
@@ -244,15 +248,19 @@ class Gateway:
 
     async def _fail(self, error: Exception, source: str, told: Told, send: Send) -> None:
         failure = self._failure_of(error)
-        told.error = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
+        said = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
+        told.error = self._own_keys.hidden(said)
         if told.status:  # the answer has begun: its own end is all that the client can still be told
             return
         converted = error_for(failure, target=source, overrides=self.config.overrides)
         told.status = converted.status
         if isinstance(error, GatewayRefusal) and converted.failure.status is not None:
             told.status = converted.failure.status
-        headers = {**converted.headers, "x-toolglot-request": told.id}
-        await send_json(send, told.status, converted.data, header_pairs(headers))
+        if not 400 <= told.status <= 599:  # nothing that a server could send, or a client take for an error
+            told.status = 502
+        given = {name: self._own_keys.hidden(value) for name, value in converted.headers.items()}
+        data = self._own_keys.hidden_bytes(converted.data)
+        await send_json(send, told.status, data, header_pairs({**given, "x-toolglot-request": told.id}))
 
     def _failure_of(self, error: Exception) -> Failure | InputError:
         if isinstance(error, ProviderError):

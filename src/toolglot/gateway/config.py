@@ -77,7 +77,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         Meta(
             title="a text",
             description="The SQLite file of the vault and of stored responses, relative to the configuration; "
-            "`:memory:` forgets at the end, `off` keeps nothing. Default: `toolglot/gateway.db` in "
+            "`:memory:` forgets at the end, `off` stores no responses, and the vault forgets at the end. "
+            "Default: `toolglot/gateway.db` in "
             "`$XDG_STATE_HOME` or `~/.local/state`.",
         ),
     ] = ""

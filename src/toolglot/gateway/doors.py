@@ -13,6 +13,7 @@ from typing import Final, Literal
 from urllib.parse import unquote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Action = Literal[
     "generate",
@@ -81,14 +82,14 @@ for _path in (
 
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], Door], ...]] = (
     (
-        re.compile(r"/v1(?:beta|alpha)?/(?:tuned)?models/(?P<model>.+):generateContent"),
+        re.compile(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):generateContent"),
         Door("gemini", "generate", stream=False),
     ),
     (
-        re.compile(r"/v1(?:beta|alpha)?/(?:tuned)?models/(?P<model>.+):streamGenerateContent"),
+        re.compile(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):streamGenerateContent"),
         Door("gemini", "generate", stream=True, is_array=True),
     ),
-    (re.compile(r"/v1(?:beta|alpha)?/(?:tuned)?models/(?P<model>.+):countTokens"), Door("gemini", "count")),
+    (re.compile(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):countTokens"), Door("gemini", "count")),
     (re.compile(r"/v1(?:beta|alpha)/models/(?P<model>.+)"), Door("gemini", "model", _READ)),
     (re.compile(r"/(?:v1/)?models/(?P<model>.+)"), Door("openai", "model", _READ)),
     (re.compile(r"/model/(?P<model>.+)/converse"), Door("bedrock", "generate", stream=False)),
@@ -101,16 +102,25 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Door], ...]] = (
 LONGEST_PATH: Final = 2_000
 
 
-def find(path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> Door | None:
+def find(method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> Door | None:
     """The door at an address; None where there is none."""
     door = _EXACT.get(path) or _matching(path)
-    if door is None:
-        return None
+    if door is None or (door.action == "model" and method not in door.methods):
+        return None  # what is done with a model besides looking at it is its provider's own
     if door.is_array and query.get("alt") == "sse":
         return Door("gemini", "generate", model=door.model, stream=True)
-    if door.action in ("models", "model") and door.source == "openai" and "anthropic-version" in headers:
-        return Door("anthropic", door.action, door.methods, door.model)
+    if door.action in ("models", "model") and door.source == "openai":
+        door = replace(door, source=_listed_for(headers))
+    if door.source == "openai" and "mistral" in headers.get("user-agent", "").lower():
+        return replace(door, source="mistral")  # its SDK reads no call that comes in pieces, and other lists
     return door
+
+
+def _listed_for(headers: Mapping[str, str]) -> str:
+    """Whose list of models is asked for: three providers have theirs at the same address."""
+    if "anthropic-version" in headers:
+        return "anthropic"
+    return "gemini" if "x-goog-api-key" in headers else "openai"
 
 
 def _matching(path: str) -> Door | None:

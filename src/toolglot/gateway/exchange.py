@@ -12,7 +12,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -20,13 +20,24 @@ from msgspec.structs import replace
 
 from toolglot import jsontext, profiles
 from toolglot.conversation import Conversation, Failure, Issuer, Reply
-from toolglot.convert import ConvertedRequest, ReceivedRequest, convert_reply, read_request
-from toolglot.gateway.chain import Chain
+from toolglot.convert import ConvertedReply, ConvertedRequest, ReceivedRequest, convert_reply, read_request
+from toolglot.errors import InputError
+from toolglot.gateway.chain import Chain, MiddlewareError
 from toolglot.gateway.config import Config
 from toolglot.gateway.doors import Door
 from toolglot.gateway.json_array import CONTENT_TYPE as ARRAY
 from toolglot.gateway.json_array import JsonArray
-from toolglot.gateway.requests import ClientRequest, Headers, Send, header_pairs, send_json, send_piece, send_start
+from toolglot.gateway.own_keys import OwnKeys
+from toolglot.gateway.requests import (
+    ClientRequest,
+    Headers,
+    Send,
+    header_pairs,
+    refusal,
+    send_json,
+    send_piece,
+    send_start,
+)
 from toolglot.gateway.response_items import with_request
 from toolglot.gateway.routing import Route, Router
 from toolglot.gateway.stored_responses import StoredResponses
@@ -45,9 +56,15 @@ from toolglot.wire.failures import ProviderError
 
 MOST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer that comes whole."""
+LARGE: Final = 256 * 1024
+"""Bytes from which on a body is worked on in a thread: it takes so long that others would wait."""
+AFTER_END: Final = 2.0
+MOST_AFTER_END: Final = 64 * 1024
+"""Seconds and bytes that a provider has, after the end of its answer, to end what it sends as well."""
 
 RESPONSES: Final = "openai_responses"
 Fields = dict[str, Any]
+T = TypeVar("T")
 
 OPAQUE_REFUSED: Final = re.compile(
     r"signature|encrypted[_ ]content|bound to a different conversation|blocks?\b.{0,80}cannot be modified"
@@ -80,6 +97,7 @@ class Services(Struct, frozen=True):
     vault: Vault
     responses: StoredResponses
     chain: Chain
+    own_keys: OwnKeys
 
 
 class Pings:
@@ -101,9 +119,12 @@ class Pings:
     def end(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._sending is not None:
+            self._sending.cancel()
 
     def _look(self) -> None:
-        if self._is_silent and (data := self._ping()):
+        # A client that does not read gets no further ones.
+        if self._is_silent and (self._sending is None or self._sending.done()) and (data := self._ping()):
             self._sending = self._loop.create_task(send_piece(self._send, data))
         self._is_silent = True
         self._timer = self._loop.call_later(self._seconds, self._look)
@@ -144,7 +165,7 @@ class Exchange:
     # --- the way there ------------------------------------------------------------------------------
 
     async def _ready(self) -> tuple[ReceivedRequest, ConvertedRequest, Upstream]:
-        received = self._read(self._request.body)
+        received = await self._apart(lambda: self._read(self._request.body))
         route, upstream = self._routed(received)
         received = await self._joined(received, upstream)
         if self._services.chain:
@@ -180,10 +201,17 @@ class Exchange:
         if self._door.source != RESPONSES:
             return received
         is_native = self._target(upstream, received) == RESPONSES
+        if received.fields.get("background") is True and not is_native:
+            raise refusal("bad_request", "background responses are not served here: send background false", 400)
+        # Where several clients share an upstream's account, what this one was not given here may be another's.
+        is_alone = len(self._config.gateway.client_keys) < 2
         joined = await self._services.responses.expanded(
-            self._request.client, received.fields, may_be_elsewhere=is_native, home=upstream.name if is_native else ""
+            self._request.client,
+            received.fields,
+            may_be_elsewhere=is_native and is_alone,
+            home=upstream.name if is_native else "",
         )
-        return self._read(joined) if joined is not None else received
+        return await self._apart(lambda: self._read(joined)) if joined is not None else received
 
     def _through_chain(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
         """The request as the user's middleware leaves it."""
@@ -218,7 +246,11 @@ class Exchange:
             self._request.client, received.conversation, source, profile, home
         )
         received.conversation = said
-        return self._render(received, profile, source, home, entries)
+        return await self._apart(lambda: self._render(received, profile, source, home, entries))
+
+    async def _apart(self, work: Callable[[], T]) -> T:
+        """What work on the client's request gives, done in a thread if it is a large one."""
+        return await asyncio.to_thread(work) if len(self._request.body) > LARGE else work()
 
     def _render(
         self, received: ReceivedRequest, profile: Profile, source: Profile, home: Issuer, entries: list[Entry]
@@ -269,16 +301,7 @@ class Exchange:
 
     async def _whole(self, out: ConvertedRequest, answer: Answer, upstream: Upstream) -> None:
         data = await answer.whole(MOST_ANSWER)
-        reply = convert_reply(
-            data,
-            source=out.target.name,
-            target=self._door.source,
-            request=out,
-            policy=self._config.policy,
-            overrides=self._config.overrides,
-            limits=self._services.limits,
-            reply_id=self._reply_id(),
-        )
+        reply = await asyncio.to_thread(self._reply, data, out) if len(data) > LARGE else self._reply(data, out)
         self._told.reply_entries = reply.report.entries
         body = self._dated(reply.body, out)
         written = reply.data if body is reply.body else msgspec.json.encode(body)
@@ -291,6 +314,18 @@ class Exchange:
         await self._keep(out, reply.said, reply.reply, upstream, body)
         self._told.status, self._told.is_answered = 200, True
         await send_json(self._send, 200, written, self._headers(out, answer, upstream))
+
+    def _reply(self, data: bytes, out: ConvertedRequest) -> ConvertedReply:
+        return convert_reply(
+            data,
+            source=out.target.name,
+            target=self._door.source,
+            request=out,
+            policy=self._config.policy,
+            overrides=self._config.overrides,
+            limits=self._services.limits,
+            reply_id=self._reply_id(),
+        )
 
     async def _stream(self, out: ConvertedRequest, answer: Answer, upstream: Upstream) -> None:
         translator = StreamTranslator(
@@ -310,9 +345,11 @@ class Exchange:
         pings = Pings(
             lambda: translator.ping() if array is None else b"", self._send, self._config.gateway.ping_seconds
         )
+        is_kept = False
         try:
             async for data in self._translated(answer, translator):
-                if translator.is_over:
+                if translator.is_over and not is_kept:
+                    is_kept = True
                     await self._streamed(out, translator, upstream)
                 pings.stirred()
                 await send_piece(self._send, data if array is None else array.add(data))
@@ -338,12 +375,20 @@ class Exchange:
 
     async def _translated(self, answer: Answer, translator: StreamTranslator) -> AsyncIterator[bytes]:
         """The answer as the client reads it, piece by piece, with one end whatever happens."""
+        pieces = answer.pieces()
+        size = 0
         try:
-            async for piece in answer.pieces():
+            async for piece in pieces:
                 if self._told.first_byte is None:
                     self._told.first_byte = time.time() - self._told.begun
                 data = translator.feed(piece)
+                size += len(piece)
                 if data:
+                    yield data if translator.failure is None else self._services.own_keys.hidden_bytes(data)
+                if translator.is_over:
+                    break
+            if translator.is_over and translator.failure is None:
+                async for data in _after_end(pieces, translator):
                     yield data
         except ProviderError as error:
             data = translator.fail(error)
@@ -351,9 +396,10 @@ class Exchange:
             yield translator.fail(Failure("server", "the gateway failed in the middle of the answer"))
             raise
         else:
-            data = translator.finish()
+            is_much = size > LARGE and not translator.is_over  # an answer that came whole after all
+            data = await asyncio.to_thread(translator.finish) if is_much else translator.finish()
         if data:
-            yield data
+            yield data if translator.failure is None else self._services.own_keys.hidden_bytes(data)
 
     async def _streamed(self, out: ConvertedRequest, translator: StreamTranslator, upstream: Upstream) -> None:
         """The stream is over, and its end not yet sent."""
@@ -362,16 +408,24 @@ class Exchange:
         body = translator.final_body if self._door.source == RESPONSES else None
         await self._keep(out, translator.said, translator.reply, upstream, body)
         if self._shown is not None:
-            protocol = self._profile(self._door.source).protocol
+            self._show_stream(self._shown, translator.reply, upstream)
+
+    def _show_stream(self, shown: Request, reply: Reply, upstream: Upstream) -> None:
+        """Show middleware what was streamed. It is too late for it to change or refuse anything."""
+        protocol = self._profile(self._door.source).protocol
+        try:
             self._services.chain.after_stream(
-                self._shown, translator.reply, protocol=protocol, source=self._door.source, provider=upstream.target
+                shown, reply, protocol=protocol, source=self._door.source, provider=upstream.target
             )
+        except (InputError, MiddlewareError) as error:
+            self._told.error = f"a middleware failed on what was streamed: {error}"
 
     def _tell_stream(self, translator: StreamTranslator) -> None:
         self._told.reply_entries = translator.report.entries
         self._told.usage = _usage(translator.reply)
         if translator.failure is not None:
-            self._told.error = f"{translator.failure.kind}: {translator.failure.message}"
+            said = f"{translator.failure.kind}: {translator.failure.message}"
+            self._told.error = self._services.own_keys.hidden(said)
 
     async def _keep(
         self, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
@@ -403,7 +457,7 @@ class Exchange:
         simulated = " (simulated)" if upstream.is_simulated else ""
         headers = {
             "x-toolglot-request": self._told.id,
-            "x-toolglot-report": header_of(self._told.entries),
+            "x-toolglot-report": header_of(self._told.entries, is_same=out.data is self._request.body),
             "x-toolglot-upstream": f"{upstream.name}/{out.model}{simulated}",
         }
         given = answer.headers
@@ -411,7 +465,24 @@ class Exchange:
             headers.update({name: value for name, value in given.items() if name.startswith(_KEPT)})
         named = given.get("request-id") or given.get("x-request-id") or self._told.id
         headers["request-id" if out.source.protocol == "anthropic" else "x-request-id"] = named
-        return header_pairs(headers)
+        return header_pairs({name: self._services.own_keys.hidden(value) for name, value in headers.items()})
+
+
+async def _after_end(pieces: AsyncIterator[bytes], translator: StreamTranslator) -> AsyncIterator[bytes]:
+    """What follows the end of an answer: a last mark, and the end of the body, which gives the connection back."""
+    end = asyncio.get_running_loop().time() + AFTER_END
+    size = 0
+    while size < MOST_AFTER_END:
+        try:
+            async with asyncio.timeout_at(end):
+                piece = await anext(pieces, b"")
+        except (TimeoutError, ProviderError):
+            return  # the client has its answer
+        if not piece:
+            return
+        size += len(piece)
+        if data := translator.feed(piece):
+            yield data
 
 
 async def _failure(answer: Answer, out: ConvertedRequest) -> Failure:

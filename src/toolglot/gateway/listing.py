@@ -74,7 +74,8 @@ def listing(source: str, models: Sequence[ListedModel], query: Mapping[str, str]
 
 def one(source: str, model: ListedModel) -> Fields:
     """One model as the clients of a provider read it."""
-    return _SHAPES.get(_protocol(source), _openai)(model)
+    shape = _SHAPES.get(source) or _SHAPES.get(_protocol(source), _openai)
+    return shape(model)
 
 
 def shown(model: ListedModel) -> Fields:
@@ -105,6 +106,11 @@ def _protocol(source: str) -> str:
 
 def _openai(model: ListedModel) -> Fields:
     return {"id": model.name, "object": "model", "created": 0, "owned_by": model.upstream}
+
+
+def _mistral(model: ListedModel) -> Fields:
+    known = {"completion_chat": True, "function_calling": True, "vision": True}
+    return {**_openai(model), "type": "base", "name": model.title, "capabilities": known}
 
 
 def _anthropic(model: ListedModel) -> Fields:
@@ -159,6 +165,7 @@ def _bedrock(model: ListedModel) -> Fields:
 
 
 _SHAPES: Final[dict[str, Callable[[ListedModel], Fields]]] = {
+    "mistral": _mistral,
     "anthropic": _anthropic,
     "gemini": _gemini,
     "ollama": _ollama,

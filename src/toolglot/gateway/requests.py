@@ -10,7 +10,7 @@ import secrets
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from toolglot.conversation import Failure, FailureKind
 from toolglot.wire.failures import ProviderError
@@ -39,12 +39,17 @@ class GatewayRefusal(ProviderError):  # noqa: N818 - it is what the gateway says
 class ClientRequest:
     """What a client asks."""
 
-    __slots__ = ("_receive", "body", "client", "headers", "id", "method", "path", "query", "raw_query", "when_read")
+    __slots__ = (
+        *("_receive", "body", "client", "headers", "id", "method", "path", "query", "raw_path", "raw_query"),
+        "when_read",
+    )
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.id = "tg_" + secrets.token_hex(12)
         self.method: str = scope["method"]
         self.path: str = scope["path"]
+        self.raw_path: str = (scope.get("raw_path") or quote(self.path).encode()).decode("latin-1")
+        """As it came, with what is quoted in it."""
         self.raw_query: str = scope.get("query_string", b"").decode("latin-1")
         self.query = dict(parse_qsl(self.raw_query, keep_blank_values=True)) if self.raw_query else {}
         self.headers: dict[str, str] = {
@@ -78,7 +83,7 @@ class ClientRequest:
         packed = self.headers.get("content-encoding", "").strip().lower()
         if packed in ("", "identity"):
             return data
-        return unpacked(data, packed, most)
+        return await asyncio.to_thread(unpacked, data, packed, most)
 
     async def _received(self, most: int) -> bytes:
         pieces: list[bytes] = []
@@ -115,6 +120,8 @@ def unpacked(data: bytes, packed: str, most: int) -> bytes:
         raise refusal("too_large", f"the request is larger than {most} bytes (max_body_bytes)", 413)
     if not reader.eof:
         raise refusal("bad_request", f"the {packed} body ends too early")
+    if reader.unused_data:
+        raise refusal("bad_request", f"something follows the {packed} body: send it in one part")
     return plain
 
 
@@ -132,6 +139,8 @@ def header_pairs(headers: Mapping[str, str]) -> Headers:
 
 
 def _plain(value: str) -> bytes:
+    if value.isascii() and value.isprintable():
+        return value.encode()
     return "".join([char if " " <= char <= "~" else "?" for char in value]).encode()
 
 

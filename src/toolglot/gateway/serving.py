@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -80,6 +81,8 @@ def serve(
 def run(gateway: Gateway, sock: socket.socket) -> None:
     """Serve on a socket until told to stop; raises what kept it from starting."""
     server = server_of(gateway)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn ends in order and raises it again: that is all
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[sock])
     if gateway.why_not_started:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, Literal, TextIO
 
 import msgspec
@@ -20,6 +21,7 @@ from toolglot.wire.masking import mask
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Of all bodies that are remembered."""
 LONGEST_HEADER: Final = 400
+_LONGEST_REMEMBERED: Final = 1_000
 
 LogForm = Literal["text", "json", "off"]
 
@@ -67,13 +69,13 @@ class Told:
             "id": self.id,
             "time": round(self.begun, 3),
             "method": self.method,
-            "path": mask(self.path[:300]),
+            "path": _masked(self.path[:300]),
             "client": self.client[:12],
             "protocol": self.source,
-            "model": self.model[:200],
+            "model": _masked(self.model[:200]),
             "upstream": self.upstream,
             "target": self.target,
-            "sent_model": self.sent_model[:200],
+            "sent_model": _masked(self.sent_model[:200]),
             "simulated": self.is_simulated,
             "stream": self.is_stream,
             "status": self.status,
@@ -82,7 +84,7 @@ class Told:
             "changes": counts(self.entries),
             "reply_changes": counts(self.reply_entries),
             "usage": self.usage,
-            "retried": self.retried,
+            "retried": mask(self.retried),
             "error": mask(self.error),
         }
         return {key: value for key, value in said.items() if value not in ("", None, False, {}) or key == "status"}
@@ -99,6 +101,17 @@ class Told:
         }
 
 
+@lru_cache(maxsize=512)
+def _remembered(text: str) -> str:
+    return mask(text)
+
+
+def _masked(text: str) -> str:
+    """A text without secrets, for texts that are the same in most requests of a client: looking costs more than all
+    the rest that is told of one."""
+    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else mask(text)
+
+
 def counts(entries: tuple[Entry, ...]) -> dict[str, int]:
     """How many changes of which kind."""
     found: dict[str, int] = {}
@@ -107,13 +120,13 @@ def counts(entries: tuple[Entry, ...]) -> dict[str, int]:
     return found
 
 
-def header_of(entries: tuple[Entry, ...]) -> str:
+def header_of(entries: tuple[Entry, ...], *, is_same: bool = False) -> str:
     """The short form of a report: how many changes, and the first ones in words."""
     if not entries:
-        return "unchanged"
+        return "unchanged" if is_same else "translated, nothing was changed"
     tally = ", ".join(f"{count} {action}" for action, count in counts(entries).items())
     words = "; ".join(str(entry) for entry in entries[:3])
-    said = mask(f"{tally}: {words}")
+    said = _masked(f"{tally}: {words}")
     return said if len(said) <= LONGEST_HEADER else said[: LONGEST_HEADER - 3] + "..."
 
 
@@ -143,6 +156,8 @@ class Teller:
         self._told: OrderedDict[str, Told] = OrderedDict()
         self._size = 0
         self.listeners: list[Callable[[Told], None]] = []
+        self.hide: Callable[[str], str] = str
+        """Takes out of a line what the gateway itself knows to be a key."""
 
     def end(self, told: Told) -> None:
         """A request is over. One that had nothing to say is not remembered."""
@@ -169,11 +184,15 @@ class Teller:
         if self._form == "off":
             return
         line = msgspec.json.encode(told.summary()).decode() if self._form == "json" else line_of(told)
-        self.say(line)
+        self._write(line)
 
-    def say(self, line: str) -> None:
+    def say(self, text: str) -> None:
+        """Tell who runs the gateway something that is not about one request."""
+        self._write(mask(text))
+
+    def _write(self, line: str) -> None:
         stream = self._stream if self._stream is not None else sys.stderr
-        stream.write(line + "\n")
+        stream.write(self.hide(line) + "\n")
         stream.flush()
 
 
@@ -184,13 +203,11 @@ def line_of(told: Told) -> str:
         simulated = " (simulated)" if told.is_simulated else ""
         way = f"{told.source} {told.model} → {told.upstream}/{told.sent_model}{simulated}"
     changes = ", ".join(f"{count} {action}" for action, count in counts(told.entries + told.reply_entries).items())
-    parts = [
-        f"{told.status} {told.method} {told.path}",
-        way,
-        f"{told.seconds * 1000:.0f} ms",
-        changes,
-        f"retried: {told.retried}" if told.retried else "",
-        told.error,
-    ]
-    said = "  ".join(part for part in parts if part)
-    return mask("".join(char if char.isprintable() else "?" for char in said))[:600]
+    head = _masked(_printable(f"{told.status} {told.method} {told.path}  {way}"))
+    tail = "  ".join(filter(None, (f"retried: {told.retried}" if told.retried else "", told.error)))
+    parts = (head, f"{told.seconds * 1000:.0f} ms", changes, mask(_printable(tail)) if tail else "")
+    return "  ".join(filter(None, parts))[:600]
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join([char if char.isprintable() else "?" for char in text])

@@ -15,6 +15,8 @@ from toolglot.simulator import Simulator
 from toolglot.simulator.providers import url_of
 from toolglot.upstream import PROVIDERS, AsgiTransport, HttpTransport, TimeLimits, Transport, Upstream
 
+PREFACE: Final = "[simulated by toolglot: no provider is configured for this model; see toolglot init] "
+"""What a stand-in says first, where nobody scripted it. It calls no tool that was not spoken of: agents run them."""
 _SIMULATOR: Final = "http://simulator"
 
 
@@ -90,4 +92,4 @@ class Upstreams:
     @cached_property
     def simulator(self) -> Simulator:
         """The stand-ins of all providers."""
-        return self._simulator or Simulator()
+        return self._simulator or Simulator({"calls_unasked": False, "preface": PREFACE})

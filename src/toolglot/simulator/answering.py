@@ -321,7 +321,9 @@ class _Job:
             raise _RefusedError(Refusal(kind="timeout", message="The request timed out"))
 
     def _planned(self, ask: Ask, reply: ReplySpec | None, how: Settings) -> Plan:
-        said = spoil_plan(plan(ask, reply, calls=how.calls), self.fault)
+        script = self.desk.script
+        planned = plan(ask, reply, calls=how.calls, unasked=script.calls_unasked, preface=script.preface)
+        said = spoil_plan(planned, self.fault)
         is_malformed = self.fault is not None and self.fault.name == "malformed_arguments" and bool(said.calls)
         if self.protocol == "ollama" and is_malformed:
             message = f"error parsing tool call: raw='{said.calls[-1].text}', err=invalid character"

@@ -2,10 +2,12 @@
 
 `plan` joins a rule's reply with the default script: that calls the first tool whose schema it can satisfy, unless
 results are there already, and then answers with a text that quotes them. A choice that the request forces holds.
+A script may tell it to call only tools that the user speaks of.
 """
 
 from __future__ import annotations
 
+import re
 from itertools import cycle, islice
 from typing import Any, Final
 
@@ -49,10 +51,12 @@ class Plan(Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
 
 
-def plan(ask: Ask, reply: ReplySpec | None, *, calls: int | None = None) -> Plan:
+def plan(
+    ask: Ask, reply: ReplySpec | None, *, calls: int | None = None, unasked: bool = True, preface: str = ""
+) -> Plan:
     """What is answered: as a rule says, else as the default script does; `calls` orders so many at once."""
     if reply is None:
-        planned = _default(ask, 1 if calls is None else calls)
+        planned = _default(ask, 1 if calls is None else calls, unasked=unasked, preface=preface)
         spoken = None
     else:
         wanted = reply.calls if calls is None else calls
@@ -76,15 +80,35 @@ def _thinking(planned: Plan) -> str:
 # --- the default script -----------------------------------------------------------------------------
 
 
-def _default(ask: Ask, count: int) -> Plan:
+def _default(ask: Ask, count: int, *, unasked: bool, preface: str) -> Plan:
     choice = ask.conversation.options.tool_choice
     mode = choice.mode if choice is not None else "auto"
     is_forced = mode in ("required", "named")
     if mode != "none" and count and (is_forced or not ask.results):
-        calls = _made_calls(ask, count)
+        calls = _made_calls(ask, count, only_spoken_of=not (unasked or is_forced))
         if calls:
             return Plan(calls=tuple(calls))
-    return Plan(text=_answer(ask))
+    is_words = ask.conversation.options.output is None or ask.conversation.options.output.kind == "text"
+    return Plan(text=(preface if is_words else "") + _answer(ask))
+
+
+_COMMON: Final = frozenset(
+    (
+        *("apply", "bash", "call", "code", "command", "create", "delete", "edit", "exec", "execute", "fetch", "file"),
+        *("files", "find", "from", "into", "list", "make", "open", "plan", "read", "replace", "save", "search", "send"),
+        *("shell", "task", "text", "todo", "tool", "tools", "update", "user", "using", "view", "wait", "with", "write"),
+    )
+)
+"""Words of tools' names that people say without meaning a tool."""
+
+
+def _is_spoken_of(tool: ToolSpec, said: str) -> bool:
+    """Whether the user's words are about what a tool is for, as far as its name tells."""
+    words = {word for word in re.split(r"[^a-z]+", _CASES.sub(" ", tool.name).lower()) if len(word) > 3}
+    return bool((words - _COMMON) & set(re.split(r"[^a-z]+", said.lower())))
+
+
+_CASES: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def _answer(ask: Ask) -> str:
@@ -100,7 +124,7 @@ def _answer(ask: Ask) -> str:
     return "\n".join(quoted) if quoted else f"You said: {ask.said[:QUOTED]}"
 
 
-def _made_calls(ask: Ask, count: int) -> list[PlannedCall]:
+def _made_calls(ask: Ask, count: int, *, only_spoken_of: bool = False) -> list[PlannedCall]:
     """So many calls of the tools that can be called, each in turn."""
     choice = ask.conversation.options.tool_choice
     if choice is not None and choice.parallel is False:
@@ -108,6 +132,8 @@ def _made_calls(ask: Ask, count: int) -> list[PlannedCall]:
     names = choice.names if choice is not None and choice.mode in ("named", "allowed") else ()
     found: list[PlannedCall] = []
     for tool in ask.conversation.tools:
+        if only_spoken_of and not _is_spoken_of(tool, ask.said[:QUOTED]):
+            continue
         made = _sampled(tool) if not names or tool.name in names else None
         found += [made] if made is not None else []
         if len(found) >= count:

@@ -132,3 +132,8 @@ class Script(Spec, frozen=True):
     """Bytes of a piece of a stream; 0: an event a piece."""
     keys: tuple[str, ...] = ()
     """API keys that are accepted; none: every key that is not empty."""
+    calls_unasked: bool = True
+    """Whether the default script calls a tool whatever the user says. Otherwise it calls only one that the user's words
+    are about, or that the request forces: a program that really runs tools may listen."""
+    preface: str = ""
+    """What the default script says before its own words."""

@@ -53,6 +53,8 @@ class StreamWish(Struct, frozen=True, kw_only=True):
     """When the reply was begun, in seconds since 1970; the core has no clock."""
     model: str = ""
     """The model that the client asked for, where the provider does not say which one answered."""
+    whole_calls: bool = False
+    """Whether it reads each call from one event alone and what the reply cost from the last one, as Mistral's does."""
 
 
 class StreamDecoder(Protocol):

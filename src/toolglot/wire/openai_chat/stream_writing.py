@@ -2,7 +2,8 @@
 
 Law: a client that puts the deltas together gets the message that `reply.encode` writes of the same reply. Indexes of
 calls count up from 0; a call's id, type and name are in its first delta and nowhere else; nothing follows the end. A
-call that was cut is left as it is: the reason to stop says that the answer is not whole.
+call that was cut is left as it is: the reason to stop says that the answer is not whole. A client that wants whole
+calls gets each in one delta, and nothing of one that was cut.
 """
 
 from __future__ import annotations
@@ -133,9 +134,10 @@ class Encoder:
             delta["content"] = ""
         rest = {key: value for key, value in choice.items() if key not in _NOT_IN_CHOICES and value is not None}
         written = {"index": 0, "delta": delta, **rest, "finish_reason": choice.get("finish_reason")}
-        out.append(self._chunk + json_bytes(written) + b"]}\n\n")
-        if self._wish.usage and "usage" in body:
-            out.append(self._chunk + b'],"usage":' + json_bytes(body["usage"]) + b"}\n\n")
+        cost = b',"usage":' + json_bytes(body["usage"]) if "usage" in body else b""
+        out.append(self._chunk + json_bytes(written) + b"]" + (cost if self._wish.whole_calls else b"") + b"}\n\n")
+        if self._wish.usage and cost and not self._wish.whole_calls:
+            out.append(self._chunk + b"]" + cost + b"}\n\n")
         out.append(_DONE)
 
     def _fail(self, failure: Failure, out: list[bytes]) -> None:
@@ -182,6 +184,8 @@ class Encoder:
         self._before = self._delta + b'"tool_calls":[{"index":%d,"%b":{"%b":' % (index, key.encode(), text.encode())
         self._after = b"}}]" + _END_OF_DELTA
         self._has_input = False
+        if self._wish.whole_calls:
+            self._before = None
 
     def _begins_input(self, text: str, out: list[bytes]) -> bool:
         """Spaces before arguments are left out, since there may be nothing else. Those of a free text are its own."""
@@ -213,12 +217,16 @@ class Encoder:
         self._before = None
 
     def _end_call(self, call: ToolCall, out: list[bytes]) -> None:
-        if self._has_input or self._before is None:
+        if self._has_input:
             return
-        self._show_call(out)
         text = input_text(call)
-        if call.type != "custom" or text:
-            out += (self._before, json_bytes(text if text.strip() or call.type == "custom" else "{}"), self._after)
+        written = text if text.strip() or call.type == "custom" else "{}"
+        if self._wish.whole_calls and self._head is not None:
+            key, field = ("custom", "input") if call.type == "custom" else ("function", "arguments")
+            self._head[key][field] = written
+        self._show_call(out)
+        if self._before is not None and written:
+            out += (self._before, json_bytes(written), self._after)
 
     def _end_text(self, block: Text, out: list[bytes]) -> None:
         if block.text:

@@ -1,0 +1,54 @@
+"""The gateway's own keys, taken out of what others wrote before it is told to anybody.
+
+Patterns (`wire/masking.py`) know keys by how they look. A provider, or what stands in front of it, may repeat a key
+that looks like nothing; the gateway knows its own, and clients are not to.
+
+Law: errors and headers only. What a model says is the client's, also where it quotes a file that holds the same key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from toolglot.gateway.config import Config
+from toolglot.gateway.upstream_table import UpstreamSettings
+from toolglot.wire.masking import MASK
+
+SHORTEST: Final = 12
+"""What is shorter may be a word: `ollama` is a key that many have."""
+_SECRET_NAME: Final = re.compile(r"(?i:key|token|secret|auth|cookie)")
+_SCHEME: Final = re.compile(r"(?i:bearer|basic|token)\s+")
+
+
+class OwnKeys:
+    """Knows the keys of all upstreams."""
+
+    def __init__(self, config: Config) -> None:
+        keys = [key for upstream in config.upstreams.values() for key in _keys(upstream) if len(key) >= SHORTEST]
+        self._text = _pattern(keys)
+        self._data = re.compile(self._text.pattern.encode()) if self._text is not None else None
+
+    def hidden(self, text: str) -> str:
+        """The text without them."""
+        return self._text.sub(MASK, text) if self._text is not None else text
+
+    def hidden_bytes(self, data: bytes) -> bytes:
+        return self._data.sub(MASK.encode(), data) if self._data is not None else data
+
+
+def _pattern(keys: Iterable[str]) -> re.Pattern[str] | None:
+    # The longest first: one key may begin another.
+    known = sorted(set(keys), key=lambda key: (-len(key), key))
+    return re.compile("|".join(map(re.escape, known))) if known else None
+
+
+def _keys(upstream: UpstreamSettings) -> Iterator[str]:
+    yield upstream.key.reveal()
+    if upstream.aws is not None:
+        yield upstream.aws.secret_key
+        yield upstream.aws.session_token
+    for name, value in upstream.headers.items():
+        if _SECRET_NAME.search(name):
+            yield _SCHEME.sub("", value.reveal(), count=1)
