@@ -30,6 +30,15 @@ OTHERWISE = {
     ("bash_tag", "tags are another dialect's"): "DeepSeek's",
     ("bash_tag", "two shell tools are offered"): "it cannot be known which one is meant",
     ("bash_tag", "no shell tool is offered"): "a command needs a tool that runs it",
+    ("functionary_v31", "a program"): "only where the dialect is named",
+    ("functionary_v32", "the first mark stands in the prompt"): "only where the dialect is named",
+    ("gemma4", "a call without its mark"): "only where the dialect is named",
+    ("gemma4", "a call without its mark behind a channel"): "only where the dialect is named",
+    ("gemma4", "a mark that was broken"): "only where the dialect is named",
+    ("kimi_k2", "a section ends a thought"): "only where the dialect is named",
+    ("llama4_pythonic", "a list without marks behind a sentence"): "only where the dialect is named",
+    ("pythonic", "a list behind a sentence"): "only where the dialect is named",
+    ("pythonic", "lists in one line"): "only where the dialect is named",
 }
 """Examples that another dialect reads, or that are no call unless the dialect is named."""
 

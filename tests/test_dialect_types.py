@@ -89,6 +89,9 @@ TYPED: list[tuple[str, Any, str, Any]] = [
     ("an enum of strings", {"enum": ["1", "2"]}, "2", "2"),
     ("an enum with nothing", {"enum": ["a", None]}, "null", None),
     ("an enum of all kinds", {"enum": [1.5, True, {}, []]}, "true", True),
+    ("an enum that lists it as a number", {"enum": ["7", 8]}, "8", 8),
+    ("a number in quotes", {"type": "number"}, '"1.5"', 1.5),
+    ("an integer in escaped quotes", {"type": "integer"}, r"\"12\"", 12),
     ("a constant", {"const": 5}, "5", 5),
     ("a constant string", {"const": "5"}, "5", "5"),
     ("an enum with a type", {"type": "string", "enum": ["1", "2"]}, "1", "1"),
@@ -153,6 +156,13 @@ def test_a_field_is_found_through_everything_a_schema_is_put_together_of() -> No
     assert property_schema(root, "d") == {"type": "null"}
     assert property_schema(None, "a") is None
     assert property_schema({"properties": []}, "a") is None
+
+
+def test_a_field_of_several_branches_may_be_what_each_of_them_says() -> None:
+    branches = [{"properties": {"v": {"type": "string"}}}, {"properties": {"v": {"type": "integer"}}}]
+    for schema in ({"anyOf": branches}, {"oneOf": branches[::-1]}):
+        assert allowed_types(property_schema(schema, "v"), schema) == {"string", "integer"}
+    assert typed('"null"', frozenset({"string", "null"}), "json") == '"null"'
 
 
 def test_nested_schemas_are_found_from_the_root() -> None:

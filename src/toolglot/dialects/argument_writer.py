@@ -12,10 +12,11 @@ import msgspec
 
 from toolglot.dialects.json_text import quoted
 from toolglot.dialects.reading import Reader
-from toolglot.dialects.schema_types import Untyped, allowed_types, is_string_only, property_schema, typed
+from toolglot.dialects.schema_types import Untyped, allowed_types, allowed_words, is_string_only, property_schema, typed
 
-Trim = Literal["newline", "none"]
-"""What stands around a value and does not belong to it: one line break on each side, or nothing."""
+Trim = Literal["newline", "lines", "none"]
+"""What stands around a value and does not belong to it: one line break on each side; the same where the value stands on
+lines of its own, which the first one says; or nothing."""
 _WRAPPERS: Final = frozenset({"arguments", "parameters", "input", "args", "params", "properties"})
 
 _OBJECT: Final = frozenset({"object"})
@@ -34,18 +35,23 @@ class ArgumentWriter:
         """The first argument's name, as long as it may hold all of them."""
         self._wrapped = ""
         self._types: frozenset[str] = frozenset()
+        self._words: frozenset[str] = frozenset()
         self._is_live = False
         self._pieces: list[str] = []
         self._held = ""
         self._is_start = True
+        self._trims_end = False
 
     def begin(self, name: str, types: frozenset[str] | None = None) -> None:
         """An argument begins. `types` are said by the text itself, where it does; they count as far as the schema
         allows them."""
         self._unwrap()
-        described = allowed_types(property_schema(self._schema, name), self._schema)
+        schema = property_schema(self._schema, name)
+        described = allowed_types(schema, self._schema)
+        self._words = allowed_words(schema, self._schema)
         self._types = described if types is None else (types & described) or described or types
-        self._is_start, self._held, self._pieces = self._trim == "newline", "", []
+        self._is_start, self._held, self._pieces = self._trim != "none", "", []
+        self._trims_end = self._trim == "newline"
         self._wrapper = name if self._count == 0 and name in _WRAPPERS and not self._knows(name) else ""
         self._is_live = not self._wrapper and is_string_only(self._types, self._untyped)
         if not self._wrapper:
@@ -55,7 +61,7 @@ class ArgumentWriter:
         """More of its value."""
         if not self._is_live:
             self._pieces.append(piece)
-        elif self._trim == "none" or not (self._held or self._is_start or piece[-1] == "\n"):
+        elif not (self._held or self._is_start or (self._trims_end and piece[-1] == "\n")):
             self._reader.input(quoted(piece)[1:-1])
         else:
             self._add_trimmed(self._held + piece)
@@ -63,9 +69,10 @@ class ArgumentWriter:
     def _add_trimmed(self, piece: str) -> None:
         """A line break at the end is held until it is known whether the value ends there."""
         if self._is_start:
+            self._trims_end = self._trims_end or (self._trim == "lines" and piece[0] == "\n")
             piece, self._is_start = piece.removeprefix("\n"), False
-        self._held = "\n" if piece.endswith("\n") else ""
-        piece = piece.removesuffix("\n")
+        self._held = "\n" if self._trims_end and piece.endswith("\n") else ""
+        piece = piece.removesuffix(self._held)
         if piece:
             self._reader.input(quoted(piece)[1:-1])
 
@@ -75,12 +82,12 @@ class ArgumentWriter:
             self._reader.input('"')
             return
         text = "".join(self._pieces)
-        if self._trim == "newline":
+        if self._trim == "newline" or (self._trim == "lines" and text.startswith("\n")):
             text = text.removeprefix("\n").removesuffix("\n")
         if self._wrapper:
             self._wrapped = text
         else:
-            self._reader.input(typed(text, self._types, self._untyped))
+            self._reader.input(quoted(text) if text in self._words else typed(text, self._types, self._untyped))
 
     def put(self, name: str, json: str) -> None:
         """An argument whose JSON is known."""

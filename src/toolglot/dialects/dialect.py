@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -44,6 +45,12 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Whether another dialect has the same marks and is the better known one, so that it is looked for first."""
     is_weak: bool = False
     """Whether ordinary text looks like this, so that only calls of tools that were offered count."""
+    prompted: tuple[str, ...] = ()
+    """Openers that may be missing at the start of the text, since the prompt ends with them."""
+    thought_ends: tuple[str, ...] = ()
+    """Openers that no thought holds: one of them ends it."""
+    named: Dialect | None = None
+    """What is read in its place where the dialect was named: then nothing else can be meant, and more is forgiven."""
 
 
 def json_in(*closers: str, keys: CallKeys = KEYS) -> Read:
@@ -77,6 +84,12 @@ def skip_closer(reader: Reader, *closers: str, stray: str = "") -> Steps[str | N
 _COMPILED: Final[dict[str, re.Pattern[str]]] = {}
 
 
+@lru_cache(maxsize=1024)
+def any_inside(*patterns: str) -> Callable[[str], object] | None:
+    """Knows what one of several dialects has behind an opener; None where one of them takes anything."""
+    return re.compile("|".join(f"(?:{each})" for each in patterns)).match if all(patterns) else None
+
+
 def fits(dialect: Dialect, ahead: str) -> bool:
     """Whether what follows an opener is what the dialect has there."""
     if not dialect.inside:
@@ -85,4 +98,4 @@ def fits(dialect: Dialect, ahead: str) -> bool:
     return pattern.match(ahead) is not None
 
 
-__all__ = ["THINK", "Dialect", "Read", "fits", "json_in", "marks", "skip_closer"]
+__all__ = ["THINK", "Dialect", "Read", "any_inside", "fits", "json_in", "marks", "skip_closer"]

@@ -31,6 +31,10 @@ class GemmaStyle(NamedTuple):
     """What the model may begin to write behind its calls, where it should have stopped."""
     quoted: Untyped
     """What a string is that no schema describes: a string, or whatever it can be read as."""
+    ends: tuple[str, ...] = ()
+    """What else a call may be closed with."""
+    words: tuple[str, ...] = ()
+    """Openers that a name follows at once."""
 
 
 def gemma_in(style: GemmaStyle) -> Read:
@@ -41,11 +45,11 @@ def gemma_in(style: GemmaStyle) -> Read:
             return "passed" if reader.number else "none"
         outcome: Outcome = "none"
         while True:
-            told = yield from _Call(reader, style).read()
+            told = yield from _Call(reader, style).read(is_named=outcome == "none" and opener in style.words)
             if told in ("none", "unfinished"):
                 return told if outcome == "none" else outcome
             outcome = told
-            found = yield from skip_closer(reader, style.closer, "call:")
+            found = yield from skip_closer(reader, style.closer, *style.ends, "call:")
             if found != "call:":
                 break
             reader.scanner.at -= len("call:")
@@ -64,10 +68,10 @@ class _Call:
         self._style = style
         self._root: dict[str, Any] | None = None
 
-    def read(self) -> Steps[Outcome]:
+    def read(self, *, is_named: bool = False) -> Steps[Outcome]:
         reader, scanner = self._reader, self._reader.scanner
         yield from scanner.skip_spaces()
-        if (yield from scanner.one_of(("call:", ":"))) is None:
+        if not is_named and (yield from scanner.one_of(("call:", ":call:", ":"))) is None:
             return "unfinished" if scanner.is_over and scanner.at == len(scanner.text) else "none"
         yield from scanner.skip_spaces()
         name = yield from scanner.while_in(_NAME, LONGEST_NAME + 1)
@@ -153,7 +157,7 @@ class _Call:
             if mark == "," and lead != "[":
                 scanner.at += 1
                 continue
-            if mark == "]" or (yield from self._is_closed()):
+            if mark in "]}" or (yield from self._is_closed()):  # a brace ends what the list stands in
                 scanner.at += mark == "]"
                 sink("[]" if lead == "[" else "]")
                 return "whole"

@@ -35,7 +35,7 @@ def message(reader: Reader, opener: str) -> Steps[Outcome]:
 
 def _body(reader: Reader, head: str) -> Steps[Outcome]:
     scanner, teller = reader.scanner, reader.teller
-    to, channel = _TO.search(head), _CHANNEL.search(head)
+    to, channels = _TO.search(head), _CHANNEL.findall(head)
     ends = marks(*ENDS, *STARTS)
     outcome: Outcome = "passed"
     if to is not None and to[1] not in ("assistant", "user") and reader.accepts(to[1]):
@@ -43,7 +43,7 @@ def _body(reader: Reader, head: str) -> Steps[Outcome]:
         found = yield from scanner.until(ends, _dropped)
     else:
         scanner.let_go()
-        is_thought = channel is not None and channel[1] == "analysis"
+        is_thought = channels[-1:] == ["analysis"]  # a message may name its channel twice
         found = yield from scanner.until(ends, teller.think if is_thought else teller.say)
         teller.end_thought()
     if found in STARTS:

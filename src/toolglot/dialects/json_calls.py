@@ -251,6 +251,9 @@ def call_list(
                 return outcome
         elif mark == ",":
             scanner.at += 1
+        elif outcome != "none" and (mark in '"[-' or mark.isalnum()):  # no call, and no mark either
+            if (yield from pass_value(scanner, _ignored)) != "whole":
+                return outcome
         else:
             if mark == "]":
                 scanner.at += 1

@@ -18,13 +18,13 @@ from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.sections import Section, calls_in
 from toolglot.dialects.tag_calls import read_head
 
-_NAME: Final = re.compile(r'[^\s<>{}\\"]++')
+_NAME: Final = re.compile(r'[^\s<>{}\[\]\\"]++')
 _CALL: Final = ("<tool_call>",)
 _CLOSE, _NAME_END = "</tool_call>", "<tool_sep>"
 _KEY, _KEY_END, _VALUE, _VALUE_END = "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"
 _LINES: Final = r"(?:[^\S\n]*+(?:\n|\\n)(?:\s|\\n)*+)?+"
 INSIDE: Final = (
-    rf'(?:\s|\\n)*+[^\s<>{{}}\\"]++(?:{_LINES}(?:<(?:arg_key|tool_sep|/tool_call)|<?\s*+\Z)'
+    rf'(?:\s|\\n)*+[^\s<>{{}}\[\]\\"]++(?:{_LINES}(?:<(?:arg_key|tool_sep|/tool_call)|<?\s*+\Z)'
     r"|[^\S\n]++<arg_key>[\w.\-]++(?:<|\Z))"
 )
 """What follows `<tool_call>`: a name, and then a tag, at once or on the next line, or nothing more to be seen. Where

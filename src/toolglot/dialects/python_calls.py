@@ -23,20 +23,26 @@ _NAME: Final = re.compile(r"[\w.\-/:]+")
 _WORD: Final = re.compile(r"[\w\-]+")
 _NO_MORE: Final = ")"
 _UNPACKED: Final = "**"
+_BEFORE_LIST: Final = re.compile(r"\A\Z|(?:\A|[^=(\[{,])\s\Z|[.:!?>]\Z")
+"""What may stand before a list without a mark: white space, or the end of a sentence; no code."""
 
 
-def python_in(*closers: str, opened: tuple[str, ...] = ()) -> Read:
+def python_in(*closers: str, opened: tuple[str, ...] = (), suffix: str = "") -> Read:
     """Reads calls up to one of the closers, which may be missing.
 
     `opened` are openers that end inside a list, which nothing closes then. A closer that stands alone behind a call is
-    dropped.
+    dropped. `suffix` may stand behind a name and does not belong to it.
     """
 
     def read(reader: Reader, opener: str) -> Steps[Outcome]:
         if opener in closers:
             return "passed" if reader.number else "none"
         is_bare = opener in opened
-        return (yield from _Calls(reader, () if is_bare else closers).read(in_list=is_bare))
+        if is_bare:
+            reader.only_offered = reader.only_offered or bool(reader.tools)
+            if not _BEFORE_LIST.search(reader.teller.last_said()) or (yield from reader.scanner.skip_spaces()) == "{":
+                return "none"
+        return (yield from _Calls(reader, () if is_bare else closers, suffix).read(in_list=is_bare))
 
     return read
 
@@ -44,9 +50,11 @@ def python_in(*closers: str, opened: tuple[str, ...] = ()) -> Read:
 class _Calls:
     """Reads the calls of one section."""
 
-    def __init__(self, reader: Reader, closers: tuple[str, ...]) -> None:
+    def __init__(self, reader: Reader, closers: tuple[str, ...], suffix: str) -> None:
         self._reader = reader
         self._closers = closers
+        self._suffix = suffix
+        self._in_list = False
         self._outcome: Outcome = "none"
         self._lead = "{"
 
@@ -55,6 +63,7 @@ class _Calls:
         if not in_list and (yield from scanner.skip_spaces()) == "[":
             scanner.at += 1
             in_list = True
+        self._in_list = in_list
         while True:
             told = yield from self._item()
             if told in ("none", "unfinished"):
@@ -113,7 +122,7 @@ class _Calls:
 
     def _call(self, *, is_first: bool) -> Steps[Outcome]:
         reader, scanner = self._reader, self._reader.scanner
-        name = yield from scanner.while_in(_NAME, LONGEST_NAME + 1)
+        name = (yield from scanner.while_in(_NAME, LONGEST_NAME + 1)).removesuffix(self._suffix)
         mark = yield from scanner.skip_spaces()
         if mark != "(" or not reader.accepts(name) or name[0].isdigit():
             return "unfinished" if mark == "" else "none"
@@ -166,7 +175,8 @@ class _Calls:
             scanner.at += 1
             return _NO_MORE
         if mark == "]":
-            return _NO_MORE
+            yield from scanner.need(2)
+            return _NO_MORE if self._in_list and not scanner.text.startswith("])", scanner.at) else None
         yield from scanner.need(max(map(len, self._closers), default=0))
         is_over = bool(self._closers) and scanner.text.startswith(self._closers, scanner.at)
         return _NO_MORE if is_over else None

@@ -76,4 +76,4 @@ class Reader:
     def _next_id(self) -> str:
         """An id by rule: the same text gives the same ids."""
         number, self._number = self._number, self._number + 1
-        return f"call_{sha256(f'{self._id_stem}|{number}'.encode()).hexdigest()[:24]}"
+        return f"call_{sha256(f'{self._id_stem}|{number}'.encode(errors='surrogatepass')).hexdigest()[:24]}"

@@ -52,7 +52,8 @@ def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Diale
     model writes, only that.
     """
     if name != "auto":
-        return (get(name),)
+        found = get(name)
+        return (found.named or found,)
     known = [get(each) for each in names()]
     own = [each for each in known if model and any(fnmatchcase(model.lower(), pattern) for pattern in each.models)]
     others = [each for each in known if each not in own and not (each.is_weak and own)]

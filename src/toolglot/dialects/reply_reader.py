@@ -6,11 +6,16 @@ events. What the model thought is not looked into: calls there are drafts.
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Text, ToolCall, Turn
+from toolglot.conversation import Block, Extra, Text, ToolCall, Turn
 from toolglot.dialects.text_stream import TextToolStream, Tools, offered
 from toolglot.events import BlockEnded, BlockStarted, Event, Finished, Started, TextDelta
+
+_REASONS: Final = frozenset({"~finish_reason", "~stop_reason"})
+"""Notes of the codecs that hold the provider's word."""
 
 
 class CallsInText:
@@ -33,6 +38,9 @@ class CallsInText:
         self._is_silent = True
         """Whether the text that is read has said nothing so far, no call either."""
         self._has_calls = False
+        self._extra: Extra | None = None
+        """What the provider said of the text when it began, until a piece of it has it."""
+        self._is_described = False
 
     @property
     def is_settled(self) -> bool:
@@ -50,6 +58,7 @@ class CallsInText:
                 self._end(stream, event, passed)
             elif isinstance(event, BlockStarted) and isinstance(event.block, Text):
                 self._start, self._is_silent = event, True
+                self._extra, self._is_described = event.block.extra, False
                 self._stream = self._new_stream()
             else:
                 passed.append(self._other(event))
@@ -80,14 +89,33 @@ class CallsInText:
                 continue
             if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall) and not event.cut:
                 self._has_calls = True
-            passed.append(said if _says_the_same(event, said) else event)
+            passed.append(said if _says_the_same(event, said) else self._with_extra(event, said))
+
+    def _with_extra(self, event: Event, said: Event) -> Event:
+        """What the provider says of a text goes with the first piece of it that ends once it is known."""
+        if not isinstance(event, BlockEnded) or not isinstance(event.block, Text):
+            return event
+        late = said.block.extra if isinstance(said, BlockEnded) and isinstance(said.block, Text) else None
+        extra, self._extra = self._extra or (None if self._is_described else late), None
+        self._is_described = self._is_described or extra is not None
+        return replace(event, block=replace(event.block, extra=extra)) if extra is not None else event
 
     def _other(self, event: Event) -> Event:
         if isinstance(event, Started):
             self._id = event.id
         elif isinstance(event, Finished) and self._has_calls and event.stop == "stop":
-            return replace(event, stop="tool_calls")
+            return replace(event, stop="tool_calls", extra=without_reason(event.extra))
         return event
+
+
+def without_reason(extra: Extra | None) -> Extra | None:
+    """What a provider said of an answer, but for its word for why it ended: it did not see the calls (J1)."""
+    if extra is None:
+        return None
+    return {
+        protocol: {key: value for key, value in fields.items() if key not in _REASONS}
+        for protocol, fields in extra.items()
+    }
 
 
 def _says_the_same(event: Event, said: Event) -> bool:

@@ -41,15 +41,16 @@ _NAMES: Final = {
 
 
 def property_schema(schema: Any, name: str, root: dict[str, Any] | None = None) -> Any:
-    """What a schema says of one field; None if it says nothing."""
+    """What a schema says of one field, in all of its branches; None if it says nothing."""
+    found: list[Any] = []
     others: Any = None
     for part in _parts(schema, root if root is not None else schema):
         properties = part.get("properties")
         if isinstance(properties, dict) and name in properties:
-            return properties[name]
+            found.append(properties[name])
         if others is None and isinstance(part.get("additionalProperties"), dict):
             others = part["additionalProperties"]
-    return others
+    return {"anyOf": found} if len(found) > 1 else found[0] if found else others
 
 
 def items_schema(schema: Any, root: dict[str, Any] | None) -> Any:
@@ -67,6 +68,12 @@ def allowed_types(schema: Any, root: dict[str, Any] | None) -> frozenset[str]:
         if not part.get("type"):
             found.update(_implied(part))
     return frozenset(found)
+
+
+def allowed_words(schema: Any, root: dict[str, Any] | None) -> frozenset[str]:
+    """The strings among the values that a schema lists: such a text is one of them, whatever it looks like."""
+    listed = (part.get("enum") for part in _parts(schema, root))
+    return frozenset(value for values in listed if isinstance(values, list) for value in values if type(value) is str)
 
 
 def named_types(said: object) -> frozenset[str]:
@@ -122,8 +129,20 @@ def typed(text: str, types: frozenset[str], untyped: Untyped) -> str:
     stripped = text.strip()
     if not stripped and "string" not in types and types & {"array", "object"}:
         return "[]" if "array" in types else "{}"
+    if types and "string" not in types:
+        stripped = _unquoted(stripped)
+    elif types and untyped == "json" and stripped[:1] == '"' and _is_json(stripped):
+        return stripped
     found = _number(stripped, types) or _word(stripped, types) or _structure(stripped, types)
     return found if found is not None else quoted(text)
+
+
+def _unquoted(text: str) -> str:
+    """A value that can be no string, without the quotes that it was written in."""
+    for quote in ('"', '\\"'):
+        if len(text) > 2 * len(quote) and text.startswith(quote) and text.endswith(quote):
+            return text[len(quote) : -len(quote)]
+    return text
 
 
 def _number(text: str, types: frozenset[str]) -> str | None:

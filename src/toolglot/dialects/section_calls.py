@@ -114,7 +114,7 @@ def _fenced(reader: Reader, named: Named) -> Steps[Outcome]:
 
 def name_in_head(reader: Reader, head: str) -> Steps[Named | None]:
     """The head is the name; or it is the kind of the call, and the name follows the separator."""
-    if (yield from reader.scanner.skip_spaces()) in ("{", "`", ""):
+    if (yield from reader.scanner.skip_spaces()) in ("{", "[", '"', "`", ""):
         return Named(head)
     name = yield from reader.scanner.while_in(_NAME, LONGEST_HEAD)
     return Named(name or head)

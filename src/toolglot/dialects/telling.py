@@ -18,6 +18,9 @@ from toolglot.events import BlockEnded, BlockStarted, Event, InputDelta, TextDel
 LONGEST_BLANK: Final = 4096
 """How much white space is kept back until it is known whether it stands between calls."""
 
+SHORT_PIECE: Final = 256
+"""Text that comes in shorter pieces at once is told in one."""
+
 
 class Teller:
     """Makes events of what is found. `take` hands over those that are there."""
@@ -54,7 +57,11 @@ class Teller:
         """More text."""
         if self._open is Text:
             self._said.write(text)
-            self.events.append(TextDelta(text))
+            last = self.events[-1] if self.events else None
+            if type(last) is TextDelta and len(last.text) < SHORT_PIECE:
+                self.events[-1] = TextDelta(last.text + text)
+            else:
+                self.events.append(TextDelta(text))
             return
         if text.isspace() and len(self._blank) + len(text) < LONGEST_BLANK:
             self._blank += text

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from msgspec import Struct
 
 from toolglot.conversation import Block, Text, Thinking, ToolCall, ToolSpec
-from toolglot.dialects.dialect import Dialect, fits
+from toolglot.dialects.dialect import Dialect, any_inside, fits
+from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.registry import chosen
 from toolglot.dialects.scanner import Steps, marks
@@ -45,6 +47,7 @@ _TICKS: Final = re.compile("`+")
 _MOST_TICKS: Final = 32
 _IN_SENTENCE: Final = re.compile(r"[\w,;] \Z|[\"'(“]\Z")
 _SENTENCE_GOES_ON: Final = frozenset(" .,;:!?)\"'”")
+_WRAPPERS: Final = ("function", "toolSpec")
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 
 Tools = Iterable[ToolSpec | Mapping[str, Any] | str]
@@ -60,6 +63,8 @@ class TextToolStream:
     ids: goes into the ids that are made; the same text with the same word gives the same ids.
     rescue_thinking: calls in what the model thinks are drafts, and no calls. With this option those that the thinking
         ends with count after all, if they are whole and the model neither said nor called anything else.
+    starts_thinking: the prompt ended inside the model's thinking, so that the text begins with it, and only its end is
+        marked.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class TextToolStream:
         model: str = "",
         ids: str = "",
         rescue_thinking: bool = False,
+        starts_thinking: bool = False,
     ) -> None:
         tools = [*tools]
         schemas = offered(tools)
@@ -80,7 +86,9 @@ class TextToolStream:
         self._reader.is_chosen = not self._is_auto
         self._scanner, self._teller = self._reader.scanner, self._reader.teller
         self._openers = _by_opener(self._dialects)
+        self._inside = {opener: any_inside(*(each.inside for each in found)) for opener, found in self._openers.items()}
         self._thinking = {opener: closer for each in self._dialects for opener, closer in each.thinking}
+        self._starts_thinking = starts_thinking
         wanted = [opener for opener in self._openers if not (self._is_auto and opener.startswith(_TICK))]
         self._marks = marks(*wanted, *self._thinking, *([_TICK] if self._is_auto else []))
         self._run = self._read()
@@ -139,27 +147,55 @@ class TextToolStream:
 
     def _read(self) -> Steps[None]:
         scanner, teller = self._scanner, self._teller
-        at_start = [opener[1:] for opener in self._openers if opener.startswith("\n")]
-        if at_start:
-            found = yield from scanner.one_of(at_start)
-            if found is not None:
-                yield from self._candidate(f"\n{found}", found)
+        if self._starts_thinking:
+            yield from scanner.one_of(self._thinking)  # the mark, where it was not left to the prompt after all
+            yield from self._thought(*self._thinking.values())
+        else:  # the end of a thought of nothing, whose mark was left to the prompt
+            yield from next_of(scanner, self._thinking.values())
+        for opener in () if self._is_auto else self._dialects[0].prompted:
+            yield from self._candidate(opener, "")
+        yield from self._line_start()
         while True:
             found = yield from scanner.until(self._marks, teller.say)
             if found is None:
                 return
-            closer = self._thinking.get(found)
+            closer = self._thinking.get(found) if found not in self._openers else None
             if closer is not None and (yield from self._is_mentioned()):
                 teller.say(found)
             elif closer is not None:
-                yield from scanner.until(marks(closer), teller.think)
-                teller.end_thought()
+                yield from self._thought(closer)
+                yield from self._line_start()
             elif found == _TICK and self._is_auto:
                 yield from self._code()
+            elif self._is_no_call(found):
+                teller.say(found[:1] if found.startswith("\n") else found)
+                scanner.at -= len(found) - 1 if found.startswith("\n") else 0
             else:
                 if found.startswith("\n"):
                     teller.say("\n")
                 yield from self._candidate(found, found.removeprefix("\n"))
+
+    def _is_no_call(self, opener: str) -> bool:
+        """Whether enough has come behind an opener to see that no dialect has this there."""
+        scanner = self._scanner
+        ahead = scanner.text[scanner.at : scanner.at + AHEAD]
+        looked_for = self._inside[opener]
+        return looked_for is not None and len(ahead) == AHEAD and looked_for(ahead) is None
+
+    def _thought(self, *closers: str) -> Steps[None]:
+        scanner = self._scanner
+        ends = [] if self._is_auto else self._dialects[0].thought_ends
+        found = yield from scanner.until(marks(*closers, *ends), self._teller.think)
+        self._teller.end_thought()
+        if found is not None and found in ends:
+            scanner.at -= len(found)  # it begins a call
+
+    def _line_start(self) -> Steps[None]:
+        """What counts only at the start of a line may stand at that of the text, and behind a thought."""
+        at_start = [opener[1:] for opener in self._openers if opener.startswith("\n")]
+        found = (yield from self._scanner.one_of(at_start)) if at_start else None
+        if found is not None:
+            yield from self._candidate(f"\n{found}", found)
 
     def _code(self) -> Steps[None]:
         """Code, from behind its first tick: text, whatever stands in it."""
@@ -269,21 +305,32 @@ def _by_opener(dialects: Iterable[Dialect]) -> dict[str, list[Dialect]]:
 def offered(tools: Tools) -> dict[str, dict[str, Any] | None]:
     """The names and schemas of tools, however they are given."""
     found: dict[str, dict[str, Any] | None] = {}
-    for tool in tools:
+    for tool in chain.from_iterable(map(_declared, tools)):
         if isinstance(tool, str):
             found[tool] = None
         elif isinstance(tool, ToolSpec):
             found[tool.name] = tool.parameters
         elif isinstance(tool, Mapping):
-            nested = tool.get("function")
-            inner: Mapping[str, Any] = nested if isinstance(nested, Mapping) else tool
+            inner = next((tool[key] for key in _WRAPPERS if isinstance(tool.get(key), Mapping)), tool)
             name = inner.get("name")
             if not isinstance(name, str):
                 raise InputError(f"expected a tool with a name, got {quote(tool)}", path="tools")
-            found[name] = next((inner[key] for key in _SCHEMAS if isinstance(inner.get(key), dict)), None)
+            found[name] = _schema_of(inner)
         else:
             raise InputError(f"expected a tool, got {quote(tool)}", path="tools")
     return found
+
+
+def _declared(tool: Any) -> list[Any]:
+    """The tools of a Gemini tool, which is a list of them; any other as it is."""
+    listed = tool.get("functionDeclarations", tool.get("function_declarations")) if isinstance(tool, Mapping) else None
+    return listed if isinstance(listed, list) else [tool]
+
+
+def _schema_of(tool: Mapping[str, Any]) -> dict[str, Any] | None:
+    schema = next((tool[key] for key in _SCHEMAS if isinstance(tool.get(key), dict)), None)
+    inner = schema.get("json") if schema is not None and len(schema) == 1 else None
+    return inner if isinstance(inner, dict) else schema  # Bedrock wraps it once more
 
 
 class Said(Struct, frozen=True):
@@ -304,9 +351,17 @@ def parse_text(
     model: str = "",
     ids: str = "",
     rescue_thinking: bool = False,
+    starts_thinking: bool = False,
 ) -> Said:
     """The text, the thinking and the calls of what a model wrote."""
-    stream = TextToolStream(dialect=dialect, tools=tools, model=model, ids=ids, rescue_thinking=rescue_thinking)
+    stream = TextToolStream(
+        dialect=dialect,
+        tools=tools,
+        model=model,
+        ids=ids,
+        rescue_thinking=rescue_thinking,
+        starts_thinking=starts_thinking,
+    )
     return said(stream.feed(text) + stream.finish())
 
 

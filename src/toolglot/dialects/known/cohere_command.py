@@ -3,7 +3,7 @@
     <|START_ACTION|>[{"tool_call_id": "0", "tool_name": "ls", "parameters": {"p": "/"}}]<|END_ACTION|>
     <|START_RESPONSE|>It is <co>empty</co: 0:[0]>.<|END_RESPONSE|>
 
-Citations are taken out of an answer.
+Citations are taken out of an answer, and of what was thought.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Final
 from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.json_calls import CallKeys
 from toolglot.dialects.reading import Outcome, Reader
-from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.scanner import Sink, Steps, marks
 
 _ANSWERS: Final = ("<|START_RESPONSE|>", "<|START_TEXT|>")
 _ENDS: Final = ("<|END_RESPONSE|>", "<|END_TEXT|>", "<|END_OF_TURN_TOKEN|>")
-_SILENT: Final = (*_ENDS, "<|END_THINKING|>")
+_THOUGHT, _THOUGHT_END = "<|START_THINKING|>", "<|END_THINKING|>"
+_SILENT: Final = (*_ENDS, _THOUGHT_END)
 _CITATIONS: Final = ("<co>", "</co>", "<co: ", "</co: ")
 _ACTION: Final = json_in("<|END_ACTION|>", keys=CallKeys(id=("tool_call_id",)))
 
@@ -25,18 +26,26 @@ _ACTION: Final = json_in("<|END_ACTION|>", keys=CallKeys(id=("tool_call_id",)))
 def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     if opener in _SILENT:
         return "passed"
-    if opener not in _ANSWERS:
+    if opener not in (*_ANSWERS, _THOUGHT):
         return (yield from _ACTION(reader, opener))
     if reader.is_mentioned:
         return "none"
+    reader.scanner.let_go()
+    if opener == _THOUGHT:
+        yield from _uncited(reader, (_THOUGHT_END,), reader.teller.think)
+        reader.teller.end_thought()
+    else:
+        yield from _uncited(reader, _ENDS, reader.teller.say)
+    return "passed"
+
+
+def _uncited(reader: Reader, ends: tuple[str, ...], say: Sink) -> Steps[None]:
     scanner = reader.scanner
-    scanner.let_go()
     found: str | None = _CITATIONS[0]
     while found in _CITATIONS:
         if found.endswith(" "):
             yield from scanner.until(marks(">", "\n"), _dropped)
-        found = yield from scanner.until(marks(*_ENDS, *_CITATIONS), reader.teller.say)
-    return "passed"
+        found = yield from scanner.until(marks(*ends, *_CITATIONS), say)
 
 
 def _dropped(piece: str) -> None:
@@ -46,9 +55,9 @@ def _dropped(piece: str) -> None:
 def _command(name: str, *models: str) -> Dialect:
     return Dialect(
         name=name,
-        openers=("<|START_ACTION|>", *_ANSWERS, *_SILENT),
+        openers=("<|START_ACTION|>", _THOUGHT, *_ANSWERS, *_SILENT),
         read=_read,
-        thinking=(("<|START_THINKING|>", "<|END_THINKING|>"),),
+        thinking=((_THOUGHT, _THOUGHT_END),),
         models=models,
     )
 

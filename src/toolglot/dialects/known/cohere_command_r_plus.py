@@ -10,13 +10,17 @@ The tool `directly-answer` means that none is called.
 
 from __future__ import annotations
 
+import re
 from typing import Final
+
+from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.json_calls import CallKeys, call_list
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps
 
+_AHEAD: Final = 64
 _KEYS: Final = CallKeys(no_calls=("directly-answer", "directly_answer"))
 
 
@@ -37,4 +41,18 @@ COMMAND_R_PLUS = Dialect(
     models=("*command-r-plus*", "*command-r-0*"),
 )
 
-DIALECTS = (COMMAND_R_PLUS,)
+_SILENT: Final = ("<|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>")
+
+
+def _read_all(reader: Reader, opener: str) -> Steps[Outcome]:
+    """Where the dialect is named, the tokens around a turn are dropped."""
+    if opener in _SILENT:
+        return "passed"
+    yield from reader.scanner.need(_AHEAD)
+    is_call = re.match(COMMAND_R_PLUS.inside, reader.scanner.text[reader.scanner.at :][:_AHEAD]) is not None
+    return (yield from _read(reader, opener)) if is_call else "none"
+
+
+_WITH_TOKENS = replace(COMMAND_R_PLUS, openers=(*COMMAND_R_PLUS.openers, *_SILENT), inside="", read=_read_all)
+
+DIALECTS = (replace(COMMAND_R_PLUS, named=_WITH_TOKENS),)

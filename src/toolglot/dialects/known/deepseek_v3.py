@@ -11,6 +11,8 @@ The bars are U+FF5C and the gaps U+2581; distilled models write other gaps in th
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.section_calls import SectionStyle, name_in_head, section_call
 
@@ -31,19 +33,15 @@ _STYLE = SectionStyle(
 _BEGIN = r"\s*(?:<｜tool▁call▁begin｜>\s*)?"
 _KIND = r"function\s*<｜tool▁sep｜>"
 
+
+def _deepseek(name: str, inside: str, *models: str) -> Dialect:
+    """One of both. Where it is named, it reads the other as well."""
+    openers = (*_STYLE.open_section, _STYLE.call)
+    found = Dialect(name=name, openers=openers, inside=inside, read=section_call(_STYLE), models=models)
+    return replace(found, named=replace(found, inside=""))
+
+
 DIALECTS = (
-    Dialect(
-        name="deepseek_v3",
-        openers=(*_STYLE.open_section, _STYLE.call),
-        inside=_BEGIN + _KIND,
-        read=section_call(_STYLE),
-        models=("*deepseek-v3", "*deepseek-v3-*", "*deepseek-r1*", "*deepseek-chat*"),
-    ),
-    Dialect(
-        name="deepseek_v31",
-        openers=(*_STYLE.open_section, _STYLE.call),
-        inside=rf"{_BEGIN}(?!{_KIND})(?!<)\S",
-        read=section_call(_STYLE),
-        models=("*deepseek-v3.1*",),
-    ),
+    _deepseek("deepseek_v3", _BEGIN + _KIND, "*deepseek-v3", "*deepseek-v3-*", "*deepseek-r1*", "*deepseek-chat*"),
+    _deepseek("deepseek_v31", rf"{_BEGIN}(?!{_KIND})(?!<)\S", "*deepseek-v3.1*"),
 )

@@ -1,32 +1,61 @@
-"""Functionary 3.1, and Llama 3.1 with tools of its user: `<function=ls>{"p": "/"}</function>`."""
+"""Functionary 3.1, and Llama 3.1 with tools of its user: `<function=ls>{"p": "/"}</function>`.
+
+The end of the tag may be missing, or stand behind the arguments, which may stand in parentheses: what Groq hands out as
+`failed_generation` looks like this. A program behind `<|python_tag|>` is a call of `python`.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+from msgspec.structs import replace
+
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.json_calls import arguments_of
+from toolglot.dialects.json_text import quoted
 from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
-from toolglot.dialects.scanner import Steps
+from toolglot.dialects.scanner import Steps, marks
 
-_NAME: Final = re.compile(r"[^\s<>{]+")
+_NAME: Final = re.compile(r"[^\s<>{}(),\[\]]+")
+_INSIDE: Final = re.compile(r"[^\s<>{}(),\[\]]++(?:\)?>\s*+(?:\{|</function>|\Z)|\s*+[(,]?+\s*+\[?+\{)")
+AHEAD: Final = 64
+_PYTHON: Final = "<|python_tag|>"
 
 
-def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
-    name = yield from reader.scanner.while_in(_NAME, LONGEST_NAME)
-    yield from reader.scanner.one_of((">",))
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+    scanner = reader.scanner
+    if opener == _PYTHON:
+        return (yield from _program(reader))
+    yield from scanner.need(AHEAD)
+    if not _INSIDE.match(scanner.text, scanner.at, scanner.at + AHEAD):
+        return "unfinished" if scanner.is_over else "none"
+    name = yield from scanner.while_in(_NAME, LONGEST_NAME)
+    yield from scanner.one_of((")>",) if opener.endswith("(") else (">",))
+    yield from scanner.skip_spaces()
+    yield from scanner.one_of((">", "(", ",", "["))
+    if not reader.accepts(name):
+        return "none"
     outcome = yield from arguments_of(reader, name)
-    yield from skip_closer(reader, "</function>", stray="}")
+    yield from skip_closer(reader, "</function>", stray="})]>")
     return outcome
+
+
+def _program(reader: Reader) -> Steps[Outcome]:
+    reader.open("python")
+    reader.input('{"code": "')
+    yield from reader.scanner.until(marks("<|eom_id|>", "<|eot_id|>"), lambda piece: reader.input(quoted(piece)[1:-1]))
+    reader.input('"}')
+    return reader.close()
 
 
 FUNCTIONARY_V31 = Dialect(
     name="functionary_v31",
-    openers=("<function=",),
-    inside=r"[^\s<>{]+>\s*(?:\{|</function>|\Z)",
+    openers=("<function=", "<function(", "<function/"),
+    inside=_INSIDE.pattern,
     read=_read,
     models=("*functionary*v3.1*",),
 )
+_WITH_PROGRAMS = replace(FUNCTIONARY_V31, openers=(*FUNCTIONARY_V31.openers, _PYTHON), inside="")
 
-DIALECTS = (FUNCTIONARY_V31,)
+DIALECTS = (replace(FUNCTIONARY_V31, named=_WITH_PROGRAMS),)

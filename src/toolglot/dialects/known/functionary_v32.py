@@ -4,13 +4,15 @@
     Looking.>>>ls
     {"p": "/"}
 
-What goes to `all` is text, and what goes to `python` is its code.
+What goes to `all` is text, and what goes to `python` is its code. The first mark stands in the prompt.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Final
+
+from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.json_calls import arguments_of
@@ -49,4 +51,4 @@ FUNCTIONARY_V32 = Dialect(
     models=("*functionary*v3.2*",),
 )
 
-DIALECTS = (FUNCTIONARY_V32,)
+DIALECTS = (replace(FUNCTIONARY_V32, named=replace(FUNCTIONARY_V32, prompted=(">>>",))),)

@@ -5,6 +5,8 @@ Phi-4 mini also writes the list between `<|tool_call|>` and `<|/tool_call|>`.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from toolglot.dialects.dialect import Dialect, json_in
 
 _WORDS = ("\nfunctools", "\n functools")
@@ -24,4 +26,11 @@ FIREFUNCTION_V2 = Dialect(
     models=("*firefunction*",),
 )
 
-DIALECTS = (PHI4_MINI, FIREFUNCTION_V2)
+
+def _anywhere(dialect: Dialect) -> Dialect:
+    """Where it is named, the word counts in the middle of a line too."""
+    openers = ("functools", *(opener for opener in dialect.openers if opener not in _WORDS))
+    return replace(dialect, named=replace(dialect, openers=openers))
+
+
+DIALECTS = (_anywhere(PHI4_MINI), _anywhere(FIREFUNCTION_V2))

@@ -1,18 +1,62 @@
-"""Gemma 4: `<|tool_call>call:ls{p:<|"|>/<|"|>,n:3}<tool_call|>`, one block for each call."""
+"""Gemma 4: `<|tool_call>call:ls{p:<|"|>/<|"|>,n:3}<tool_call|>`, one block for each call.
+
+The mark of a call may be missing, or be no more than `<call>`: that is looked for where the dialect is named.
+"""
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from toolglot.dialects.dialect import THINK, Dialect
 from toolglot.dialects.gemma_calls import GemmaStyle, gemma_in
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps, marks
+
+_WORDS = ("\ncall:", "<call>")
+_CHANNEL, _CHANNEL_END = "<|channel>", "<channel|>"
 
 GEMMA4 = Dialect(
     name="gemma4",
     openers=("<|tool_call>", "<tool_call|>"),
     read=gemma_in(
-        GemmaStyle(quote='<|"|>', closer="<tool_call|>", response="<|tool_response>", quoted="string"),
+        GemmaStyle(
+            quote='<|"|>',
+            closer="<tool_call|>",
+            response="<|tool_response>",
+            quoted="string",
+            ends=("<turn|>",),
+            words=_WORDS,
+        ),
     ),
-    thinking=(*THINK, ("<|channel>thought\n", "<channel|>")),
+    thinking=(*THINK, (f"{_CHANNEL}thought\n", _CHANNEL_END)),
     models=("*gemma-4*", "*gemma4*"),
 )
 
-DIALECTS = (GEMMA4,)
+
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+    """Channels may be closed twice, opened twice, or be empty; and a call without a mark may follow one."""
+    scanner = reader.scanner
+    if opener not in (_CHANNEL, _CHANNEL_END):
+        return (yield from GEMMA4.read(reader, opener))
+    if opener == _CHANNEL and (yield from scanner.one_of(("thought",))):
+        yield from scanner.one_of(("\n",))
+        scanner.let_go()
+        yield from scanner.until(marks(_CHANNEL_END), reader.teller.think)
+        reader.teller.end_thought()
+    scanner.mark()
+    if (yield from scanner.one_of(("call:",))):
+        outcome = yield from GEMMA4.read(reader, _WORDS[0])
+        if outcome not in ("none", "unfinished"):
+            return outcome
+    scanner.go_back()
+    return "passed"
+
+
+_UNMARKED = replace(
+    GEMMA4,
+    openers=(*GEMMA4.openers, *_WORDS, _CHANNEL, _CHANNEL_END),
+    thinking=(*THINK, (_CHANNEL, _CHANNEL_END)),
+    read=_read,
+)
+
+DIALECTS = (replace(GEMMA4, named=_UNMARKED),)

@@ -10,17 +10,38 @@ Version 4.7 writes no line breaks. Without a schema a value is JSON if it can be
 
 from __future__ import annotations
 
+import re
+
+from msgspec.structs import replace
+
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.pair_calls import INSIDE, pairs_in
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
 
 
 def _pairs(name: str, *models: str) -> Dialect:
     return Dialect(name=name, openers=("<tool_call>",), inside=INSIDE, read=pairs_in(), models=models)
 
 
+_LING = _pairs("ling3", "*ling-3*", "*ling3*")
+_AHEAD = 64
+_LING_END = "<|role_end|>"
+
+
+def _read_ling(reader: Reader, opener: str) -> Steps[Outcome]:
+    """Ling 3 may write the token that ends its turn as text."""
+    if opener == _LING_END:
+        return "passed"
+    scanner = reader.scanner
+    yield from scanner.need(_AHEAD)
+    is_call = re.match(INSIDE, scanner.text[scanner.at : scanner.at + _AHEAD]) is not None
+    return (yield from _LING.read(reader, opener)) if is_call else "none"
+
+
 DIALECTS = (
     _pairs("glm45", "*glm-4.5*", "*glm-4.6*", "*glm4.5*"),
     _pairs("glm47", "*glm-4.7*", "*glm-5*", "*glm4.7*"),
-    _pairs("ling3", "*ling-3*", "*ling3*"),
+    replace(_LING, named=replace(_LING, openers=(*_LING.openers, _LING_END), inside="", read=_read_ling)),
     _pairs("poolside_v1", "*poolside*", "*laguna*"),
 )

@@ -5,13 +5,28 @@ Granite 20B function calling: one object behind each `<function_call>`, which no
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from toolglot.dialects.dialect import Dialect, json_in
+from toolglot.dialects.json_calls import BARE, call_list
+from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.scanner import Steps
+
+_read_marked = json_in("</tool_call>", "<|/tool_call|>", "<|end_of_text|>")
+
+
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+    if opener != "\n[":
+        return (yield from _read_marked(reader, opener))
+    reader.only_offered = bool(reader.tools)
+    return (yield from call_list(reader, BARE, is_open=True))
+
 
 GRANITE = Dialect(
     name="granite",
     openers=("<|tool_call|>", "<tool_call>"),
     inside=r"\s*[\[{]",
-    read=json_in("</tool_call>", "<|/tool_call|>", "<|end_of_text|>"),
+    read=_read,
     models=("*granite-3*",),
     is_variant=True,
 )
@@ -23,4 +38,7 @@ GRANITE20B_FC = Dialect(
     models=("*granite-20b-functioncalling*",),
 )
 
-DIALECTS = (GRANITE, GRANITE20B_FC)
+_UNMARKED = replace(GRANITE, openers=(*GRANITE.openers, "\n["))
+"""Servers drop the token, which is a special one; where the dialect is named, the list alone counts."""
+
+DIALECTS = (replace(GRANITE, named=_UNMARKED), GRANITE20B_FC)

@@ -26,6 +26,7 @@ KIMI_K2 = Dialect(
     openers=(*_STYLE.open_section, _STYLE.call),
     read=section_call(_STYLE),
     thinking=(("<think>", "</think>"), ("◁think▷", "◁/think▷")),
+    thought_ends=_STYLE.open_section,
     models=("*kimi-k2*",),
 )
 

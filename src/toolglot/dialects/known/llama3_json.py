@@ -1,4 +1,7 @@
-"""Llama 3: `{"name": "ls", "parameters": {"p": "/"}}`, bare or behind `<|python_tag|>`, several with `;` between."""
+"""Llama 3: `{"name": "ls", "parameters": {"p": "/"}}`, bare or behind `<|python_tag|>`, several with `;` between.
+
+Its built-in tools are called as Python: `<|python_tag|>brave_search.call(query="x")`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Final
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.json_calls import BARE, BARE_KEY, call_list, call_object
 from toolglot.dialects.json_messages import ordinary
+from toolglot.dialects.python_calls import python_in
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps
 
@@ -15,8 +19,13 @@ LONGEST_GUESS: Final = 4096
 """How much of what is no call is read again."""
 
 
+_read_python: Final = python_in("<|eom_id|>", "<|eot_id|>", suffix=".call")
+
+
 def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     reader.only_offered = reader.only_offered and opener != TAG
+    if opener == TAG and (yield from reader.scanner.skip_spaces()) not in ("{", "["):
+        return (yield from _read_python(reader, opener))
     outcome = yield from (call_object(reader, BARE, is_open=True) if opener == "{" else call_list(reader, BARE))
     if outcome in ("call", "cut"):
         yield from skip_closer(reader, ";", "<|eom_id|>", "<|eot_id|>")
@@ -28,7 +37,7 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
 LLAMA3_JSON = Dialect(
     name="llama3_json",
     openers=("{", TAG),
-    inside=rf"\s*(?:[\[{{]\s*)*+{BARE_KEY}",
+    inside=rf"\s*(?:[\[{{]\s*)*+{BARE_KEY}|[^\W\d]\w*+\.call\(",
     read=_read,
     models=("*llama-3*", "*llama3*"),
     is_weak=True,

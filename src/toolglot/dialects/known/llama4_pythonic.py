@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.known.pythonic import ANYWHERE
 from toolglot.dialects.python_calls import python_in
 
 LLAMA4_PYTHONIC = Dialect(
@@ -10,6 +13,7 @@ LLAMA4_PYTHONIC = Dialect(
     openers=("<|python_start|>", "<|python_end|>"),
     read=python_in("<|python_end|>"),
     models=("*llama-4*", "*llama4*"),
+    named=replace(ANYWHERE, name="llama4_pythonic", inside="", is_weak=False),
 )
 
 DIALECTS = (LLAMA4_PYTHONIC,)

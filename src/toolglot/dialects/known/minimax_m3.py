@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.dialect import THINK, Dialect
 from toolglot.dialects.nested_tags import nested_call
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps
@@ -25,6 +25,7 @@ MINIMAX_M3 = Dialect(
     openers=(f"{PREFIX}<tool_call>", _INVOKE),
     inside=r"\s*+(?:\]<\]minimax\[>\[<invoke |name=)",
     read=calls_in(Section((_INVOKE,), (f"{PREFIX}</tool_call>",)), _read_call),
+    thinking=(("<mm:think>", "</mm:think>"), *THINK),
     models=("*minimax-m3*", "*minimax_m3*"),
 )
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from toolglot.dialects.dialect import THINK, Dialect, json_in
+from msgspec.structs import replace
+
+from toolglot.dialects.dialect import THINK, Dialect, Read, json_in
 from toolglot.dialects.json_calls import CallKeys, arguments_of
 from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
 from toolglot.dialects.scanner import Steps
@@ -36,21 +38,35 @@ def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
     return (yield from arguments_of(reader, name, id))
 
 
+_read_list: Final = json_in("</s>", keys=CallKeys(id=("id",)))
+
+
+def _read_either(reader: Reader, opener: str) -> Steps[Outcome]:
+    scanner = reader.scanner
+    mark = yield from scanner.skip_spaces()
+    if mark == "[":
+        yield from scanner.need(len("[CALL_ID]"))
+    is_list = mark == "{" or (mark == "[" and not scanner.text.startswith(("[ARGS]", "[CALL_ID]"), scanner.at))
+    return (yield from (_read_list if is_list else _read)(reader, opener))
+
+
+def _mistral(name: str, inside: str, read: Read, *models: str) -> Dialect:
+    """One of both. Where it is named, it reads the other form as well: a server knows only that it is Mistral's."""
+    found = Dialect(name=name, openers=("[TOOL_CALLS]",), inside=inside, read=read, thinking=_THINKING, models=models)
+    return replace(found, named=replace(found, inside="", read=_read_either))
+
+
 DIALECTS = (
-    Dialect(
-        name="mistral",
-        openers=("[TOOL_CALLS]",),
-        inside=r"\s*[\[{]",
-        read=json_in("</s>", keys=CallKeys(id=("id",))),
-        thinking=_THINKING,
-        models=("*mistral-7b*", "*mistral-nemo*", "*mixtral*", "*codestral*"),
-    ),
-    Dialect(
-        name="mistral_v11",
-        openers=("[TOOL_CALLS]",),
-        inside=r"\s*[^\s\[\]{}\"']+\s*(?:\[(?:ARGS|CALL_ID)\]|\{)|\s*[^\s\[\]{}\"']{40,}",
-        read=_read,
-        thinking=_THINKING,
-        models=("*mistral-small*", "*mistral-medium*", "*mistral-large*", "*devstral*", "*ministral*", "*magistral*"),
+    _mistral("mistral", r"\s*[\[{]", _read_list, "*mistral-7b*", "*mistral-nemo*", "*mixtral*", "*codestral*"),
+    _mistral(
+        "mistral_v11",
+        r"\s*[^\s\[\]{}\"']+\s*(?:\[(?:ARGS|CALL_ID)\]|\{)|\s*[^\s\[\]{}\"']{40,}",
+        _read,
+        "*mistral-small*",
+        "*mistral-medium*",
+        "*mistral-large*",
+        "*devstral*",
+        "*ministral*",
+        "*magistral*",
     ),
 )

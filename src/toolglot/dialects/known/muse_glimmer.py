@@ -8,6 +8,8 @@ A message to `self` is thinking. The name may be doubled: `ls.ls`.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import Outcome, Reader
@@ -17,6 +19,8 @@ from toolglot.dialects.tag_calls import TagStyle, read_head, tags_in
 _SECTION, _ENDS = "<atem:function_calls>", ("<|eom|>", "<|eot|>")
 _FIRST = tuple(f"\n{space}to={whom}<|message|>" for space in ("", " ") for whom in ("self", "user"))
 """The prompt ends with the role, so that a text may begin with the recipient."""
+_ANY_FIRST = ("\n to=", "\nto=")
+"""The same where the dialect is named: whoever it is."""
 
 
 def _undoubled(reader: Reader, name: str) -> str:
@@ -40,8 +44,10 @@ _read_tags = tags_in(_STYLE)
 
 def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     head: tuple[str, str] | None = (opener.removesuffix("<|message|>"), "")
-    if opener == "<|start|>":
+    if opener == "<|start|>" or opener in _ANY_FIRST:
         head = yield from read_head(reader, marks("<|message|>"), 300)
+        if head is None and opener in _ANY_FIRST:
+            return "none"
     whom = head[0].rpartition("to=")[2] if head is not None else ""
     if whom in ("self", "user"):
         reader.scanner.let_go()
@@ -55,4 +61,7 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
 
 
 OPENERS = (*_STYLE.open_section, *_STYLE.call, *_FIRST)
-DIALECTS = (Dialect(name="muse_glimmer", openers=OPENERS, read=_read, models=("*muse*",)),)
+MUSE_GLIMMER = Dialect(name="muse_glimmer", openers=OPENERS, read=_read, models=("*muse*",))
+_UNSTARTED = replace(MUSE_GLIMMER, openers=(*_STYLE.open_section, *_STYLE.call, *_ANY_FIRST))
+
+DIALECTS = (replace(MUSE_GLIMMER, named=_UNSTARTED),)

@@ -2,10 +2,13 @@
 
     [ls(p="/"), pwd()]
 
-Any text may hold such a list, so only tools that were offered count. Llama 4's marks around it are dropped.
+Any text may hold such a list, so only tools that were offered count. Llama 4's marks around it are dropped. Where the
+dialect is named, a list may also stand in a line, behind the words of a sentence.
 """
 
 from __future__ import annotations
+
+from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.python_calls import CALL_AHEAD, python_in
@@ -18,5 +21,10 @@ PYTHONIC = Dialect(
     models=("*llama-3.2*", "*toolace*"),
     is_weak=True,
 )
+ANYWHERE = replace(
+    PYTHONIC,
+    openers=("[", "<|python_start|>", "<|python_end|>"),
+    read=python_in("<|python_end|>", opened=("[",)),
+)
 
-DIALECTS = (PYTHONIC,)
+DIALECTS = (replace(PYTHONIC, named=ANYWHERE),)

@@ -7,13 +7,14 @@ The outer tag may be missing. Values stand on lines of their own.
 
 from __future__ import annotations
 
+from toolglot.dialects.argument_writer import Trim
 from toolglot.dialects.dialect import THINK, Dialect
 from toolglot.dialects.tag_calls import TagStyle, tags_in
 
 _INSIDE = r"\s*+(?:<function=|[{\[]|[^\s<>{}]++\s*+>?\s*+(?:\{|</?(?:function|parameter|tool_call|seed)|<?/?\Z))"
 
 
-def _style(section: str) -> TagStyle:
+def _style(section: str, trim: Trim = "newline") -> TagStyle:
     return TagStyle(
         call=("<function=",),
         close_call=("</function>",),
@@ -22,7 +23,7 @@ def _style(section: str) -> TagStyle:
         open_section=(f"<{section}>",),
         close_section=("</tool_call>", "</seed:tool_call>"),
         head_end=(">", "<", "\n", ": "),
-        trim="newline",
+        trim=trim,
     )
 
 
@@ -44,7 +45,7 @@ SEED_OSS = Dialect(
     name="seed_oss",
     openers=("<seed:tool_call>", "<function="),
     inside=_INSIDE,
-    read=tags_in(_style("seed:tool_call")),
+    read=tags_in(_style("seed:tool_call", "lines")),
     thinking=(("<seed:think>", "</seed:think>"), *THINK),
     models=("*seed-oss*",),
 )

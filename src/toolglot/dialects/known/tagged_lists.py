@@ -5,6 +5,8 @@ Jamba, Hunyuan A13B and Apriel differ in what stands around it; Nemotron Nano 2 
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from toolglot.dialects.dialect import THINK, Dialect, json_in
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps
@@ -19,18 +21,21 @@ def _read_apriel(reader: Reader, opener: str) -> Steps[Outcome]:
     return (yield from _READ(reader, opener))
 
 
+_ANSWER = "[BEGIN FINAL RESPONSE]"
+APRIEL = Dialect(
+    name="apriel",
+    openers=("<tool_calls>", _ANSWER, "[END FINAL RESPONSE]"),
+    inside=r"(?!\s*<(?!tool_calls>))",
+    read=_read_apriel,
+    thinking=(*THINK, ("<thinking>", "</thinking>")),
+    models=("*apriel*",),
+    is_variant=True,
+)
+
 DIALECTS = (
     Dialect(name="jamba", openers=("<tool_calls>",), inside=_INSIDE, read=_READ, models=("*jamba*",)),
     Dialect(name="hunyuan_a13b", openers=("<tool_calls>",), inside=_INSIDE, read=_READ, models=("*hunyuan*a13b*",)),
-    Dialect(
-        name="apriel",
-        openers=("<tool_calls>", "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"),
-        inside=r"(?!\s*<(?!tool_calls>))",
-        read=_read_apriel,
-        thinking=(*THINK, ("<thinking>", "</thinking>")),
-        models=("*apriel*",),
-        is_variant=True,
-    ),
+    replace(APRIEL, named=replace(APRIEL, thinking=(*APRIEL.thinking, ("Here are my reasoning steps:", _ANSWER)))),
     Dialect(
         name="nemotron_toolcall",
         openers=("<TOOLCALL>",),

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from msgspec.structs import replace
+
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.json_calls import BARE, BARE_KEY, call_list
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps
 
+_MARK: Final = "[TOOL_CALLS]"
+
 
 def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     if opener == "```":
         yield from reader.scanner.one_of(("json",))
-    outcome = yield from call_list(reader, BARE, is_open=opener == "\n[")
+    is_mark = opener == "[" and (yield from reader.scanner.one_of((_MARK[1:],))) is not None
+    outcome = yield from call_list(reader, BARE, is_open=opener in ("\n[", "[") and not is_mark)
     if outcome in ("call", "cut"):
         yield from skip_closer(reader, "```", "</tool_call>")
     return outcome
@@ -19,11 +26,13 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
 
 XLAM = Dialect(
     name="xlam",
-    openers=("\n[", "```", "[TOOL_CALLS]", "<tool_call>"),
+    openers=("\n[", "```", _MARK, "<tool_call>"),
     inside=rf"(?:json)?\s*\[?\s*\{{\s*{BARE_KEY}",
     read=_read,
     models=("*xlam*",),
     is_weak=True,
 )
 
-DIALECTS = (XLAM,)
+_ANYWHERE = replace(XLAM, openers=("[", "```", "<tool_call>"), inside=rf"(?:TOOL_CALLS\])?{XLAM.inside}")
+
+DIALECTS = (replace(XLAM, named=_ANYWHERE),)
