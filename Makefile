@@ -20,6 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 CLIENTS := tests/javascript/node_modules/.package-lock.json
+AGENTS := tests/agents/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test check bench soak docs clean
@@ -38,9 +39,8 @@ $(READY): pyproject.toml Makefile
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-serve:
-	@echo "make serve: the gateway is not part of this tree yet, so there is nothing to serve."
-	@exit 1
+serve: $(READY)
+	@$(BIN)/toolglot serve $(ARGS)
 
 check: $(READY)
 	@echo "==> ruff format"   && $(BIN)/ruff format --check --quiet .
@@ -55,14 +55,22 @@ $(CLIENTS): tests/javascript/package.json tests/javascript/package-lock.json
 	  cd tests/javascript && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.package-lock.json; \
 	else echo "==> there is no npm here: the tests with the JavaScript SDKs are skipped"; fi
 
-test: check $(CLIENTS)
+# The programs of the agents lie in packages of their own, one for each kind of machine: no install script is needed.
+$(AGENTS): tests/agents/package.json tests/agents/package-lock.json
+	@if ! command -v npm >/dev/null; then \
+	  echo "==> there is no npm here: the tests with the coding agents will fail; install Node.js 20 or later"; \
+	elif echo "==> setting up tests/agents (once, 770 MB)" && cd tests/agents \
+	  && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; then touch node_modules/.package-lock.json; \
+	else echo "==> the coding agents could not be installed: their tests will fail"; fi
+
+test: check $(CLIENTS) $(AGENTS)
 	@echo "==> tests"
 	@$(BIN)/pytest -n auto -m "not law" --cov --cov-report=term
 	@echo "==> laws"
 	@$(BIN)/pytest -n auto -m law
 
 bench: $(READY)
-	@failed=0; for bench in ids wire render streams dialects; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
+	@failed=0; for bench in ids wire render streams dialects store; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
 
 soak: $(READY)
 	@$(BIN)/pytest -n auto -m law --hypothesis-profile=soak
@@ -73,5 +81,5 @@ docs: $(READY)
 
 clean:
 	rm -rf $(VENV) .venv-peers .venv-fuzz build dist .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
-	  tests/javascript/node_modules
+	  tests/javascript/node_modules tests/agents/node_modules
 	find . -name __pycache__ -prune -exec rm -rf {} +

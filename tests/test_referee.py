@@ -249,8 +249,10 @@ def responses(*messages: Message) -> Any:
 def test_the_id_of_a_call_item_has_its_prefix() -> None:
     bad = Item(kind="call", path="$.input[0]", id="call_1", item_id="item_1", arguments="{}")
     fine = Item(kind="call", path="$.input[1]", id="call_2", item_id="fc_2", arguments="{}")
-    case = responses(Message(role="assistant", path="$", items=(bad, fine)))
-    assert [found.path for found in item_id_prefix(case)] == ["$.input[0].id"]
+    free = Item(kind="call", path="$.input[2]", id="call_3", item_id="ctc_3", arguments="a", is_custom=True)
+    mixed = Item(kind="call", path="$.input[3]", id="call_4", item_id="fc_4", arguments="a", is_custom=True)
+    case = responses(Message(role="assistant", path="$", items=(bad, fine, free, mixed)))
+    assert [found.path for found in item_id_prefix(case)] == ["$.input[0].id", "$.input[3].id"]
 
 
 def test_a_thinking_item_needs_a_follower() -> None:

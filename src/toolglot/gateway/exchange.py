@@ -27,6 +27,8 @@ from toolglot.gateway.config import Config
 from toolglot.gateway.doors import Door
 from toolglot.gateway.json_array import CONTENT_TYPE as ARRAY
 from toolglot.gateway.json_array import JsonArray
+from toolglot.gateway.keys import KeyRing
+from toolglot.gateway.metering import Meter, Ticket
 from toolglot.gateway.own_keys import OwnKeys
 from toolglot.gateway.requests import (
     ClientRequest,
@@ -55,10 +57,12 @@ from toolglot.wire.codecs import codec
 from toolglot.wire.failures import ProviderError
 
 MOST_ANSWER: Final = 64 * 1024 * 1024
-"""Bytes of an answer that comes whole."""
+"""Bytes of an answer, whole or streamed."""
 LARGE: Final = 256 * 1024
 """Bytes from which on a body is worked on in a thread: it takes so long that others would wait."""
-AFTER_END: Final = 2.0
+STORE_PATIENCE: Final = 3.0
+"""Seconds that an answer waits for the store."""
+AFTER_END: Final = 1.0
 MOST_AFTER_END: Final = 64 * 1024
 """Seconds and bytes that a provider has, after the end of its answer, to end what it sends as well."""
 
@@ -98,6 +102,8 @@ class Services(Struct, frozen=True):
     responses: StoredResponses
     chain: Chain
     own_keys: OwnKeys
+    ring: KeyRing
+    meter: Meter
 
 
 class Pings:
@@ -144,9 +150,17 @@ class Exchange:
         """What the client said, as it said it."""
         self._shown: Request | None = None
         """The request as middleware saw it."""
+        self._ticket: Ticket | None = None
 
     async def run(self) -> None:
         """Answer the request. What goes wrong before the answer begins is raised."""
+        try:
+            await self._run()
+        finally:
+            if self._ticket is not None:
+                self._services.meter.record(self._ticket, self._told)
+
+    async def _run(self) -> None:
         received, out, upstream = await self._ready()
         out, answer = await self._answered(received, out, upstream)
         try:
@@ -159,14 +173,18 @@ class Exchange:
 
     async def rendered(self) -> tuple[ConvertedRequest, Upstream]:
         """What would be sent, and to whom."""
-        _, out, upstream = await self._ready()
+        _, out, upstream = await self._ready(is_used=False)
         return out, upstream
 
     # --- the way there ------------------------------------------------------------------------------
 
-    async def _ready(self) -> tuple[ReceivedRequest, ConvertedRequest, Upstream]:
+    async def _ready(self, *, is_used: bool = True) -> tuple[ReceivedRequest, ConvertedRequest, Upstream]:
         received = await self._apart(lambda: self._read(self._request.body))
         route, upstream = self._routed(received)
+        meter, client = self._services.meter, self._request.client
+        meter.permit(client, self._told.model)
+        if is_used:
+            self._ticket = await meter.admit(client, self._told, len(self._request.body))
         received = await self._joined(received, upstream)
         if self._services.chain:
             received = self._through_chain(received, upstream)
@@ -204,7 +222,7 @@ class Exchange:
         if received.fields.get("background") is True and not is_native:
             raise refusal("bad_request", "background responses are not served here: send background false", 400)
         # Where several clients share an upstream's account, what this one was not given here may be another's.
-        is_alone = len(self._config.gateway.client_keys) < 2
+        is_alone = not self._services.ring.is_shared
         joined = await self._services.responses.expanded(
             self._request.client,
             received.fields,
@@ -242,10 +260,14 @@ class Exchange:
         target = self._target(upstream, received)
         profile, source = self._profile(target, model), self._profile(self._door.source)
         home = upstream.home(model, target)
-        said, entries = await self._services.vault.recall(
-            self._request.client, received.conversation, source, profile, home
-        )
-        received.conversation = said
+        entries: list[Entry] = []
+        try:
+            received.conversation, entries = await self._services.vault.recall(
+                self._request.client, received.conversation, source, profile, home
+            )
+        except StoreError as error:  # as if nothing had been kept: most requests are good without
+            self._told.error = f"nothing was recalled: {error}"
+            self._told.store_errors += 1
         return await self._apart(lambda: self._render(received, profile, source, home, entries))
 
     async def _apart(self, work: Callable[[], T]) -> T:
@@ -266,7 +288,7 @@ class Exchange:
     ) -> tuple[ConvertedRequest, Answer]:
         """The answer that is handed on; a second one, where the first was about what only the provider can read."""
         headers = self._headers_for(out)
-        answer = await upstream.ask(out, headers)
+        answer = await upstream.ask(out, headers | self._told.asking(upstream))
         if answer.status < 300:
             return out, answer
         failure = await _failure(answer, out)
@@ -275,7 +297,8 @@ class Exchange:
         if again is None:
             raise ProviderError(failure)
         self._told.retried = failure.message[:200]
-        answer = await upstream.ask(again, headers)
+        self._told.failures.append((upstream.name, failure.kind))
+        answer = await upstream.ask(again, headers | self._told.asking(upstream))
         if answer.status >= 300:
             raise ProviderError(await _failure(answer, again))
         self._services.vault.spoil(self._request.client, self._asked, home)
@@ -301,10 +324,11 @@ class Exchange:
 
     async def _whole(self, out: ConvertedRequest, answer: Answer, upstream: Upstream) -> None:
         data = await answer.whole(MOST_ANSWER)
-        reply = await asyncio.to_thread(self._reply, data, out) if len(data) > LARGE else self._reply(data, out)
+        self._told.heard = time.perf_counter()
+        is_much = len(data) > LARGE or len(self._request.body) > LARGE
+        replied = await asyncio.to_thread(self._reply, data, out) if is_much else self._reply(data, out)
+        reply, body, written = replied
         self._told.reply_entries = reply.report.entries
-        body = self._dated(reply.body, out)
-        written = reply.data if body is reply.body else msgspec.json.encode(body)
         if self._shown is not None:
             given = body
             body = self._services.chain.after_reply(
@@ -313,10 +337,12 @@ class Exchange:
             written = written if body == given else msgspec.json.encode(body)
         await self._keep(out, reply.said, reply.reply, upstream, body)
         self._told.status, self._told.is_answered = 200, True
+        self._told.sends()
         await send_json(self._send, 200, written, self._headers(out, answer, upstream))
 
-    def _reply(self, data: bytes, out: ConvertedRequest) -> ConvertedReply:
-        return convert_reply(
+    def _reply(self, data: bytes, out: ConvertedRequest) -> tuple[ConvertedReply, Fields, bytes]:
+        """A whole answer, as the client gets it: read, as an object and as it is sent."""
+        reply = convert_reply(
             data,
             source=out.target.name,
             target=self._door.source,
@@ -326,6 +352,8 @@ class Exchange:
             limits=self._services.limits,
             reply_id=self._reply_id(),
         )
+        body = self._dated(reply.body, out)
+        return reply, body, reply.data if body is reply.body else msgspec.json.encode(body)
 
     async def _stream(self, out: ConvertedRequest, answer: Answer, upstream: Upstream) -> None:
         translator = StreamTranslator(
@@ -352,7 +380,11 @@ class Exchange:
                     is_kept = True
                     await self._streamed(out, translator, upstream)
                 pings.stirred()
+                if not self._told.sent:
+                    self._told.sends()
                 await send_piece(self._send, data if array is None else array.add(data))
+            if not is_kept:  # some protocols end with their bytes, and not with an event
+                await self._streamed(out, translator, upstream)
             self._told.is_answered = True
             await send_piece(self._send, array.end() if array is not None else b"", more=False)
         except BaseException:
@@ -379,13 +411,16 @@ class Exchange:
         size = 0
         try:
             async for piece in pieces:
-                if self._told.first_byte is None:
-                    self._told.first_byte = time.time() - self._told.begun
+                if not self._told.sent:
+                    self._told.hears()
                 data = translator.feed(piece)
                 size += len(piece)
                 if data:
                     yield data if translator.failure is None else self._services.own_keys.hidden_bytes(data)
                 if translator.is_over:
+                    break
+                if size > MOST_ANSWER:
+                    yield translator.fail(Failure("server", f"the answer is longer than {MOST_ANSWER} bytes"))
                     break
             if translator.is_over and translator.failure is None:
                 async for data in _after_end(pieces, translator):
@@ -424,6 +459,8 @@ class Exchange:
         self._told.reply_entries = translator.report.entries
         self._told.usage = _usage(translator.reply)
         if translator.failure is not None:
+            self._told.is_broken = True
+            self._told.failures.append((self._told.upstream, translator.failure.kind))
             said = f"{translator.failure.kind}: {translator.failure.message}"
             self._told.error = self._services.own_keys.hidden(said)
 
@@ -431,22 +468,27 @@ class Exchange:
         self, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
     ) -> None:
         """Keep what the client does not: for its own next request, or because its protocol says so."""
-        self._told.usage = _usage(told)
+        self._told.usage, self._told.stop, self._told.reply_model = _usage(told), told.stop or "", said.model
         client = self._request.client
         try:
-            await self._kept(client, out, said, told, upstream, body)
+            async with asyncio.timeout(STORE_PATIENCE):
+                await self._kept(client, out, said, told, upstream, body)
         except StoreError as error:  # the answer is there, and it is the client's
             self._told.error = f"nothing was kept: {error}"
+            self._told.store_errors += 1
+        except TimeoutError:  # what was queued is kept later
+            self._told.error = f"the store took longer than {STORE_PATIENCE:g} s to keep the answer"
+            self._told.store_errors += 1
 
     async def _kept(
         self, client: str, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
     ) -> None:
-        if self._services.vault.serves(out.source, out.target):
+        if self._services.vault.serves(out.source, out.target, is_renamed=self._asked.model != out.model):
             home = upstream.home(out.model, out.target.name)
             await self._services.vault.keep(client, self._asked, said, told, home)
         if body is not None and self._door.source == RESPONSES:
             stored_by = upstream.name if out.target.protocol == RESPONSES else ""
-            await self._services.responses.keep(client, self._given_fields(), body, home=stored_by)
+            await self._services.responses.keep(client, await self._apart(self._given_fields), body, home=stored_by)
 
     def _given_fields(self) -> Fields:
         """The request as the client sent it."""

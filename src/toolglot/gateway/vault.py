@@ -87,12 +87,17 @@ class Vault:
         self._recent: OrderedDict[tuple[str, str], tuple[KeptTurn, int, float]] = OrderedDict()
         self._recent_size = 0
         self._spoiled: OrderedDict[tuple[str, str], Issuer] = OrderedDict()
+        self.hits = self.misses = 0
+        """Turns of models for which something was kept, and those for which nothing was."""
 
-    def serves(self, source: Profile, target: Profile) -> bool:
-        """Whether there is something between these two that the client cannot bring back."""
+    def serves(self, source: Profile, target: Profile, *, is_renamed: bool = False) -> bool:
+        """Whether there is something between these two that the client cannot bring back.
+
+        is_renamed: the client knows the model by another name. Then it cannot be told from what it brings who made it.
+        """
         if target.reasoning.carrier == "none":
             return False
-        return source.protocol != target.protocol or source.protocol not in HAVE_PLACE
+        return is_renamed or source.protocol != target.protocol or source.protocol not in HAVE_PLACE
 
     async def why_not_ready(self) -> str:
         """What is wrong with the store; empty: nothing."""
@@ -110,7 +115,7 @@ class Vault:
         self, client: str, conversation: Conversation, source: Profile, target: Profile, home: Issuer
     ) -> tuple[Conversation, list[Entry]]:
         """The conversation with what was kept of its turns, and without what this provider has refused before."""
-        serves = self.serves(source, target)
+        serves = self.serves(source, target, is_renamed=conversation.model != home.model)
         if not serves and not self._spoiled:
             return conversation, []
         keys = dict(keys_of(conversation.turns))
@@ -120,6 +125,8 @@ class Vault:
         if wanted:
             found = await self._find(client, [key for some in wanted.values() for key in some])
             kept = {place: next((found[key] for key in some if key in found), None) for place, some in wanted.items()}
+            hits = len(kept) - [*kept.values()].count(None)
+            self.hits, self.misses = self.hits + hits, self.misses + len(kept) - hits
             conversation, entries = _restored(conversation, kept)
         if spoiled:
             conversation, dropped = without_opaque(conversation, spoiled)
@@ -302,10 +309,10 @@ def _restored(conversation: Conversation, kept: Mapping[int, KeptTurn | None]) -
 
 def _rebuilt(turn: Turn, kept: KeptTurn, taken: set[str], renamed: dict[str, str]) -> tuple[Block, ...] | None:
     """The blocks of a turn as its provider knows them; None where the client has changed what it said."""
-    calls = {call.id: call for call in turn.calls}
+    calls = iter(turn.calls)
     known = [block for block in kept.blocks if isinstance(block, KeptCall)]
     text = _words(turn)
-    if [*calls] != [call.id for call in known] or len(calls) != len(turn.calls) or _said(turn) != kept.said:
+    if not _are_the_same(turn.calls, known) or _said(turn) != kept.said:
         return None
     if any(not isinstance(block, Text | Thinking | ToolCall) for block in turn.blocks):
         return None
@@ -319,8 +326,15 @@ def _rebuilt(turn: Turn, kept: KeptTurn, taken: set[str], renamed: dict[str, str
             words, at = text[at : at + block.length], at + block.length
             blocks.append(Text(words, block.signature, _joined(extras, block.extra)))
         else:
-            blocks.append(_rebuilt_call(calls[block.id], block, taken, renamed))
+            blocks.append(_rebuilt_call(next(calls), block, taken, renamed))
     return tuple(blocks)
+
+
+def _are_the_same(calls: Sequence[ToolCall], known: Sequence[KeptCall]) -> bool:
+    """Whether these are the calls that were kept. One without an id may have been given one by the client."""
+    if len(calls) != len(known):
+        return False
+    return all(call.id == kept.id or not kept.id for call, kept in zip(calls, known, strict=True))
 
 
 def _rebuilt_call(call: ToolCall, kept: KeptCall, taken: set[str], renamed: dict[str, str]) -> ToolCall:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Final
 
 from toolglot.errors import quote
 from toolglot.referee.finding import Case, Checks, Finding, Findings, messages_with_items, step
 from toolglot.referee.view import Item
+
+CUSTOM_ITEM_PREFIX: Final = "ctc"
+"""Of the item ids of calls of free-text tools, where those of functions have a prefix."""
 
 
 @lru_cache(maxsize=256)
@@ -75,8 +79,9 @@ def id_unique(case: Case) -> Findings:
 
 
 def item_id_prefix(case: Case) -> Findings:
-    prefix = case.profile.ids.item_id_prefix
-    for item in _carriers(case) if prefix else ():
+    own = case.profile.ids.item_id_prefix
+    for item in _carriers(case) if own else ():
+        prefix = CUSTOM_ITEM_PREFIX if item.is_custom else own
         if item.kind == "call" and item.item_id is not None and not item.item_id.startswith(prefix):
             message = f"the item id {quote(item.item_id)} does not begin with {prefix!r}"
             yield Finding(step(item.path, "id"), message, "leave the item id out", item.item_id[:80])

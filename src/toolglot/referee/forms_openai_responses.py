@@ -512,6 +512,7 @@ BODY: Final = form_of(
         "service_tier": one_or_null("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
         "truncation": one_or_null("auto", "disabled"),
         "metadata": Maybe(Keyed(TEXT)),
+        "client_metadata": Maybe(Keyed(TEXT)),  # not in the SDK's types; Codex sends it with every request
         "user": TEXT,
         "access_programs": form_of({"cyber": Values(("standard", "daybreak_blue", "daybreak_red"))}),
         "context_management": Maybe(Each(form_of({"type": TEXT, "compact_threshold": Maybe(WHOLE)}, "type"))),

@@ -231,10 +231,11 @@ PICTURE: Final[dict[str, Form]] = {
     "output_format": Values(("png", "webp", "jpeg", "gif", "svg")),
     "quality": Values(("low", "medium", "high", "xhigh", "max", "auto")),
 }
+_SEARCHED: Final[dict[str, Form]] = {"search_content_types": Each(Values(("text", "image"))), **_LOCATION}
 _WEB_SEARCH: Final = typed(
-    {"external_web_access": FLAG, "filters": Maybe(form_of({"allowed_domains": Maybe(TEXTS)})), **_LOCATION}
+    {"external_web_access": FLAG, "filters": Maybe(form_of({"allowed_domains": Maybe(TEXTS)})), **_SEARCHED}
 )
-_WEB_SEARCH_PREVIEW: Final = typed({"search_content_types": Each(Values(("text", "image"))), **_LOCATION})
+_WEB_SEARCH_PREVIEW: Final = typed(_SEARCHED)
 TOOLS: Final[dict[str, Form]] = {
     "function": _FUNCTION,
     "custom": _CUSTOM,

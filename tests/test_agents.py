@@ -1,0 +1,346 @@
+"""Real coding agents: Claude Code, Codex and Gemini CLI, at the simulator and through the gateway to every upstream.
+
+The model is scripted, the agent is not: its own tools write the files that prove that the calls arrived. Law: whatever
+stands behind the gateway, the tools really run, parallel calls too, the last words arrive, and the strict simulator
+refuses nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from agent_runs import AgentRun, Runner, run, run_claude, run_codex, run_gemini, started_with
+from gateway_fixture import Served, gateway
+from toolglot.simulator import Recorded, Server, serve
+
+PROMPT: Final = "Write the proof files."
+DONE: Final = "All three files are written."
+PROOFS: Final = ("one.txt", "two.txt", "three.txt")
+
+
+class Agent(NamedTuple):
+    """A coding agent: where it is told to go, and how it names its tools."""
+
+    name: str
+    run: Runner
+    provider: str
+    """Whose protocol it speaks."""
+    base: str
+    """What it expects at the end of the gateway's address."""
+    shell: str
+    command: Callable[[str], dict[str, Any]]
+    home: str
+    """The upstream that speaks its protocol."""
+
+    def writes(self, name: str) -> dict[str, Any]:
+        """The call that makes it write a file."""
+        return {"name": self.shell, "arguments": self.command(f"echo proof > {name}")}
+
+
+CLAUDE: Final = Agent("Claude Code", run_claude, "anthropic", "", "Bash", lambda line: {"command": line}, "anthropic")
+CODEX: Final = Agent(
+    "Codex", run_codex, "openai", "/v1", "exec_command", lambda line: {"cmd": line}, "openai_responses"
+)
+GEMINI: Final = Agent(
+    "Gemini CLI", run_gemini, "gemini", "", "run_shell_command", lambda line: {"command": line}, "gemini"
+)
+AGENTS: Final = (CLAUDE, CODEX, GEMINI)
+MODELS: Final = {
+    "anthropic": "claude-opus-5",
+    "openai_chat": "gpt-4.1",
+    "openai_responses": "gpt-5.5",
+    "gemini": "gemini-3-pro",
+    "mistral": "mistral-large-latest",
+    "deepseek": "deepseek-reasoner",
+    "kimi": "kimi-k2.5",
+}
+"""What is asked behind the gateway, by upstream."""
+
+THINKING: Final = frozenset({"anthropic", "openai_responses", "gemini", "deepseek", "kimi"})
+THOUGHTS: Final = ("First the first.", "Now both at once.", "That is all.")
+LONGEST_STAND_IN: Final = 40
+"""Characters: signatures are longer."""
+
+
+def of_agent(agent: Agent) -> str:
+    return agent.name.replace(" ", "")
+
+
+@pytest.fixture
+def simulated() -> Iterator[Server]:
+    with serve() as server:
+        yield server
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+# --- what is asked of every agent -------------------------------------------------------------------
+
+
+def loop(agent: Agent) -> list[dict[str, Any]]:
+    """A call, then two at once, then the last words; thinking before each."""
+    one, two, three = map(agent.writes, PROOFS)
+    steps = (
+        (0, {"text": "One.", "thinking": THOUGHTS[0], "calls": [one]}),
+        (1, {"thinking": THOUGHTS[1], "calls": [two, three]}),
+        (3, {"thinking": THOUGHTS[2], "text": DONE}),
+    )
+    return [{"when": {"tool": agent.shell, "results": results}, "reply": reply} for results, reply in steps]
+
+
+def asked(simulated: Server) -> list[Recorded]:
+    """What agents asked of a model; some look first whether anybody is there."""
+    return [request for request in simulated.requests if request.method == "POST"]
+
+
+def check_accepted(simulated: Server, run: AgentRun) -> None:
+    refused = [(request.path, request.rule, request.error) for request in asked(simulated) if request.status != 200]
+    assert refused == [], run.told()
+    assert simulated.unused() == [], run.told()
+
+
+def check_loop(simulated: Server, run: AgentRun, work: Path) -> None:
+    check_accepted(simulated, run)
+    assert {path.name for path in work.iterdir()} == set(PROOFS), run.told()
+    assert (run.text, run.exit) == (DONE, 0), run.told()
+    assert len(asked(simulated)) == 3, run.told()
+
+
+def check_way(upstream: str, simulated: Server, served: Served, run: AgentRun) -> None:
+    """Everything went by the gateway, to that upstream."""
+    assert {told.status for told in served.told} == {200}, run.told()
+    assert {told.upstream for told in served.told if told.method == "POST"} == {upstream}, run.told()
+    assert {request.model for request in asked(simulated)} == {MODELS[upstream]}
+
+
+def check_thinking(upstream: str, simulated: Server) -> None:
+    """What the model thought before its calls came back to it, signed where it signs."""
+    assert len(thoughts(asked(simulated)[-1].body)) == (2 if upstream in THINKING else 0)
+
+
+def thoughts(value: Any) -> list[str]:
+    """Thinking and signatures in a body, in the words of any provider; no stand-ins."""
+    if isinstance(value, list):
+        return [found for part in value for found in thoughts(part)]
+    if not isinstance(value, Mapping):
+        return []
+    own = [value.get(name) for name in ("signature", "encrypted_content", "thoughtSignature", "reasoning_content")]
+    found = [text for text in own if isinstance(text, str) and (text in THOUGHTS or len(text) > LONGEST_STAND_IN)]
+    return found + [text for part in value.values() for text in thoughts(part)]
+
+
+def to_upstream(upstream: str) -> dict[str, str]:
+    """Whatever the agent asks for, it gets the model of that upstream."""
+    goal = f"{upstream}/{MODELS[upstream]}"
+    return dict.fromkeys(("claude-*", "gpt-*", "gemini-*", "*"), goal)
+
+
+# --- the tool loop ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=of_agent)
+def test_an_agent_works_at_the_simulator_itself(agent: Agent, simulated: Server, work: Path) -> None:
+    simulated.script(rules=loop(agent))
+    check_loop(simulated, agent.run(simulated.url(agent.provider), PROMPT, work), work)
+
+
+@pytest.mark.parametrize("upstream", MODELS)
+@pytest.mark.parametrize("agent", AGENTS, ids=of_agent)
+def test_an_agent_works_through_the_gateway(agent: Agent, upstream: str, simulated: Server, work: Path) -> None:
+    simulated.script(rules=loop(agent))
+    named = {"model": MODELS[upstream]} if upstream == agent.home else {}
+    with gateway(simulated, models=to_upstream(upstream)) as served:
+        run = agent.run(served.url + agent.base, PROMPT, work, **named)
+    check_loop(simulated, run, work)
+    check_way(upstream, simulated, served, run)
+    check_thinking(upstream, simulated)
+
+
+ALIASES: Final = {CLAUDE: "claude-sonnet-4-5", CODEX: "gpt-5.4", GEMINI: "gemini-2.5-flash"}
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=of_agent)
+def test_thinking_comes_home_where_the_agent_knows_the_model_by_another_name(
+    agent: Agent, simulated: Server, work: Path
+) -> None:
+    simulated.script(rules=loop(agent))
+    with gateway(simulated, models=to_upstream(agent.home)) as served:
+        run = agent.run(served.url + agent.base, PROMPT, work, model=ALIASES[agent])
+    check_loop(simulated, run, work)
+    check_thinking(agent.home, simulated)
+
+
+def test_claude_code_asks_for_a_model_of_another_provider_by_its_name(simulated: Server, work: Path) -> None:
+    simulated.script(rules=loop(CLAUDE))
+    with gateway(simulated) as served:
+        run = run_claude(served.url, PROMPT, work, model="gpt-4o")
+    check_loop(simulated, run, work)
+    assert {request.model for request in asked(simulated)} == {"gpt-4o"}
+
+
+def test_claude_code_is_told_that_nobody_behind_the_gateway_can_search_the_web(simulated: Server, work: Path) -> None:
+    """Its search is a request of its own, with a tool that only Anthropic runs: an answer would be made up."""
+    search = {"name": "WebSearch", "arguments": {"query": "cats"}}
+    simulated.script(
+        rules=[
+            {"when": {"tool": "WebSearch", "results": 0}, "reply": {"calls": [search]}},
+            {"when": {"tool": "WebSearch", "results": 1}, "reply": {"text": "I could not search."}},
+        ]
+    )
+    with gateway(simulated, models=to_upstream("openai_chat")) as served:
+        run = run_claude(served.url, "Search for cats.", work, extra=["--allowedTools", "WebSearch"])
+    check_accepted(simulated, run)
+    assert run.text == "I could not search.", run.told()
+    assert [told.status for told in served.told if told.method == "POST"] == [200, 400, 200]
+    assert "OpenAI Chat Completions cannot" in str(asked(simulated)[-1].body["messages"][-1])
+
+
+# --- Codex's own kinds of tools ---------------------------------------------------------------------
+
+BEFORE: Final = "first\nsecond\nthird\n"
+PATCH: Final = """\
+*** Begin Patch
+*** Update File: poem.txt
+@@
+ first
+-second
++"2nd" \\ é
+ third
+*** End Patch
+"""
+PATCHED: Final = "The file is patched."
+
+
+@pytest.mark.parametrize("upstream", MODELS)  # OpenAI's own protocols have free-text tools, the others functions
+def test_codex_patches_a_file_with_its_free_text_tool(upstream: str, simulated: Server, work: Path) -> None:
+    (work / "poem.txt").write_text(BEFORE, encoding="utf-8")
+    arguments: str | dict[str, str] = PATCH if upstream.startswith("openai") else {"input": PATCH}
+    patch = {"name": "apply_patch", "arguments": arguments}
+    simulated.script(
+        rules=[
+            {"when": {"results": 0}, "reply": {"calls": [patch]}},
+            {"when": {"results": 1}, "reply": {"text": PATCHED}},
+        ]
+    )
+    with gateway(simulated, models=to_upstream(upstream)) as served:
+        run = run_codex(served.url + "/v1", "Patch the file.", work)
+    check_accepted(simulated, run)
+    assert (work / "poem.txt").read_text(encoding="utf-8") == 'first\n"2nd" \\ é\nthird\n', run.told()
+    assert run.text == PATCHED, run.told()
+
+
+CHILD: Final = "Write the child's file."
+WAITS: Final = "timeout 20 sh -c 'until test -f child.txt; do sleep 0.02; done'"
+
+
+@pytest.mark.parametrize("upstream", ["anthropic", "openai_chat", "openai_responses", "gemini", "mistral"])
+def test_codex_starts_a_second_agent_with_a_tool_of_a_namespace(upstream: str, simulated: Server, work: Path) -> None:
+    """When the second one is done, the first is told in the user's name, at any time: the last rule is for that."""
+    name = "spawn_agent" if upstream == "openai_responses" else "multi_agent_v1__spawn_agent"
+    spawn = {"name": name, "arguments": {"message": CHILD}}
+    wait = {"name": CODEX.shell, "arguments": {"cmd": WAITS, "yield_time_ms": 20_000}}
+    steps = ((CHILD, 0, [CODEX.writes("child.txt")]), (PROMPT, 0, [spawn]), (PROMPT, 1, [wait]))
+    rules = [
+        {"when": {"contains": said, "results": results}, "reply": {"calls": calls}} for said, results, calls in steps
+    ]
+    simulated.script(rules=[*rules, {"reply": {"text": DONE}}])
+    with gateway(simulated, models=to_upstream(upstream)) as served:
+        run = run_codex(served.url + "/v1", PROMPT, work, model="a-model-that-codex-does-not-know")
+    assert {request.status for request in asked(simulated)} == {200}, run.told()
+    assert [path.name for path in work.iterdir()] == ["child.txt"], run.told()
+    assert run.text == DONE, run.told()
+
+
+# --- images in results ------------------------------------------------------------------------------
+
+
+def picture() -> bytes:
+    """A small red PNG."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 16, 16, 8, 2, 0, 0, 0)
+    rows = (b"\0" + b"\xff\0\0" * 16) * 16
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def images(value: Any) -> list[bytes]:
+    """The images of a body, wherever they stand: agents may write them anew, so only their kind is looked at."""
+    if isinstance(value, Mapping):
+        return [image for part in value.values() for image in images(part)]
+    if isinstance(value, list):
+        return [image for part in value for image in images(part)]
+    if not isinstance(value, str) or len(value) < 64:
+        return []
+    text = value.partition(";base64,")[2] or value
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return []
+    return [data] if data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF")) else []
+
+
+SEEING: Final = {
+    (CLAUDE, "Read", "file_path"): ("anthropic", "openai_chat", "openai_responses", "gemini", "mistral", "kimi"),
+    (CODEX, "view_image", "path"): ("anthropic", "openai_chat", "openai_responses", "gemini"),
+    (GEMINI, "read_file", "file_path"): ("anthropic", "openai_chat", "openai_responses"),
+}
+SEEN: Final = [(*how, upstream) for how, upstreams in SEEING.items() for upstream in upstreams]
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool", "argument", "upstream"), SEEN, ids=[f"{of_agent(seen[0])}-{seen[3]}" for seen in SEEN]
+)
+def test_an_image_that_an_agent_reads_arrives_at_the_model(
+    agent: Agent, tool: str, argument: str, upstream: str, simulated: Server, work: Path
+) -> None:
+    (work / "red.png").write_bytes(picture())
+    look = {"name": tool, "arguments": {argument: str(work / "red.png")}}
+    simulated.script(
+        rules=[
+            {"when": {"tool": tool}, "times": 1, "reply": {"calls": [look]}},
+            {"when": {"tool": tool}, "reply": {"text": "It is red."}},
+        ]
+    )
+    with gateway(simulated, models=to_upstream(upstream)) as served:
+        run = agent.run(served.url + agent.base, "Look at red.png", work)
+    check_accepted(simulated, run)
+    assert run.text == "It is red.", run.told()
+    assert len(images(asked(simulated)[-1].body)) == 1, run.told()
+
+
+# --- runs as such -----------------------------------------------------------------------------------
+
+
+def test_an_agent_that_is_not_installed_fails_by_its_name() -> None:
+    with pytest.raises(pytest.fail.Exception, match=r"Some Agent: .*npm ci"):
+        started_with("Some Agent", "no/such/program.js")
+
+
+def test_without_node_an_agent_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(pytest.fail.Exception, match=r"Codex: there is no node here; install Node\.js"):
+        started_with("Codex", "@openai/codex/bin/codex.js")
+
+
+def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    exit_, said, told = run(["sh", "-c", "echo begun; sleep 60"], tmp_path, tmp_path, {}, longest=0.5)
+    assert (exit_, said, told) == (-9, "begun\n", "\nended after 0.5 s")
+
+
+def test_a_run_does_not_wait_for_what_it_left_behind(tmp_path: Path) -> None:
+    assert run(["sh", "-c", "sleep 60 & echo done"], tmp_path, tmp_path, {}, longest=30) == (0, "done\n", "")
