@@ -124,16 +124,17 @@ def _surroundings() -> dict[str, str]:
     return {**kept, "PYTHONWARNINGS": "ignore", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 
 
-def prepared(kind: str) -> Path:
+def prepared(kind: str, packages: tuple[str, ...] = ()) -> Path:
     """The Python of a peer's environment, which is made when it is not there."""
+    packages = packages or PEERS[kind]
     home = ENVIRONMENTS / kind
-    wanted = "\n".join(PEERS[kind])
+    wanted = "\n".join(packages)
     stamp, python = home / ".installed", home / "bin" / "python"
     if stamp.exists() and stamp.read_text() == wanted:
         return python
-    print(f"==> installing {', '.join(PEERS[kind])} into {home} (once)", file=sys.stderr, flush=True)
+    print(f"==> installing {', '.join(packages)} into {home} (once)", file=sys.stderr, flush=True)
     venv.create(home, clear=True, symlinks=True, with_pip=True)  # cleared: it may be half made
-    command: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PEERS[kind]]
+    command: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - as above
     if done.returncode:
         raise PeerError(f"pip could not install {kind}: {_last_line(done.stderr)}")

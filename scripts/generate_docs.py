@@ -23,6 +23,8 @@ from toolglot import Dialect, canonical_json, profiles
 from toolglot.dialects import known
 from toolglot.gateway import config_file
 from toolglot.gateway.config import GatewaySettings
+from toolglot.gateway.key_table import KeySettings
+from toolglot.gateway.prices import PriceSettings
 from toolglot.gateway.upstream_table import UpstreamTable
 from toolglot.profiles import loader
 from toolglot.profiles.loader import Fact, ProfileFile, Rule
@@ -231,7 +233,12 @@ def marks_of(dialect: Dialect) -> str:
 
 # --- the gateway's configuration --------------------------------------------------------------------
 
-SETTINGS: dict[str, type[msgspec.Struct]] = {"gateway": GatewaySettings, "upstreams.NAME": UpstreamTable}
+SETTINGS: dict[str, type[msgspec.Struct]] = {
+    "gateway": GatewaySettings,
+    "upstreams.NAME": UpstreamTable,
+    "keys.NAME": KeySettings,
+    "prices.PATTERN": PriceSettings,
+}
 
 
 def gateway_config() -> str:

@@ -123,6 +123,92 @@ def test_calls_in_text_are_real_calls_for_every_client_whole_and_streamed(server
         assert said(heard) == said(read)
 
 
+def chat_answer(text: str, reason: str | None) -> dict[str, Any]:
+    """What a server of Chat Completions answers, with whatever word for the end it has, or none."""
+    choice: dict[str, Any] = {"index": 0, "message": {"role": "assistant", "content": text}}
+    choice |= {"finish_reason": reason} if reason is not None else {}
+    return {"id": "id_1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+
+def chat_stream(text: str, reason: str | None) -> bytes:
+    deltas: list[tuple[dict[str, Any], str | None]] = [({"content": each}, None) for each in text]
+    chunks = [
+        {"id": "id_1", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": said}]}
+        for delta, said in [*deltas, ({}, reason)]
+    ]
+    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("client", ["openai", "vllm", "openai_chat", "mistral"])
+@pytest.mark.parametrize("reason", ["stop", "eos", "tool_calls", "", None])
+def test_J1_between_chat_peers_the_reason_is_tool_calls_whatever_the_provider_said(
+    client: str, reason: str | None
+) -> None:
+    request = asked("openai", "vllm")
+    back = convert_reply(chat_answer(f"Hi.{CALL}", reason), source="vllm", target=client, request=request)
+    assert back.body["choices"][0]["finish_reason"] == "tool_calls"
+    assert [call["function"]["name"] for call in back.body["choices"][0]["message"]["tool_calls"]] == ["get_weather"]
+    translator = StreamTranslator(source="vllm", target=client, request=request)
+    output = translator.feed(chat_stream(f"Hi.{CALL}", reason)) + translator.finish()
+    lines = [line[6:] for line in output.splitlines() if line.startswith(b"data: {")]
+    reasons = [choice.get("finish_reason") for line in lines for choice in json.loads(line)["choices"]]
+    assert [each for each in reasons if each is not None] == ["tool_calls"]
+
+
+@pytest.mark.parametrize("reason", ["stop", "eos", None])
+def test_an_answer_without_calls_keeps_the_word_of_its_provider(reason: str | None) -> None:
+    body = chat_answer("Hi.", reason)
+    assert convert_reply(body, source="vllm", target="openai").body == body
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_report_tells_once_that_text_became_calls_and_in_which_dialect(client: str) -> None:
+    request = asked(client, "vllm")
+    answer = reply(f"I look.\n{CALL}\n{OTHER}")
+    back = convert_reply(whole(answer, "vllm"), source="vllm", target=client, request=request)
+    translator = StreamTranslator(source="vllm", target=client, request=request)
+    translator.feed(streamed(answer, "vllm"))
+    translator.finish()
+    reader = StreamReader(source="vllm", request=request)
+    reader.feed(streamed(answer, "vllm"))
+    reader.finish()
+    for report in (back.report, translator.report, reader.report):
+        (told_of,) = [entry for entry in report if "as text" in entry.reason]
+        assert (told_of.action, told_of.fault) == ("converted", "canonical")
+        assert "(hermes)" in told_of.reason
+    silent = convert_reply(whole(reply("Hi."), "vllm"), source="vllm", target=client, request=request)
+    assert not [entry for entry in silent.report if "as text" in entry.reason]
+
+
+def test_the_report_tells_of_calls_while_the_answer_comes() -> None:
+    reader = StreamReader(source="vllm")
+    data = streamed(reply(f"{CALL} And so on."), "vllm", 4)
+    assert not [*reader.report]
+    reader.feed(data[: len(data) * 9 // 10])
+    assert [entry.action for entry in reader.report] == ["converted"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("text", [CALL[:-25], f"{CALL}{CALL[:-25]}"])
+def test_an_answer_that_ends_inside_a_call_was_cut_whole_and_streamed(client: str, text: str) -> None:
+    request = asked(client, "vllm")
+    back = convert_reply(whole(reply(text), "vllm"), source="vllm", target=client, request=request)
+    translator = StreamTranslator(source="vllm", target=client, request=request)
+    translator.feed(streamed(reply(text), "vllm"))
+    translator.finish()
+    assert (back.reply.stop, translator.reply.stop) == ("length", "length")
+    assert [call.name for call in translator.calls] == ["get_weather"] * (text.count("<tool_call>") - 1)
+
+
+def test_arguments_that_are_no_json_are_no_cut_and_leave_no_marks() -> None:
+    text = '<tool_call>{"name": "get_weather", "arguments": {"city": Bonn!}}</tool_call> Done.'
+    for client, stop in (("openai", "tool_calls"), ("anthropic", "stop")):
+        back = convert_reply(whole(reply(text), "vllm"), source="vllm", target=client, request=asked(client, "vllm"))
+        assert back.reply.stop == stop
+        assert "tool_call>" not in json.dumps(back.body)
+        assert "Bonn!" in json.dumps(back.body)
+
+
 @pytest.mark.law
 @given(
     st.sampled_from(SERVERS),

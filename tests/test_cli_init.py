@@ -24,6 +24,7 @@ KEYS = {
     **{names[0]: "eu-west-1" for provider in PROVIDERS.values() for names in provider.url_env.values()},
     "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com",
     "TOOLGLOT_CLIENT_KEY": "c" * 20,
+    "TOOLGLOT_CI_KEY": "d" * 20,
     "BOX_API_KEY": "key-of-box",
     "TEAM": "blue",
 }

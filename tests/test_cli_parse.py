@@ -15,6 +15,7 @@ from cli_run import Cli, command
 from toolglot import dialects
 
 CALL = '<tool_call>{"name": "ls", "arguments": {"p": "/"}}</tool_call>'
+BARE = '{"name": "ls", "parameters": {"p": "/"}}'
 ANSWER = f"Let me look.\n{CALL}"
 
 
@@ -65,6 +66,39 @@ def test_without_a_call_it_says_so_and_ends_with_1(cli: Cli, text: str, shown: l
     ended = cli("parse", "-", stdin=text.encode())
     assert ended.code == 1
     assert ended.out.splitlines() == [*shown, "no calls were found"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "hint"),
+    [
+        (BARE, [], "it looks like llama3_json: give --dialect llama3_json, or the tools that were offered as --tools"),
+        (BARE, ["--tools", "tools.json"], "it looks like llama3_json, with a tool that is not among those of --tools"),
+        (ANSWER, ["--dialect", "glm45"], "it looks like hermes: give --dialect hermes"),
+        (json.dumps({"choices": [{"message": {"content": CALL}}]}), [], "this is the body of a reply; give the text"),
+        (json.dumps({"message": {"content": CALL}}), [], "this is the body of a reply; give the text"),
+    ],
+)
+def test_where_no_call_is_found_it_says_what_to_try(cli: Cli, text: str, words: list[str], hint: str) -> None:
+    cli.write("tools.json", ["pwd"])
+    ended = cli("parse", "-", *words, stdin=text.encode())
+    assert ended.code == 1
+    assert ended.out.splitlines()[-2:-1] == ["no calls were found"]
+    assert ended.out.splitlines()[-1].startswith(f"hint: {hint}")
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', "{no JSON", "[1]", BARE + " " * (1 << 20)])
+def test_where_nothing_looks_like_a_call_nothing_is_guessed(cli: Cli, text: str) -> None:
+    cli.write("tools.json", ["pwd"])
+    for words in ([], ["--tools", "tools.json"]):
+        assert cli("parse", "-", *words, stdin=text.encode()).out.splitlines()[-1] == "no calls were found"
+
+
+def test_a_byte_order_mark_is_no_text(cli: Cli) -> None:
+    assert parsed(cli, f"\ufeff{CALL}")["text"] == ""
+
+
+def test_the_list_is_json_where_that_is_asked_for(cli: Cli) -> None:
+    assert cli("parse", "--list", "--format", "json").json == [*dialects.names()]
 
 
 def test_control_characters_and_keys_do_not_reach_the_terminal(cli: Cli) -> None:
@@ -157,12 +191,17 @@ def test_a_model_narrows_what_is_looked_for(cli: Cli) -> None:
         (["missing.txt"], "error: missing.txt: there is no such file\n"),
         (["."], "error: .: is a directory\n"),
         (["binary"], "error: binary: byte 0 is not UTF-8\n"),
-        (["answer.txt", "--dialect", "hermse"], "no dialect is called 'hermse'\n  hint: did you mean 'hermes'?\n"),
-        (["answer.txt", "--dialect", "???"], "hint: one of anthropic_json,"),
+        (
+            ["answer.txt", "--dialect", "hermse"],
+            "no dialect is called 'hermse'\n  hint: did you mean 'hermes'? `toolglot",
+        ),
+        (["answer.txt", "--dialect", "???"], "hint: `toolglot parse --list` lists them\n"),
         (["answer.txt", "--tools", "missing.json"], "error: missing.json: there is no such file\n"),
-        (["answer.txt", "--tools", "answer.txt"], "error: answer.txt: not JSON"),
-        (["answer.txt", "--tools", "number.json"], "error: number.json: tool 2: expected a tool, got 5\n"),
-        (["answer.txt", "--tools", "nameless.json"], "error: nameless.json: tool 1: expected a tool with a name"),
+        (["answer.txt", "--tools", "answer.txt"], "error: answer.txt:1:1: not JSON"),
+        (["answer.txt", "--tools", "number.json"], "error: number.json: tools[1]: expected a tool, got 5\n"),
+        (["answer.txt", "--tools", "nameless.json"], "error: nameless.json: tools[0]: expected a tool with a name"),
+        (["answer.txt", "--tools", "broken.json"], "error: broken.json:2:3: not JSON: "),
+        (["answer.txt", "--tools", "odd.json"], "error: odd.json: tools[0].parameters: expected a schema, got 'x'\n"),
         (["-", "--tools", "-"], "error: --tools: stdin can be read once only\n"),
         (["answer.txt", "--stream", "0"], "expected a whole number from 1 to 1000000"),
         (["answer.txt", "--stream", "four"], "expected a whole number from 1 to 1000000"),
@@ -174,6 +213,8 @@ def test_mistakes_are_named_and_end_with_2(cli: Cli, words: list[str], message: 
     cli.write("binary", b"\xff\xfe")
     cli.write("number.json", json.dumps(["ls", 5]))
     cli.write("nameless.json", {"model": "m"})
+    cli.write("broken.json", b"\xef\xbb\xbf[\n  ls]")
+    cli.write("odd.json", {"tools": [{"name": "ls", "parameters": "x"}]})
     ended = cli("parse", *words, stdin=b"")
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
@@ -185,6 +226,7 @@ def test_what_is_too_long_is_refused(cli: Cli) -> None:
     ended = cli("parse", "long.txt")
     assert ended.code == 2
     assert "is longer than 67108864 bytes" in ended.err
+    assert "hint: " in ended.err
 
 
 class Failing(io.RawIOBase):

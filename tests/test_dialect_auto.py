@@ -9,9 +9,10 @@ import pytest
 
 from test_dialect_vectors import streamed, vectors
 from texts_without_calls import mentions, quoted, written
+from toolglot.conversation import ToolSpec
 from toolglot.dialects import registry
 from toolglot.dialects.detection import Detection, detect
-from toolglot.dialects.dialect import Dialect, json_in
+from toolglot.dialects.reply_reader import CallsInText
 from toolglot.dialects.seed_formats import detect_format
 from toolglot.dialects.text_stream import Said, TextToolStream, parse_text, said
 from toolglot.errors import InputError
@@ -299,6 +300,8 @@ def test_R_003_6_only_text_has_a_format() -> None:
         (HERMES, (), Detection("hermes", "marked")),
         (f"Look: {HERMES}", ("ls",), Detection("hermes", "marked")),
         ('[TOOL_CALLS][{"name": "ls", "arguments": {}}]', (), Detection("mistral", "marked")),
+        ('<|python_tag|>{"name": "ls", "parameters": {}}', (), Detection("llama3_json", "marked")),
+        ('<|python_tag|>{"name": "ls", "parameters": {}}', ("pwd",), Detection("llama3_json", "marked")),
         (
             '{"tool_calls": [{"id": "call_1", "function": {"name": "ls", "arguments": "{}"}}]}',
             (),
@@ -333,13 +336,42 @@ def test_what_is_detected_reads_the_text() -> None:
             assert told.calls or told.cut, vector
 
 
+@pytest.mark.parametrize("text", [f"```\n{HERMES}\n```", f"```xml\n{HERMES}\n```", f"`{HERMES}`"])
+def test_marks_in_code_are_quoted_even_of_a_tool_that_was_offered(text: str) -> None:
+    assert parse_text(text, tools=[LS]).text == text
+
+
 # --- what is asked for wrongly ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tools", [[7], [{"description": "no name"}], [{"function": {"name": 7}}]])
-def test_what_is_no_tool_is_refused(tools: Any) -> None:
-    with pytest.raises(InputError, match="expected a tool"):
-        TextToolStream(tools=tools)
+@pytest.mark.parametrize(
+    ("tools", "path"),
+    [
+        ([7], "tools[0]"),
+        (["ls", {"description": "no name"}], "tools[1]"),
+        ([{"function": {"name": 7}}], "tools[0]"),
+        ([{"functionDeclarations": [{"name": "ls"}, 7]}], "tools[0]"),
+        ([{"name": "ls", "parameters": "p"}], "tools[0].parameters"),
+        ("ls", "tools"),
+        ({"name": "ls"}, "tools"),
+        (ToolSpec("ls"), "tools"),
+        (None, "tools"),
+    ],
+)
+def test_what_is_no_list_of_tools_is_refused_with_its_place(tools: Any, path: str) -> None:
+    for use in (lambda: TextToolStream(tools=tools), lambda: detect("x", tools), lambda: CallsInText(tools=tools)):
+        with pytest.raises(InputError, match="expected a") as caught:
+            use()
+        assert caught.value.path == path
+
+
+@pytest.mark.parametrize("model", ["", "qwen3-coder", "llama-3.1-8b"])
+def test_a_mark_that_no_prose_has_needs_no_tools_even_where_the_form_is_weak(model: str) -> None:
+    text = 'Well. <|python_tag|>{"name": "ls", "parameters": {"p": "/"}}; {"name": "pwd", "parameters": {}}<|eom_id|>'
+    found = parse_text(text, model=model)
+    assert (found.text, calls_of(found)) == ("Well. ", [("ls", {"p": "/"}), ("pwd", {})])
+    bare = text.replace("<|python_tag|>", "\n")
+    assert parse_text(bare, model=model).text == bare
 
 
 def test_only_text_can_be_fed_and_nothing_follows_the_end() -> None:
@@ -347,7 +379,9 @@ def test_only_text_can_be_fed_and_nothing_follows_the_end() -> None:
     with pytest.raises(InputError, match="expected text"):
         stream.feed(b"x")  # type: ignore[arg-type]
     assert said(stream.feed("a <tool") + stream.finish()) == Said("a <tool")
-    assert (stream.finish(), stream.feed("more"), stream.is_settled) == ([], [], True)
+    assert (stream.finish(), stream.feed(""), stream.is_settled) == ([], [], True)
+    with pytest.raises(InputError, match="this text is finished"):
+        stream.feed("more")
 
 
 def test_a_stream_is_settled_while_it_keeps_nothing_back() -> None:
@@ -357,14 +391,3 @@ def test_a_stream_is_settled_while_it_keeps_nothing_back() -> None:
         stream.feed(piece)
         settled.append(stream.is_settled)
     assert settled == [True, False, True, False]
-
-
-def test_only_a_dialect_with_a_name_and_openers_can_be_registered() -> None:
-    with pytest.raises(InputError, match="expected a Dialect"):
-        registry.register_dialect("hermes")  # type: ignore[arg-type]
-    for wrong in (
-        Dialect(name="auto", openers=("<x>",), read=json_in()),
-        Dialect(name="x", openers=("",), read=json_in()),
-    ):
-        with pytest.raises(InputError, match="needs a name"):
-            registry.register_dialect(wrong)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from toolglot import Text, ToolCall, Turn
-from toolglot.dialects.reply_reader import with_calls
-from toolglot.dialects.text_stream import TextToolStream, offered, parse_text, said
+from toolglot import Reply, Text, ToolCall, Turn
+from toolglot.dialects.offered_tools import offered
+from toolglot.dialects.reply_reader import CallsInText, with_calls
+from toolglot.dialects.text_stream import TextToolStream, parse_text, said
 from toolglot.events import Event
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"p": {"type": "string"}}}
@@ -103,7 +104,7 @@ def test_what_no_dialect_knows_is_told_in_few_events() -> None:
 
 def test_what_is_said_of_a_text_stays_with_its_first_piece() -> None:
     turn = Turn("assistant", (Text(f"Look. {CALL} Done.", extra={"openai_chat": {"a": 1}}),))
-    first, call, last = with_calls(turn, tools=TOOLS).blocks
+    first, call, last = with_calls(Reply(turn), CallsInText(tools=TOOLS)).turn.blocks
     assert isinstance(first, Text)
     assert isinstance(call, ToolCall)
     assert isinstance(last, Text)

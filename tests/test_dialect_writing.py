@@ -19,6 +19,7 @@ from toolglot.dialects.writing import register_writing, write_calls, write_resul
 from toolglot.dialects.writing_forms import Writing, as_object
 from toolglot.dialects.writing_table import WRITINGS
 from toolglot.errors import InputError
+from toolglot.history import History
 
 PROPERTIES = {
     "p": {"type": "string"},
@@ -391,6 +392,46 @@ def test_the_turns_of_a_history_are_the_first_of_every_longer_one(
     whole = to_prompt(TOOLS, turns, dialect).turns
     for end in range(len(turns)):
         assert to_prompt(TOOLS, turns[:end], dialect).turns == whole[:end]
+
+
+def test_a_history_is_written_like_its_conversation() -> None:
+    history = History()
+    history.append(Turn("user", (Text("hi"),)))
+    assert to_prompt(TOOLS, history, "hermes") == to_prompt(TOOLS, history.conversation, "hermes")
+
+
+@pytest.mark.parametrize("history", [None, "hi", {"turns": []}, 7])
+def test_what_is_no_conversation_is_refused(history: Any) -> None:
+    with pytest.raises(InputError, match="expected a conversation") as caught:
+        to_prompt(TOOLS, history, "hermes")
+    assert caught.value.path == "history"
+
+
+@pytest.mark.parametrize(
+    ("calls", "path"),
+    [(ToolCall("a", "ls", {}), "calls"), ("ls", "calls"), (None, "calls"), ([{"name": "ls"}], "calls[0]")],
+)
+def test_what_are_no_calls_is_refused_with_its_place(calls: Any, path: str) -> None:
+    with pytest.raises(InputError, match="expected a") as caught:
+        write_calls(calls, "hermes")
+    assert caught.value.path == path
+
+
+def test_the_hint_for_a_value_that_needs_a_schema_says_so() -> None:
+    call = ToolCall("a", "ls", {"n": 3})
+    with pytest.raises(InputError, match="give the tool 'ls' with its schema as tools=") as caught:
+        write_calls([call], "qwen3_coder")
+    assert caught.value.path == "calls[0].arguments.n"
+    assert "3" in write_calls([call], "qwen3_coder", tools=TOOLS)
+    for tools in ((), TOOLS):
+        with pytest.raises(InputError) as caught:
+            write_calls([ToolCall("a", "ls", {"p": '<|"|>'})], "gemma4", tools=tools)
+        assert caught.value.hint == "choose another dialect"
+
+
+def test_auto_is_no_dialect_to_write_in() -> None:
+    with pytest.raises(InputError, match="to write, name one"):
+        to_prompt(TOOLS, (), "auto")
 
 
 def test_what_is_no_history_is_refused() -> None:

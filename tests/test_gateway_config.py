@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import hashlib
 import pickle
@@ -9,6 +10,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,10 @@ from toolglot import InputError, Policy, profiles
 from toolglot.gateway import config_file
 from toolglot.gateway.config import Config, ConfigError, discovered, parse_config, read_config
 from toolglot.gateway.config_file import ConfigText, line_of, read_text
+from toolglot.gateway.keys import KeyRing
 from toolglot.gateway.secret import Secret
 from toolglot.upstream.providers import PROVIDERS
+from toolglot.wire.failures import ProviderError
 
 KEY = "sk-live-0123456789abcdef"
 ENV = {"HOME": "/home/user", "OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": "sk-ant-0123456789", "TEAM": "blue"}
@@ -39,6 +43,14 @@ def wrong(text: str, environ: Mapping[str, str] = ENV) -> ConfigError:
         parse_config(ConfigText("toolglot.toml", text), environ)
     assert KEY not in str(caught.value)
     return caught.value
+
+
+def client_of(found: Config, key: str) -> str | None:
+    """The client that a key is of; None: it is refused."""
+    try:
+        return asyncio.run(KeyRing(None, found.gateway.client_keys).admit(key))
+    except ProviderError:
+        return None
 
 
 def upstream(body: str, **more: str) -> Any:
@@ -119,8 +131,8 @@ def test_without_a_file_what_cannot_be_used_is_told_and_left_out() -> None:
 
 def test_without_a_file_a_client_key_of_the_environment_is_demanded() -> None:
     found = discovered({"HOME": "/h", "TOOLGLOT_CLIENT_KEY": "c" * 20})
-    assert found.client_of("c" * 20)
-    assert found.client_of("other") is None
+    assert client_of(found, "c" * 20)
+    assert client_of(found, "other") is None
     assert found.listening_at("0.0.0.0").gateway.host == "0.0.0.0"  # noqa: S104
 
 
@@ -148,7 +160,7 @@ def test_credentials_of_aws_are_a_key_of_bedrock() -> None:
             "zzz = 1",
             "toolglot.toml:1: zzz",
             "no table",
-            "known: [gateway], [policy], [upstreams], [models], [profiles]",
+            "known: [gateway], [policy], [upstreams], [models], [keys], [prices], [profiles]",
         ),
         ("\n[gateway]\nprot = 1", "toolglot.toml:3: gateway.prot", "no setting", "did you mean port?"),
         ("gateway = 1", "toolglot.toml:1: gateway", "expected a table, got a whole number", "write [gateway]"),
@@ -252,7 +264,7 @@ def test_any_address_but_loopback_demands_client_keys(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"])
 def test_loopback_needs_no_key(host: str) -> None:
-    assert config(f'[gateway]\nhost = "{host}"').client_of("") is not None
+    assert client_of(config(f'[gateway]\nhost = "{host}"'), "") is not None
 
 
 def test_the_command_line_cannot_open_what_the_file_closed() -> None:
@@ -270,18 +282,18 @@ def test_the_command_line_cannot_open_what_the_file_closed() -> None:
 def test_clients_are_known_by_the_hash_of_their_key() -> None:
     hashed = hashlib.sha256(b"second").hexdigest()
     found = config(f'[gateway]\nclient_keys = ["env:ONE", "sha256:{hashed.upper()}"]', ONE=" first-long-enough\n")
-    assert found.client_of("first-long-enough") == hashlib.sha256(b"first-long-enough").hexdigest()
-    assert found.client_of("second") == hashed
-    assert found.client_of("third") is None
-    assert found.client_of("") is None
-    assert found.client_of("\ud800é") is None
+    assert client_of(found, "first-long-enough") == hashlib.sha256(b"first-long-enough").hexdigest()
+    assert client_of(found, "second") == hashed
+    assert client_of(found, "third") is None
+    assert client_of(found, "") is None
+    assert client_of(found, "\ud800é") is None
     assert "first" not in repr(found)
 
 
 def test_without_client_keys_clients_are_still_told_apart() -> None:
     found = config("")
-    assert found.client_of("a") != found.client_of("b")
-    assert found.client_of("") == found.client_of("")
+    assert client_of(found, "a") != client_of(found, "b")
+    assert client_of(found, "") == client_of(found, "")
 
 
 @pytest.mark.parametrize(
@@ -302,6 +314,65 @@ def test_a_client_key_is_a_variable_or_a_hash(entry: str, message: str) -> None:
     assert message in error.message
     assert error.path == "toolglot.toml:2: gateway.client_keys"
     assert "abcdefSecretOne" not in str(error)
+
+
+def test_the_keys_of_the_store_may_be_demanded_where_there_is_one() -> None:
+    found = config('[gateway]\nhost = "0.0.0.0"\nclient_keys = ["store"]')
+    assert found.gateway.client_keys == ("store",)
+    assert client_of(found, "store") is None
+    for store in (":memory:", "off"):
+        error = wrong(f'[gateway]\nstore = "{store}"\nclient_keys = ["store"]')
+        assert error.message == '"store" needs a store in a file'
+        assert error.path == "toolglot.toml:3: gateway.client_keys"
+
+
+def test_a_key_may_have_limits() -> None:
+    found = config(
+        '[gateway]\nhost = "0.0.0.0"\n[keys.ci]\nkey = "env:CI"\nmodels = ["gpt-*"]\nspend_per_day = 0.1\n'
+        f'[keys."big team"]\nkey = "sha256:{"A" * 64}"\ntokens_total = 5',
+        CI="first-long-enough",
+    )
+    assert list(found.keys) == ["ci", "big team"]
+    assert found.gateway.client_keys == (hashlib.sha256(b"first-long-enough").hexdigest(), "a" * 64)
+    assert found.keys["ci"].limits()["spend_per_day"] == Decimal("0.1")
+    ring = KeyRing(None, found.gateway.client_keys, found.keys)
+    key = ring.key_of("a" * 64)
+    assert key is not None
+    assert (key.name, key.tokens_total, key.is_limited) == ("big team", 5, True)
+    assert "first-long-enough" not in f"{found} {found!r}"
+    assert config('[keys.a]\nkey = "env:CI"', CI="short").notes[0].startswith("'CI' is shorter")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "message"),
+    [
+        ("keys = 1", "keys", "expected a table, got a whole number"),
+        ("[keys]\na = 1", "keys.a", "expected a table, got a whole number"),
+        ('[keys.a]\nmodels = ["a"]', "keys.a", "it is not said which key this is"),
+        (f'[keys.a]\nkey = "{KEY}"', "keys.a.key", "a key itself must not stand in the file"),
+        ('[keys.a]\nkey = "store"', "keys.a.key", "a key itself must not stand in the file"),
+        ('[keys.a]\nkey = "env:NOWHERE"', "keys.a.key", "'NOWHERE' is not set in the environment"),
+        ("[keys.a]\nkey = 7", "keys.a.key", "expected a text, got a whole number"),
+        ('[keys.a]\nkey = "env:TEAM"\nrpm = 7', "keys.a.rpm", "there is no setting of this name"),
+        (
+            '[keys.a]\nkey = "env:TEAM"\ntokens_total = 0',
+            "keys.a.tokens_total",
+            "expected a whole number from 1, got 0",
+        ),
+        ('[keys.a]\nkey = "env:TEAM"\nspend_total = 0', "keys.a.spend_total", "expected a number above 0, got 0"),
+        ('[keys.a]\nkey = "env:TEAM"\n[keys.b]\nkey = "env:TEAM"', "keys.b.key", "another name has the same key"),
+        (f'[keys."{"a" * 65}"]\nkey = "env:TEAM"', f"keys.{'a' * 65}", "a name has 1 to 64 printable characters"),
+    ],
+)
+def test_a_mistake_in_a_key_is_told(text: str, key: str, message: str) -> None:
+    error = wrong(text)
+    assert error.message == message
+    assert error.path.endswith(f": {key}")
+
+
+def test_too_many_keys_belong_into_the_store() -> None:
+    lines = "".join(f'k{number} = {{ key = "env:TEAM" }}\n' for number in range(1001))
+    assert "toolglot keys add" in wrong(f"[keys]\n{lines}").hint
 
 
 def test_client_keys_that_are_no_list_are_not_quoted() -> None:
@@ -536,7 +607,7 @@ def test_every_known_provider_can_be_configured_by_its_name_alone() -> None:
         ('a = "simulated/openai/x"', "a", "names no upstream", "simulate = true"),
         ('a = "openai/gpt-*"', "a", "is a pattern and not a model", '"openai/*"'),
         ('a = ""', "a", "expected the upstream", ""),
-        ('a = ["openai/x"]', "a", "expected the upstream", ""),
+        ("a = [7]", "a", "expected the upstream", ""),
         ('a = "openai/x"\nA = "openai/x"', "A", "twice", ""),
         ('"a b" = "openai/x"', "'a b'", "no name of a model", ""),
         ('"" = "openai/x"', "''", "no name of a model", ""),
@@ -630,7 +701,20 @@ NAMES = st.one_of(
         [
             *("gateway", "policy", "upstreams", "models", "profiles", "openai", "anthropic", "bedrock", "box", "opus"),
             *("host", "port", "client_keys", "store", "middleware", "simulate", "url", "key_env", "headers", "proxy"),
-            *("required", "rules", "extends", "match", "*", "target", "auth", "provider"),
+            *(
+                "required",
+                "rules",
+                "extends",
+                "match",
+                "*",
+                "target",
+                "auth",
+                "provider",
+                "prices",
+                "input",
+                "keys",
+                "key",
+            ),
         ]
     ),
 )
@@ -739,9 +823,11 @@ def test_a_config_error_is_an_input_error_and_crosses_processes() -> None:
 def test_the_toml_of_the_page_is_read() -> None:
     page = (ROOT / "docs" / "gateway-config.md").read_text("utf-8")
     blocks = [part.split("```")[0] for part in page.split("```toml\n")[1:]]
-    environ = {**ENV, "TEAM_MISTRAL_KEY": "k", "OPENAI_API_KEY_WORK": "k"}
+    environ = {**ENV, "TEAM_MISTRAL_KEY": "k", "OPENAI_API_KEY_WORK": "k", "TEAM_CI_KEY": "k" * 20}
     found = [parse_config(ConfigText("page", block), environ) for block in blocks]
-    assert [list(each.upstreams) for each in found] == [["openai", "mistral", "box"], ["work"]]
+    assert [list(each.upstreams) for each in found] == [["openai", "mistral", "box"], ["work"], [], []]
+    assert list(found[2].keys) == ["ci"]
+    assert list(found[-1].prices) == ["box/*", "gpt-5*"]
     error = wrong("\n" * 7 + '[upstreams.box]\nfirst_bite_seconds = 1\nurl = "https://a"')
     assert f"error: {error.path}: {error.message}" in page
 

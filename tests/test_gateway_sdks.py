@@ -92,7 +92,7 @@ def simulated() -> Iterator[Server]:
             if name.upper().startswith(SETTINGS) or name.upper().endswith("_PROXY"):
                 patch.delenv(name)
         yield server
-    gc.collect()
+    gc.collect()  # what an SDK left open is told here and not in another test
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -12,11 +13,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS = {"cli", "gateway", "runtime", "simulator", "postgres", "redis", "bulk", "dev"}
+EXTRAS = {"cli", "clients", "gateway", "runtime", "simulator", "postgres", "redis", "bulk", "dev"}
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True)
+def run(
+    *command: str | Path, cwd: Path = ROOT, environ: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, env=environ)
 
 
 def test_the_built_wheel_installs_and_imports_in_an_empty_environment(tmp_path: Path) -> None:
@@ -105,9 +108,12 @@ def test_make_serve_is_toolglot_serve() -> None:
     assert shown.stdout.splitlines()[-1].endswith("bin/toolglot serve --port 0")
 
 
-def test_the_examples_run() -> None:
+def test_the_examples_run(tmp_path: Path) -> None:
+    """Without a key of any provider, so that nobody is asked but simulated models."""
+    keyless = {name: value for name, value in os.environ.items() if "KEY" not in name and "TOKEN" not in name}
+    environ = {**keyless, "XDG_STATE_HOME": str(tmp_path)}
     for example in sorted((ROOT / "examples").glob("*.py")):
-        answered = run(sys.executable, "-W", "error", example)
+        answered = run(sys.executable, "-W", "error", example, environ=environ)
         assert answered.returncode == 0, answered.stderr
         assert answered.stdout
 
@@ -131,8 +137,8 @@ def test_the_sessions_in_the_readme_run_and_print_what_they_say(number: int) -> 
 @pytest.mark.parametrize(
     "page",
     [
-        *("convert", "dialects", "errors", "gateway", "gateway-config", "middleware", "referee", "schema", "simulator"),
-        *("streams", "wire"),
+        *("convert", "dialects", "errors", "gateway", "gateway-config", "in-process", "middleware", "referee"),
+        *("schema", "simulator", "streams", "wire"),
     ],
 )
 def test_the_python_of_a_page_runs(page: str) -> None:

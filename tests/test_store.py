@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolglot import InputError, LimitError
-from toolglot.store import SqliteStore, Store, StoreError, StoreLimits, open_store
+from toolglot.store import Row, SqliteStore, Store, StoreError, StoreLimits, open_store
 
 Make = Callable[[Path, Callable[[], float], StoreLimits], Store]
 
@@ -142,6 +142,167 @@ def test_a_mapping_changed_while_it_is_kept_is_kept_as_it_was(use: Use) -> None:
         assert await store.find("vault", "a", ["one", "two"]) == {"one": b"1"}
 
     use(act)
+
+
+# --- add and scan -----------------------------------------------------------------------------------
+
+
+def test_additions_are_totalled_by_name_and_by_key(use: Use) -> None:
+    async def act(store: Store) -> None:
+        assert await store.add("usage", "a", "day", {"tokens": 3, "cost": 0.5}, until=LATER) == {
+            "tokens": 3,
+            "cost": 0.5,
+        }
+        assert await store.add("usage", "a", "day", {"tokens": 4, "new": -1}, until=LATER) == {
+            "tokens": 7,
+            "cost": 0.5,
+            "new": -1,
+        }
+        assert await store.add("usage", "b", "day", {"tokens": 1}, until=LATER) == {"tokens": 1}
+        assert await store.add("usage", "a", "night", {"tokens": 1}, until=LATER) == {"tokens": 1}
+        assert await store.add("spent", "a", "day", {}, until=LATER) == {}
+        assert await store.find("usage", "a", ["day"]) == {}
+        assert await store.remove("usage", "a", ["day"]) == 0
+
+    use(act)
+
+
+def test_a_total_lasts_until_the_latest_time_and_begins_anew_after_it(use: Use) -> None:
+    async def act(store: Store) -> None:
+        await store.add("usage", "a", "day", {"n": 1}, until=NOW + 10)
+        await store.add("usage", "a", "day", {"n": 1}, until=NOW + 5)
+        use.clock.now = NOW + 9
+        assert [row.amounts for row in await store.scan("usage", limit=5)] == [{"n": 2}]
+        use.clock.now = NOW + 10
+        assert await store.scan("usage", limit=5) == []
+        assert await store.add("usage", "a", "day", {"n": 5}, until=NOW + 20) == {"n": 5}
+        await store.prune(NOW + 20)
+        use.clock.now = 0
+        assert await store.scan("usage", limit=5) == []
+
+    use(act)
+
+
+def test_many_additions_at_once_lose_nothing(use: Use) -> None:
+    async def act(store: Store) -> None:
+        told = await asyncio.gather(*(store.add("u", "a", "k", {"n": 1}, until=LATER) for _ in range(200)))
+        assert sorted(total["n"] for total in told) == list(range(1, 201))
+
+    use(act)
+
+
+@pytest.mark.parametrize(
+    ("key", "amounts", "path"),
+    [
+        ("k" * 21, {"n": 1}, "$.key"),
+        ("k", {"n" * 21: 1}, "$.amounts[0]"),
+        ("k", {"n": 1, "m": math.nan}, "$.amounts[1]"),
+        ("k", {"n": math.inf}, "$.amounts[0]"),
+        ("k", {"n": True}, "$.amounts[0]"),
+        ("k", {"n": "1"}, "$.amounts[0]"),
+        ("k", {"n": 10**400}, "$.amounts[0]"),
+        ("k", dict.fromkeys("abcdef", 1), "$.amounts"),
+    ],
+)
+def test_what_cannot_be_added_is_refused_and_changes_nothing(use: Use, key: str, amounts: Any, path: str) -> None:
+    async def act(store: Store) -> None:
+        with pytest.raises(InputError) as refused:
+            await store.add("v", "a", key, amounts, until=LATER)
+        assert refused.value.path == path
+        assert await store.scan("v", limit=5) == []
+
+    use(act, SMALL)
+
+
+def test_a_scan_goes_through_all_rows_of_a_kind_in_order_page_by_page(use: Use) -> None:
+    async def act(store: Store) -> None:
+        names = [(client, key) for client in ("", "a", "b", "ä") for key in ("", "1", "10", "2", "é", "😀")]
+        for client, key in reversed(names):
+            await store.keep("k", client, {key: f"{client}|{key}".encode()}, until=LATER)
+        await store.keep("other", "a", {"1": b""}, until=LATER)
+        for limit in (1, 5, 24, 100):
+            found, after = [], ""
+            while rows := await store.scan("k", after=after, limit=limit):
+                assert len(rows) <= limit
+                found += rows
+                after = rows[-1].place
+            assert [(row.client, row.key) for row in found] == names
+            assert all(row.value == f"{row.client}|{row.key}".encode() and row.amounts == {} for row in found)
+
+    use(act)
+
+
+def test_a_scan_may_be_of_one_client_and_of_keys_that_begin_so(use: Use) -> None:
+    async def act(store: Store) -> None:
+        for client in "abc":
+            await store.keep("k", client, {"1": b"", "10": b"", "2": b"", "1%": b"", "1_": b""}, until=LATER)
+        own = await store.scan("k", client="b", prefix="1", limit=100)
+        assert [(row.client, row.key) for row in own] == [("b", "1"), ("b", "1%"), ("b", "10"), ("b", "1_")]
+        assert [row.key for row in await store.scan("k", client="b", prefix="1%", limit=9)] == ["1%"]
+        assert [row.client for row in await store.scan("k", prefix="2", limit=9)] == ["a", "b", "c"]
+        after_a, after_c = Row("a", "2").place, Row("c", "2").place
+        assert len(await store.scan("k", client="b", after=after_a, limit=100)) == 5
+        assert await store.scan("k", client="b", after=after_c, limit=100) == []
+        assert await store.scan("k", client="", limit=100) == []
+
+    use(act)
+
+
+def test_bytes_and_totals_of_one_name_are_one_row(use: Use) -> None:
+    async def act(store: Store) -> None:
+        await store.keep("k", "a", {"1": b"one", "3": b"three"}, until=LATER)
+        await store.add("k", "a", "1", {"n": 1}, until=LATER)
+        await store.add("k", "a", "2", {"n": 2}, until=LATER)
+        rows = [Row("a", "1", b"one", {"n": 1}), Row("a", "2", None, {"n": 2}), Row("a", "3", b"three")]
+        assert await store.scan("k", limit=9) == rows
+        assert await store.scan("k", limit=2) == rows[:2]
+        assert await store.scan("k", after=rows[0].place, limit=1) == rows[1:2]
+
+    use(act)
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [
+        ({"limit": 0}, "$.limit"),
+        ({"limit": True}, "$.limit"),
+        ({"limit": 6}, "$.limit"),
+        ({"limit": 1, "after": "no place"}, "$.after"),
+        ({"limit": 1, "after": 7}, "$.after"),
+        ({"limit": 1, "after": "a\0b\0c"}, "$.after"),
+        ({"limit": 1, "prefix": "k" * 21}, "$.prefix"),
+        ({"limit": 1, "client": "k" * 21}, "$.client"),
+    ],
+)
+def test_what_cannot_be_scanned_is_refused(use: Use, asked: Any, path: str) -> None:
+    async def act(store: Store) -> None:
+        with pytest.raises(InputError) as refused:
+            await store.scan("k", **asked)
+        assert refused.value.path == path
+
+    use(act, SMALL)
+
+
+def test_no_more_is_scanned_in_one_call_than_is_allowed(use: Use) -> None:
+    async def act(store: Store) -> None:
+        for key in "abc":
+            await store.keep("v", "a", {key: b"x" * 100}, until=LATER)
+        with pytest.raises(LimitError, match="max_call_bytes"):
+            await store.scan("v", limit=5)
+        assert len(await store.scan("v", limit=2)) == 2
+
+    use(act, SMALL)
+
+
+def test_totals_are_there_when_the_store_is_opened_again(use_lasting: Use) -> None:
+    told = []
+
+    async def act(store: Store) -> None:
+        told.append(await store.add("u", "a", "k", {"n": 1}, until=LATER))
+
+    for _ in range(3):
+        use_lasting(act)
+    assert told == [{"n": 1}, {"n": 2}, {"n": 3}]
 
 
 # --- time -------------------------------------------------------------------------------------------
@@ -326,6 +487,8 @@ def test_a_closed_store_says_so(use: Use) -> None:
             store.keep("v", "a", {"k": b"1"}, until=LATER),
             store.find("v", "a", ["k"]),
             store.remove("v", "a", ["k"]),
+            store.add("v", "a", "k", {"n": 1}, until=LATER),
+            store.scan("v", limit=1),
             store.prune(NOW),
         ]
         for one in asked:
@@ -345,6 +508,7 @@ STEPS = st.one_of(
     st.tuples(st.just("keep"), KINDS, CLIENTS, st.dictionaries(KEYS, st.binary(max_size=3)), st.integers(-1, 4)),
     st.tuples(st.just("find"), KINDS, CLIENTS, st.lists(KEYS)),
     st.tuples(st.just("remove"), KINDS, CLIENTS, st.lists(KEYS)),
+    st.tuples(st.just("add"), KINDS, CLIENTS, KEYS, st.integers(-3, 3), st.integers(-1, 4)),
     st.tuples(st.just("wait"), st.integers(0, 3)),
     st.tuples(st.just("prune")),
 )
@@ -356,6 +520,7 @@ class Model:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.rows: dict[tuple[str, str, str], tuple[bytes, float]] = {}
+        self.totals: dict[tuple[str, str, str], tuple[float, float]] = {}
 
     def keep(self, kind: str, client: str, rows: dict[str, bytes], until: float) -> None:
         self.rows.update({(kind, client, key): (value, until) for key, value in rows.items()})
@@ -370,6 +535,19 @@ class Model:
             del self.rows[kind, client, key]
         return len(gone)
 
+    def add(self, kind: str, client: str, key: str, amount: int, until: float) -> float:
+        total, end = self.totals.get((kind, client, key), (0, 0))
+        total, end = (total, end) if end > self.clock() else (0, until)
+        self.totals[kind, client, key] = (total + amount, max(end, until))
+        return total + amount
+
+    def scan(self, kind: str) -> list[Row]:
+        rows = {name: Row(*name[1:], value) for name, (value, end) in self.rows.items() if end > self.clock()}
+        for name, (total, end) in self.totals.items():
+            if end > self.clock():
+                rows[name] = Row(*name[1:], rows[name].value if name in rows else None, {"n": total})
+        return [rows[name] for name in sorted(rows) if name[0] == kind]
+
 
 async def same_as_model(store: Store, clock: Clock, steps: list[Any]) -> None:
     model = Model(clock)
@@ -382,10 +560,16 @@ async def same_as_model(store: Store, clock: Clock, steps: list[Any]) -> None:
             assert list((await store.find(*values)).items()) == list(model.find(*values).items())
         elif name == "remove":
             assert await store.remove(*values) == model.remove(*values)
+        elif name == "add":
+            kind, client, key, amount, seconds = values
+            told = await store.add(kind, client, key, {"n": amount}, until=clock() + seconds)
+            assert told == {"n": model.add(kind, client, key, amount, clock() + seconds)}
         elif name == "wait":
             clock.now += values[0]
         else:
             await store.prune(clock())
+    for kind in ("vault", "responses"):
+        assert await store.scan(kind, limit=100) == model.scan(kind)
     for kind, client in [("vault", "a"), ("vault", "b"), ("responses", "a"), ("responses", "b")]:
         assert await store.find(kind, client, ["1", "2", "3"]) == model.find(kind, client, ["1", "2", "3"])
 

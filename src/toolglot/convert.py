@@ -469,7 +469,7 @@ def convert_reply(
     fields, answered = decode_reply(body, from_, limits)
     job = Job(to, policy, from_)
     rendered = request.rendered if request is not None else None
-    reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy))
+    reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy), job)
     client = for_client(reply, from_, to, rendered, job, reply_id=reply_id)
     written = codec(to.protocol).reply.encode(client)
     is_same = from_.protocol == to.protocol and written == fields
@@ -509,17 +509,21 @@ def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: P
     return "auto" if is_on else ""
 
 
-def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str) -> Reply:
+def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, job: Job) -> Reply:
     """The reply with the calls that its text holds."""
     if not dialect:
         return reply
     asked = request.conversation if request is not None else Conversation()
-    turn = dialects.with_calls(
-        reply.turn, tools=asked.tools, model=asked.model, ids=reply.id, place=len(asked.turns), dialect=dialect
-    )
-    if turn is reply.turn:
-        return reply
-    return replace(reply, turn=turn, stop="tool_calls" if turn.calls and reply.stop == "stop" else reply.stop)
+    reader = dialects.CallsInText(dialect=dialect, tools=asked.tools, model=asked.model, place=len(asked.turns))
+    found = dialects.with_calls(reply, reader)
+    if reader.found:
+        job.tell("converted", calls_were_text(reader.found), "canonical")
+    return found
+
+
+def calls_were_text(found: Iterable[str]) -> str:
+    """What a report says of an answer in whose text calls were found."""
+    return f"the model wrote calls as text ({', '.join(found)}); they are calls of the answer now"
 
 
 def _tell_unread(meant: Reply, read: Reply, job: Job) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from toolglot import dialects, profiles
 from toolglot.conversation import Block, Conversation, Failure, Reply, ToolCall
-from toolglot.convert import ConvertedRequest, decode_reply, dialect_in_text, told_of_names
+from toolglot.convert import ConvertedRequest, calls_were_text, decode_reply, dialect_in_text, told_of_names
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.events import Accumulator, BlockEnded, Event, TextDelta, Used
 from toolglot.limits import DEFAULT_LIMITS, Limits
@@ -40,8 +40,6 @@ _LAST: Final = b"[DONE]"
 """What may follow the end of a reply."""
 
 _EVENTS: Final = "text/event-stream"
-_WHOLE_CALLS: Final = frozenset({"mistral"})
-"""Profiles whose own clients read each call of a Chat stream from one chunk."""
 
 DROPPED: Final = Failure("server", "the connection to the model's provider was lost", in_band=True)
 
@@ -246,6 +244,8 @@ class StreamReader:
         """What was mended, guessed or lost so far."""
         sequence = self._decoder.sequence
         told = [("assumed", reason) for reason in sequence.told] + [("dropped", reason) for reason in sequence.remarks]
+        found = getattr(self._reader, "found", ())  # a reader of somebody's own need not say it
+        told += [("converted", calls_were_text(found))] if found else []
         entries = [
             Entry(action=action, reason=reason, fault="canonical", target=self.target.name)  # type: ignore[arg-type]
             for action, reason in told
@@ -289,9 +289,10 @@ class StreamTranslator:
         created: int = 0,
         reply_id: str = "",
     ) -> None:
-        from_, to = (profiles.get(name, overrides=overrides).protocol for name in (source, target))
-        wants_whole = profiles.get(target, overrides=overrides).name in _WHOLE_CALLS
-        is_home = from_ == to and (not wants_whole or profiles.get(source, overrides=overrides).name in _WHOLE_CALLS)
+        from_, to = (profiles.get(name, overrides=overrides) for name in (source, target))
+        # A client that reads each call from one event cannot be handed the bytes of a provider that writes pieces.
+        wants_whole = to.stream.calls == "whole"
+        is_home = from_.protocol == to.protocol and (not wants_whole or from_.stream.calls == "whole")
         make = _HomeReader if is_home else StreamReader
         self._in = make(
             source=source,
@@ -305,7 +306,7 @@ class StreamTranslator:
         )
         self._home = self._in if isinstance(self._in, _HomeReader) else None
         """What can be forwarded as it is: None from the first thing on that cannot."""
-        stream = codec(to).stream
+        stream = codec(to.protocol).stream
         self.content_type = stream.CONTENT_TYPE
         self._encoder = stream.Encoder(_wish(request, created, whole_calls=wants_whole))
         self._raw: list[bytes] = []

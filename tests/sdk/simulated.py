@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 import boto3
@@ -357,7 +357,8 @@ def bedrock(
                 "toolConfig": {"tools": [{"toolSpec": spec}]},
             }
             if stream:
-                content = _converse_stream(client.converse_stream(**asked)["stream"])
+                with closing(client.converse_stream(**asked)["stream"]) as events:
+                    content = _converse_stream(events)
             else:
                 content = client.converse(**asked)["output"]["message"]["content"]
             messages.append({"role": "assistant", "content": content})

@@ -27,6 +27,8 @@ COMMANDS: Final = {
     "switch-report": "what moving to another provider would change or lose",
     "parse": "the tool calls that a model wrote as text",
     "serve": "the gateway: any client on any provider",
+    "keys": "the keys of the gateway's clients, and what they may use",
+    "usage": "what the gateway's clients used, and what it cost",
     "simulate": "strict stand-ins for the providers, on a port of this machine",
     "init": "a commented toolglot.toml for the gateway, to begin with",
     "explain": "what a rule demands, who demands it, and how we know",

@@ -9,15 +9,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolglot import jsontext
-from toolglot.cli.documents import STDIN, check_name, compact
+from toolglot.cli.documents import STDIN, check_name, compact, place_of
 from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.conversation import ToolCall
+from toolglot.dialects.detection import detect
+from toolglot.dialects.offered_tools import offered
 from toolglot.dialects.registry import names
-from toolglot.dialects.text_stream import Said, TextToolStream, offered, said
+from toolglot.dialects.text_stream import Said, TextToolStream, said
 from toolglot.errors import InputError, JSONError
 from toolglot.events import BlockEnded
 from toolglot.limits import DEFAULT_LIMITS
 
+_BOM: Final = "\ufeff"
+_FORMS: Final = "a list of tools in any provider's form, a whole request that has one, or a list of names"
+_LONGEST_GUESS: Final = 1 << 20
+"""Characters of a text that is read once more to say what it looks like."""
 _DESCRIPTION: Final = """\
 Finds the tool calls in what a model wrote, prints them and the text without them.
 
@@ -59,8 +65,11 @@ def _size(written: str) -> int:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.list:
-        for name in names():
-            terminal.out.line(name)
+        if arguments.format == "json":
+            terminal.write_data(compact([*names()]))
+        else:
+            for name in names():
+                terminal.out.line(name)
         return 0
     if not arguments.file:
         raise InputError("names no file", path="parse", hint="toolglot parse FILE, or '-' for stdin")
@@ -78,6 +87,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.write_data(compact(_as_json(found, dialects)))
     else:
         _show(found, dialects, terminal.out)
+        hint = _hint(text, arguments, tools) if not dialects else ""
+        if hint:
+            terminal.out.line(f"hint: {hint}")
     return 0 if found.calls else 1
 
 
@@ -93,44 +105,62 @@ def _read(name: str) -> bytes:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path=name) from None
     if len(data) > most:
-        raise InputError(f"is longer than {most} bytes", path=name)
+        hint = "one answer of a model is far shorter; cut the file, or feed a TextToolStream in pieces"
+        raise InputError(f"is longer than {most} bytes", path=name, hint=hint)
     return data
 
 
 def _text(name: str) -> str:
     try:
-        return jsontext.decode(_read(name))
+        return jsontext.decode(_read(name)).removeprefix(_BOM)
     except JSONError as error:
         raise InputError(error.message, path=name, hint="what a model wrote is UTF-8 text") from None
 
 
 def _tools(name: str) -> list[Any]:
-    value = jsontext.parse(_read(name), path=name).value
+    data = _read(name)
+    try:
+        value = jsontext.parse(data).value
+    except JSONError as error:
+        line, column = place_of(data.decode(errors="replace").removeprefix(_BOM), error.position)
+        reason = error.message.rpartition(" at character ")[0] or error.message
+        raise InputError(reason, path=f"{name}:{line}:{column}", hint=_FORMS) from None
     for key in ("toolConfig", "tools"):
         value = value.get(key, value) if isinstance(value, dict) else value
     listed = value if isinstance(value, list) else [value]
-    flat = [each for tool in listed for each in _declared(tool)]
-    for index, tool in enumerate(flat):
-        try:
-            offered([tool])
-        except InputError as error:
-            hint = "a list of tools in any provider's form, a whole request that has one, or a list of names"
-            raise InputError(error.message, path=f"{name}: tool {index + 1}", hint=hint) from None
-    return flat
+    try:
+        offered(listed)
+    except InputError as error:
+        raise InputError(error.message, path=f"{name}: {error.path}", hint=_FORMS) from None
+    return listed
 
 
-def _declared(tool: Any) -> list[Any]:
-    """The tools that an entry of a list stands for: Gemini has several in one, Bedrock puts one into another."""
-    if not isinstance(tool, dict):
-        return [tool]
-    for key in ("functionDeclarations", "function_declarations"):
-        if isinstance(tool.get(key), list):
-            return [*tool[key]]
-    spec = tool.get("toolSpec")
-    if not isinstance(spec, dict):
-        return [tool]
-    schema = spec.get("inputSchema")
-    return [{**spec, "inputSchema": schema.get("json")} if isinstance(schema, dict) else spec]
+def _hint(text: str, arguments: argparse.Namespace, tools: list[Any]) -> str:
+    """What to try, where no calls were found."""
+    if len(text) > _LONGEST_GUESS:
+        return ""
+    if _is_body(text):
+        return "this is the body of a reply; give the text that is in it, or use toolglot.convert_reply"
+    likely = detect(text, tools, arguments.model).dialect
+    if likely is None and tools:
+        likely = detect(text).dialect
+        return f"it looks like {likely}, with a tool that is not among those of --tools" if likely else ""
+    if likely is None or likely == arguments.dialect:
+        return ""
+    return f"it looks like {likely}: give --dialect {likely}, or the tools that were offered as --tools"
+
+
+def _is_body(text: str) -> bool:
+    """Whether a text is what a provider's API answers."""
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        value = jsontext.parse(text).value
+    except InputError:
+        return False
+    return any(isinstance(value.get(key), list) for key in ("choices", "candidates", "content", "output")) or (
+        isinstance(value.get("message"), dict)
+    )
 
 
 def _as_json(found: Said, dialects: list[str]) -> dict[str, Any]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from typing import Final
 
 import msgspec
 
 from toolglot.cli.options import add_quiet
+from toolglot.cli.stored import is_there, with_store
 from toolglot.cli.terminal import Terminal, clean
 from toolglot.gateway.app import Gateway
-from toolglot.gateway.config import Config, read_config
+from toolglot.gateway.config import MEMORY, OFF, Config, read_config
 from toolglot.gateway.config_checks import is_loopback
+from toolglot.gateway.key_table import STORED_KEYS
+from toolglot.gateway.keys import saved_keys
 from toolglot.gateway.serving import run as run_gateway
 from toolglot.simulator.serving import listening
 
@@ -75,6 +79,17 @@ def _shown(host: str) -> str:
     return f"[{shown}]" if ":" in shown and not shown.startswith("[") else shown
 
 
+def _told_keys(config: Config) -> str:
+    """The keys that clients may have, of the configuration and of the store; empty: none is demanded."""
+    place, now = config.gateway.store, time.time()
+    kept = with_store(place, saved_keys) if place not in (MEMORY, OFF) and is_there(place) else []
+    count = sum(key != STORED_KEYS for key in config.gateway.client_keys)
+    count += sum(key.state(now) == "active" for key in kept)
+    if not kept and not config.gateway.client_keys:
+        return ""
+    return str(count) if count else "none yet, and one is demanded: toolglot keys add NAME"
+
+
 def _tell(root: str, config: Config, terminal: Terminal) -> None:
     """Where it listens, who answers, and how a client is pointed at it."""
     page = terminal.err
@@ -86,11 +101,11 @@ def _tell(root: str, config: Config, terminal: Terminal) -> None:
         what = "everything else" if config.upstreams else "everything"
         page.line(f"  simulated      {what}: built-in stand-ins, not real models")
     page.line(f"  kept in        {clean(config.gateway.store)}")
-    count = len(config.gateway.client_keys)
-    page.line(f"  client keys    {count or 'none: any key will do'}")
+    keys = _told_keys(config)
+    page.line(f"  client keys    {keys or 'none: any key will do'}")
     if not is_loopback(config.gateway.host):
         page.line("  other machines can reach it")
-    key = "…" if count else "any"
+    key = "…" if keys else "any"
     page.line("")
     page.line(f"  Claude Code    ANTHROPIC_BASE_URL={root} ANTHROPIC_API_KEY={key} claude")
     page.line(f'  Codex          base_url = "{root}/v1" and wire_api = "responses" in a model_provider')

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from toolglot.dialects.dialect import Dialect
     from toolglot.dialects.prompt import Prompt, to_prompt
     from toolglot.dialects.registry import get, names, register_dialect
-    from toolglot.dialects.reply_reader import CallsInText, with_calls, without_reason
+    from toolglot.dialects.reply_reader import CallsInText, with_calls
     from toolglot.dialects.seed_formats import detect_format
     from toolglot.dialects.text_stream import Said, TextToolStream, parse_text
     from toolglot.dialects.writing import register_writing, write_calls
+    from toolglot.dialects.writing_forms import Writing
 
 __all__ = [
     "CallsInText",
@@ -28,6 +29,7 @@ __all__ = [
     "Prompt",
     "Said",
     "TextToolStream",
+    "Writing",
     "detect",
     "detect_format",
     "get",
@@ -37,7 +39,6 @@ __all__ = [
     "register_writing",
     "to_prompt",
     "with_calls",
-    "without_reason",
     "write_calls",
 ]
 
@@ -48,6 +49,7 @@ _HOMES: Final = {
     "Prompt": "prompt",
     "Said": "text_stream",
     "TextToolStream": "text_stream",
+    "Writing": "writing_forms",
     "detect": "detection",
     "detect_format": "seed_formats",
     "get": "registry",
@@ -57,7 +59,6 @@ _HOMES: Final = {
     "register_writing": "writing",
     "to_prompt": "prompt",
     "with_calls": "reply_reader",
-    "without_reason": "reply_reader",
     "write_calls": "writing",
 }
 """The module of each name."""

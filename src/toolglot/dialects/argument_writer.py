@@ -20,6 +20,12 @@ lines of its own, which the first one says; or nothing."""
 _WRAPPERS: Final = frozenset({"arguments", "parameters", "input", "args", "params", "properties"})
 
 _OBJECT: Final = frozenset({"object"})
+_NULL: Final = frozenset({"null"})
+
+
+def _meant(said: frozenset[str], described: frozenset[str]) -> frozenset[str]:
+    """The types that a value may have of which the text says these."""
+    return ((said & described) or described or said) | (said & _NULL if "string" not in said else frozenset())
 
 
 class ArgumentWriter:
@@ -44,12 +50,12 @@ class ArgumentWriter:
 
     def begin(self, name: str, types: frozenset[str] | None = None) -> None:
         """An argument begins. `types` are said by the text itself, where it does; they count as far as the schema
-        allows them."""
+        allows them, but for a null, which nobody writes by mistake."""
         self._unwrap()
         schema = property_schema(self._schema, name)
         described = allowed_types(schema, self._schema)
         self._words = allowed_words(schema, self._schema)
-        self._types = described if types is None else (types & described) or described or types
+        self._types = described if types is None else _meant(types, described)
         self._is_start, self._held, self._pieces = self._trim != "none", "", []
         self._trims_end = self._trim == "newline"
         self._wrapper = name if self._count == 0 and name in _WRAPPERS and not self._knows(name) else ""

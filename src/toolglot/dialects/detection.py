@@ -12,7 +12,8 @@ from typing import Literal
 from msgspec import Struct
 
 from toolglot.dialects import registry
-from toolglot.dialects.text_stream import TextToolStream, Tools, parse_text
+from toolglot.dialects.offered_tools import Tools, listed
+from toolglot.dialects.text_stream import TextToolStream, parse_text
 from toolglot.errors import InputError, quote
 
 Sure = Literal["marked", "likely", "none"]
@@ -34,12 +35,12 @@ def detect(text: str, tools: Tools = (), model: str = "") -> Detection:
     """
     if not isinstance(text, str):
         raise InputError(f"expected text, got {quote(text)}", path="text")
-    tools = [*tools]
+    tools = listed(tools)
     stream = TextToolStream(tools=tools, model=model)
     stream.feed(text)
     stream.finish()
     if stream.found:
-        return Detection(stream.found[0], "likely" if registry.get(stream.found[0]).is_weak else "marked")
+        return Detection(stream.found[0], "marked" if stream.is_marked else "likely")
     likely = None if tools else next((each for each in _weak(model) if _is_only_calls(text, each)), None)
     return Detection(likely, "likely" if likely else "none")
 

@@ -45,6 +45,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Whether another dialect has the same marks and is the better known one, so that it is looked for first."""
     is_weak: bool = False
     """Whether ordinary text looks like this, so that only calls of tools that were offered count."""
+    strong: tuple[str, ...] = ()
+    """Openers of a weak dialect that no ordinary text has: behind them, calls of any tool count."""
     prompted: tuple[str, ...] = ()
     """Openers that may be missing at the start of the text, since the prompt ends with them."""
     thought_ends: tuple[str, ...] = ()
@@ -57,7 +59,7 @@ def json_in(*closers: str, keys: CallKeys = KEYS) -> Read:
     """Reads an object, or a list of them, up to one of the closers, which may be missing."""
 
     def read(reader: Reader, _opener: str) -> Steps[Outcome]:
-        outcome = yield from call_list(reader, keys)
+        outcome = yield from call_list(reader, keys, closers=closers)
         if closers and outcome in ("call", "cut", "passed"):
             yield from skip_closer(reader, *closers, stray="}]")
         return outcome

@@ -206,6 +206,8 @@ class _Call:
 
 def _bare(text: str, types: frozenset[str]) -> str:
     """The JSON of what stands without quotes."""
+    if text == "null":
+        return text
     number = number_as_json(text)
     is_number = number is not None and (not types or types & _NUMBERS)
     return typed(number if number is not None and is_number else text, types, "json")

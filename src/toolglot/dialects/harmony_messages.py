@@ -55,7 +55,7 @@ def _call(reader: Reader, name: str) -> Steps[Outcome]:
     """The arguments: JSON, or what else the tool takes, up to the end of the message."""
     scanner = reader.scanner
     if (yield from scanner.skip_spaces()) in ("{", "<", ""):
-        return (yield from arguments_of(reader, name))
+        return (yield from arguments_of(reader, name, closers=(*ENDS, *STARTS)))
     reader.open(name)
     found = yield from scanner.until(marks(*ENDS, *STARTS), reader.input)
     scanner.at -= len(found or "")

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from toolglot.dialects.json_text import End, mended, pass_value, read_string, unescaped
+from toolglot.dialects.lookahead import LONGEST_GAP, close_broken, up_to
 from toolglot.dialects.python_dicts import pass_dict
 from toolglot.dialects.reading import Outcome, Reader
-from toolglot.dialects.scanner import Steps
+from toolglot.dialects.scanner import Steps, marks
 from toolglot.jsontext import compact
 
 
@@ -43,6 +44,8 @@ BARE_KEY: Final = (
 """What such an object begins with, as a pattern; the ids are those of whole messages."""
 LONGEST_EARLY: Final = 4096
 """Characters of arguments that wait for an id. Behind longer ones none is looked for."""
+_GOES_ON: Final = ("{", ",", "]")
+"""What a list goes on with behind an object that lacks its end."""
 Before = Callable[[], object]
 """Is called when it is certain that there is a call, before it is told."""
 
@@ -64,6 +67,8 @@ class _Parts:
         self._early_size = 0
         self.is_open = False
         self.has_input = False
+        self.is_complete = False
+        """Whether all of the arguments were read."""
 
     def input(self, piece: str) -> None:
         if self.is_open:
@@ -106,19 +111,26 @@ class _Parts:
             self.open()
         return self._reader.close()
 
+    def opens(self) -> bool:
+        """Tell the call after all, if its name is known and arguments have begun; whether it was told."""
+        if not self.is_open and not self.is_none and self.has_input and self._reader.accepts(self.name):
+            self.open()
+        return self.is_open
+
     def broken(self, otherwise: Outcome) -> Outcome:
         """The object lacks its end. A call that has all of its arguments lacks nothing; one that has not was cut."""
-        if not self.is_open:
-            if self.is_none or not self.has_input or not self._reader.accepts(self.name):
-                return otherwise
-            self.open()
-        return self._reader.close(cut=True)
+        return self._reader.close(cut=True) if self.opens() else otherwise
 
 
 def call_object(
-    reader: Reader, keys: CallKeys = KEYS, *, is_open: bool = False, before: Before = _nothing
+    reader: Reader,
+    keys: CallKeys = KEYS,
+    *,
+    is_open: bool = False,
+    before: Before = _nothing,
+    closers: tuple[str, ...] = (),
 ) -> Steps[Outcome]:
-    """The call that the object here is; its brace may have been read."""
+    """The call that the object here is; its brace may have been read. What is no JSON in it goes on up to a closer."""
     scanner = reader.scanner
     parts = _Parts(reader, keys, before)
     if not is_open:
@@ -137,7 +149,7 @@ def call_object(
         key = yield from read_string(scanner)
         mark = (yield from scanner.skip_spaces()) if key is not None else ""
         if key is None or mark != ":":
-            return parts.broken("unfinished" if scanner.is_over else "none")
+            return (yield from _broken(reader, parts, closers, "unfinished" if scanner.is_over else "none"))
         if key in keys.foreign and not parts.is_open:
             return "none"
         scanner.at += 1
@@ -148,10 +160,23 @@ def call_object(
             continue
         end = yield from _field(reader, parts, key, mark, keys)
         if end != "whole":
-            return parts.broken("unfinished" if end == "open" else "none")
+            return (yield from _broken(reader, parts, closers, "unfinished" if end == "open" else "none"))
+        parts.is_complete = parts.is_complete or (parts.has_input and key in keys.arguments)
         if not parts.begin():
             return "none"
     return parts.end()
+
+
+def _broken(reader: Reader, parts: _Parts, closers: tuple[str, ...], otherwise: Outcome) -> Steps[Outcome]:
+    """Something stands in the object that is no JSON, or the text ends."""
+    if closers and not parts.is_complete and parts.opens():
+        return (yield from close_broken(reader, closers, "}"))
+    outcome = parts.broken(otherwise)
+    if closers and outcome == "cut" and (yield from reader.scanner.peek()) not in _GOES_ON:
+        # what stands behind arguments that are whole says nothing
+        found = yield from up_to(reader.scanner, marks(*closers), LONGEST_GAP)
+        reader.scanner.at -= len(found[1]) if found is not None else 0
+    return outcome
 
 
 def _field(reader: Reader, parts: _Parts, key: str, mark: str, keys: CallKeys) -> Steps[End]:
@@ -228,7 +253,12 @@ def _ignored(piece: str) -> None:
 
 
 def call_list(
-    reader: Reader, keys: CallKeys = KEYS, *, is_open: bool = False, before: Before = _nothing
+    reader: Reader,
+    keys: CallKeys = KEYS,
+    *,
+    is_open: bool = False,
+    before: Before = _nothing,
+    closers: tuple[str, ...] = (),
 ) -> Steps[Outcome]:
     """The calls of the list here, whose bracket may have been read; one object alone counts as a list of one."""
     scanner = reader.scanner
@@ -236,18 +266,18 @@ def call_list(
     if not is_open:
         mark = yield from scanner.skip_spaces()
         if mark == "{":
-            return (yield from call_object(reader, keys, before=before))
+            return (yield from call_object(reader, keys, before=before, closers=closers))
         if mark != "[":
             return "unfinished" if mark == "" else "none"
         scanner.at += 1
     while True:
         mark = yield from scanner.skip_spaces()
         if mark == "{":
-            found = yield from call_object(reader, keys, before=before)
+            found = yield from call_object(reader, keys, before=before, closers=closers)
             if found in ("none", "unfinished"):
                 return found if outcome == "none" else outcome
             outcome = found
-            if found == "cut" and (yield from scanner.peek()) not in ("{", ",", "]"):
+            if found == "cut" and (yield from scanner.peek()) not in _GOES_ON:
                 return outcome
         elif mark == ",":
             scanner.at += 1
@@ -260,7 +290,7 @@ def call_list(
             return "unfinished" if mark == "" and outcome == "none" else outcome
 
 
-def named_calls(reader: Reader) -> Steps[Outcome]:
+def named_calls(reader: Reader, closers: tuple[str, ...]) -> Steps[Outcome]:
     """Calls whose names are keys, and whose arguments are the values: `[{"ls": {"p": "/"}}]`."""
     scanner = reader.scanner
     outcome: Outcome = "none"
@@ -277,13 +307,14 @@ def named_calls(reader: Reader) -> Steps[Outcome]:
         if name is None or mark != ":" or not reader.accepts(name):
             return "unfinished" if scanner.is_over and outcome == "none" else outcome
         scanner.at += 1
-        outcome = yield from arguments_of(reader, name)
+        outcome = yield from arguments_of(reader, name, closers=closers)
         if outcome == "cut":
             return outcome
 
 
-def arguments_of(reader: Reader, name: str, id: str = "") -> Steps[Outcome]:
-    """A call whose name was read already, and whose arguments stand here as JSON."""
+def arguments_of(reader: Reader, name: str, id: str = "", closers: tuple[str, ...] = ()) -> Steps[Outcome]:
+    """A call whose name was read already, and whose arguments stand here as JSON. What is no JSON in them goes on up to
+    a closer."""
     scanner = reader.scanner
     mark = yield from scanner.skip_spaces()
     if mark == '"':
@@ -295,7 +326,7 @@ def arguments_of(reader: Reader, name: str, id: str = "") -> Steps[Outcome]:
     reader.open(name, id)
     if mark in ("{", "["):
         end = yield from pass_value(scanner, reader.input)
-        return reader.close(cut=end != "whole")
+        return reader.close() if end == "whole" else (yield from close_broken(reader, closers))
     if mark.isalnum() or mark in ("-", "'"):  # no object, and no mark either: a call that nobody can run
         yield from pass_value(scanner, reader.input)
         return reader.close()

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from toolglot.dialects.reading import Outcome, Reader
-from toolglot.dialects.scanner import Scanner, Steps
+from toolglot.dialects.scanner import Marks, Scanner, Steps, marks
 
 SPACES: Final = re.compile(r"\s*+")
 WRITTEN_SPACES: Final = re.compile(r"(?:\s|\\n)*+")
@@ -51,6 +51,19 @@ def next_of(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = 
     return found
 
 
+def up_to(scanner: Scanner, ends: Marks, most: int) -> Steps[tuple[str, str] | None]:
+    """Read up to the first of some marks, and it: both; None, and nothing read, if there is none, or it is too far
+    away."""
+    while True:
+        near = scanner.text[scanner.at : scanner.at + most + ends.longest]
+        found = ends.find(near, 0)
+        if found is not None:
+            scanner.at += found.end()
+            return near[: found.start()], found[0]
+        if len(near) == most + ends.longest or not (yield from scanner.more()):
+            return None
+
+
 def is_followed(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = SPACES) -> Steps[bool]:
     """Whether one of the options, or the end of the text, stands behind white space."""
     found, _ = yield from ahead(scanner, options, spaces)
@@ -81,6 +94,31 @@ def drop_rest(scanner: Scanner) -> None:
     """If the text ends inside a tag of a call that is open, what there is of the tag belonged to the call."""
     if scanner.is_over:
         scanner.at = len(scanner.text)
+
+
+def close_broken(reader: Reader, closers: tuple[str, ...], outer: str = "") -> Steps[Outcome]:
+    """A call is open, and what stands here is nothing that its arguments can go on with. Whatever comes up to a closer,
+    which is left to be read, belongs to them, so that nobody can run it; but for one bracket of what they stand in. If
+    nothing comes, they only lack their end."""
+    scanner = reader.scanner
+    held = ""
+    is_cut = True
+
+    def keep(piece: str) -> None:
+        nonlocal held, is_cut
+        is_cut = is_cut and piece.isspace()
+        text = held + piece
+        end = len(text.rstrip().removesuffix(outer))
+        end = end if outer and len(text) - end < _LONGEST_OPTION else len(text)
+        reader.input(text[:end])
+        held = text[end:]
+
+    found = (yield from scanner.until(marks(*closers), keep)) if closers else None
+    if found is None:
+        reader.input(held)
+        return reader.close(cut=True)
+    scanner.at -= len(found)
+    return reader.close(cut=is_cut)
 
 
 def cut_off(reader: Reader) -> Outcome:

@@ -13,7 +13,7 @@ from typing import Final
 
 from toolglot.dialects.argument_writer import ArgumentWriter
 from toolglot.dialects.json_text import pass_value
-from toolglot.dialects.lookahead import drop_rest, is_followed, next_of
+from toolglot.dialects.lookahead import close_broken, drop_rest, is_followed, next_of
 from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.tag_calls import attributes, named_by, read_head
@@ -71,18 +71,21 @@ def _early_call(reader: Reader, name: str, early: str | None) -> Outcome:
 def _late_call(reader: Reader, name: str, tag: str, closers: tuple[str, ...]) -> Steps[Outcome]:
     """A call whose name is known, from its arguments on."""
     reader.open(name)
-    is_whole = yield from _arguments(reader, name, tag)
+    if (yield from reader.scanner.skip_spaces()) == "{":
+        end = yield from pass_value(reader.scanner, reader.input)
+        ends = (_closer(tag), *closers)
+        outcome = reader.close() if end == "whole" else (yield from close_broken(reader, ends))
+        yield from next_of(reader.scanner, ends[:1])
+    else:
+        outcome = reader.close(cut=not (yield from _arguments(reader, name, tag)))
     yield from next_of(reader.scanner, closers)
-    return reader.close(cut=not is_whole)
+    return outcome
 
 
 def _arguments(reader: Reader, name: str, tag: str) -> Steps[bool]:
+    """Arguments that are tags, or no object; False if the text ends inside."""
     scanner = reader.scanner
     first = yield from scanner.skip_spaces()
-    if first == "{":
-        is_whole = (yield from pass_value(scanner, reader.input)) == "whole"
-        yield from next_of(scanner, (_closer(tag),))
-        return is_whole
     if first != "<":
         return (yield from scanner.until(marks(_closer(tag)), reader.input)) is not None
     arguments = ArgumentWriter(reader, name)

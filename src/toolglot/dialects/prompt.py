@@ -31,9 +31,10 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
-from toolglot.dialects.text_stream import Tools, offered
+from toolglot.dialects.offered_tools import Tools, listed, offered
 from toolglot.dialects.writing import sample, write_result, writing_of, written_calls
 from toolglot.errors import InputError, quote
+from toolglot.history import History
 from toolglot.jsontext import compact
 
 _INSTRUCTIONS: Final = ("system", "developer")
@@ -87,17 +88,17 @@ class _Asked(NamedTuple):
     place: int
 
 
-def to_prompt(tools: Tools, history: Conversation | Iterable[Turn], dialect: str) -> Prompt:
+def to_prompt(tools: Tools, history: Conversation | History | Iterable[Turn], dialect: str) -> Prompt:
     """Tool definitions, calls and results as text in a dialect.
 
     tools: what is offered; empty if nothing is, then only the history is written.
-    history: a conversation, or its turns.
+    history: a conversation, a `History`, or turns.
     """
-    listed = list(tools)
+    given = listed(tools)
     turns = _turns(history)
     instructions = [turn.text for turn in _leading(turns)]
-    described = describe_tools(listed, dialect)
-    writer = _Writer(listed, dialect)
+    described = describe_tools(given, dialect)
+    writer = _Writer(given, dialect)
     rest = tuple(writer.turn(turn, index) for index, turn in enumerate(turns) if index >= len(instructions))
     return Prompt("\n\n".join(text for text in (*instructions, described) if text), rest)
 
@@ -172,7 +173,12 @@ def _on_new_line(before: list[Block]) -> str:
     return "\n" if isinstance(last, Text) and last.text and not last.text.endswith("\n") else ""
 
 
-def _turns(history: Conversation | Iterable[Turn]) -> tuple[Turn, ...]:
+def _turns(history: Conversation | History | Iterable[Turn]) -> tuple[Turn, ...]:
+    if isinstance(history, History):
+        history = history.conversation
+    if isinstance(history, str | bytes | Mapping) or not isinstance(history, Conversation | Iterable):
+        hint = "a Conversation, a History, or a list of turns"
+        raise InputError(f"expected a conversation, got {quote(history)}", path="history", hint=hint)
     turns = history.turns if isinstance(history, Conversation) else tuple(history)
     for index, turn in enumerate(turns):
         if not isinstance(turn, Turn):
@@ -193,7 +199,7 @@ def _is_instruction(turn: Turn) -> bool:
 
 
 def _specs(tools: Tools) -> list[ToolSpec]:
-    return [tool if isinstance(tool, ToolSpec) else _spec(tool) for tool in tools]
+    return [tool if isinstance(tool, ToolSpec) else _spec(tool) for tool in listed(tools)]
 
 
 def _spec(tool: Mapping[str, Any] | str) -> ToolSpec:

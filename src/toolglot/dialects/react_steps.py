@@ -1,4 +1,4 @@
-"""A step of ReAct: the name of a tool, its input, and what comes of an observation that the model invents."""
+"""The steps of ReAct: an action with its input, and an observation that the model invents."""
 
 from __future__ import annotations
 
@@ -6,41 +6,95 @@ import re
 from typing import Final
 
 from toolglot.dialects.argument_writer import ArgumentWriter
-from toolglot.dialects.json_calls import arguments_of
+from toolglot.dialects.dialect import skip_closer
+from toolglot.dialects.json_calls import CallKeys, arguments_of, call_object
 from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
 from toolglot.dialects.scanner import Steps, marks
 
-_NAME: Final = re.compile(r"[^\s`*\"']+")
+_NAME: Final = re.compile(r"[^\s`*\"'(]+")
 _QUOTES: Final = re.compile(r"[ \t`*\"']+")
-_INPUT: Final = "Action Input:"
+_SPACES: Final = re.compile(r"\s+")
+_INPUTS: Final = ("Action Input:", "**Action Input:**", "**Action Input**:")
 _STOP: Final = "Observation:"
-_NEXT: Final = ("\nObservation:", "\nThought:", "\nAction:", "\nFinal Answer:")
+_NEXT: Final = tuple(
+    f"\n{bold}{word}" for word in ("Observation:", "Thought:", "Action:", "Final Answer:") for bold in ("", "**")
+)
+_FENCE: Final = "```"
+_FENCES: Final = ("```json", _FENCE)
+_FENCED: Final = re.compile(r"```\w*+\n(.*?)\n?```", re.DOTALL)
+_KEYS: Final = CallKeys(name=("action",), arguments=("action_input",), needs_input=True)
+FENCED_ACTION: Final = r"\s*+```(?:json)?+\s*+\{\s*+\"action(?:_input)?+\""
+"""What an action looks like that stands in a code fence."""
 
 
 def step(reader: Reader, _opener: str) -> Steps[Outcome]:
     """The call whose name stands here."""
     scanner = reader.scanner
+    yield from scanner.while_in(_QUOTES, 2)
+    if (yield from scanner.skip_spaces()) == "`" and (yield from scanner.one_of(_FENCES)):
+        return (yield from _fenced_action(reader))
     yield from scanner.while_in(_QUOTES, 8)
     name = yield from scanner.while_in(_NAME, LONGEST_NAME)
     yield from scanner.while_in(_QUOTES, 8)
-    yield from scanner.skip_spaces()
-    if not reader.accepts(name) or (yield from scanner.one_of((_INPUT,))) is None:
+    if not reader.accepts(name):
         return "unfinished" if scanner.is_over else "none"
-    mark = yield from scanner.skip_spaces()
-    outcome = yield from (arguments_of(reader, name) if mark in ("{", "") else _plain(reader, name))
+    if (yield from scanner.skip_spaces()) == "(":
+        return (yield from _in_brackets(reader, name))
+    if (yield from scanner.one_of(_INPUTS)) is None:
+        return "unfinished" if scanner.is_over else "none"
+    outcome = yield from _input(reader, name)
     yield from _observation(reader)
     return outcome
 
 
-def _plain(reader: Reader, name: str) -> Steps[Outcome]:
+def _fenced_action(reader: Reader) -> Steps[Outcome]:
+    """An object in a code fence that names the action and its input."""
+    if (yield from reader.scanner.skip_spaces()) != "{":
+        return "none"
+    outcome = yield from call_object(reader, _KEYS, closers=(_FENCE,))
+    if outcome in ("call", "cut"):
+        yield from skip_closer(reader, _FENCE)
+        yield from _observation(reader)
+    return outcome
+
+
+def _in_brackets(reader: Reader, name: str) -> Steps[Outcome]:
+    """The input as one object in brackets: `ls({"p": "/"})`."""
+    scanner = reader.scanner
+    scanner.at += 1
+    if (yield from scanner.skip_spaces()) != "{":
+        return "none"
+    outcome = yield from arguments_of(reader, name, closers=_NEXT)
+    yield from skip_closer(reader, ")")
+    yield from _observation(reader)
+    return outcome
+
+
+def _input(reader: Reader, name: str) -> Steps[Outcome]:
+    """The input: an object, which may stand in a code fence, or plain text."""
+    scanner = reader.scanner
+    mark = yield from scanner.skip_spaces()
+    fence = (yield from scanner.one_of(_FENCES)) if mark == "`" else None
+    gap = (yield from scanner.while_in(_SPACES, LONGEST_NAME)) if fence is not None else ""
+    if (yield from scanner.peek()) not in ("{", ""):
+        return (yield from _plain(reader, name, f"{fence or ''}{gap}"))
+    outcome = yield from arguments_of(reader, name, closers=(_FENCE,) if fence is not None else _NEXT)
+    if fence is not None:
+        yield from skip_closer(reader, _FENCE)
+    return outcome
+
+
+def _plain(reader: Reader, name: str, before: str) -> Steps[Outcome]:
     """Input that is not JSON, up to the next line that begins a step."""
     scanner = reader.scanner
     reader.open(name)
-    pieces: list[str] = []
+    pieces: list[str] = [before]
     found = yield from scanner.until(marks(*_NEXT), pieces.append)
+    text = "".join(pieces).strip()
+    fenced = _FENCED.fullmatch(text)
     writer = ArgumentWriter(reader, name)
     writer.begin(_only_argument(reader, name))
-    writer.add("".join(pieces).strip())
+    writer.add(fenced[1] if fenced is not None else text)
     writer.end()
     writer.finish()
     if found is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from toolglot.conversation import ToolCall
 from toolglot.dialects.scanner import Scanner
@@ -14,6 +14,8 @@ from toolglot.dialects.telling import Teller
 Outcome = Literal["call", "cut", "passed", "none", "unfinished"]
 """A call was told; it was told and then cut off; there is no call, but marks that mean no text, or what they hold was
 told; what stands here is no call, and nothing was told; the same, and the text ended before that could be known."""
+
+OUTCOMES: Final = frozenset(get_args(Outcome))
 
 Schemas = Mapping[str, dict[str, Any] | None]
 """The tools that were offered: name → schema of the arguments."""

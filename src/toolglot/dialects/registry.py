@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import difflib
 import pkgutil
+import re
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from toolglot.dialects import known
 from toolglot.dialects.dialect import Dialect
 from toolglot.errors import InputError, quote
 
 _OWN: dict[str, Dialect] = {}
+_TICK: Final = "`"
+"""What code begins with. Under `auto`, code is looked into before any opener is."""
+_MOST_NAMED: Final = 6
+"""Names that a hint lists."""
 
 
 @cache
@@ -26,23 +35,100 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*_built_in(), *_OWN}))
 
 
+# --- dialects of one's own --------------------------------------------------------------------------
+
+
 def register_dialect(dialect: Dialect) -> None:
     """Add a dialect, or replace the one of the same name."""
     if not isinstance(dialect, Dialect):
         raise InputError(f"expected a Dialect, got {quote(dialect)}", path="dialect")
-    if not dialect.name or dialect.name == "auto" or not dialect.openers or not all(dialect.openers):
-        raise InputError("a dialect needs a name other than auto, and openers that are not empty", path="dialect")
+    if not isinstance(dialect.name, str) or dialect.name in ("", "auto"):
+        raise InputError("a dialect needs a name other than auto", path="dialect.name")
+    others = [get(name) for name in names() if name != dialect.name]
+    _check(dialect, others, "dialect")
+    if dialect.named is not None:
+        _check(dialect.named, [], "dialect.named")
     _OWN[dialect.name] = dialect
+
+
+def _check(dialect: Dialect, others: list[Dialect], path: str) -> None:
+    """Refuse what could not be read with, beside the other dialects."""
+    if not isinstance(dialect, Dialect):
+        raise InputError(f"expected a Dialect, got {quote(dialect)}", path=path)
+    if not dialect.openers:
+        raise InputError("a dialect needs openers", path=f"{path}.openers", hint='openers=("<call>",)')
+    for field in ("openers", "strong", "prompted", "thought_ends", "models"):
+        _check_texts(getattr(dialect, field), f"{path}.{field}")
+    if not isinstance(dialect.thinking, tuple) or not all(_is_pair(each) for each in dialect.thinking):
+        raise InputError("expected pairs of an opener and a closer", path=f"{path}.thinking")
+    for field in ("strong", "prompted"):
+        unknown = [each for each in getattr(dialect, field) if each not in dialect.openers]
+        if unknown:
+            raise InputError(f"{quote(unknown[0])} is none of the openers", path=f"{path}.{field}")
+    try:
+        re.compile(dialect.inside)
+    except (re.error, TypeError, RecursionError, OverflowError) as error:
+        raise InputError(f"is no regular expression: {error}", path=f"{path}.inside") from None
+    if not callable(dialect.read):
+        hint = "a generator function: read(reader, opener)"
+        raise InputError(f"expected a function, got {quote(dialect.read)}", path=f"{path}.read", hint=hint)
+    _check_marks(dialect, others, path)
+
+
+def _check_texts(given: Any, path: str) -> None:
+    if not isinstance(given, tuple) or not all(isinstance(each, str) and each for each in given):
+        raise InputError("expected a tuple of texts that are not empty", path=path, hint='("<call>",), with the comma')
+
+
+def _is_pair(given: Any) -> bool:
+    return isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, str) and each for each in given)
+
+
+def _marks_of(dialects: Iterable[Dialect]) -> Iterator[tuple[str, str]]:
+    """What a text is searched for, and for whose sake."""
+    for each in dialects:
+        for mark in (*each.openers, *(opener for opener, _ in each.thinking)):
+            if not mark.startswith(_TICK):
+                yield mark, each.name
+
+
+def _check_marks(dialect: Dialect, others: list[Dialect], path: str) -> None:
+    """Refuse a mark that is the beginning of another: nobody could tell which of them stands in a text."""
+    own, known_marks = [*_marks_of([dialect])], [*_marks_of([dialect, *others])]
+    for mark, _ in own:
+        for other, whose in known_marks:
+            shorter, longer = sorted((mark, other), key=len)
+            if shorter != longer and longer.startswith(shorter):
+                owner = "its own" if whose == dialect.name else f"that of the dialect {whose}"
+                relation = "is the beginning of" if mark == shorter else "begins with"
+                raise InputError(
+                    f"the mark {quote(mark)} of the dialect {dialect.name} {relation} {quote(other)}, {owner}",
+                    path=f"{path}.openers",
+                    hint="leave off or add characters, and tell what follows with inside=",
+                )
+
+
+# --- finding ----------------------------------------------------------------------------------------
 
 
 def get(name: str) -> Dialect:
     """The dialect of this name."""
-    found = _OWN.get(name) or _built_in().get(name)
+    found = (_OWN.get(name) or _built_in().get(name)) if isinstance(name, str) else None
     if found is None:
-        near = difflib.get_close_matches(str(name), names(), 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"one of {', '.join(names())}, or auto"
-        raise InputError(f"no dialect is called {quote(name)}", path="dialect", hint=hint)
+        raise InputError(f"no dialect is called {quote(name)}", path="dialect", hint=_meant_by(str(name)))
     return found
+
+
+def _meant_by(name: str) -> str:
+    """A hint for a name that is none: of the dialects that are called alike, or whose models are."""
+    if name == "auto":
+        return "auto finds a dialect out while it reads; to write, name one"
+    word = name.lower()
+    known = [(each, (each, *get(each).models)) for each in names()]
+    alike = [each for each, called in known if len(word) > 2 and any(word in one for one in called)]
+    near = difflib.get_close_matches(word, names(), 1) or alike[:_MOST_NAMED]
+    listed = "`toolglot parse --list` lists them"
+    return f"did you mean {' or '.join(map(repr, near))}? {listed}" if near else listed
 
 
 def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Dialect, ...]:
@@ -56,6 +142,12 @@ def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Diale
         return (found.named or found,)
     known = [get(each) for each in names()]
     own = [each for each in known if model and any(fnmatchcase(model.lower(), pattern) for pattern in each.models)]
-    others = [each for each in known if each not in own and not (each.is_weak and own)]
+    others = [_marked(each) if own else each for each in known if each not in own]
     others.sort(key=lambda each: each.is_variant)
-    return tuple(each for each in (*own, *others) if has_tools or not each.is_weak)
+    listed = [each if has_tools else _marked(each) for each in (*own, *others)]
+    return tuple(each for each in listed if each.openers)
+
+
+def _marked(dialect: Dialect) -> Dialect:
+    """A dialect with nothing but the openers that no ordinary text has."""
+    return replace(dialect, openers=dialect.strong) if dialect.is_weak else dialect

@@ -10,12 +10,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Extra, Text, ToolCall, Turn
-from toolglot.dialects.text_stream import TextToolStream, Tools, offered
+from toolglot.conversation import Block, Extra, Reply, StopReason, Text, ToolCall
+from toolglot.dialects.offered_tools import Tools, listed, offered
+from toolglot.dialects.text_stream import TextToolStream
 from toolglot.events import BlockEnded, BlockStarted, Event, Finished, Started, TextDelta
 
 _REASONS: Final = frozenset({"~finish_reason", "~stop_reason"})
 """Notes of the codecs that hold the provider's word."""
+_ENDED: Final = frozenset({None, "stop", "tool_calls"})
+"""What a provider says of an answer that it takes for whole, or that it says nothing of."""
 
 
 class CallsInText:
@@ -26,7 +29,7 @@ class CallsInText:
 
     def __init__(self, *, dialect: str = "auto", tools: Tools = (), model: str = "", place: int = 0) -> None:
         self._dialect = dialect
-        self._tools = [*tools]
+        self._tools = listed(tools)
         offered(self._tools)
         self._model = model
         self._place = place
@@ -38,6 +41,8 @@ class CallsInText:
         self._is_silent = True
         """Whether the text that is read has said nothing so far, no call either."""
         self._has_calls = False
+        self._has_cut = False
+        self._found: list[str] = []
         self._extra: Extra | None = None
         """What the provider said of the text when it began, until a piece of it has it."""
         self._is_described = False
@@ -46,6 +51,18 @@ class CallsInText:
     def is_settled(self) -> bool:
         """Nothing of the text is kept back."""
         return self._stream is None or (self._stream.is_settled and self._start is None)
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """The dialects of the calls that were found so far, each once."""
+        current = self._stream.found if self._stream is not None else ()
+        return tuple(dict.fromkeys((*self._found, *current)))
+
+    def stop(self, said: StopReason | None) -> StopReason | None:
+        """Why the answer ended, by the calls that are in its text (J1). One that ends inside of a call was cut."""
+        if said not in _ENDED or not (self._has_calls or self._has_cut):
+            return said
+        return "length" if self._has_cut else "tool_calls"
 
     def feed(self, events: list[Event]) -> list[Event]:
         """The events with the calls that were found in their texts."""
@@ -72,6 +89,7 @@ class CallsInText:
     def _end(self, stream: TextToolStream, event: BlockEnded, passed: list[Event]) -> None:
         """The end of a text. One that said nothing is passed on as it is."""
         found = stream.finish()
+        self._found += stream.found
         self._stream = None
         if not found and self._start is not None and self._is_silent:
             passed.append(self._start)
@@ -87,8 +105,9 @@ class CallsInText:
                 passed.append(self._start)
                 self._start = None
                 continue
-            if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall) and not event.cut:
-                self._has_calls = True
+            if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall):
+                self._has_calls = self._has_calls or not event.cut
+                self._has_cut = self._has_cut or event.cut
             passed.append(said if _says_the_same(event, said) else self._with_extra(event, said))
 
     def _with_extra(self, event: Event, said: Event) -> Event:
@@ -103,12 +122,14 @@ class CallsInText:
     def _other(self, event: Event) -> Event:
         if isinstance(event, Started):
             self._id = event.id
-        elif isinstance(event, Finished) and self._has_calls and event.stop == "stop":
-            return replace(event, stop="tool_calls", extra=without_reason(event.extra))
+        elif isinstance(event, Finished):
+            stop = self.stop(event.stop)
+            if stop is not None and stop != event.stop:
+                return replace(event, stop=stop, extra=_without_reason(event.extra))
         return event
 
 
-def without_reason(extra: Extra | None) -> Extra | None:
+def _without_reason(extra: Extra | None) -> Extra | None:
     """What a provider said of an answer, but for its word for why it ended: it did not see the calls (J1)."""
     if extra is None:
         return None
@@ -130,18 +151,19 @@ def _says_the_same(event: Event, said: Event) -> bool:
     )
 
 
-def with_calls(
-    turn: Turn, *, tools: Tools = (), model: str = "", ids: str = "", place: int = 0, dialect: str = "auto"
-) -> Turn:
-    """A whole turn with the calls that its texts hold; the same turn where they hold none."""
-    if not any(isinstance(block, Text) for block in turn.blocks):
-        return turn
-    reader = CallsInText(dialect=dialect, tools=tools, model=model, place=place)
-    events: list[Event] = [Started(ids)]
-    for block in turn.blocks:
+def with_calls(reply: Reply, reader: CallsInText) -> Reply:
+    """A whole reply with the calls that its texts hold; the same reply where they hold none."""
+    if not any(isinstance(block, Text) for block in reply.turn.blocks):
+        return reply
+    events: list[Event] = [Started(reply.id)]
+    for block in reply.turn.blocks:
         if isinstance(block, Text):
             events += (BlockStarted(Text("", extra=block.extra)), TextDelta(block.text), BlockEnded(block))
         else:
             events += (BlockStarted(block), BlockEnded(block))
     blocks: list[Block] = [event.block for event in reader.feed(events) if isinstance(event, BlockEnded)]
-    return turn if tuple(blocks) == turn.blocks else replace(turn, blocks=tuple(blocks))
+    if tuple(blocks) == reply.turn.blocks:
+        return reply
+    stop = reader.stop(reply.stop)
+    extra = reply.extra if stop == reply.stop else _without_reason(reply.extra)
+    return replace(reply, turn=replace(reply.turn, blocks=tuple(blocks)), stop=stop, extra=extra)

@@ -2,7 +2,8 @@
 
 One rule for all dialects, whole or streamed. Where a schema allows nothing but a string, the text is one. Otherwise the
 text is read as JSON, or as Python where that fails, and counts if the schema allows what it is. What fits nothing is a
-string. Without a schema the dialect's own default applies.
+string, but for a fraction where an integer is wanted: that stays a number. Without a schema the dialect's own default
+applies.
 """
 
 from __future__ import annotations
@@ -87,9 +88,9 @@ def _implied(part: dict[str, Any]) -> Iterator[str]:
     """The types that follow from the rest of a schema that has no `type`."""
     values = part.get("enum")
     if isinstance(values, list):
-        yield from map(_type_of, values)
+        yield from map(type_of, values)
     elif "const" in part:
-        yield _type_of(part["const"])
+        yield type_of(part["const"])
     elif isinstance(part.get("properties"), dict):
         yield "object"
     elif isinstance(part.get("items"), dict):
@@ -153,7 +154,7 @@ def _number(text: str, types: frozenset[str]) -> str | None:
     if written is None or ((not types or "string" in types) and written != text):
         return None
     if types and "number" not in types and not _INTEGER.fullmatch(text):
-        return _whole_number(written)
+        return _whole_number(written) or (written if "string" not in types else None)
     return written
 
 
@@ -206,7 +207,8 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _type_of(value: object) -> str:
+def type_of(value: object) -> str:
+    """What JSON Schema calls the type of a value."""
     if value is None:
         return "null"
     if isinstance(value, bool):

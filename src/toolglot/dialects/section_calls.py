@@ -16,6 +16,7 @@ import msgspec
 
 from toolglot.dialects.json_calls import arguments_of
 from toolglot.dialects.json_text import pass_value
+from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps, marks
 
@@ -42,13 +43,18 @@ class SectionStyle(NamedTuple):
     close_call: str
     named: Callable[[Reader, str], Steps[Named | None]]
     """Finds the name from the head. It may read on behind the separator."""
+    end: tuple[str, ...] = ()
+    """What may follow the calls, and means nothing."""
 
 
 def section_call(style: SectionStyle) -> Callable[[Reader, str], Steps[Outcome]]:
     """Reads the calls of a section, or one call."""
 
     def read(reader: Reader, opener: str) -> Steps[Outcome]:
-        return (yield from _section(reader, style, opener in style.open_section))
+        outcome = yield from _section(reader, style, opener in style.open_section)
+        if outcome in ("call", "cut"):
+            yield from next_of(reader.scanner, style.end)
+        return outcome
 
     return read
 
@@ -90,7 +96,7 @@ def _call(reader: Reader, style: SectionStyle) -> Steps[Outcome]:
     if named is None or not reader.accepts(named.name):
         return "none"
     if named.arguments is None:
-        told = yield from _fenced(reader, named)
+        told = yield from _fenced(reader, named, (style.close_call, *style.close_section))
     else:
         reader.open(named.name, named.id)
         reader.input(named.arguments)
@@ -100,12 +106,12 @@ def _call(reader: Reader, style: SectionStyle) -> Steps[Outcome]:
     return told
 
 
-def _fenced(reader: Reader, named: Named) -> Steps[Outcome]:
+def _fenced(reader: Reader, named: Named, closers: tuple[str, ...]) -> Steps[Outcome]:
     """The arguments, which may stand in a code fence."""
     scanner = reader.scanner
     yield from scanner.skip_spaces()
     fence = yield from scanner.one_of(("```json", "```"))
-    told = yield from arguments_of(reader, named.name, named.id)
+    told = yield from arguments_of(reader, named.name, named.id, closers if fence is None else (fence[:3], *closers))
     if fence is not None:
         yield from scanner.skip_spaces()
         yield from scanner.one_of(("```",))

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from toolglot.dialects.argument_writer import ArgumentWriter, Trim
 from toolglot.dialects.json_text import pass_value
-from toolglot.dialects.lookahead import SPACES, cut_off, give_back, is_followed, next_of
+from toolglot.dialects.lookahead import SPACES, close_broken, cut_off, give_back, is_followed, next_of, up_to
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Marks, Steps, marks
 from toolglot.dialects.schema_types import Untyped, named_types
@@ -73,6 +73,12 @@ def named_by(head: str) -> str:
     return head.strip().removesuffix("/").strip().strip("\"'")
 
 
+def undoubled(reader: Reader, name: str) -> str:
+    """A name that some models write twice, with a dot between, once."""
+    half = name[: len(name) // 2]
+    return half if name == f"{half}.{half}" and name not in reader.tools else name
+
+
 def attributes(head: str) -> dict[str, str]:
     """The attributes of a tag."""
     return {found[1]: found[2] if found[2] is not None else found[3] for found in _ATTRIBUTE.finditer(head)}
@@ -80,15 +86,10 @@ def attributes(head: str) -> dict[str, str]:
 
 def read_head(reader: Reader, ends: Marks, most: int = LONGEST_HEAD) -> Steps[tuple[str, str] | None]:
     """The rest of a tag, and what ended it; None, and nothing read, if there is no end, or it is too far away."""
-    scanner = reader.scanner
-    while True:
-        near = scanner.text[scanner.at : scanner.at + most + ends.longest]
-        found = ends.find(near, 0)
-        if found is not None:
-            scanner.at += found.end() - (found[0] == "<")  # that begins the next tag
-            return near[: found.start()], found[0]
-        if len(near) == most + ends.longest or not (yield from scanner.more()):
-            return None
+    found = yield from up_to(reader.scanner, ends, most)
+    if found is not None and found[1] == "<":
+        reader.scanner.at -= 1  # that begins the next tag
+    return found
 
 
 def _said_types(head: str) -> frozenset[str] | None:
@@ -138,8 +139,9 @@ def _ends(style: TagStyle) -> tuple[str, ...]:
 def _json_body(reader: Reader, style: TagStyle) -> Steps[Outcome]:
     """Arguments as one JSON object."""
     end = yield from pass_value(reader.scanner, reader.input)
+    outcome = reader.close() if end == "whole" else (yield from close_broken(reader, _ends(style)))
     yield from _end_call(reader, style, (yield from next_of(reader.scanner, _ends(style))))
-    return reader.close(cut=end != "whole")
+    return outcome
 
 
 def _parameters(reader: Reader, style: TagStyle, arguments: ArgumentWriter, found: str | None) -> Steps[Outcome]:

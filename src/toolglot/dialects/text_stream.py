@@ -8,22 +8,22 @@ reader in one piece. No more is kept back than what may be the beginning of a ma
 Whatever is no call is text, to the last character.
 
 Where the dialect is to be found out (`auto`), code is quoted text: what stands in a code span or a fence is no call,
-but for a fence that holds nothing else than a call of a tool that was offered.
+but for a fence that holds nothing else than the JSON of a call of a tool that was offered.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from itertools import chain
-from typing import Any, Final
+from collections.abc import Generator, Iterable
+from typing import Final
 
 from msgspec import Struct
 
-from toolglot.conversation import Block, Text, Thinking, ToolCall, ToolSpec
+from toolglot.conversation import Block, Text, Thinking, ToolCall
 from toolglot.dialects.dialect import Dialect, any_inside, fits
 from toolglot.dialects.lookahead import next_of
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.offered_tools import Tools, listed, offered
+from toolglot.dialects.reading import OUTCOMES, Outcome, Reader
 from toolglot.dialects.registry import chosen
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.errors import InputError, quote
@@ -47,10 +47,6 @@ _TICKS: Final = re.compile("`+")
 _MOST_TICKS: Final = 32
 _IN_SENTENCE: Final = re.compile(r"[\w,;] \Z|[\"'(“]\Z")
 _SENTENCE_GOES_ON: Final = frozenset(" .,;:!?)\"'”")
-_WRAPPERS: Final = ("function", "toolSpec")
-_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
-
-Tools = Iterable[ToolSpec | Mapping[str, Any] | str]
 
 
 class TextToolStream:
@@ -77,7 +73,7 @@ class TextToolStream:
         rescue_thinking: bool = False,
         starts_thinking: bool = False,
     ) -> None:
-        tools = [*tools]
+        tools = listed(tools)
         schemas = offered(tools)
         self._rescuer = TextToolStream(dialect=dialect, tools=tools, model=model, ids=ids) if rescue_thinking else None
         self._is_auto = dialect == "auto"
@@ -95,6 +91,8 @@ class TextToolStream:
         self._is_over = False
         self.found: list[str] = []
         """The dialects whose calls were found, in their order."""
+        self.is_marked = False
+        """Whether the first of them had a mark of its own, and was not what ordinary text looks like."""
         next(self._run)
 
     def feed(self, text: str) -> list[Event]:
@@ -105,7 +103,9 @@ class TextToolStream:
         passes = scanner.passes
         if passes is not None and passes(text):
             scanner.sink(text)
-        elif text and not self._is_over:
+        elif text and self._is_over:
+            raise InputError("this text is finished", path="text", hint="a new TextToolStream for each text")
+        elif text:
             for start in range(0, len(text), _SLICE):
                 scanner.push(text[start : start + _SLICE])
                 self._run.send(None)
@@ -226,9 +226,11 @@ class TextToolStream:
         reader.is_mentioned = yield from self._is_mentioned()
         dialect = yield from self._meant(opener)
         outcome: Outcome = "none"
+        is_weak = False
         if dialect is not None:
-            reader.only_offered = dialect.is_weak and (self._is_auto or bool(reader.tools))
-            reader.limit = LONGEST_GUESS if dialect.is_weak else LONGEST_WAIT
+            is_weak = dialect.is_weak and opener not in dialect.strong
+            reader.only_offered = is_weak and (self._is_auto or bool(reader.tools))
+            reader.limit = LONGEST_GUESS if is_weak else LONGEST_WAIT
             outcome = yield from self._attempt(dialect, opener)
         if outcome == "passed" and reader.is_mentioned and scanner.is_marked:
             outcome = "none"  # a mark that says nothing, as a word of a sentence
@@ -237,6 +239,7 @@ class TextToolStream:
             return False
         scanner.let_go()
         if outcome != "passed":
+            self.is_marked = self.is_marked if self.found else not is_weak
             self.found.append(dialect.name)
         return True
 
@@ -261,12 +264,13 @@ class TextToolStream:
         """Let a dialect read, as long as what it read can be kept."""
         reader = self._reader
         steps = dialect.read(reader, opener)
+        if not isinstance(steps, Generator):
+            raise InputError(f"the read of the dialect {dialect.name} is no generator function", path="dialect.read")
         while True:
             try:
                 next(steps)
             except StopIteration as done:
-                outcome: Outcome = done.value
-                return outcome
+                return _outcome(done.value, dialect)
             if not reader.has_open_call and reader.scanner.size_since_mark() > reader.limit:
                 return "none"
             yield
@@ -290,6 +294,15 @@ class TextToolStream:
             scanner.go_back()
 
 
+def _outcome(told: object, dialect: Dialect) -> Outcome:
+    """What a dialect says it found, which may be one of somebody's own."""
+    if told not in OUTCOMES:
+        hint = f"one of {', '.join(sorted(OUTCOMES))}"
+        raise InputError(f"the dialect {dialect.name} returned {quote(told)}", path="dialect.read", hint=hint)
+    outcome: Outcome = told  # type: ignore[assignment]
+    return outcome
+
+
 def _is_whole_call(event: BlockEnded) -> bool:
     return isinstance(event.block, ToolCall) and not event.cut
 
@@ -300,37 +313,6 @@ def _by_opener(dialects: Iterable[Dialect]) -> dict[str, list[Dialect]]:
         for opener in dialect.openers:
             found.setdefault(opener, []).append(dialect)
     return found
-
-
-def offered(tools: Tools) -> dict[str, dict[str, Any] | None]:
-    """The names and schemas of tools, however they are given."""
-    found: dict[str, dict[str, Any] | None] = {}
-    for tool in chain.from_iterable(map(_declared, tools)):
-        if isinstance(tool, str):
-            found[tool] = None
-        elif isinstance(tool, ToolSpec):
-            found[tool.name] = tool.parameters
-        elif isinstance(tool, Mapping):
-            inner = next((tool[key] for key in _WRAPPERS if isinstance(tool.get(key), Mapping)), tool)
-            name = inner.get("name")
-            if not isinstance(name, str):
-                raise InputError(f"expected a tool with a name, got {quote(tool)}", path="tools")
-            found[name] = _schema_of(inner)
-        else:
-            raise InputError(f"expected a tool, got {quote(tool)}", path="tools")
-    return found
-
-
-def _declared(tool: Any) -> list[Any]:
-    """The tools of a Gemini tool, which is a list of them; any other as it is."""
-    listed = tool.get("functionDeclarations", tool.get("function_declarations")) if isinstance(tool, Mapping) else None
-    return listed if isinstance(listed, list) else [tool]
-
-
-def _schema_of(tool: Mapping[str, Any]) -> dict[str, Any] | None:
-    schema = next((tool[key] for key in _SCHEMAS if isinstance(tool.get(key), dict)), None)
-    inner = schema.get("json") if schema is not None and len(schema) == 1 else None
-    return inner if isinstance(inner, dict) else schema  # Bedrock wraps it once more
 
 
 class Said(Struct, frozen=True):

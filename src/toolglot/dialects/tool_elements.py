@@ -48,7 +48,7 @@ class ElementCall:
             yield from scanner.skip_spaces()
             holder = yield from scanner.one_of(tuple(f"<{each}>" for each in HOLDERS))
             if holder is not None and (yield from scanner.skip_spaces()) == "{":
-                outcome = yield from arguments_of(reader, self._name)
+                outcome = yield from arguments_of(reader, self._name, closers=(f"</{holder[1:]}", "</tool>"))
                 yield from scanner.until(marks("</tool>"), _dropped)
                 return outcome
         reader.open(self._name)

@@ -14,8 +14,10 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from toolglot.conversation import FREE_TEXT, RAW_ARGUMENTS, ToolCall, ToolResult
+from toolglot.dialects.offered_tools import Tools, offered
 from toolglot.dialects.registry import get
-from toolglot.dialects.text_stream import Said, Tools, offered, parse_text
+from toolglot.dialects.schema_types import type_of
+from toolglot.dialects.text_stream import Said, parse_text
 from toolglot.dialects.writing_forms import Arguments, IdStyle, Writing
 from toolglot.dialects.writing_table import WRITINGS
 from toolglot.errors import InputError, quote
@@ -33,7 +35,11 @@ class Written(NamedTuple):
 
 
 def write_calls(calls: Sequence[ToolCall], dialect: str, *, tools: Tools = (), first: int = 0) -> str:
-    """The calls of one turn as text. `first` is how many calls the conversation had before."""
+    """The calls of one turn as text.
+
+    tools: what was offered. A dialect without types needs their schemas for values that are no strings.
+    first: how many calls the conversation had before.
+    """
     return written_calls(calls, dialect, tools=tools, first=first).text
 
 
@@ -42,6 +48,7 @@ def written_calls(
 ) -> Written:
     """The same, with the ids that were written."""
     writing = writing_of(dialect)
+    calls = _listed(calls, path)
     if not calls:
         return Written("", ())
     schemas = {**dict.fromkeys((call.name for call in calls), None), **offered(tools)}
@@ -55,6 +62,17 @@ def written_calls(
         hint = "write them in turns of their own, or choose another dialect"
         raise InputError(f"the dialect {dialect} cannot write these calls together", path=path, hint=hint)
     return Written(text, ids)
+
+
+def _listed(calls: Iterable[ToolCall], path: str) -> list[ToolCall]:
+    if isinstance(calls, str | bytes | Mapping | ToolCall) or not isinstance(calls, Iterable):
+        raise InputError(f"expected a list of calls, got {quote(calls)}", path=path, hint='[ToolCall("", "ls", {})]')
+    listed = [*calls]
+    for index, call in enumerate(listed):
+        if not isinstance(call, ToolCall):
+            hint = 'ToolCall("", "ls", {})'
+            raise InputError(f"expected a ToolCall, got {quote(call)}", path=f"{path}[{index}]", hint=hint)
+    return listed
 
 
 def write_result(result: ToolResult, dialect: str, *, name: str = "", id: str = "", call: int | None = None) -> str:
@@ -128,8 +146,22 @@ def _one(call: ToolCall, id: str, dialect: str, schemas: Mapping[str, Any], path
     raise InputError(
         f"the dialect {dialect} has no way to write this",
         path=_culprit(call, dialect, schemas, path),
-        hint="choose another dialect",
+        hint=_remedy(call, dialect, schemas),
     )
+
+
+def _remedy(call: ToolCall, dialect: str, schemas: Mapping[str, Any]) -> str:
+    """What to do about a call that cannot be written. In formats without types, it may be that only a schema lacks."""
+    other = "choose another dialect"
+    if schemas.get(call.name) is not None:
+        return other
+    writing, arguments = writing_of(dialect), _arguments(call)
+    properties = {name: {"type": type_of(value)} for name, value in arguments.items()}
+    described = {call.name: {"type": "object", "properties": properties}}
+    texts = (_joined(writing, [form(call.name, arguments, "0")]) for form in writing.forms)
+    if any(_says(text, [call], dialect, described) for text in texts):
+        return f"it has no types of its own: give the tool {quote(call.name)} with its schema as tools=, or {other}"
+    return other
 
 
 def _culprit(call: ToolCall, dialect: str, schemas: Mapping[str, Any], path: str) -> str:

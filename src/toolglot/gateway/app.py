@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from toolglot import __version__
 from toolglot.conversation import Failure
 from toolglot.convert import error_for
 from toolglot.errors import InputError
@@ -22,8 +23,12 @@ from toolglot.gateway.config import Config
 from toolglot.gateway.config_checks import is_loopback
 from toolglot.gateway.doors import Door, find, spoken_at
 from toolglot.gateway.exchange import Exchange, Services
+from toolglot.gateway.keys import KeyRing
+from toolglot.gateway.metering import Meter
+from toolglot.gateway.metrics import CONTENT_TYPE, Metrics
 from toolglot.gateway.own_keys import OwnKeys
 from toolglot.gateway.passing import Passing
+from toolglot.gateway.prices import Prices
 from toolglot.gateway.requests import (
     MOST_HEADER_BYTES,
     ClientRequest,
@@ -39,7 +44,8 @@ from toolglot.gateway.requests import (
 )
 from toolglot.gateway.routing import NoRouteError, Router
 from toolglot.gateway.stored_responses import StoredResponses
-from toolglot.gateway.telling import Teller, Told
+from toolglot.gateway.telling import GONE, Teller, Told
+from toolglot.gateway.tracing import Tracing, open_tracing
 from toolglot.gateway.upstreams import Upstreams
 from toolglot.gateway.vault import Vault
 from toolglot.limits import Limits
@@ -51,6 +57,8 @@ INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
 PRUNE_SECONDS: Final = 600.0
 _OPEN: Final = frozenset({"root", "health", "ready"})
 """What everybody may ask."""
+_TRACED: Final = frozenset({"generate", "count", "pass"})
+"""What there are spans of."""
 
 
 class Gateway:
@@ -67,10 +75,14 @@ class Gateway:
         upstreams: Upstreams | None = None,
         middleware: Sequence[ToolMiddleware] = (),
         teller: Teller | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.config = config
         settings = config.gateway
         self.teller = teller or Teller(most=settings.reports, form=settings.log)
+        self.metrics = Metrics(overrides=config.overrides) if settings.metrics != "off" else None
+        self.tracing = tracing
+        self.teller.listeners[:0] = [self._count]
         self.upstreams = upstreams or Upstreams(config)
         self._steps = [*load_steps(settings.middleware), *middleware]
         self._store: Store | None = None
@@ -78,8 +90,9 @@ class Gateway:
         self._answers: Answers | None = None
         self._own_keys = OwnKeys(config)
         self.teller.hide = self._own_keys.hidden
-        self._passing = Passing(self.upstreams, self._own_keys, is_shared=len(settings.client_keys) > 1)
-        self._pruning: asyncio.Task[None] | None = None
+        self._passing: Passing | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        """What goes on beside the requests."""
         self._starting = asyncio.Lock()
         self.why_not_started = ""
         self.open = 0
@@ -97,9 +110,13 @@ class Gateway:
         settings = self.config.gateway
         if settings.store != "off":
             self._store = await asyncio.to_thread(open_store, settings.store)
-            self._pruning = asyncio.create_task(self._prune(self._store))
         seconds = settings.retention_hours * 3600
         router = Router(self.config)
+        ring = KeyRing(self._store, settings.client_keys, self.config.keys, tell=self.teller.say)
+        await ring.start()
+        usage_seconds, prices = settings.usage_days * 86_400, Prices(self.config.prices)
+        meter = Meter(self._store, ring, prices, usage_seconds=usage_seconds, tell=self.teller.say)
+        self._passing = Passing(self.upstreams, self._own_keys, is_shared=lambda: ring.is_shared)
         self._services = Services(
             self.config,
             Limits(max_bytes=settings.max_body_bytes),
@@ -109,17 +126,32 @@ class Gateway:
             StoredResponses(self._store, seconds=seconds),
             Chain(self._steps),
             self._own_keys,
+            ring,
+            meter,
         )
         self._answers = Answers(self._services, self.teller)
+        if settings.tracing and self.tracing is None:
+            self.tracing = await asyncio.to_thread(open_tracing, self.teller.say)
+        self.teller.event("start", version=__version__, config=self.config.origin, upstreams=[*self.config.upstreams])
+        self._tasks = [asyncio.create_task(meter.run())]
+        if self._store is not None:
+            self._tasks.append(asyncio.create_task(self._prune(self._store)))
 
     async def stop(self) -> None:
-        if self._pruning is not None:
-            self._pruning.cancel()
-            await asyncio.gather(self._pruning, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.upstreams.close()
+        if self._services is not None:
+            await self._services.meter.close()
         if self._store is not None:
             await self._store.close()
-        self._services = self._store = self._pruning = None
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.close)
+        if self._services is not None:
+            self.teller.event("stop", open=self.open)
+        self._services = self._store = None
+        self._tasks = []
 
     async def __aenter__(self) -> Gateway:
         await self.start()
@@ -133,7 +165,7 @@ class Gateway:
             try:
                 await store.prune(time.time())
             except StoreError as error:
-                self.teller.say(f"the store: {error}")
+                self._store_failed(error)
             await asyncio.sleep(PRUNE_SECONDS)
 
     # --- ASGI ---------------------------------------------------------------------------------------
@@ -150,12 +182,14 @@ class Gateway:
         door = find(request.method, request.path, request.query, request.headers)
         source = door.source if door is not None else spoken_at(request.path, request.headers)
         told = Told(request.id, "", request.method, request.path)
-        told.source = source
+        told.source, told.action = source, door.action if door is not None else "pass"
         self.open += 1
+        if self.metrics is not None:
+            self.metrics.begin(told)
         try:
             await self._watched(self._answer(scope, door, request, send, told), request, receive, told)
         except GoneError:
-            told.error = "the client went away"
+            told.error = GONE
         except Exception as error:  # noqa: BLE001 - the last line: whatever it is, the client gets an answer
             await self._fail(error, source, told, send)
         finally:
@@ -187,7 +221,7 @@ class Gateway:
 
         def ended(_: object) -> None:
             if not told.is_answered:
-                told.error = "the client went away"
+                told.error = GONE
                 task.cancel()
 
         def begin_watching() -> None:
@@ -209,40 +243,66 @@ class Gateway:
                 watch.cancel()
 
     async def _answer(self, scope: Scope, door: Door | None, request: ClientRequest, send: Send, told: Told) -> None:
-        self._admit(scope, door, request)
+        await self._admit(scope, door, request)
         told.client = request.client
+        if self.tracing is not None and told.action in _TRACED:
+            told.trace = self.tracing.begin(told, request.headers)
         if self.open > self.config.gateway.max_concurrent:
             busy = "the gateway serves as many requests at once as it may (max_concurrent)"
             raise ProviderError(Failure("overloaded", busy, retry_after=1))
-        assert self._services is not None and self._answers is not None  # noqa: S101, PT018 - started
+        assert self._services is not None and self._answers is not None and self._passing is not None  # noqa: S101, PT018 - started
         if door is None:
-            await self._passing.run(request, send, told, self.config.gateway.max_body_bytes)
+            with await self._services.meter.passing(request.client, told):
+                await self._passing.run(request, send, told, self.config.gateway.max_body_bytes)
             return
         if request.method not in door.methods:
             allowed = ", ".join(door.methods)
             raise refusal("bad_request", f"{request.path[:200]} takes {allowed}, not {request.method}", 405)
         if request.method == "POST":
             request.body = await request.read(self.config.gateway.max_body_bytes)
-            told.request = request.body
+            told.request, told.arrived = request.body, time.perf_counter()
         if door.action == "generate":
             await Exchange(self._services, door, request, send, told).run()
+        elif door.action == "metrics":
+            await self._show_metrics(self._services.vault, send, told)
         else:
             await self._answers.run(door, request, send, told)
 
-    def _admit(self, scope: Scope, door: Door | None, request: ClientRequest) -> None:
+    async def _admit(self, scope: Scope, door: Door | None, request: ClientRequest) -> None:
         """Refuse who may not ask."""
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES:
             raise refusal("too_large", f"the headers are longer than {MOST_HEADER_BYTES} bytes", 431)
-        settings = self.config.gateway
-        if not settings.client_keys and is_loopback(settings.host):
+        assert self._services is not None  # noqa: S101 - started
+        ring = self._services.ring
+        if not ring.is_demanded and is_loopback(self.config.gateway.host):
             _refuse_pages(request)
-        if door is not None and door.action in _OPEN:
+        is_open = self.config.gateway.metrics == "open"
+        if door is not None and (door.action in _OPEN or (is_open and door.action == "metrics")):
             return
-        client = self.config.client_of(request.key)
-        if client is None:
-            hint = "send a key of this gateway as x-api-key, x-goog-api-key or Authorization: Bearer"
-            raise refusal("auth", f"{'no' if not request.key else 'an unknown'} client key; {hint}", 401)
-        request.client = client
+        request.client = await ring.admit(request.key)
+
+    # --- what is counted ----------------------------------------------------------------------------
+
+    def _count(self, told: Told) -> None:
+        """A request is over."""
+        if self.metrics is not None:
+            self.metrics.end(told)
+        if told.trace is not None:
+            told.trace.end(told)
+
+    async def _show_metrics(self, vault: Vault, send: Send, told: Told) -> None:
+        if self.metrics is None:
+            raise refusal("not_found", 'nothing is counted here (metrics = "off")', 404)
+        told.status, told.is_answered = 200, True
+        text = self.metrics.text(vault.hits, vault.misses)
+        headers = header_pairs({"content-type": CONTENT_TYPE, "content-length": str(len(text))})
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": text})
+
+    def _store_failed(self, error: StoreError) -> None:
+        if self.metrics is not None:
+            self.metrics.store_failed()
+        self.teller.say(f"the store: {error}", event="error")
 
     # --- errors -------------------------------------------------------------------------------------
 
@@ -250,6 +310,9 @@ class Gateway:
         failure = self._failure_of(error)
         said = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
         told.error = self._own_keys.hidden(said)
+        told.is_broken = bool(told.status)
+        if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal) and told.tries:
+            told.failures.append((told.upstream, error.failure.kind))
         if told.status:  # the answer has begun: its own end is all that the client can still be told
             return
         converted = error_for(failure, target=source, overrides=self.config.overrides)
@@ -269,10 +332,13 @@ class Gateway:
             return Failure("not_found", str(error), 404, "model_not_found")
         if isinstance(error, InputError):
             return error
+        if isinstance(error, StoreError):
+            self._store_failed(error)
+            return Failure("overloaded", "what the gateway has stored cannot be reached now; its log says why", 503)
         if isinstance(error, MiddlewareError):
-            self.teller.say("".join(traceback.format_exception(error)))
+            self.teller.say("".join(traceback.format_exception(error)), event="error")
             return Failure("server", str(error), 500)
-        self.teller.say("".join(traceback.format_exception(error)))
+        self.teller.say("".join(traceback.format_exception(error)), event="error")
         return INTERNAL
 
 

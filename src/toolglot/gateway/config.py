@@ -13,11 +13,9 @@ the file is its default; what the file has and nobody knows is a mistake.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -28,8 +26,10 @@ from toolglot import profiles
 from toolglot.errors import InputError, ProfileError
 from toolglot.gateway.config_checks import Wrong, is_loopback, wrong_host
 from toolglot.gateway.config_file import ConfigError, ConfigText, checked, keys_of, read_text, table_of, unknown
+from toolglot.gateway.key_table import STORED_KEYS, KeySettings, read_client_key, read_keys, short_keys
 from toolglot.gateway.model_table import ModelEntry, read_models
-from toolglot.gateway.secret import ENV, is_sendable, is_variable, shown_variable, variable
+from toolglot.gateway.prices import PriceSettings, read_own_prices
+from toolglot.gateway.secret import ENV, variable
 from toolglot.gateway.upstream_table import UpstreamSettings, discovered_upstreams, read_upstream
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
@@ -39,12 +39,10 @@ __all__ = ["Config", "ConfigError", "GatewaySettings", "discovered", "parse_conf
 FILE: Final = "toolglot.toml"
 FILE_VARIABLE: Final = "TOOLGLOT_CONFIG"
 CLIENT_KEY_VARIABLE: Final = "TOOLGLOT_CLIENT_KEY"
-SECTIONS: Final = ("gateway", "policy", "upstreams", "models", "profiles")
+SECTIONS: Final = ("gateway", "policy", "upstreams", "models", "keys", "prices", "profiles")
 MEMORY: Final = ":memory:"
 OFF: Final = "off"
 
-_HASHED: Final = "sha256:"
-_SHORT_KEY: Final = 16
 _MIDDLEWARE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 
@@ -69,7 +67,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             max_length=1000,
             title="a list of texts",
             description='The keys that clients must have one of: `"env:NAME"`, the variable that holds it, or '
-            '`"sha256:HEX"`, its hash. Without any, every key and none is accepted.',
+            '`"sha256:HEX"`, its hash; `"store"`: those of [`toolglot keys`](keys.md), which count here or not, and '
+            "are demanded then even while there is none. Without any, and none in the store, every key and none is "
+            "accepted.",
         ),
     ] = ()
     store: Annotated[
@@ -86,6 +86,15 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         float,
         Meta(gt=0, le=876_000, title="a number above 0", description="How long what is stored is kept."),
     ] = 168
+    usage_days: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=36_500,
+            title="a whole number from 1",
+            description="How long what each client used is kept, by day, for `toolglot usage`.",
+        ),
+    ] = 400
     max_body_bytes: Annotated[
         int,
         Meta(
@@ -126,6 +135,22 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             description="How many requests `/toolglot/requests` remembers; 0: none.",
         ),
     ] = 500
+    metrics: Annotated[
+        Literal["keyed", "open", "off"],
+        Meta(
+            title='one of "keyed", "open", "off"',
+            description="Who may read [`/metrics`](observability.md): who has a client key, where there are any; "
+            "everybody; nobody, and nothing is counted.",
+        ),
+    ] = "keyed"
+    tracing: Annotated[
+        bool,
+        Meta(
+            title="true or false",
+            description="Spans of [OpenTelemetry](observability.md#traces), where its packages are installed "
+            "(`pip install 'toolglot[otel]'`).",
+        ),
+    ] = False
     middleware: Annotated[
         tuple[str, ...],
         Meta(
@@ -152,20 +177,15 @@ class Config(Struct, frozen=True, kw_only=True):
     upstreams: dict[str, UpstreamSettings] = {}
     """In the order of the file."""
     models: tuple[ModelEntry, ...] = ()
+    keys: dict[str, KeySettings] = {}
+    """By name; their hashes are among `gateway.client_keys` too."""
+    prices: dict[str, PriceSettings] = {}
+    """By pattern, in the order of the file."""
     overrides: Overrides | None = None
     origin: str = ""
     """The file; empty: there is none, and the environment decided."""
     notes: tuple[str, ...] = ()
     """What is allowed and yet worth telling who starts the gateway."""
-
-    def client_of(self, key: str) -> str | None:
-        """The hash by which a client is known; none: a key is demanded, and this is not one."""
-        client = digest(key)
-        if not self.gateway.client_keys:
-            return client
-        # Every one is compared, so that the time does not tell which was nearest.
-        found = [hmac.compare_digest(client, known) for known in self.gateway.client_keys]
-        return client if any(found) else None
 
     def listening_at(self, host: str | None = None, port: int | None = None) -> Config:
         """The same on another address, as the command line may ask for."""
@@ -200,7 +220,10 @@ def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
     for name in document:
         if name not in SECTIONS:
             raise unknown(name, list(SECTIONS), text)
-    settings, notes = _gateway(document.get("gateway", {}), environ, text)
+    keys = read_keys(document.get("keys", {}), environ, text)
+    settings, notes = _gateway(document.get("gateway", {}), environ, text, [each.key for each in keys.values()])
+    given = (table.get("key", "") for table in document.get("keys", {}).values())
+    notes = (*notes, *short_keys(given, environ))
     overrides = _overrides(document, text)
     upstreams = {
         name: read_upstream(name, table, environ, overrides, text)
@@ -214,31 +237,35 @@ def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
         policy=_policy(document.get("policy", {}), text),
         upstreams=upstreams,
         models=read_models(document.get("models", {}), listed, simulate=settings.simulate, text=text),
+        keys=keys,
+        prices=read_own_prices(document.get("prices", {}), text),
         overrides=overrides,
         origin=text.origin,
         notes=notes,
     )
 
 
-def digest(key: str) -> str:
-    """What is kept of a key."""
-    return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
-
-
 # --- [gateway] --------------------------------------------------------------------------------------
 
 
-def _gateway(value: Any, environ: Mapping[str, str], text: ConfigText) -> tuple[GatewaySettings, tuple[str, ...]]:
+def _gateway(
+    value: Any, environ: Mapping[str, str], text: ConfigText, named: Iterable[str] = ()
+) -> tuple[GatewaySettings, tuple[str, ...]]:
     settings = checked(value, GatewaySettings, text, "gateway")
     for name in settings.middleware:
         if not _MIDDLEWARE.fullmatch(name):
             raise text.error("this is no middleware", "gateway", "middleware", hint='write "package.module:Name"')
-    notes = _short_keys(settings.client_keys, environ)
+    notes = short_keys(settings.client_keys, environ)
+    at = ("gateway", "client_keys")
+    given = [key if key == STORED_KEYS else read_client_key(key, environ, text, *at) for key in settings.client_keys]
     settings = msgspec.structs.replace(
         settings,
-        client_keys=tuple(_client_key(entry, environ, text) for entry in settings.client_keys),
+        client_keys=tuple(dict.fromkeys([*given, *named])),
         store=_store(settings.store, environ, text),
     )
+    if STORED_KEYS in settings.client_keys and settings.store in (MEMORY, OFF):
+        hint = "keys that `toolglot keys` makes are in a file"
+        raise text.error(f'"{STORED_KEYS}" needs a store in a file', *at, hint=hint)
     _check_host(settings, text)
     return settings, notes
 
@@ -249,37 +276,11 @@ def _check_host(settings: GatewaySettings, text: ConfigText) -> None:
     if wrong is None and not is_loopback(settings.host) and not settings.client_keys:
         wrong = Wrong(
             "other machines can reach this address, so clients must have a key",
-            f'set client_keys = ["{ENV}{CLIENT_KEY_VARIABLE}"] in [gateway] and that variable, or listen on 127.0.0.1',
+            f'set client_keys = ["{ENV}{CLIENT_KEY_VARIABLE}"] in [gateway] and that variable, or ["{STORED_KEYS}"] '
+            "for those of `toolglot keys`, or listen on 127.0.0.1",
         )
     if wrong is not None:
         raise text.error(wrong.message, *keys, hint=wrong.hint)
-
-
-def _client_key(entry: str, environ: Mapping[str, str], text: ConfigText) -> str:
-    at = ("gateway", "client_keys")
-    if entry.startswith(_HASHED):
-        hashed = entry.removeprefix(_HASHED).lower()
-        if re.fullmatch(r"[0-9a-f]{64}", hashed):
-            return hashed
-        raise text.error(f"after {_HASHED} come 64 hexadecimal digits", *at, hint="printf %s KEY | sha256sum")
-    name = entry.removeprefix(ENV)
-    if not entry.startswith(ENV) or not is_variable(name):
-        hint = f'put the key into a variable and write "{ENV}NAME", or its hash as "{_HASHED}HEX"'
-        raise text.error("a key itself must not stand in the file", *at, hint=hint)
-    value = variable(environ, name)
-    if not value:
-        raise text.error(f"{shown_variable(name)} is not set in the environment", *at, hint="set it to the key")
-    if not is_sendable(value):
-        message = f"{shown_variable(name)} holds what no client can send in a header"
-        raise text.error(message, *at, hint="a key is one line of ASCII characters")
-    return digest(value)
-
-
-def _short_keys(entries: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:
-    names = [entry.removeprefix(ENV) for entry in entries if entry.startswith(ENV)]
-    short = [name for name in names if 0 < len(variable(environ, name)) < _SHORT_KEY]
-    told = f"is shorter than {_SHORT_KEY} characters: a client key that can be guessed is none"
-    return tuple(f"{shown_variable(name)} {told}" for name in short)
 
 
 def _store(value: str, environ: Mapping[str, str], text: ConfigText) -> str:

@@ -32,6 +32,10 @@ MOST_PIPELINED: Final = 32
 class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's HTTP/1.1 over httptools, with an end to everything."""
 
+    head_seconds = HEAD_SECONDS
+    linger_seconds = LINGER_SECONDS
+    unread_seconds = UNREAD_SECONDS
+
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._is_in_head = True
@@ -49,7 +53,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._end_in(HEAD_SECONDS)
+        self._end_in(self.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -71,7 +75,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.transport.abort()
                 return
         if self._is_in_head and not self._is_between and self._deadline is None:
-            self._end_in(HEAD_SECONDS)
+            self._end_in(self.head_seconds)
 
     # --- what was read ------------------------------------------------------------------------------
 
@@ -112,14 +116,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if waiting is not None:
             self._running = waiting
         elif not self._is_in_head and not self.transport.is_closing():
-            self._end_in(LINGER_SECONDS)
+            self._end_in(self.linger_seconds)
 
     # --- what is written ----------------------------------------------------------------------------
 
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._unread is None:
-            self._unread = self.loop.call_later(UNREAD_SECONDS, self.transport.abort)
+            self._unread = self.loop.call_later(self.unread_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()

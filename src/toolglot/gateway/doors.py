@@ -28,6 +28,7 @@ Action = Literal[
     "root",
     "health",
     "ready",
+    "metrics",
     "requests",
     "request",
 ]
@@ -68,6 +69,7 @@ _EXACT: Final[dict[str, Door]] = {
     "/": Door("openai", "root", _READ),
     "/health": Door("openai", "health", _READ),
     "/ready": Door("openai", "ready", _READ),
+    "/metrics": Door("openai", "metrics", _READ),
     "/toolglot/requests": Door("openai", "requests", _READ),
 }
 for _path in (

@@ -21,9 +21,10 @@ _HEAD: Final = """\
 [gateway]
 #host = "127.0.0.1"                       # any other address than this machine's own demands client_keys
 #port = 8400
-#client_keys = ["env:TOOLGLOT_CLIENT_KEY"] # the keys that clients must have one of; or "sha256:HEX"
+#client_keys = ["env:TOOLGLOT_CLIENT_KEY"] # the keys that clients must have one of; or "sha256:HEX", "store"
 #store = ":memory:"                       # a file, ":memory:" or "off"; default: ~/.local/state/toolglot/gateway.db
 #retention_hours = 168                    # how long what is stored is kept
+#usage_days = 400                         # how long what each client used is kept
 #max_body_bytes = 67108864
 #max_concurrent = 1000
 #ping_seconds = 15                        # a sign of life in silent streams; 0: none
@@ -71,6 +72,28 @@ _TAIL: Final = """\
 #"gpt-4o*" = "anthropic/claude-sonnet-4-5" # a pattern
 #"my-model" = "box/tuned-7b"              # a name
 #"*" = "openrouter/*"                     # everything else, under its own name
+
+# --- keys: client keys with limits; more are made by `toolglot keys add`, see docs/keys.md --------------------
+
+#[keys.ci]
+#key = "env:TOOLGLOT_CI_KEY"              # the variable that holds it; or "sha256:HEX"
+#models = ["gpt-5*", "haiku"]             # that it may ask for; without any: all
+#requests_per_minute = 60
+#tokens_per_minute = 500000
+#tokens_per_day = 2000000
+#tokens_per_month = 40000000
+#tokens_total = 500000000
+#spend_per_day = 5                        # US dollars
+#spend_per_month = 50
+#spend_total = 500
+
+# --- prices: US dollars for a million tokens, where they are not those of the list; see docs/keys.md -----------
+
+#[prices."box/*"]                         # a model, or a pattern, with or without its upstream
+#input = 0
+#output = 0
+#cache_read = 0                           # without it, as input
+#cache_write = 0
 
 # --- profiles: what a target demands, where it is not what toolglot knows; see docs/profiles.md ----------------
 

@@ -223,6 +223,9 @@ class Exchange:
             raise refusal("bad_request", "background responses are not served here: send background false", 400)
         # Where several clients share an upstream's account, what this one was not given here may be another's.
         is_alone = not self._services.ring.is_shared
+        if not is_alone and received.fields.get("conversation") is not None:
+            said = "a conversation at the provider is not kept apart by client keys: send previous_response_id"
+            raise refusal("bad_request", said, 400)
         joined = await self._services.responses.expanded(
             self._request.client,
             received.fields,

@@ -1,5 +1,9 @@
 """The `[models]` of a configuration: what clients ask for, and who gets it.
 
+    opus = "anthropic/claude-opus-5"                                     one upstream
+    fast = ["groq/llama-3.3-70b", "cerebras/llama-3.3-70b"]              the next one where one fails
+    even = { to = ["a/gpt-5.5", "b/gpt-5.5"], weights = [3, 1] }         each conversation to one of them, by weight
+
 Law: once it is read, every entry leads to an upstream that exists, or to a stand-in where those are on. Names that
 stand for other names are followed here, so that a circle is found when the file is read and not by a request.
 """
@@ -12,7 +16,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from toolglot.errors import quote
-from toolglot.gateway.config_file import ConfigError, ConfigText, nearest, table_of
+from toolglot.gateway.config_file import ConfigError, ConfigText, nearest, table_of, unknown
 from toolglot.gateway.model_names import (
     ASKED,
     SIMULATED,
@@ -26,6 +30,8 @@ from toolglot.wire.masking import mask
 
 MOST_ENTRIES: Final = 1000
 LONGEST_NAME: Final = 200
+MOST_TARGETS: Final = 20
+MOST_WEIGHT: Final = 1_000_000
 
 EntryKind = Literal["name", "tier", "pattern", "rest"]
 """`tier`: the name itself, and every name that has it as a word. `rest`: `*`, whatever nothing else serves."""
@@ -37,7 +43,14 @@ class ModelEntry(Struct, frozen=True):
     name: str
     """As it is written there."""
     kind: EntryKind
-    destination: Destination
+    destinations: tuple[Destination, ...]
+    """The first that answers; at least one."""
+    weights: tuple[float, ...] = ()
+    """How conversations are spread over the destinations; none: they are asked in their order."""
+
+    @property
+    def destination(self) -> Destination:
+        return self.destinations[0]
 
 
 def read_models(
@@ -48,7 +61,7 @@ def read_models(
     if len(table) > MOST_ENTRIES:
         raise text.error(f"more than {MOST_ENTRIES} entries", "models", hint="use patterns")
     reader = _Reader(table, upstreams, simulate, text)
-    return tuple(ModelEntry(name, kind_of(name), reader.destination(name)) for name in table)
+    return tuple(reader.entry(name) for name in table)
 
 
 def kind_of(name: str) -> EntryKind:
@@ -68,27 +81,55 @@ class _Reader:
         self.text = text
         self.upstreams = upstreams
         self.simulate = simulate
-        self.targets: dict[str, str] = {}
+        self.targets: dict[str, tuple[str, ...]] = {}
+        self.weights: dict[str, tuple[float, ...]] = {}
         self.names: dict[str, str] = {}
         """The names of the file by how they are compared."""
-        for name, target in table.items():
-            self._check(name, target)
-            self.targets[name] = target
+        for name, value in table.items():
+            targets = self._targets(name, value)
+            self._check(name, targets)
+            self.targets[name] = targets
             self.names[name.lower()] = name
 
-    def _check(self, name: str, target: Any) -> None:
+    def _targets(self, name: str, value: Any) -> tuple[str, ...]:
+        """What stands behind a name: one target, a list of them, or a table with their weights."""
+        if not isinstance(value, dict):
+            return tuple(value) if isinstance(value, list) else (value,)
+        for key in value:
+            if key not in ("to", "weights"):
+                raise unknown(key, ["to", "weights"], self.text, "models", name)
+        to = value.get("to")
+        targets = tuple(to) if isinstance(to, list) else ()
+        weights = value.get("weights", [1] * len(targets))
+        is_fit = isinstance(weights, list) and len(weights) == len(targets) and all(map(_is_weight, weights))
+        if not targets or not is_fit:
+            hint = 'write { to = ["a/model", "b/model"], weights = [3, 1] }: a number above 0 for each'
+            raise self.text.error("expected targets and as many weights", "models", name, hint=hint)
+        self.weights[name] = tuple(map(float, weights))
+        return targets
+
+    def _check(self, name: str, targets: tuple[Any, ...]) -> None:
         if not _is_name(name):
             hint = f"at most {LONGEST_NAME} characters, none of them a blank"
             raise self.text.error("this is no name of a model", "models", name, hint=hint)
         if name.lower() in self.names:
             raise self.text.error("this name is there twice: case does not count", "models", name, hint="leave one out")
-        if not isinstance(target, str) or not _is_name(target):
+        if len(targets) > MOST_TARGETS:
+            raise self.text.error(f"more than {MOST_TARGETS} targets", "models", name, hint="leave some out")
+        if not targets or not all(isinstance(target, str) and _is_name(target) for target in targets):
             hint = f'write it like "openai/gpt-5.5"{self._known()}'
             raise self.text.error("expected the upstream and the model that get it", "models", name, hint=hint)
 
-    def destination(self, name: str) -> Destination:
+    def entry(self, name: str) -> ModelEntry:
+        ends = dict.fromkeys(self._destination(name, target) for target in self.targets[name])
+        weights = self.weights.get(name, ())
+        if len(ends) < len(self.targets[name]):
+            hint = "the same upstream and model may be there once"
+            raise self.text.error("two of these lead to the same", "models", name, hint=hint)
+        return ModelEntry(name, kind_of(name), tuple(ends), weights)
+
+    def _destination(self, name: str, target: str) -> Destination:
         seen = {name: 0}
-        target = self.targets[name]
         while (following := self.names.get(target.lower())) is not None and not is_pattern(following):
             if following in seen:
                 circle = " → ".join(quote(step) for step in [*list(seen)[seen[following] :], following])
@@ -97,7 +138,11 @@ class _Reader:
                     message, "models", name, hint=f"let one of them lead to an upstream: {self._hint()}"
                 )
             seen[following] = len(seen)
-            target = self.targets[following]
+            if len(self.targets[following]) > 1:
+                hint = "write the upstream and the model instead"
+                message = f"{quote(following)} leads to several, which only a client may ask for"
+                raise self.text.error(message, "models", name, hint=hint)
+            (target,) = self.targets[following]
         return self._end(name, target)
 
     def _end(self, name: str, target: str) -> Destination:
@@ -129,6 +174,10 @@ class _Reader:
     def _known(self) -> str:
         known = ", ".join(self.upstreams)
         return f"; upstreams of this file: {known}" if known else "; this file has no [upstreams.NAME] yet"
+
+
+def _is_weight(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_WEIGHT
 
 
 def _is_name(name: str) -> bool:

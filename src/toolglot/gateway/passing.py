@@ -11,7 +11,7 @@ one could list, read and delete the files of another.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
@@ -51,7 +51,7 @@ class Passing:
     is_shared: several clients use the same upstreams, and know nothing of each other.
     """
 
-    def __init__(self, upstreams: Upstreams, own_keys: OwnKeys, *, is_shared: bool = False) -> None:
+    def __init__(self, upstreams: Upstreams, own_keys: OwnKeys, *, is_shared: Callable[[], bool]) -> None:
         self._upstreams = upstreams
         self._own_keys = own_keys
         self._is_shared = is_shared
@@ -64,6 +64,7 @@ class Passing:
         query = "&".join([part for part in request.raw_query.split("&") if part and not _is_key(part)])
         path = request.raw_path + (f"?{query}" if query else "")
         headers = {str(name): request.headers[name] for name in _SENT if name in request.headers}
+        headers |= told.asking(upstream)
         answer = await upstream.send(path, body, headers=headers, method=request.method)
         try:
             pieces = await self._pieces(answer)
@@ -88,7 +89,7 @@ class Passing:
     def _one(self, source: str, request: ClientRequest) -> Upstream:
         """The upstream that has an address of this protocol."""
         known = request.path.startswith(_PREFIXES[source]) and request.method in _METHODS and _is_fit(request.raw_path)
-        if known and self._is_shared and (request.method != "POST" or not _KEEPS_NOTHING.fullmatch(request.path)):
+        if known and self._is_shared() and (request.method != "POST" or not _KEEPS_NOTHING.fullmatch(request.path)):
             message = f"{request.path[:200]} is not passed on: what a provider keeps is not kept apart by client keys"
             raise refusal("not_found", message, 404)
         of_kind = [

@@ -77,8 +77,8 @@ class Price(Rates, frozen=True, kw_only=True):
 class PriceSettings(Struct, frozen=True, kw_only=True):
     """`[prices."PATTERN"]`: what models cost, in US dollars for a million tokens."""
 
-    input: Annotated[Dollars, Meta(description="Tokens of the prompt.")] = 0
-    output: Annotated[Dollars, Meta(description="Tokens of the answer, thinking included.")] = 0
+    input: Annotated[Dollars, Meta(description="Tokens of the prompt.")]
+    output: Annotated[Dollars, Meta(description="Tokens of the answer, thinking included.")]
     cache_read: Annotated[
         Dollars | None,
         Meta(title="a number from 0", description="Tokens of the prompt that came from a cache. Default: as `input`."),

@@ -23,6 +23,8 @@ Headers = list[tuple[bytes, bytes]]
 MOST_HEADER_BYTES: Final = 64 * 1024
 LONGEST_UPLOAD: Final = 120.0
 """Seconds that a body may take to arrive."""
+LONGEST_PAUSE: Final = 30.0
+"""Seconds between two pieces of it."""
 _WINDOWS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Ways to compress a body, as zlib numbers them."""
 _JSON: Final = (b"content-type", b"application/json")
@@ -76,18 +78,20 @@ class ClientRequest:
     async def read(self, most: int) -> bytes:
         """The whole body, unpacked."""
         try:
-            async with asyncio.timeout(LONGEST_UPLOAD):
-                data = await self._received(most)
+            async with asyncio.timeout(LONGEST_PAUSE) as limit:
+                data = await self._received(most, limit)
         except TimeoutError:
-            raise refusal("timeout", f"the request took longer than {LONGEST_UPLOAD:.0f} s to arrive", 408) from None
+            raise refusal("timeout", "the request took too long to arrive", 408) from None
         packed = self.headers.get("content-encoding", "").strip().lower()
         if packed in ("", "identity"):
             return data
         return await asyncio.to_thread(unpacked, data, packed, most)
 
-    async def _received(self, most: int) -> bytes:
+    async def _received(self, most: int, limit: asyncio.Timeout) -> bytes:
         pieces: list[bytes] = []
         size = 0
+        clock = asyncio.get_running_loop().time
+        end = clock() + LONGEST_UPLOAD
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
@@ -101,6 +105,8 @@ class ClientRequest:
                 if self.when_read is not None:
                     self.when_read()
                 return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            if piece:
+                limit.reschedule(min(end, clock() + LONGEST_PAUSE))
 
 
 def unpacked(data: bytes, packed: str, most: int) -> bytes:

@@ -25,6 +25,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from toolglot import profiles
@@ -68,6 +69,10 @@ class Route(Struct, frozen=True, kw_only=True):
     alias_of: str = ""
     """The entry of `[models]` that decided, as it is written there; empty: none."""
     simulated: bool = False
+    others: tuple[Route, ...] = ()
+    """Who is asked instead, where this one fails."""
+    weights: tuple[float, ...] = ()
+    """How conversations are spread over this one and the others; none: the others only stand in."""
 
 
 class Listed(NamedTuple):
@@ -241,9 +246,16 @@ def _by(found: Destination) -> Route:
 
 
 def _by_entry(entry: ModelEntry, name: str) -> Route:
-    found = entry.destination
-    model = unmarked(name) if found.model == ASKED else found.model
-    return Route(upstream_name=found.upstream, model=model, alias_of=entry.name, simulated=found.simulated)
+    first, *others = [
+        Route(
+            upstream_name=found.upstream,
+            model=unmarked(name) if found.model == ASKED else found.model,
+            alias_of=entry.name,
+            simulated=found.simulated,
+        )
+        for found in entry.destinations
+    ]
+    return msgspec.structs.replace(first, others=tuple(others), weights=entry.weights) if others else first
 
 
 def _some(names: list[str]) -> str:

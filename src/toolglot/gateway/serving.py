@@ -42,7 +42,7 @@ def server_of(gateway: Gateway, *, grace: int = GRACE) -> Any:
         lifespan="on",
         ws="none",
         loop="uvloop" if _is_there("uvloop") else "asyncio",
-        http="httptools" if _is_there("httptools") else "h11",
+        http=_bounded_protocol() if _is_there("httptools") else "h11",
         log_config=None,
         log_level="critical",
         access_log=False,
@@ -53,6 +53,11 @@ def server_of(gateway: Gateway, *, grace: int = GRACE) -> Any:
         timeout_graceful_shutdown=grace,
     )
     return uvicorn.Server(config)
+
+
+def _bounded_protocol() -> Any:
+    """uvicorn's reader of HTTP with limits; loaded only where httptools is there."""
+    return importlib.import_module("toolglot.gateway.connections").BoundedProtocol
 
 
 def _is_there(module: str) -> bool:
@@ -83,7 +88,7 @@ def run(gateway: Gateway, sock: socket.socket) -> None:
     server = server_of(gateway)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn ends in order and raises it again: that is all
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(KeyboardInterrupt, SystemExit):  # it exits by itself where it could not start
         server.run(sockets=[sock])
     if gateway.why_not_started:
         raise InputError(gateway.why_not_started, path="gateway")

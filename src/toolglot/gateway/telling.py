@@ -11,17 +11,23 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 import msgspec
 
 from toolglot.report import Entry
+from toolglot.upstream import Upstream
 from toolglot.wire.masking import mask
+
+if TYPE_CHECKING:
+    from toolglot.gateway.tracing import Trace
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Of all bodies that are remembered."""
 LONGEST_HEADER: Final = 400
 _LONGEST_REMEMBERED: Final = 1_000
+
+GONE: Final = "the client went away"
 
 LogForm = Literal["text", "json", "off"]
 
@@ -35,6 +41,8 @@ class Told:
         self.method = method
         self.path = path
         self.begun = time.time()
+        self.action = ""
+        """What the address is for."""
         self.source = ""
         self.model = ""
         """As the client asked for it."""
@@ -48,6 +56,23 @@ class Told:
         """The last of the answer is being sent: a client that leaves now has everything."""
         self.seconds = 0.0
         self.first_byte: float | None = None
+        self.arrived = 0.0
+        """When all of the request was here. This and the next four are by a clock of their own; 0: not yet."""
+        self.asked = 0.0
+        """When the upstream was asked first."""
+        self.first_heard = 0.0
+        """When the first piece of a stream came."""
+        self.heard = 0.0
+        """When that part of its answer came which gave the client something: of a stream a piece, otherwise all."""
+        self.sent = 0.0
+        """When that was sent to the client."""
+        self.tries = 0
+        """How often an upstream was asked."""
+        self.failures: list[tuple[str, str]] = []
+        """Of each try that failed: the upstream, and the kind of failure."""
+        self.is_broken = False
+        """It went wrong after the answer had begun."""
+        self.store_errors = 0
         self.error = ""
         self.retried = ""
         """Why a second try was made."""
@@ -56,8 +81,36 @@ class Told:
         self.reply_entries: tuple[Entry, ...] = ()
         """What was changed on the way back."""
         self.usage: Any = None
+        self.stop = ""
+        """Why the answer ended."""
+        self.reply_model = ""
+        """As the upstream calls it."""
         self.request = b""
         self.rendered = b""
+        self.trace: Trace | None = None
+
+    def asking(self, upstream: Upstream) -> dict[str, str]:
+        """An upstream is asked now; headers that it gets for this."""
+        self.tries += 1
+        if self.tries == 1:
+            self.asked = time.perf_counter()
+        return self.trace.asking(self, upstream) if self.trace is not None else {}
+
+    def hears(self) -> None:
+        """Something of the answer came, and the client has nothing of it yet."""
+        self.heard = time.perf_counter()
+        if self.first_byte is None:
+            self.first_byte, self.first_heard = time.time() - self.begun, self.heard
+
+    def sends(self) -> None:
+        """The client gets the first of the answer now."""
+        self.sent = time.perf_counter()
+
+    @property
+    def added(self) -> float | None:
+        """The seconds that the gateway itself took before the upstream was asked, and before the client got the first
+        of what it answered; None: it did not come so far."""
+        return self.asked - self.arrived + self.sent - self.heard if self.sent and self.arrived else None
 
     @property
     def size(self) -> int:
@@ -81,11 +134,15 @@ class Told:
             "status": self.status,
             "seconds": round(self.seconds, 4),
             "first_byte": None if self.first_byte is None else round(self.first_byte, 4),
+            "added": None if self.added is None else round(self.added, 6),
+            "tries": self.tries if self.tries > 1 else None,
+            "stop": self.stop,
             "changes": counts(self.entries),
             "reply_changes": counts(self.reply_entries),
             "usage": self.usage,
             "retried": mask(self.retried),
             "error": mask(self.error),
+            "trace": self.trace.id if self.trace is not None else "",
         }
         return {key: value for key, value in said.items() if value not in ("", None, False, {}) or key == "status"}
 
@@ -183,17 +240,29 @@ class Teller:
     def log(self, told: Told) -> None:
         if self._form == "off":
             return
-        line = msgspec.json.encode(told.summary()).decode() if self._form == "json" else line_of(told)
-        self._write(line)
+        self._write(_json("request", told.summary()) if self._form == "json" else line_of(told))
 
-    def say(self, text: str) -> None:
+    def event(self, name: str, **fields: Any) -> None:
+        """Tell programs that read the log of something that is not about one request: it started, it stopped."""
+        if self._form == "json":
+            masked = {key: mask(value) if isinstance(value, str) else value for key, value in fields.items()}
+            self._write(_json(name, {"time": round(time.time(), 3), **masked}))
+
+    def say(self, text: str, *, event: str = "notice") -> None:
         """Tell who runs the gateway something that is not about one request."""
-        self._write(mask(text))
+        if self._form == "json":
+            self.event(event, message=text.rstrip())
+        else:
+            self._write(mask(text))
 
     def _write(self, line: str) -> None:
         stream = self._stream if self._stream is not None else sys.stderr
         stream.write(self.hide(line) + "\n")
         stream.flush()
+
+
+def _json(event: str, fields: dict[str, Any]) -> str:
+    return msgspec.json.encode({"event": event, **fields}).decode()
 
 
 def line_of(told: Told) -> str:

@@ -92,6 +92,39 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
     connect_seconds: Annotated[_Seconds, Meta(description="How long connecting may take.")] = 10
     first_byte_seconds: Annotated[_Seconds, Meta(description="How long the answer may take to begin.")] = 600
     idle_seconds: Annotated[_Seconds, Meta(description="How long an answer that has begun may be silent.")] = 300
+    retries: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10,
+            title="a whole number from 0 to 10",
+            description="How often a request is sent again where the provider is busy, down or silent, before the next "
+            "one of a chain is asked. What was refused for what it says is not sent again.",
+        ),
+    ] = 1
+    retry_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=600,
+            title="a number of seconds",
+            description="The longest wait before a try. A provider that asks for more is not waited for.",
+        ),
+    ] = 8
+    max_concurrent: Annotated[
+        int,
+        Meta(ge=0, le=1_000_000, title="a whole number", description="Requests to it at the same time; 0: any number."),
+    ] = 0
+    breaker_failures: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10_000,
+            title="a whole number from 1",
+            description="Failures in a row after which it is not asked for a while.",
+        ),
+    ] = 5
+    breaker_seconds: Annotated[_Seconds, Meta(description="How long that while is.")] = 20
     models: Annotated[
         tuple[str, ...],
         Meta(
@@ -123,6 +156,11 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     connect_seconds: float = 10
     first_byte_seconds: float = 600
     idle_seconds: float = 300
+    retries: int = 1
+    retry_seconds: float = 8
+    max_concurrent: int = 0
+    breaker_failures: int = 5
+    breaker_seconds: float = 20
     models: tuple[str, ...] = ()
     is_target_fixed: bool = False
     """The profile was named, so that no other one of the same provider is used."""
@@ -169,6 +207,11 @@ class _Reader:
             connect_seconds=table.connect_seconds,
             first_byte_seconds=table.first_byte_seconds,
             idle_seconds=table.idle_seconds,
+            retries=table.retries,
+            retry_seconds=table.retry_seconds,
+            max_concurrent=table.max_concurrent,
+            breaker_failures=table.breaker_failures,
+            breaker_seconds=table.breaker_seconds,
             models=table.models,
             is_target_fixed=bool(table.target),
         )

@@ -39,7 +39,7 @@ def for_client(
     last = said[-1] if said and reply.stop in ("length", "error") else None
     blocks = tuple(
         [
-            answer.call(block, cut=block is last and block.type == "custom") if isinstance(block, ToolCall) else block
+            answer.call(block, cut=block is last and answer.may_be_cut(block)) if isinstance(block, ToolCall) else block
             for block in said
         ]
     )
@@ -108,6 +108,18 @@ class Answer:
     def _is_at_home_without(self) -> bool:
         """Whether calls need no id: the client knows this provider's calls as they are."""
         return not self.is_abroad and not self._target.ids.required
+
+    def may_be_cut(self, call: ToolCall) -> bool:
+        """Whether the last call of an answer that was cut may not be run.
+
+        Anthropic writes a call that was cut before its arguments were whole as one that has none (F1).
+        """
+        if call.type == "custom":
+            return True
+        if not self.is_abroad or self._request is None or call.arguments != {}:
+            return False
+        tools = self._request.tools
+        return bool(tools.mismatches(tools.original_call(call)))
 
     def open_call(self, opened: ToolCall) -> ToolCall:
         """A call that has just begun, under the client's name for the tool and an id that the client can send back."""

@@ -3,6 +3,8 @@
     store = open_store("/var/lib/toolglot/store.db")
     await store.keep("vault", client, {"key": b"value"}, until=time.time() + 3600)   # returns when it is committed
     await store.find("vault", client, ["key"])                                       # {"key": b"value"}
+    await store.add("usage", client, "2026-11-15", {"requests": 1}, until=math.inf)  # the new totals
+    await store.scan("usage", client=client, prefix="2026-", limit=100)              # rows, in the order of their keys
     await store.close()
 
 `interface.py` says what every store does, and how much it takes; `sqlite.py` is the one there is today.
@@ -17,10 +19,10 @@ from collections.abc import Callable
 from typing import Final
 
 from toolglot.errors import InputError, quote
-from toolglot.store.interface import DEFAULT_STORE_LIMITS, Store, StoreError, StoreLimits
+from toolglot.store.interface import DEFAULT_STORE_LIMITS, Row, Store, StoreError, StoreLimits
 from toolglot.store.sqlite import SqliteStore
 
-__all__ = ["DEFAULT_STORE_LIMITS", "SqliteStore", "Store", "StoreError", "StoreLimits", "open_store"]
+__all__ = ["DEFAULT_STORE_LIMITS", "Row", "SqliteStore", "Store", "StoreError", "StoreLimits", "open_store"]
 
 LATER: Final = {"postgres": "Postgres", "postgresql": "Postgres", "redis": "Redis", "rediss": "Redis"}
 HINT: Final = 'give the path of a file, or ":memory:"'

@@ -3,7 +3,13 @@
 Laws of a store:
 - `keep` returns when its rows are committed, all of them or none; they replace what had their keys.
 - `find` and `remove` know only the rows of one kind and one client, and none whose time `until` has come.
-- `prune` takes away what is past its time and then, when there is more than `max_bytes`, what was kept longest ago.
+- `add` is atomic, between processes too: no addition is lost, and each asker is told a total that holds his own. A
+  total past its time begins at nothing again. Totals are beside the rows of bytes, under names of their own: `find` and
+  `remove` do not see them.
+- `scan` gives rows and totals in the order of their clients and keys, by code points; the `place` of the last one is
+  where the next call goes on. What is kept meanwhile may or may not be among them.
+- `prune` takes away what is past its time and then, when there is more than `max_bytes`, what was kept longest ago; but
+  never a total, nor what is kept for ever.
 - Whoever stops waiting for a `keep` takes nothing back: it may be committed all the same.
 - `close` returns when all that was asked before is done; whatever is asked after that is a `StoreError`.
 - Texts are Unicode without NUL, which Postgres could not hold. A store has no secrets of its own to protect: whoever
@@ -29,6 +35,20 @@ class StoreError(ToolglotError, RuntimeError):
         super().__init__(cut(message))
 
 
+class Row(Struct, frozen=True):
+    """What a scan finds under one name: bytes, totals, or both."""
+
+    client: str
+    key: str
+    value: bytes | None = None
+    amounts: dict[str, float] = {}
+
+    @property
+    def place(self) -> str:
+        """Where a scan goes on after this row. No name holds a NUL, so no two rows have the same."""
+        return f"{self.client}\0{self.key}"
+
+
 class Store(Protocol):
     """Rows of bytes, each with a kind ("vault", "responses", …), a client, a key and an end of its time."""
 
@@ -42,6 +62,18 @@ class Store(Protocol):
 
     async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
         """Removes them; how many there were."""
+        ...
+
+    async def add(
+        self, kind: str, client: str, key: str, amounts: Mapping[str, float], *, until: float
+    ) -> dict[str, float]:
+        """Adds to the totals of a key, by their names; all totals of the key then. The later end of its time counts."""
+        ...
+
+    async def scan(
+        self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
+    ) -> list[Row]:
+        """The rows of a kind, of one client or of all, whose keys begin so: the first ones after a `place`."""
         ...
 
     async def prune(self, now: float) -> int:
@@ -82,6 +114,8 @@ class StoreLimits(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_STORE_LIMITS: Final = StoreLimits()
+LARGEST_AMOUNT: Final = 1e15
+"""Of one addition. Whole numbers are exact up to 2**53, some nine times that."""
 
 
 def name_bytes(name: str, path: str, limits: StoreLimits) -> int:
@@ -118,6 +152,37 @@ def row_bytes(kind: str, client: str, rows: Mapping[str, bytes], limits: StoreLi
         total += len(value)
     check_call_bytes(total, limits)
     return sizes
+
+
+def added(kind: str, client: str, key: str, amounts: Mapping[str, float], limits: StoreLimits) -> dict[str, float]:
+    """What is to be added, if it can be."""
+    name_bytes(kind, "$.kind", limits)
+    name_bytes(client, "$.client", limits)
+    name_bytes(key, "$.key", limits)
+    check_count(len(amounts), "$.amounts", limits)
+    found = {}
+    for number, (name, amount) in enumerate(amounts.items()):
+        path = f"$.amounts[{number}]"
+        name_bytes(name, path, limits)
+        is_number = type(amount) in (int, float) and abs(amount) <= LARGEST_AMOUNT
+        if not is_number:
+            raise InputError(f"expected a number of at most {LARGEST_AMOUNT:.0e}, not {quote(amount)}", path=path)
+        found[name] = float(amount)
+    return found
+
+
+def check_scan(kind: str, client: str | None, prefix: str, after: str, limit: int, limits: StoreLimits) -> None:
+    """Refuses what cannot be looked for."""
+    name_bytes(kind, "$.kind", limits)
+    name_bytes(client or "", "$.client", limits)
+    name_bytes(prefix, "$.prefix", limits)
+    if not isinstance(after, str) or after.count("\0") != bool(after):
+        raise InputError("expected the place of a row", path="$.after")
+    for part in after.split("\0"):
+        name_bytes(part, "$.after", limits)
+    if type(limit) is not int or limit < 1:
+        raise InputError("expected a whole number from 1", path="$.limit")
+    check_count(limit, "$.limit", limits)
 
 
 def check_keys(kind: str, client: str, keys: Sequence[str], limits: StoreLimits) -> None:

@@ -11,15 +11,21 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from toolglot.store.interface import (
     DEFAULT_STORE_LIMITS,
+    Row,
     StoreLimits,
+    added,
     check_call_bytes,
     check_keys,
+    check_scan,
     moment,
     row_bytes,
 )
@@ -35,8 +41,25 @@ FIND: Final = "SELECT value FROM kept WHERE kind = ? AND client = ? AND key = ? 
 REMOVE: Final = "DELETE FROM kept WHERE kind = ? AND client = ? AND key = ? AND until > ?"
 EXPIRE: Final = "DELETE FROM kept WHERE age IN (SELECT age FROM kept WHERE until <= ? ORDER BY until LIMIT ?)"
 TOTAL: Final = "SELECT coalesce(sum(size), 0) FROM kept"
-OLDEST: Final = "SELECT age, size FROM kept ORDER BY age"
-DROP: Final = "DELETE FROM kept WHERE age IN (SELECT age FROM kept WHERE age <= ? ORDER BY age LIMIT ?)"
+OLDEST: Final = "SELECT age, size FROM kept WHERE until < 9e999 ORDER BY age"
+DROP: Final = (
+    "DELETE FROM kept WHERE age IN (SELECT age FROM kept WHERE age <= ? AND until < 9e999 ORDER BY age LIMIT ?)"
+)
+"""9e999 is infinity: what is kept for ever is never too much."""
+COUNTED: Final = "SELECT until, amounts FROM counted WHERE kind = ? AND client = ? AND key = ?"
+COUNT: Final = "INSERT OR REPLACE INTO counted (kind, client, key, until, amounts) VALUES (?, ?, ?, ?, ?)"
+EXPIRE_COUNTED: Final = (
+    "DELETE FROM counted WHERE (kind, client, key) IN"
+    " (SELECT kind, client, key FROM counted WHERE until <= ? ORDER BY until LIMIT ?)"
+)
+SCAN: Final = "SELECT client, key, {column} FROM {table} WHERE kind = :kind AND until > :now{more}"
+SCANNED: Final = {
+    "own": " AND client = :own",
+    "head": " AND (client, key) > (:head, :tail)",
+    "prefix": " AND key >= :prefix AND substr(key, 1, :length) = :prefix",
+}
+"""What a scan demands of its rows, where it was asked for."""
+IN_ORDER: Final = " ORDER BY client, key LIMIT :limit"
 
 
 class SqliteStore:
@@ -103,9 +126,46 @@ class SqliteStore:
 
         return max(await self._writer.run(work), 0)
 
+    async def add(
+        self, kind: str, client: str, key: str, amounts: Mapping[str, float], *, until: float
+    ) -> dict[str, float]:
+        more = added(kind, client, key, amounts, self._limits)
+        end = moment(until, "$.until")
+        name, now = (kind, client, key), self._clock()
+
+        def work(connection: sqlite3.Connection) -> dict[str, float]:
+            row = connection.execute(COUNTED, name).fetchone()
+            is_live = row is not None and row[0] > now
+            totals: dict[str, float] = msgspec.json.decode(row[1], type=dict[str, float]) if is_live else {}
+            for each, amount in more.items():
+                totals[each] = totals.get(each, 0.0) + amount
+            written = msgspec.json.encode(totals).decode()
+            connection.execute(COUNT, (*name, max(end, row[0]) if is_live else end, written))
+            return totals
+
+        return await self._writer.run(work)
+
+    async def scan(
+        self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
+    ) -> list[Row]:
+        check_scan(kind, client, prefix, after, limit, self._limits)
+        given: dict[str, Any] = {"kind": kind, "now": self._clock(), "limit": limit}
+        given |= {"own": client} if client is not None else {}
+        given |= dict(zip(("head", "tail"), after.split("\0", 1), strict=True)) if after else {}
+        given |= {"prefix": prefix, "length": len(prefix)} if prefix else {}
+        more = "".join(condition for name, condition in SCANNED.items() if name in given) + IN_ORDER
+
+        def work(connection: sqlite3.Connection) -> list[Row]:
+            kept = connection.execute(SCAN.format(column="value", table="kept", more=more), given)
+            counted = connection.execute(SCAN.format(column="amounts", table="counted", more=more), given)
+            return _merged(kept, counted, limit, self._limits)
+
+        return await self._reader.run(work)
+
     async def prune(self, now: float) -> int:
         end = moment(now, "$.now")
         gone = await self._delete(EXPIRE, end)
+        gone += await self._delete(EXPIRE_COUNTED, end)
         age = await self._reader.run(self._too_old)
         if age is not None:
             gone += await self._delete(DROP, age)
@@ -138,3 +198,19 @@ class SqliteStore:
             if excess <= 0:
                 return int(age)
         return None
+
+
+def _merged(
+    kept: Iterable[tuple[str, str, bytes]], counted: Iterable[tuple[str, str, str]], limit: int, limits: StoreLimits
+) -> list[Row]:
+    """The first rows of two ordered lists; bytes and totals of one name are one row."""
+    found: dict[tuple[str, str], Row] = {}
+    total = 0
+    for client, key, value in kept:
+        total += len(value)
+        check_call_bytes(total, limits)
+        found[client, key] = Row(client, key, value)
+    for client, key, amounts in counted:
+        row = found.get((client, key)) or Row(client, key)
+        found[client, key] = replace(row, amounts=msgspec.json.decode(amounts, type=dict[str, float]))
+    return [found[name] for name in sorted(found)[:limit]]

@@ -9,6 +9,7 @@ Law: pure functions of a profile; a model's name, which a client chose, never le
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -86,6 +87,7 @@ def _named(model: str) -> str:
     return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
 
 
+@lru_cache(maxsize=1024)
 def joined(base: str, path: str, *, model: str = "") -> str:
     """An address under a base address, whose query stays; `{model}` in the base is the model.
 

@@ -163,6 +163,9 @@ class AsgiAnswer:
         return await read_whole(self._ask, self, most)
 
     async def close(self) -> None:
+        self.end()
+
+    def end(self) -> None:
         """The app learns of it before anything else runs on."""
         if self._gone.is_set():
             return

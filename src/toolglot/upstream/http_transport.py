@@ -1,42 +1,35 @@
-"""Requests to providers over HTTP, with aiohttp: pooled connections, verified TLS, proxies, time limits.
+"""Requests to providers over HTTP: pooled connections, verified TLS, proxies, time limits.
 
-This is the one file that imports aiohttp; `toolglot.upstream.HttpTransport` imports it when it is asked for.
+Where nothing stands between here and the provider, `direct_http.py` carries them; what goes through a proxy, or is
+unusual in any other way, aiohttp does, which is imported only then: it takes longer to load than all the rest.
 
-Law: that of `transport.py`. What a piece costs here is one await: no timer and no task of its own.
+Law: that of `transport.py`, whoever carries a request.
 """
 
 from __future__ import annotations
 
-import asyncio
-import io
 import os
-import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextvars import ContextVar
-from typing import Final, NoReturn
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from weakref import WeakSet
 
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
-from aiohttp.tracing import Trace
-from multidict import CIMultiDictProxy
-from yarl import URL
-
-from toolglot.conversation import FailureKind
 from toolglot.errors import InputError
-from toolglot.upstream.proxies import Proxies, shown
-from toolglot.upstream.transport import Ask, TimeLimits, failed, read_whole, refuse_redirect
-from toolglot.wire.failures import ProviderError
+from toolglot.upstream.proxies import Proxies
+from toolglot.upstream.transport import Answer, Ask, TimeLimits
 
-_LARGE: Final = 2**20
-"""Bodies above this are written in steps: aiohttp would write one bytes object at once."""
-_LONGEST_HEADER: Final = 32_768
-_IDLE_CONNECTION: Final = 30.0
-"""Seconds that a connection is kept for the next request; servers close them sooner or later themselves."""
-_MOST_TIMEOUTS: Final = 100
+if TYPE_CHECKING:
+    from toolglot.upstream.aiohttp_transport import AiohttpTransport
+
+if find_spec("aiohttp") is None:
+    raise ImportError("aiohttp")
+try:
+    from toolglot.upstream.direct_http import Pool, head_of, plain_place
+
+    IS_DIRECT = True
+except ImportError:  # httptools is not there: aiohttp does everything
+    IS_DIRECT = False
 
 
 class HttpTransport:
@@ -49,206 +42,38 @@ class HttpTransport:
     def __init__(
         self, *, proxy: str | None = None, tls: ssl.SSLContext | None = None, environ: Mapping[str, str] | None = None
     ) -> None:
-        self._proxies = Proxies(proxy, os.environ if environ is None else environ)
+        self._proxy = proxy
         self._tls = tls
-        self._session: aiohttp.ClientSession | None = None
-        self._timeouts: dict[TimeLimits, aiohttp.ClientTimeout] = {}
+        self._environ = os.environ if environ is None else environ
+        self._proxies = Proxies(proxy, self._environ)
+        self._pool = Pool(tls) if IS_DIRECT else None
+        self._library: AiohttpTransport | None = None
         self._is_closed = False
 
-    async def send(self, ask: Ask, limits: TimeLimits) -> HttpAnswer:
-        """The answer, as soon as it begins.
-
-        A connection of the pool that the server closed just then is replaced, once: it has not taken the request.
-        """
-        session = self._session or self._begin()
-        connected = _Connected()
-        _CONNECTED.set(connected)
-        proxy = None
-        try:
-            parts = urlsplit(ask.url)
-            proxy = self._proxies.between(parts.scheme, parts.hostname or "", parts.port)
-            async with asyncio.timeout(limits.connect + limits.first_byte):
-                try:
-                    response = await self._request(session, ask, limits, proxy)
-                except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError) as error:
-                    if not connected.again or isinstance(error, aiohttp.ClientConnectorError):
-                        raise
-                    response = await self._request(session, ask, limits, proxy)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            _give_up(ask, limits, proxy, error)
-        return self._answer(ask, limits, response)
+    async def send(self, ask: Ask, limits: TimeLimits) -> Answer:
+        """The answer, as soon as it begins."""
+        if self._is_closed:
+            raise InputError("this transport is closed", path="transport")
+        found = plain_place(ask.url) if self._pool is not None else None
+        if found is not None and self._pool is not None:
+            place, host, target = found
+            scheme = "https" if place.is_secure else "http"
+            if self._proxies.between(scheme, place.host, urlsplit(ask.url).port) is None:
+                head = head_of(ask, host, target)
+                if head is not None:
+                    return await self._pool.send(ask, head, place, limits)
+        return await self._with_library().send(ask, limits)
 
     async def close(self) -> None:
         self._is_closed = True
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        if self._pool is not None:
+            await self._pool.close()
+        if self._library is not None:
+            await self._library.close()
 
-    async def _request(
-        self, session: aiohttp.ClientSession, ask: Ask, limits: TimeLimits, proxy: str | None
-    ) -> aiohttp.ClientResponse:
-        return await session.request(
-            ask.method,
-            URL(ask.url, encoded=True),
-            data=(io.BytesIO(ask.body) if len(ask.body) > _LARGE else ask.body) or None,
-            headers=ask.headers,
-            allow_redirects=False,
-            timeout=self._timeouts.get(limits) or self._timeout(limits),
-            proxy=proxy,
-        )
+    def _with_library(self) -> AiohttpTransport:
+        if self._library is None:
+            from toolglot.upstream.aiohttp_transport import AiohttpTransport  # noqa: PLC0415 - it is large
 
-    def _answer(self, ask: Ask, limits: TimeLimits, response: aiohttp.ClientResponse) -> HttpAnswer:
-        headers = _lowered(response.headers)
-        try:
-            refuse_redirect(ask, response.status, headers)
-        except ProviderError:
-            response.close()
-            raise
-        connection = response.connection
-        if connection is not None and connection.protocol is not None:
-            connection.protocol.read_timeout = limits.idle
-            connection.protocol.start_timeout()  # the timer that runs has the limit for the first byte
-        return HttpAnswer(ask, limits, response, headers)
-
-    def _timeout(self, limits: TimeLimits) -> aiohttp.ClientTimeout:
-        timeout = aiohttp.ClientTimeout(
-            total=None, connect=limits.connect, sock_connect=limits.connect, sock_read=limits.first_byte
-        )
-        if len(self._timeouts) < _MOST_TIMEOUTS:
-            self._timeouts[limits] = timeout
-        return timeout
-
-    def _begin(self) -> aiohttp.ClientSession:
-        """A session belongs to the event loop of the first request."""
-        if self._is_closed:
-            raise InputError("this transport is closed", path="transport")
-        self._session = aiohttp.ClientSession(
-            connector=_Connector(
-                limit=0, keepalive_timeout=_IDLE_CONNECTION, ssl=True if self._tls is None else self._tls
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,  # it would also send what a .netrc has for the host
-            max_line_size=_LONGEST_HEADER,
-            max_field_size=_LONGEST_HEADER,
-        )
-        return self._session
-
-
-class HttpAnswer:
-    """An answer over HTTP."""
-
-    __slots__ = ("_ask", "_limits", "_response", "headers", "status")
-
-    def __init__(self, ask: Ask, limits: TimeLimits, response: aiohttp.ClientResponse, headers: dict[str, str]) -> None:
-        self.status = response.status
-        self.headers: Mapping[str, str] = headers
-        self._ask = ask
-        self._limits = limits
-        self._response = response
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        read = self._response.content.readany
-        try:
-            while piece := await read():
-                yield piece
-        except TimeoutError:
-            self._response.close()
-            raise failed(self._ask, "timeout", f"was silent for {self._limits.idle:g} s") from None
-        except (aiohttp.ClientError, OSError):
-            self._response.close()
-            raise failed(self._ask, "server", "broke off in the middle of its answer") from None
-
-    async def whole(self, most: int) -> bytes:
-        return await read_whole(self._ask, self, most)
-
-    async def close(self) -> None:
-        self._response.close()
-
-
-# --- connections ------------------------------------------------------------------------------------
-
-
-class _Connected:
-    """What became of one request's connection."""
-
-    __slots__ = ("again",)
-
-    def __init__(self) -> None:
-        self.again = False
-        """It had served a request before."""
-
-
-_CONNECTED: Final[ContextVar[_Connected]] = ContextVar("connected")
-
-
-class _Connector(aiohttp.TCPConnector):
-    """Tells whether a connection is a used one. (A trace would tell as well, for a tenth of the request's time.)"""
-
-    def __init__(self, *, limit: int, keepalive_timeout: float, ssl: bool | ssl.SSLContext) -> None:
-        super().__init__(limit=limit, keepalive_timeout=keepalive_timeout, ssl=ssl)
-        self._used: WeakSet[ResponseHandler] = WeakSet()
-
-    async def connect(
-        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
-    ) -> Connection:
-        connection = await super().connect(req, traces, timeout)
-        protocol = connection.protocol
-        if protocol is not None:
-            _CONNECTED.get().again = protocol in self._used
-            self._used.add(protocol)
-        return connection
-
-
-# --- what goes wrong --------------------------------------------------------------------------------
-
-
-def _give_up(ask: Ask, limits: TimeLimits, proxy: str | None, error: Exception) -> NoReturn:
-    if isinstance(error, InputError):
-        raise error
-    if isinstance(error, ValueError) and not isinstance(error, OSError):
-        raise InputError(
-            f"a request to {ask.whom} cannot be sent: its address or one of its headers is not one", path="request"
-        ) from None
-    kind, reason = _reason(limits, proxy or "", error)
-    raise failed(ask, kind, reason) from None
-
-
-def _reason(limits: TimeLimits, proxy: str, error: Exception) -> tuple[FailureKind, str]:
-    """Why there is no answer, in words that quote nothing of the address."""
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return "timeout", f"could not be connected to within {limits.connect:g} s"
-    if isinstance(error, TimeoutError):
-        return "timeout", f"sent nothing within {limits.first_byte:g} s"
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return "overloaded", f"cannot be reached: the proxy {shown(proxy)} answered {error.status}"
-    if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return "overloaded", f"cannot be reached: there is no connection to the proxy {shown(proxy)}"
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
-        return "overloaded", f"cannot be reached: {_why_not(error)}"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return "server", "sent what is not HTTP, or headers that are too large"
-    return "server", "closed the connection without an answer"
-
-
-def _why_not(error: aiohttp.ClientError) -> str:
-    """Why there is no connection."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        why = getattr(error.certificate_error, "verify_message", "") or "it cannot be verified"
-        return f"its TLS certificate is not trusted: {why} (SSL_CERT_FILE names a private authority's certificate)"
-    cause = getattr(error, "os_error", None)
-    if isinstance(cause, socket.gaierror):
-        return "its host is not known"
-    if isinstance(cause, ssl.SSLError):
-        return f"TLS failed: {cause.reason or 'no handshake'}"
-    # With several addresses of a host, the errors of all of them are in one message.
-    if isinstance(cause, ConnectionRefusedError) or "Connect call failed" in str(cause):
-        return "the connection was refused"
-    return getattr(cause, "strerror", None) or "there is no connection"
-
-
-def _lowered(pairs: CIMultiDictProxy[str]) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in pairs.items():
-        lower = name.lower()
-        headers[lower] = f"{headers[lower]}, {value}" if lower in headers else value
-    return headers
+            self._library = AiohttpTransport(proxy=self._proxy, tls=self._tls, environ=self._environ)
+        return self._library

@@ -15,7 +15,7 @@ MASK: Final = "***"
 _PREFIXED: Final = (
     *("sk-", "pk-", "rk-", "csk-", "xai-", "pplx-", "nvapi-", "gsk_", "hf_", "fw_", "r8_", "tgp_v1_", "ghp_"),
     *("gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xoxb-", "xoxp-", "sk_live_", "rk_live_"),
-    *(r"co_(?=[A-Za-z]{0,40}[0-9])", "github_pat_", "bedrock-api-key-", "ABSK", "AKIA", "ASIA", "AIza"),
+    *("tgk_", r"co_(?=[A-Za-z]{0,40}[0-9])", "github_pat_", "bedrock-api-key-", "ABSK", "AKIA", "ASIA", "AIza"),
     *(r"AQ\.", r"ya29\."),
 )
 _QUOTE: Final = r"[\\\"'`]{0,4}"

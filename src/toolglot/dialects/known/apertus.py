@@ -7,11 +7,13 @@ from toolglot.dialects.json_calls import named_calls
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps
 
+_CLOSER = "<|tools_suffix|>"
+
 
 def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
-    outcome = yield from named_calls(reader)
+    outcome = yield from named_calls(reader, (_CLOSER,))
     if outcome in ("call", "cut"):
-        yield from skip_closer(reader, "<|tools_suffix|>", stray="}]")
+        yield from skip_closer(reader, _CLOSER, stray="}]")
     return outcome
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.json_calls import CallKeys
 from toolglot.dialects.reading import Outcome, Reader
@@ -40,29 +42,18 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
 
 
 def _uncited(reader: Reader, ends: tuple[str, ...], say: Sink) -> Steps[None]:
-    scanner = reader.scanner
     found: str | None = _CITATIONS[0]
     while found in _CITATIONS:
         if found.endswith(" "):
-            yield from scanner.until(marks(">", "\n"), _dropped)
-        found = yield from scanner.until(marks(*ends, *_CITATIONS), say)
+            yield from reader.scanner.until(marks(">", "\n"), len)  # to nowhere
+        found = yield from reader.scanner.until(marks(*ends, *_CITATIONS), say)
 
 
-def _dropped(piece: str) -> None:
-    pass
-
-
-def _command(name: str, *models: str) -> Dialect:
-    return Dialect(
-        name=name,
-        openers=("<|START_ACTION|>", _THOUGHT, *_ANSWERS, *_SILENT),
-        read=_read,
-        thinking=((_THOUGHT, _THOUGHT_END),),
-        models=models,
-    )
-
-
-DIALECTS = (
-    _command("cohere_command3", "*command-r7b*", "*command-a*"),
-    _command("cohere_command4", "*command-4*", "*north-*"),
+_COMMAND3 = Dialect(
+    name="cohere_command3",
+    openers=("<|START_ACTION|>", _THOUGHT, *_ANSWERS, *_SILENT),
+    read=_read,
+    thinking=((_THOUGHT, _THOUGHT_END),),
+    models=("*command-r7b*", "*command-a*"),
 )
+DIALECTS = (_COMMAND3, replace(_COMMAND3, name="cohere_command4", models=("*command-4*", "*north-*")))

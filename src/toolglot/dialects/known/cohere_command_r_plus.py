@@ -27,7 +27,7 @@ _KEYS: Final = CallKeys(no_calls=("directly-answer", "directly_answer"))
 def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
     yield from reader.scanner.skip_spaces()
     yield from reader.scanner.one_of(("```json", "```"))
-    outcome = yield from call_list(reader, _KEYS)
+    outcome = yield from call_list(reader, _KEYS, closers=("```",))
     if outcome not in ("none", "unfinished"):
         yield from skip_closer(reader, "```")
     return outcome
@@ -36,7 +36,7 @@ def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
 COMMAND_R_PLUS = Dialect(
     name="cohere_command_r_plus",
     openers=("\nAction:",),
-    inside=r"\s*```(?:json)?\s*[\[{]",
+    inside=r"\s*```(?:json)?\s*[\[{](?!\s*\"action)",
     read=_read,
     models=("*command-r-plus*", "*command-r-0*"),
 )

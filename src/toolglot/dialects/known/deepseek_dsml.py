@@ -10,12 +10,14 @@ be empty, or stand alone. The mark may be missing altogether.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.tag_calls import TagStyle, tags_in
 
 _MARKS = ("\uff5cDSML\uff5c", "\u2016DSML\u2016", "\uff5c\uff5cDSML\uff5c\uff5c", "|DSML|", "||DSML||")
 _SECTIONS = ("function_calls", "tool_calls")
+_END = "<\uff5cend\u2581of\u2581sentence\uff5c>"
 
 
 def _style(*spaces: str) -> TagStyle:
@@ -35,7 +37,10 @@ _read_marked, _read_plain = tags_in(_MARKED), tags_in(_PLAIN)
 
 
 def _read(reader: Reader, opener: str) -> Steps[Outcome]:
-    return (yield from (_read_plain if opener in _PLAIN_OPENERS else _read_marked)(reader, opener))
+    outcome = yield from (_read_plain if opener in _PLAIN_OPENERS else _read_marked)(reader, opener)
+    if outcome == "call":
+        yield from next_of(reader.scanner, (_END,))
+    return outcome
 
 
 def _dsml(name: str, *models: str) -> Dialect:

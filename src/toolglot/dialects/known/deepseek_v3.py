@@ -29,6 +29,7 @@ _STYLE = SectionStyle(
     separator="<｜tool▁sep｜>",
     close_call="<｜tool▁call▁end｜>",
     named=name_in_head,
+    end=("<｜end▁of▁sentence｜>",),
 )
 _BEGIN = r"\s*(?:<｜tool▁call▁begin｜>\s*)?"
 _KIND = r"function\s*<｜tool▁sep｜>"

@@ -10,22 +10,23 @@ from toolglot.dialects.json_calls import BARE, call_list
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps
 
+_FENCE: Final = "```"
 _WORD: Final = re.compile(r"[a-z_]+")
 
 
 def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
     yield from reader.scanner.while_in(_WORD, 16)
-    outcome = yield from call_list(reader, BARE)
+    outcome = yield from call_list(reader, BARE, closers=(_FENCE,))
     while outcome == "call" and (yield from reader.scanner.skip_spaces()) == "{":
-        outcome = yield from call_list(reader, BARE)
+        outcome = yield from call_list(reader, BARE, closers=(_FENCE,))
     if outcome in ("call", "cut"):
-        yield from skip_closer(reader, "```")
+        yield from skip_closer(reader, _FENCE)
     return outcome
 
 
 FENCED_JSON = Dialect(
     name="fenced_json",
-    openers=("```",),
+    openers=(_FENCE,),
     inside=r"(?:json|tool_calls?|tool_code|tool|function_calls?|function)?\s*(?:\[\s*)?\{",
     read=_read,
     is_weak=True,

@@ -36,7 +36,7 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     yield from scanner.one_of((">", "(", ",", "["))
     if not reader.accepts(name):
         return "none"
-    outcome = yield from arguments_of(reader, name)
+    outcome = yield from arguments_of(reader, name, closers=("</function>",))
     yield from skip_closer(reader, "</function>", stray="})]>")
     return outcome
 
@@ -49,13 +49,11 @@ def _program(reader: Reader) -> Steps[Outcome]:
     return reader.close()
 
 
-FUNCTIONARY_V31 = Dialect(
+_V31 = Dialect(
     name="functionary_v31",
     openers=("<function=", "<function(", "<function/"),
     inside=_INSIDE.pattern,
     read=_read,
     models=("*functionary*v3.1*",),
 )
-_WITH_PROGRAMS = replace(FUNCTIONARY_V31, openers=(*FUNCTIONARY_V31.openers, _PYTHON), inside="")
-
-DIALECTS = (replace(FUNCTIONARY_V31, named=_WITH_PROGRAMS),)
+DIALECTS = (replace(_V31, named=replace(_V31, openers=(*_V31.openers, _PYTHON), inside="")),)

@@ -14,20 +14,14 @@ from toolglot.dialects.scanner import Steps, marks
 
 _WORDS = ("\ncall:", "<call>")
 _CHANNEL, _CHANNEL_END = "<|channel>", "<channel|>"
+_STYLE = GemmaStyle(
+    quote='<|"|>', closer="<tool_call|>", response="<|tool_response>", quoted="string", ends=("<turn|>",), words=_WORDS
+)
 
 GEMMA4 = Dialect(
     name="gemma4",
     openers=("<|tool_call>", "<tool_call|>"),
-    read=gemma_in(
-        GemmaStyle(
-            quote='<|"|>',
-            closer="<tool_call|>",
-            response="<|tool_response>",
-            quoted="string",
-            ends=("<turn|>",),
-            words=_WORDS,
-        ),
-    ),
+    read=gemma_in(_STYLE),
     thinking=(*THINK, (f"{_CHANNEL}thought\n", _CHANNEL_END)),
     models=("*gemma-4*", "*gemma4*"),
 )

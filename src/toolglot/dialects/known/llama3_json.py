@@ -19,19 +19,30 @@ LONGEST_GUESS: Final = 4096
 """How much of what is no call is read again."""
 
 
-_read_python: Final = python_in("<|eom_id|>", "<|eot_id|>", suffix=".call")
+_ENDS: Final = ("<|eom_id|>", "<|eot_id|>")
+_read_python: Final = python_in(*_ENDS, suffix=".call")
 
 
 def _read(reader: Reader, opener: str) -> Steps[Outcome]:
-    reader.only_offered = reader.only_offered and opener != TAG
     if opener == TAG and (yield from reader.scanner.skip_spaces()) not in ("{", "["):
         return (yield from _read_python(reader, opener))
     outcome = yield from (call_object(reader, BARE, is_open=True) if opener == "{" else call_list(reader, BARE))
     if outcome in ("call", "cut"):
-        yield from skip_closer(reader, ";", "<|eom_id|>", "<|eot_id|>")
+        found = yield from skip_closer(reader, ";", *_ENDS)
+        while opener == TAG and found == ";":  # behind the mark, the next one needs none
+            found = yield from _next(reader)
     if outcome == "none" and opener == "{" and reader.scanner.size_since_mark() <= LONGEST_GUESS:
         return (yield from ordinary(reader))
     return outcome
+
+
+def _next(reader: Reader) -> Steps[str | None]:
+    """One more call, and what stands behind it; None, and nothing read, if there is no call."""
+    reader.scanner.mark()
+    if (yield from call_list(reader, BARE)) in ("none", "unfinished"):
+        reader.scanner.go_back()
+        return None
+    return (yield from skip_closer(reader, ";", *_ENDS))
 
 
 LLAMA3_JSON = Dialect(
@@ -41,6 +52,7 @@ LLAMA3_JSON = Dialect(
     read=_read,
     models=("*llama-3*", "*llama3*"),
     is_weak=True,
+    strong=(TAG,),
 )
 
 DIALECTS = (LLAMA3_JSON,)

@@ -13,21 +13,24 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.dialects.dialect import THINK, Dialect, Read, json_in
+from toolglot.dialects.dialect import THINK, Dialect, json_in
 from toolglot.dialects.json_calls import CallKeys, arguments_of
 from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
 from toolglot.dialects.scanner import Steps
 
 _NAME: Final = re.compile(r"[^\s\[{]+")
-_THINKING: Final = (*THINK, ("[THINK]", "[/THINK]"))
+_LIST: Final = json_in("</s>", keys=CallKeys(id=("id",)))
 
 
-def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     scanner = reader.scanner
+    mark = yield from scanner.skip_spaces()
+    if mark == "[":
+        yield from scanner.need(len("[CALL_ID]"))
+    if mark == "{" or (mark == "[" and not scanner.text.startswith(("[ARGS]", "[CALL_ID]"), scanner.at)):
+        return (yield from _LIST(reader, opener))
+    name, id = (yield from scanner.while_in(_NAME, LONGEST_NAME)), ""
     yield from scanner.skip_spaces()
-    name = yield from scanner.while_in(_NAME, LONGEST_NAME)
-    yield from scanner.skip_spaces()
-    id = ""
     if (yield from scanner.one_of(("[CALL_ID]",))):
         id = yield from scanner.while_in(_NAME, LONGEST_NAME)
         yield from scanner.skip_spaces()
@@ -38,35 +41,15 @@ def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
     return (yield from arguments_of(reader, name, id))
 
 
-_read_list: Final = json_in("</s>", keys=CallKeys(id=("id",)))
-
-
-def _read_either(reader: Reader, opener: str) -> Steps[Outcome]:
-    scanner = reader.scanner
-    mark = yield from scanner.skip_spaces()
-    if mark == "[":
-        yield from scanner.need(len("[CALL_ID]"))
-    is_list = mark == "{" or (mark == "[" and not scanner.text.startswith(("[ARGS]", "[CALL_ID]"), scanner.at))
-    return (yield from (_read_list if is_list else _read)(reader, opener))
-
-
-def _mistral(name: str, inside: str, read: Read, *models: str) -> Dialect:
+def _mistral(name: str, inside: str, models: str) -> Dialect:
     """One of both. Where it is named, it reads the other form as well: a server knows only that it is Mistral's."""
-    found = Dialect(name=name, openers=("[TOOL_CALLS]",), inside=inside, read=read, thinking=_THINKING, models=models)
-    return replace(found, named=replace(found, inside="", read=_read_either))
+    thinking, written = (*THINK, ("[THINK]", "[/THINK]")), tuple(f"*{model}*" for model in models.split())
+    found = Dialect(name=name, openers=("[TOOL_CALLS]",), inside=inside, read=_read, thinking=thinking, models=written)
+    return replace(found, named=replace(found, inside=""))
 
 
+_NAMED: Final = r"\s*[^\s\[\]{}\"']+\s*(?:\[(?:ARGS|CALL_ID)\]|\{)|\s*[^\s\[\]{}\"']{40,}"
 DIALECTS = (
-    _mistral("mistral", r"\s*[\[{]", _read_list, "*mistral-7b*", "*mistral-nemo*", "*mixtral*", "*codestral*"),
-    _mistral(
-        "mistral_v11",
-        r"\s*[^\s\[\]{}\"']+\s*(?:\[(?:ARGS|CALL_ID)\]|\{)|\s*[^\s\[\]{}\"']{40,}",
-        _read,
-        "*mistral-small*",
-        "*mistral-medium*",
-        "*mistral-large*",
-        "*devstral*",
-        "*ministral*",
-        "*magistral*",
-    ),
+    _mistral("mistral", r"\s*[\[{]", "mistral-7b mistral-nemo mixtral codestral"),
+    _mistral("mistral_v11", _NAMED, "mistral-small mistral-medium mistral-large devstral ministral magistral"),
 )

@@ -14,18 +14,12 @@ from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps, marks
-from toolglot.dialects.tag_calls import TagStyle, read_head, tags_in
+from toolglot.dialects.tag_calls import TagStyle, read_head, tags_in, undoubled
 
 _SECTION, _ENDS = "<atem:function_calls>", ("<|eom|>", "<|eot|>")
 _FIRST = tuple(f"\n{space}to={whom}<|message|>" for space in ("", " ") for whom in ("self", "user"))
-"""The prompt ends with the role, so that a text may begin with the recipient."""
+"""The prompt ends with the role: a text may begin with the recipient; where the dialect is named, whoever it is."""
 _ANY_FIRST = ("\n to=", "\nto=")
-"""The same where the dialect is named: whoever it is."""
-
-
-def _undoubled(reader: Reader, name: str) -> str:
-    half = name[: len(name) // 2]
-    return half if name == f"{half}.{half}" and name not in reader.tools else name
 
 
 _STYLE = TagStyle(
@@ -37,31 +31,28 @@ _STYLE = TagStyle(
     close_section=("</atem:function_calls>", *_ENDS),
     skipped=(_SECTION,),
     untyped="json",
-    rename=_undoubled,
+    rename=undoubled,
 )
-_read_tags = tags_in(_STYLE)
 
 
 def _read(reader: Reader, opener: str) -> Steps[Outcome]:
-    head: tuple[str, str] | None = (opener.removesuffix("<|message|>"), "")
-    if opener == "<|start|>" or opener in _ANY_FIRST:
+    whom = opener.removesuffix("<|message|>").rpartition("to=")[2]
+    if opener in ("<|start|>", *_ANY_FIRST):
         head = yield from read_head(reader, marks("<|message|>"), 300)
         if head is None and opener in _ANY_FIRST:
             return "none"
-    whom = head[0].rpartition("to=")[2] if head is not None else ""
+        whom = head[0].rpartition("to=")[2] if head is not None else ""
     if whom in ("self", "user"):
         reader.scanner.let_go()
         yield from reader.scanner.until(marks(*_ENDS), reader.teller.think if whom == "self" else reader.teller.say)
         reader.teller.end_thought()
         return "passed"
-    outcome = yield from _read_tags(reader, opener)
+    outcome = yield from tags_in(_STYLE)(reader, opener)
     if outcome == "call":
         yield from next_of(reader.scanner, _ENDS)
     return outcome
 
 
-OPENERS = (*_STYLE.open_section, *_STYLE.call, *_FIRST)
-MUSE_GLIMMER = Dialect(name="muse_glimmer", openers=OPENERS, read=_read, models=("*muse*",))
-_UNSTARTED = replace(MUSE_GLIMMER, openers=(*_STYLE.open_section, *_STYLE.call, *_ANY_FIRST))
-
-DIALECTS = (replace(MUSE_GLIMMER, named=_UNSTARTED),)
+_MARKS = (*_STYLE.open_section, *_STYLE.call)
+_UNSTARTED = Dialect(name="muse_glimmer", openers=(*_MARKS, *_ANY_FIRST), read=_read, models=("*muse*",))
+DIALECTS = (replace(_UNSTARTED, openers=(*_MARKS, *_FIRST), named=_UNSTARTED),)

@@ -5,6 +5,9 @@
     Action Input: {"p": "/"}
     Observation:
 
+The words may be bold, the input may stand in a code fence or in brackets behind the name, and both may be an object,
+`{"action": "ls", "action_input": {"p": "/"}}`, in a code fence.
+
 Plain text is the value of the only, or the only required, argument. A model that goes on with an observation of its own
 invents it: whatever follows is text.
 """
@@ -12,12 +15,12 @@ invents it: whatever follows is text.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.react_steps import step
+from toolglot.dialects.react_steps import FENCED_ACTION, step
 
 REACT = Dialect(
     name="react",
-    openers=("\nAction:",),
-    inside=r"[ \t`*\"']*[\w.:/-]",
+    openers=("\nAction:", "\n**Action:**", "\n**Action**:"),
+    inside=rf"[ \t`*\"']*+[\w.:/-]|{FENCED_ACTION}",
     read=step,
     is_weak=True,
 )

@@ -39,7 +39,7 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     if not reader.accepts(name):
         return "unfinished" if scanner.is_over else "none"
     if mark == "{" and not given:
-        outcome = yield from arguments_of(reader, name)
+        outcome = yield from arguments_of(reader, name, closers=("</tool>",))
         yield from skip_closer(reader, "</tool>", stray="}")
         return outcome
     return (yield from ElementCall(reader, name, given).read(is_closed))

@@ -36,7 +36,7 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     closers = tuple(f"{closer}>" for closer in _CLOSERS)
     if (yield from reader.scanner.skip_spaces()) not in ("{", "["):
         return (yield from part_call(reader, closers))
-    outcome = yield from call_list(reader)
+    outcome = yield from call_list(reader, closers=closers)
     if outcome in ("call", "cut"):
         yield from skip_closer(reader, *closers)
     return outcome

@@ -1,0 +1,265 @@
+"""What the gateway costs, next to LiteLLM's proxy, llm-rosetta's gateway and nginx, which only hands bytes on.
+
+A Messages client, a Chat provider: a fake one that answers at once, so that what is measured is the gateway. CPU time
+of the gateway's processes for a request, rounds in turn; then what 1,000 slow streams cost in memory and delay, what it
+takes to start, and what it holds when nobody asks. Who cannot be measured breaks their limits; BENCH_PEERS=0 leaves
+them out, and nginx with them. Exits with 1 when a limit is broken.
+"""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import gateway_traffic as traffic
+import peers
+from gateway_servers import NGINX, OURS, STARTERS, Load, Server, ask, provider, toolglot
+from timing import NAME_WIDTH, Row, in_turn, table
+
+ROUNDS: Final = 7
+CONNECTIONS: Final = 32
+REQUESTS: Final = {OURS: 2_000, NGINX: 8_000, "litellm": 48, "llm-rosetta": 400}
+STREAMS: Final = {OURS: 400, NGINX: 2_000, "litellm": 8, "llm-rosetta": 40}
+"""Of a round: enough of each that its time is not noise."""
+
+WHOLE_LIMITS: Final = {"litellm": 50.0, "llm-rosetta": 5.0}
+STREAM_LIMITS: Final = {"litellm": 50.0, "llm-rosetta": 8.0}
+NGINX_LIMIT: Final = 15.0
+
+HELD: Final = 1_000
+HOLD_SECONDS: Final = 10
+OPENING: Final = 1.0
+"""Seconds that it takes to open all of them, on the average."""
+DELAY_LIMIT: Final = 50.0
+"""Milliseconds that the gateway adds at the 99th percentile."""
+HELD_LIMIT: Final = 40_000
+IDLE_LIMIT: Final = 70_000_000
+STARTS: Final = 5
+START_LIMIT: Final = 1.0
+
+
+def wrong_answer(server: Server) -> str:
+    """Why a server cannot be compared; empty: it answers as it should."""
+    whole = ask(server.port, traffic.request(stream=False))
+    streamed = ask(server.port, traffic.request(stream=True))
+    if (whole.status, streamed.status) != (200, 200):
+        return f"it answers with status {whole.status}, {streamed.status}: {whole.body[:150]!r}"
+    if server.name == NGINX:
+        return "" if whole.body == traffic.reply() else "it changes the answer"
+    said, told = traffic.census(whole.body), peers.stream_census(streamed.body)
+    return "" if (said, told) == _expected() else f"its answers hold {said} and {told}"
+
+
+def _expected() -> tuple[dict[str, Any], dict[str, int]]:
+    arguments = {"path": "src/ledger/settlement.py", "old": "ROUND_DOWN", "new": "ROUND_HALF_EVEN"}
+    whole = {"text": "Each account is rounded down.", "calls": [("edit_file", arguments)], "stop": "tool_use"}
+    return whole, {"text": 464, "input": 500, "calls": 1}
+
+
+@contextmanager
+def started(upstream: int, folder: Path) -> Iterator[tuple[dict[str, Server], dict[str, str]]]:
+    """The servers that run and answer rightly, ours among them, and why others do not."""
+    running = {OURS: toolglot(upstream, folder)}
+    missing: dict[str, str] = {}
+    try:
+        for kind, start in STARTERS.items():
+            if not peers.wanted():
+                missing[kind] = "BENCH_PEERS=0"
+                continue
+            try:
+                running[kind] = start(upstream, folder)
+            except (peers.PeerError, OSError) as error:
+                missing[kind] = str(error)
+        for kind, server in list(running.items()):
+            if reason := wrong_answer(server):
+                missing[kind] = reason
+                running.pop(kind).stop()
+        if OURS in missing:
+            raise SystemExit(f"our own gateway: {missing[OURS]}")
+        yield running, missing
+    finally:
+        for server in running.values():
+            server.stop()
+
+
+# --- CPU of a request -------------------------------------------------------------------------------
+
+
+def measured(server: Server, load: Load, kind: str, requests: int) -> Callable[[], float]:
+    """Nanoseconds of CPU for one request, a round."""
+
+    def fire(count: int) -> None:
+        done = load.order(do="fire", port=server.port, kind=kind, requests=count, connections=CONNECTIONS)
+        if done["failed"] or done["answered"] != count:
+            raise SystemExit(f"{server.title}: {done['failed']} of {count} requests failed: {done['why']}")
+
+    def one_round() -> float:
+        fire(max(4, requests // 10))  # connections, caches: whoever had the turn before has left them cold
+        before = server.cpu_ns()
+        fire(requests)
+        return (server.cpu_ns() - before) / requests
+
+    return one_round
+
+
+def compared(
+    title: str, load: Load, kind: str, found: tuple[dict[str, Server], dict[str, str]], limits: dict[str, float]
+) -> bool:
+    running, missing = found
+    counts = REQUESTS if kind == "whole" else STREAMS
+    rounds = {server.title: measured(server, load, kind, counts[name]) for name, server in running.items()}
+    for one_round in rounds.values():
+        one_round()
+    times = in_turn(ROUNDS, rounds)
+    own = running[OURS].title
+    rows = [Row(own), *_nginx_rows(running, missing, own, kind)]
+    for name, least in limits.items():
+        if name in running:
+            rows.append(Row(running[name].title, own, least=least))
+        else:
+            rows.append(Row(name, own, least=least, missing=missing[name], excused=not peers.wanted()))
+    return table(title, "µs", 1_000, rows, times)
+
+
+def _nginx_rows(running: dict[str, Server], missing: dict[str, str], own: str, kind: str) -> list[Row]:
+    most = NGINX_LIMIT if kind == "whole" else None
+    if NGINX not in running:
+        return [Row(NGINX, own, most=most, missing=missing[NGINX], excused=not peers.wanted())]
+    title = running[NGINX].title
+    return [Row(title), Row(own, title, most=most)]
+
+
+# --- single figures ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Figure:
+    name: str
+    value: float
+    unit: str
+    most: float | None = None
+
+    def show(self) -> bool:
+        kept = self.most is None or self.value <= self.most
+        limit = f"<= {self.most:,g}" if self.most is not None else ""
+        verdict = "" if self.most is None else "yes" if kept else "NO"
+        print(f"{self.name:<{NAME_WIDTH}}{self.value:>10,.2f} {self.unit:<7}  {limit:<10}{verdict}".rstrip())
+        return kept
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What streams that are held at the same time cost."""
+
+    seen: dict[str, Any]
+    memory: float
+    """Bytes of each."""
+    cpu: float
+    """Nanoseconds of each event."""
+
+
+def held(upstream: int, folder: Path, load: Load, kind: str, seconds: int) -> Holding:
+    """Slow streams on a gateway of their own, which has served some quick ones before."""
+    server = toolglot(upstream, folder)
+    try:
+        load.order(do="fire", port=server.port, kind="stream", requests=500, connections=CONNECTIONS)
+        time.sleep(1)
+        before, cpu, begun = server.memory(), server.cpu_ns(), time.monotonic()
+        seen = load.order(do="hold", port=server.port, streams=HELD, seconds=seconds, kind=kind)
+        growth, spent = server.memory() - before, server.cpu_ns() - cpu
+        events = HELD * (time.monotonic() - begun - OPENING) / traffic.SECONDS_AN_EVENT
+        load.tell("release")
+        load.hear()
+    finally:
+        server.stop()
+    if seen["open"] != HELD:
+        raise SystemExit(f"only {seen['open']} of {HELD} streams opened")
+    return Holding(seen, growth / HELD, spent / events)
+
+
+def slow(upstream: int, folder: Path, load: Load) -> list[Figure]:
+    """Slow streams, and the same without a gateway between."""
+    direct = load.order(do="hold", port=upstream, streams=HELD, seconds=HOLD_SECONDS, kind="question")
+    load.tell("release")
+    load.hear()
+    short = held(upstream, folder, load, "question", HOLD_SECONDS)
+    agent = held(upstream, folder, load, "agent", 3)
+    expected = HELD * HOLD_SECONDS / traffic.SECONDS_AN_EVENT
+    return [
+        Figure("events that came, of those expected", 100 * short.seen["events"] / expected, "%"),
+        Figure("CPU of the gateway an event", short.cpu / 1e3, "µs"),
+        Figure("delay without a gateway, p99", direct["p99"], "ms"),
+        Figure("delay with it, p50", short.seen["p50"], "ms"),
+        Figure("delay that it adds, p99", short.seen["p99"] - direct["p99"], "ms", DELAY_LIMIT),
+        Figure("memory of a stream", short.memory / 1e3, "kB", HELD_LIMIT / 1e3),
+        Figure("memory of a stream, agent's request of 7 kB", agent.memory / 1e3, "kB"),
+    ]
+
+
+def fresh(upstream: int, folder: Path) -> list[Figure]:
+    """A gateway that just began. The best of some starts: others of the machine only ever make one longer."""
+    seconds, idle, cpu = [], [], []
+    for _ in range(STARTS):
+        begun = time.perf_counter()
+        server = toolglot(upstream, folder)
+        try:
+            answer = ask(server.port, traffic.request(stream=False))
+            seconds.append(time.perf_counter() - begun)
+            assert answer.status == 200
+            cpu.append(server.cpu_ns() / 1e9)
+            time.sleep(0.5)
+            idle.append(server.memory())
+        finally:
+            server.stop()
+    return [
+        Figure(f"from start to first answer, best of {STARTS}", min(seconds), "s", START_LIMIT),
+        Figure("CPU of that, median", statistics.median(cpu), "s"),
+        Figure("memory after the first answer", statistics.median(idle) / 1e6, "MB", IDLE_LIMIT / 1e6),
+    ]
+
+
+def machine() -> str:
+    names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    cpu = names[0].partition(":")[2].strip() if names else platform.machine()
+    return f"{len(names)} x {cpu}, Linux {platform.release()}, CPython {platform.python_version()}"
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        load = Load(folder)
+        try:
+            with provider(folder) as upstream:
+                return 0 if _run(upstream, folder, load) else 1
+        finally:
+            load.stop()
+
+
+def _run(upstream: int, folder: Path, load: Load) -> bool:
+    size = len(traffic.request(stream=False))
+    print(f"Machine: {machine()}.")
+    print(f"Messages client, Chat provider: {size:,} bytes, 8 tools; {CONNECTIONS} connections, {ROUNDS} rounds.")
+    print(f"Ratio: others to '{OURS}', ours in the second row of its name to nginx.\n")
+    with started(upstream, folder) as found:
+        kept = compared("a request, CPU", load, "whole", found, WHOLE_LIMITS)
+        print()
+        kept &= compared(f"a stream of {traffic.EVENTS} events, CPU", load, "stream", found, STREAM_LIMITS)
+    print(f"\n{HELD:,} streams, an event each {traffic.SECONDS_AN_EVENT * 1000:.0f} ms, one process")
+    for figure in slow(upstream, folder, load):
+        kept &= figure.show()
+    print("\nstart, and nothing to do")
+    for figure in fresh(upstream, folder):
+        kept &= figure.show()
+    return kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())

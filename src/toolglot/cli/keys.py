@@ -1,0 +1,237 @@
+"""`toolglot keys`: the keys of a gateway's clients, with what each of them may use."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import asdict
+
+from toolglot.cli.options import Formatter, Parser, add_quiet
+from toolglot.cli.stored import add_store, dollars, is_there, moment, place_of, whole, with_store
+from toolglot.cli.terminal import Terminal, clean
+from toolglot.errors import InputError, quote
+from toolglot.gateway.keys import BUDGETS, ClientKey, named, new_key, revoke, save, saved_keys
+from toolglot.gateway.metering import NANO, SPENT, period_of
+from toolglot.store import Store
+
+_DESCRIPTION: Final = """\
+Makes, lists and revokes the keys that clients of 'toolglot serve' must have. As soon as there is one, the gateway
+demands a key from everybody. A running gateway, with however many workers, knows of a change within seconds."""
+
+_EPILOG: Final = """\
+examples:
+  toolglot keys add alice
+  toolglot keys add ci --models 'gpt-5*,claude-haiku-*' --rpm 60 --spend-per-month 50 --expires 90d
+  KEY=$(toolglot keys add build --tokens-per-day 2M --quiet)
+  toolglot keys list
+  toolglot keys revoke ci
+
+A key is shown once, when it is made; what is kept is its SHA-256. 'toolglot usage' tells what each of them used.
+
+exit codes: 0 done; 2 there is no such key, the name is taken, or the store cannot be used
+"""
+
+_ADD_EPILOG: Final = """\
+examples:
+  toolglot keys add alice
+  toolglot keys add ci --models 'gpt-5*,claude-haiku-*' --rpm 60 --tpm 500k
+  toolglot keys add trial --tokens 1M --spend 5 --expires 14d
+
+The key is written to stdout, everything else to stderr. Days and months are those of UTC.
+"""
+
+_LIMITS: Final = (
+    ("--rpm", "requests_per_minute", whole, "N", "requests in a minute"),
+    ("--tpm", "tokens_per_minute", whole, "N", "tokens in a minute, of prompts and answers"),
+    ("--tokens-per-day", "tokens_per_day", whole, "N", "tokens in a day"),
+    ("--tokens-per-month", "tokens_per_month", whole, "N", "tokens in a month"),
+    ("--tokens", "tokens_total", whole, "N", "tokens in all its time"),
+    ("--spend-per-day", "spend_per_day", dollars, "USD", "what it may cost in a day, in US dollars"),
+    ("--spend-per-month", "spend_per_month", dollars, "USD", "what it may cost in a month"),
+    ("--spend", "spend_total", dollars, "USD", "what it may cost in all its time"),
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    actions = parser.add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True, parser_class=Parser
+    )
+    adding = actions.add_parser("add", help="make a key, and show it once", formatter_class=Formatter)
+    adding.description, adding.epilog = "Makes a key for a client. What is not limited has no limit.", _ADD_EPILOG
+    adding.add_argument("name", metavar="NAME", help="whose it is: a person, a team, a program")
+    adding.add_argument(
+        "--models",
+        metavar="PATTERNS",
+        action="append",
+        default=[],
+        help="models that it may ask for, as it asks for them",
+    )
+    for option, name, kind, metavar, told in _LIMITS:
+        adding.add_argument(option, dest=name, type=kind, metavar=metavar, help=told)
+    adding.add_argument("--expires", metavar="WHEN", help="a day such as 2027-01-31, or a length such as 90d or 12h")
+    adding.add_argument("--format", choices=("text", "json"), default="text", help="how to tell it (default: text)")
+    add_quiet(adding)
+    listing = actions.add_parser(
+        "list", help="all keys, their limits and what they used of them", formatter_class=Formatter
+    )
+    listing.description = "Lists the keys, without their secrets."
+    listing.add_argument("--all", action="store_true", help="also those that were revoked or have expired")
+    listing.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+    revoking = actions.add_parser("revoke", help="take a key back, for good", formatter_class=Formatter)
+    revoking.description = (
+        "Revokes a key. Running gateways refuse it within five seconds; answers under way are finished."
+    )
+    revoking.add_argument("name", metavar="NAME|ID", help="its name, or its id where several have the name")
+    add_quiet(revoking)
+    for each in (adding, listing, revoking):
+        add_store(each)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    return {"add": _add, "list": _list, "revoke": _revoke}[arguments.action](arguments, terminal)
+
+
+# --- add --------------------------------------------------------------------------------------------
+
+
+def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    now = datetime.now(UTC)
+    limits: dict[str, Any] = {name: getattr(arguments, name) for _, name, *_ in _LIMITS}
+    limits["models"] = _patterns(arguments.models)
+    if arguments.expires:
+        expires = moment(arguments.expires, now=now, option="--expires", ahead=True)
+        if expires <= now:
+            raise InputError(f"{quote(arguments.expires)} is past", path="--expires", hint="name a time to come")
+        limits["expires"] = expires.timestamp()
+    key, secret = new_key(arguments.name, now=now.timestamp(), **limits)
+
+    async def act(store: Store) -> None:
+        taken = [known for known in named(await saved_keys(store), key.name) if known.revoked is None]
+        if taken:
+            hint = f"choose another name, or `toolglot keys revoke {taken[0].id}` first"
+            raise InputError(f"there is a key {quote(key.name)} already", path="keys", hint=hint)
+        await save(store, key)
+
+    place = place_of(arguments)
+    with_store(place, act)
+    if arguments.format == "json":
+        terminal.out.line(_json({"key": secret, **_told(key, now, {})}))
+    else:
+        terminal.out.line(secret)
+    if not arguments.quiet:
+        page = terminal.err
+        page.line(f"made the key {clean(key.name)} ({key.id}) in {clean(place)}")
+        page.wrapped(f"it may use {clean(_limits(key, {})) or 'everything'}{_until(key)}")
+        page.wrapped("this is the only time that it is shown: keep it where the client finds it")
+    return 0
+
+
+def _patterns(given: list[str]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(part.strip() for text in given for part in text.split(",") if part.strip()))
+    if given and not found:
+        raise InputError("no model is named", path="--models", hint="leave the option out to allow all")
+    if any(len(part) > 200 or not part.isprintable() for part in found):
+        raise InputError("one of these is no pattern of models", path="--models", hint="such as 'gpt-5*'")
+    return found
+
+
+# --- list -------------------------------------------------------------------------------------------
+
+
+def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    now = datetime.now(UTC)
+    place = place_of(arguments)
+    keys = with_store(place, lambda store: _with_use(store, now)) if is_there(place) else []
+    shown = [(key, used) for key, used in keys if arguments.all or key.state(now.timestamp()) == "active"]
+    if arguments.format == "json":
+        terminal.out.line(_json([_told(key, now, used) for key, used in shown]))
+        return 0
+    if shown:
+        rows = [_row(key, used, now) for key, used in shown]
+        terminal.out.table(rows, heading=("NAME", "ID", "KEY", "STATE", "CREATED", "MAY USE"))
+    hidden = len(keys) - len(shown)
+    if not keys:
+        terminal.note(f"there are no keys in {place}; `toolglot keys add NAME` makes one")
+    elif hidden:
+        terminal.note(f"{hidden} more {'is' if hidden == 1 else 'are'} revoked or expired: --all shows them")
+    return 0
+
+
+async def _with_use(store: Store, now: datetime) -> list[tuple[ClientKey, dict[str, float]]]:
+    """The keys, and what is used of each budget."""
+    current = period_of(now.timestamp())
+    found = []
+    for key in await saved_keys(store):
+        spent = {}
+        if key.budgets:
+            spent = {row.key: row.amounts for row in await store.scan(SPENT, client=key.hashed, limit=1000)}
+        used = {}
+        for name in key.budgets:
+            unit, period = BUDGETS[name]
+            used[name] = spent.get(current[period], {}).get(unit, 0.0) / (1 if unit == "tokens" else NANO)
+        found.append((key, used))
+    return found
+
+
+def _row(key: ClientKey, used: dict[str, float], now: datetime) -> tuple[str, ...]:
+    state = key.state(now.timestamp())
+    lasts = f"until {_day(key.expires)}" if state == "active" and key.expires is not None else state
+    told = clean(_limits(key, used)) or "everything"
+    return clean(key.name), key.id, key.shown, lasts, _day(key.created), told
+
+
+def _limits(key: ClientKey, used: dict[str, float]) -> str:
+    """What a key may use, in words."""
+    parts = [f"models {', '.join(key.models)}"] if key.models else []
+    if key.requests_per_minute is not None:
+        parts.append(f"{key.requests_per_minute:,} requests a minute")
+    if key.tokens_per_minute is not None:
+        parts.append(f"{key.tokens_per_minute:,} tokens a minute")
+    for name, limit in key.budgets.items():
+        unit, period = BUDGETS[name]
+        each = "in total" if period == "total" else f"a {period}"
+        before = ""
+        if name in used:
+            before = f"{used[name]:,.0f} of " if unit == "tokens" else f"${used[name]:,.2f} of "
+        parts.append(f"{before}{limit:,} tokens {each}" if unit == "tokens" else f"{before}${limit:,f} {each}")
+    return "; ".join(parts)
+
+
+def _until(key: ClientKey) -> str:
+    return f", until {_day(key.expires)}" if key.expires is not None else ""
+
+
+def _day(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
+
+
+def _told(key: ClientKey, now: datetime, used: dict[str, float]) -> dict[str, Any]:
+    """A key for other programs."""
+    said = {name: value for name, value in asdict(key).items() if name != "hashed"}
+    for name in ("created", "expires", "revoked"):
+        if said[name] is not None:
+            said[name] = f"{datetime.fromtimestamp(said[name], UTC):%Y-%m-%dT%H:%M:%SZ}"
+    limits = {name: float(value) if isinstance(value, Decimal) else value for name, value in said.items()}
+    return {**limits, "state": key.state(now.timestamp()), "used": used}
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+# --- revoke -----------------------------------------------------------------------------------------
+
+
+def _revoke(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    place = place_of(arguments)
+    if not is_there(place):
+        raise InputError(f"there is no store at {place}, and so no key", path="keys", hint="see --config and --store")
+    key = with_store(place, lambda store: revoke(store, arguments.name, datetime.now(UTC).timestamp()))
+    if not arguments.quiet:
+        terminal.err.line(f"revoked {clean(key.name)} ({key.id}); running gateways know it within five seconds")
+    return 0

@@ -1,0 +1,170 @@
+"""`toolglot usage`: what the clients of a gateway used, and what it cost."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from toolglot.cli.options import add_quiet
+from toolglot.cli.stored import add_store, configured, is_there, moment, place_of, with_store
+from toolglot.cli.terminal import Terminal, clean
+from toolglot.errors import InputError, quote
+from toolglot.gateway.keys import ID_LENGTH, ClientKey, configured_keys, named, saved_keys
+from toolglot.gateway.metering import ANYONE
+from toolglot.gateway.usage import Amounts, By, UsageRow, grouped, read_usage
+from toolglot.store import Store
+
+_DESCRIPTION: Final = """\
+Tells what was used through the gateway, by key, model, day or upstream: requests, tokens, and what they cost by the
+providers' price lists. A running gateway writes it down once a second."""
+
+_EPILOG: Final = """\
+examples:
+  toolglot usage
+  toolglot usage --since 7d --by model
+  toolglot usage --since 2026-11 --by day --format csv > november.csv
+  toolglot usage --key ci --by model --format json
+
+Days are those of UTC. What has no known price is counted apart, and is not in the cost: prices of your own go into
+[prices] of toolglot.toml, and count from then on.
+
+exit codes: 0 told; 2 the store cannot be used, or a word makes no sense
+"""
+
+_COLUMNS: Final = ("requests", "failed", "input", "output", "cache_read", "cache_write")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument(
+        "--since", metavar="WHEN", default="30d", help="a day, a month, 'today', or a length (default: %(default)s)"
+    )
+    parser.add_argument("--until", metavar="DAY", help="the last day that counts (default: today)")
+    parser.add_argument("--by", choices=("key", "model", "day", "upstream"), default="key", help="default: %(default)s")
+    parser.add_argument("--key", metavar="NAME|ID", help="of one key only")
+    parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="default: %(default)s")
+    add_store(parser)
+    add_quiet(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    now = datetime.now(UTC)
+    since = f"{moment(arguments.since, now=now, option='--since'):%Y-%m-%d}"
+    until = f"{moment(arguments.until or 'today', now=now, option='--until'):%Y-%m-%d}"
+    config = configured(arguments)
+    place = place_of(arguments, config)
+    rows: list[UsageRow] = []
+    keys: list[ClientKey] = []
+    if is_there(place):
+        rows, keys = with_store(place, lambda store: _read(store, since, until))
+    keys += configured_keys(config.keys) if config is not None else []
+    if arguments.key:
+        clients = _clients(arguments.key, keys, rows)
+        rows = [row for row in rows if row.client in clients]
+    found = grouped(rows, arguments.by)
+    if arguments.by == "key":
+        found = {_name(client, keys): amounts for client, amounts in found.items()}
+    total = sum(found.values(), Amounts())
+    {"table": _table, "json": _json, "csv": _csv}[arguments.format](terminal, arguments.by, found, total, since, until)
+    if not arguments.quiet:
+        _tell(terminal, total, since, until)
+    return 0
+
+
+async def _read(store: Store, since: str, until: str) -> tuple[list[UsageRow], list[ClientKey]]:
+    return await read_usage(store, since=since, until=until), await saved_keys(store)
+
+
+def _clients(name: str, keys: list[ClientKey], rows: list[UsageRow]) -> set[str]:
+    """The clients that a name or an id means."""
+    found = {key.hashed for key in keys if name in (key.name, key.id)}
+    found |= {row.client for row in rows if name in (row.client[:ID_LENGTH], row.client)}
+    if not found and not named(keys, name):
+        raise InputError(f"no key {quote(name)} has used anything", path="--key", hint="see `toolglot keys list --all`")
+    return found
+
+
+def _name(client: str, keys: list[ClientKey]) -> str:
+    """A client for people. Two keys of one name are told apart by their ids."""
+    if client == ANYONE:
+        return "(no key)"
+    key = next((key for key in keys if key.hashed == client), None)
+    if key is None:
+        return client[:ID_LENGTH]
+    is_alone = sum(other.name == key.name for other in keys) == 1
+    return key.name if is_alone else f"{key.name} ({key.id})"
+
+
+# --- forms ------------------------------------------------------------------------------------------
+
+
+def _table(terminal: Terminal, by: By, found: dict[str, Amounts], total: Amounts, _since: str, _until: str) -> None:
+    if not found:
+        return
+    named = {**found, "total": total} if len(found) > 1 else found
+    heading = (by.upper(), "REQUESTS", "FAILED", "INPUT", "OUTPUT", "CACHED", "COST")
+    rows = [(clean(name), *_cells(amounts)) for name, amounts in named.items()]
+    widths = [max(len(row[column]) for row in (heading, *rows)) for column in range(len(heading))]
+    page = terminal.out
+    for number, row in enumerate((heading, *rows)):
+        numbers = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        line = "  ".join((row[0].ljust(widths[0]), *numbers))
+        is_strong = number == 0 or (len(found) > 1 and number == len(rows))
+        page.line(page.paint(line, "bold") if is_strong else line)
+
+
+def _cells(amounts: Amounts) -> tuple[str, ...]:
+    cost = f"${amounts.dollars:,.4f}" if amounts.dollars < 100 else f"${amounts.dollars:,.2f}"
+    counts = (amounts.requests, amounts.failed, amounts.input, amounts.output, amounts.cache_read)
+    return (*(f"{count:,}" for count in counts), f"≥ {cost}" if amounts.unpriced else cost)
+
+
+def _told(amounts: Amounts) -> dict[str, Any]:
+    said: dict[str, Any] = {name: getattr(amounts, name) for name in (*_COLUMNS, "unpriced", "uncounted")}
+    return {**said, "cost_usd": float(amounts.dollars)}
+
+
+def _json(terminal: Terminal, by: By, found: dict[str, Amounts], total: Amounts, since: str, until: str) -> None:
+    said = {
+        "since": since,
+        "until": until,
+        "by": by,
+        "rows": [{by: name, **_told(amounts)} for name, amounts in found.items()],
+        "total": _told(total),
+    }
+    terminal.out.line(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
+
+
+def _csv(terminal: Terminal, by: By, found: dict[str, Amounts], _total: Amounts, _since: str, _until: str) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((by, *_told(Amounts())))
+    for name, amounts in found.items():
+        # A spreadsheet takes some beginnings for a formula, and clients choose names of models.
+        safe = f"'{name}" if name.startswith(("=", "+", "-", "@", "\t")) else name
+        writer.writerow((clean(safe), *_told(amounts).values()))
+    terminal.out.stream.write(text.getvalue())
+
+
+def _tell(terminal: Terminal, total: Amounts, since: str, until: str) -> None:
+    if not total.requests:
+        terminal.note(f"nothing was used from {since} to {until}")
+    if total.unpriced:
+        terminal.note(
+            f"the price of {total.unpriced:,} {_requests(total.unpriced)} is not known, and not in the cost: "
+            "write it into [prices] of toolglot.toml"
+        )
+    if total.uncounted:
+        terminal.note(
+            f"the provider did not tell the tokens of {total.uncounted:,} {_requests(total.uncounted)}: "
+            "they are estimated where the key has limits, and not counted elsewhere"
+        )
+
+
+def _requests(count: int) -> str:
+    return "request" if count == 1 else "requests"

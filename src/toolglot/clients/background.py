@@ -1,0 +1,192 @@
+"""A gateway that runs in a thread of this process, and calls to it from other threads.
+
+    BackgroundGateway   made ─ first call ─▶ running ─ stop ─▶ stopped
+    Call                made ─ begin ─▶ answering ─ piece … ─▶ whole, or ended before
+
+The thread has an event loop, in which the gateway and all calls live. It is started by the first call, so that a
+process may fork before that; after it, a child is told that it needs a client of its own. Whoever calls gets a future,
+and waits for it in its own way.
+
+Law: a call that is ended before its answer is whole takes its upstream request with it, at once. After `stop` there is
+no task and no thread, and who was waiting has an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, MutableMapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Final, ParamSpec, TypeVar
+
+from toolglot.errors import InputError
+from toolglot.gateway.app import Gateway
+from toolglot.gateway.requests import Receive, Scope, Send
+from toolglot.upstream import AsgiTransport, Ask, TimeLimits
+from toolglot.upstream.asgi_transport import AsgiAnswer
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+THREAD: Final = "toolglot gateway"
+LONGEST_END: Final = 10.0
+"""Seconds that the end of the thread is waited for: what it runs may be somebody's middleware."""
+LAST_WORDS: Final = 5.0
+"""Seconds in which calls that were cut off must have told it to those who wait for them."""
+
+
+class BackgroundGateway:
+    """A gateway and its thread."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._transport = AsgiTransport(self._serve_one)
+        self._door = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._end = asyncio.Event()
+        self._thread: threading.Thread | None = None
+        self._process = 0
+        """Where the thread is."""
+        self._is_stopped = False
+        self._calls: set[asyncio.Task[Any]] = set()
+        """What was asked for from outside, and is not done."""
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Have something done in the loop of the gateway."""
+        self._check_caller()
+        with self._door:
+            if self._is_stopped:
+                raise InputError("this client is closed", path="client")
+            loop = self._loop or self._started()
+            return asyncio.run_coroutine_threadsafe(self._counted(work), loop)
+
+    def post(self, act: Callable[[], object]) -> None:
+        """Do something in the loop of the gateway, soon. Nothing where that has ended, or is another process's."""
+        if self._loop is not None and self._process == os.getpid():
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(act)
+
+    def stop(self) -> None:
+        """End it, and whatever is open. Returns when that is done."""
+        if self._process not in (0, os.getpid()):
+            return
+        with self._door:
+            self._is_stopped = True
+        self.post(self._end.set)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(LONGEST_END)
+
+    async def _counted(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - it is scheduled as one
+        self._calls.add(task)
+        try:
+            return await work()
+        finally:
+            self._calls.discard(task)
+
+    async def _serve_one(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The gateway learns by `receive` that nobody listens, as it does from a server, and not by an error."""
+
+        async def sent(message: MutableMapping[str, Any]) -> None:
+            with suppress(ConnectionResetError):
+                await send(message)
+
+        await self._gateway(scope, receive, sent)
+
+    async def ask(self, ask: Ask, limits: TimeLimits) -> AsgiAnswer:
+        """In the loop: the gateway's answer."""
+        await self._gateway.start()
+        return await self._transport.send(ask, limits)
+
+    def _check_caller(self) -> None:
+        """Before any lock is touched: in a forked process it may be held for ever."""
+        if self._process not in (0, os.getpid()):
+            hint = "make one in each process, after the fork"
+            raise InputError("this client was used before this process was forked", path="client", hint=hint)
+        if self._thread is threading.current_thread():
+            hint = "middleware runs in the gateway's event loop, and must not wait for it"
+            raise InputError("this client is used by its own gateway", path="client", hint=hint)
+
+    # --- the thread ---------------------------------------------------------------------------------
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        loop = self._loop = asyncio.new_event_loop()
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._serve, args=(loop,), name=THREAD, daemon=True)
+        self._thread.start()
+        return loop
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        pool = Pool(thread_name_prefix=THREAD)
+        loop.set_default_executor(pool)
+        try:
+            loop.run_until_complete(self._live())
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            pool.shutdown()
+            loop.close()
+
+    async def _live(self) -> None:
+        await self._end.wait()
+        await self._transport.close()
+        if self._calls:  # one of them may be starting what is stopped next
+            await asyncio.wait(self._calls, timeout=LAST_WORDS)
+        await self._gateway.stop()
+
+
+class Pool(ThreadPoolExecutor):
+    """The threads that the loop may use. When the interpreter ends there are no more: then the loop does it itself."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        try:
+            return super().submit(fn, *args, **kwargs)
+        except RuntimeError:
+            done: Future[T] = Future()
+            done.set_result(fn(*args, **kwargs))
+            return done
+
+
+class Call:
+    """One request to the gateway, from outside of its thread."""
+
+    def __init__(self, gateway: BackgroundGateway, ask: Ask, limits: TimeLimits) -> None:
+        self._gateway = gateway
+        self._ask = ask
+        self._limits = limits
+        self._answer: AsgiAnswer | None = None
+        self._pieces: AsyncIterator[bytes] | None = None
+        self._is_ended = False
+
+    def begin(self) -> Future[AsgiAnswer]:
+        """The answer, as soon as it has a status."""
+        return self._gateway.run(self._begin)
+
+    def piece(self) -> Future[bytes]:
+        """The next of its pieces; an empty one after the last."""
+        return self._gateway.run(self._piece)
+
+    def end(self) -> None:
+        """Nobody reads on. From any thread, any number of times, and without waiting."""
+        if not self._is_ended:
+            self._is_ended = True
+            self._gateway.post(self._close)
+
+    # --- in the gateway's loop ----------------------------------------------------------------------
+
+    async def _begin(self) -> AsgiAnswer:
+        self._answer = await self._gateway.ask(self._ask, self._limits)
+        self._pieces = self._answer.pieces()
+        if self._is_ended:
+            self._answer.end()
+        return self._answer
+
+    async def _piece(self) -> bytes:
+        assert self._pieces is not None  # noqa: S101 - it has begun
+        return await anext(self._pieces, b"")
+
+    def _close(self) -> None:
+        if self._answer is not None:
+            self._answer.end()

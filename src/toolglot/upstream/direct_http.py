@@ -1,0 +1,558 @@
+"""HTTP/1.1 to providers, with nothing between here and them: a request costs a fifth of what a client library takes.
+
+It does what requests to providers need, and no more: one request at a time on a connection, connections that are kept,
+bodies of a known length, in chunks or up to the end, packed with gzip or deflate. httptools reads what comes. Whatever
+is unusual (`plain_place`, `head_of`) it leaves to `aiohttp_transport.py`.
+
+Law: that of `transport.py`. A connection is used again only if all of its last answer came, and nothing beyond it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import ssl
+import zlib
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, cast
+from urllib.parse import urlsplit
+
+import aiohappyeyeballs
+import httptools
+
+from toolglot.conversation import FailureKind
+from toolglot.upstream.transport import Ask, TimeLimits, failed, read_whole, refuse_redirect
+from toolglot.wire.failures import ProviderError
+
+MOST_HEAD: Final = 64 * 1024
+MOST_AHEAD: Final = 64 * 1024
+"""Bytes of an answer that wait for who reads it; more stay in the provider's hands."""
+IDLE_CONNECTION: Final = 30.0
+"""Seconds that a connection is kept for the next request; servers close them sooner or later themselves."""
+_STEP: Final = 256 * 1024
+"""A packed piece is unpacked in pieces of this size."""
+
+_NAMES: Final = re.compile(r"(?:[A-Za-z0-9!#$%&'*+.^_`|~-]+,)*")
+_HOST: Final = re.compile(r"[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]")
+_NOT_OURS: Final = frozenset(
+    {"content-length", "transfer-encoding", "connection", "expect", "upgrade", "te", "trailer", "host", "keep-alive"}
+)
+_METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+
+
+class Place(NamedTuple):
+    """Where a request goes."""
+
+    host: str
+    port: int
+    is_secure: bool
+
+
+@lru_cache(maxsize=256)
+def plain_place(url: str) -> tuple[Place, str, str] | None:
+    """Where an address leads, the host as the header says it, and the rest; None: it is not a plain one."""
+    if not (url.isascii() and url.isprintable()) or " " in url or "#" in url:
+        return None
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return None
+    named = parts.netloc.rpartition(":")[0] if port is not None else parts.netloc
+    if parts.scheme not in ("http", "https") or not _HOST.fullmatch(named) or port == 0:
+        return None
+    is_secure = parts.scheme == "https"
+    usual = 443 if is_secure else 80
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Place(host, port or usual, is_secure), named if port in (None, usual) else parts.netloc, target
+
+
+def head_of(ask: Ask, host: str, target: str) -> bytes | None:
+    """The head of a request; None: it has something in it that a library should look at."""
+    headers = ask.headers
+    said = "".join([*headers, *headers.values()])
+    is_plain = said.isascii() and said.isprintable() and ask.method in _METHODS and _NOT_OURS.isdisjoint(headers)
+    if not is_plain or not _NAMES.fullmatch(",".join([*headers, ""])):
+        return None
+    lines = [f"{ask.method} {target} HTTP/1.1", f"host: {host}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if "accept" not in headers:
+        lines.append("accept: */*")
+    if "accept-encoding" not in headers:
+        lines.append("accept-encoding: gzip, deflate")
+    if ask.body or ask.method != "GET":
+        lines.append(f"content-length: {len(ask.body)}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+class LostError(Exception):
+    """There is no answer, and why."""
+
+    def __init__(self, kind: FailureKind, reason: str, *, is_untouched: bool = False) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.is_untouched = is_untouched
+        """The connection ended before anything came."""
+
+
+_NOT_HTTP: Final = "sent what is not HTTP, or headers that are too large"
+_NO_ANSWER: Final = "closed the connection without an answer"
+_BROKEN: Final = "broke off in the middle of its answer"
+
+
+# --- one connection ---------------------------------------------------------------------------------
+
+
+class Connection(asyncio.Protocol):
+    """A connection, and who is answered on it.
+
+    free ── ask ──▸ asked ── head ──▸ answering ── end ──▸ free, or closed if the server says so
+                      └── anything wrong ───┴──▸ closed
+    """
+
+    __slots__ = (
+        "_answer",
+        "_asked",
+        "_came",
+        "_headers",
+        "_limits",
+        "_parser",
+        "_pool",
+        "free_since",
+        "is_used",
+        "loop",
+        "place",
+        "transport",
+    )  # fmt: skip
+
+    def __init__(self, pool: Pool, place: Place) -> None:
+        self._pool = pool
+        self.loop = pool.loop
+        self._asked: asyncio.Future[DirectAnswer] | None = None
+        self._answer: DirectAnswer | None = None
+        self._parser: Any = None
+        self._headers: dict[str, str] = {}
+        self._came = 0
+        """Bytes that came since the last piece of a body: a head, sizes of chunks, a trailer."""
+        self.place = place
+        self.is_used = False
+        """It has served a request before."""
+        self.free_since = 0.0
+
+    async def ask(self, head: bytes, body: bytes, limits: TimeLimits) -> DirectAnswer:
+        """The answer, as soon as it begins."""
+        asked: asyncio.Future[DirectAnswer] = self.loop.create_future()
+        self._asked = asked
+        self._limits = limits
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers, self._came = {}, 0
+        timer = self.loop.call_later(limits.first_byte, self._too_late, asked)
+        try:
+            if body:
+                self.transport.writelines([head, body])
+            else:
+                self.transport.write(head)
+            return await asked
+        except BaseException:
+            self._give_up(asked)
+            raise
+        finally:
+            timer.cancel()
+
+    def _too_late(self, asked: asyncio.Future[DirectAnswer]) -> None:
+        if self._asked is asked:
+            self._lose(LostError("timeout", f"sent nothing within {self._limits.first_byte:g} s"))
+
+    def _give_up(self, asked: asyncio.Future[DirectAnswer]) -> None:
+        """Who asked does not wait any more. The whole answer may have come by then, and another be asked for."""
+        if self._asked is asked:
+            self._asked = None
+            self.transport.abort()
+        elif asked.done() and not asked.cancelled() and asked.exception() is None:
+            self.let_go(asked.result())
+
+    def _lose(self, why: LostError) -> None:
+        """Whoever waits is told; the connection is of no use any more."""
+        asked, answer, self._asked, self._answer = self._asked, self._answer, None, None
+        if asked is not None and not asked.done():
+            asked.set_exception(why)
+        elif answer is not None:
+            answer.break_off(why if why.kind == "timeout" else LostError("server", _BROKEN))
+        self.transport.abort()
+
+    def let_go(self, answer: DirectAnswer) -> None:
+        """Nobody reads the answer any more."""
+        if self._answer is answer:
+            self._answer = None
+            self.transport.abort()
+
+    # --- of the event loop --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        self._pool.all.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._pool.all.discard(self)
+        answer = self._answer
+        if exc is None and answer is not None and answer.ends_with_connection:
+            self._answer = None
+            answer.end()
+        else:
+            self._lose(LostError("server", _NO_ANSWER, is_untouched=not self._came))
+
+    def eof_received(self) -> None:
+        """The server has said everything; then so have we."""
+
+    def data_received(self, data: bytes) -> None:
+        if self._asked is None and self._answer is None:
+            self.transport.abort()  # an answer to nothing
+            return
+        self._came += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._lose(LostError("server", _NOT_HTTP))
+            return
+        if self._came > MOST_HEAD and (self._asked is not None or self._answer is not None):
+            self._lose(LostError("server", _NOT_HTTP))
+
+    # --- of the parser ------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self._asked is None and self._answer is None:
+            self.transport.abort()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._answer is not None:
+            return  # a trailer is no header
+        lower, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        known = self._headers.get(lower)
+        self._headers[lower] = text if known is None else f"{known}, {text}"
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        asked = self._asked
+        if status < 200 or asked is None or asked.done():
+            return  # news of an answer to come, or nobody waits
+        if self._came > MOST_HEAD and sum(len(name) + len(text) for name, text in self._headers.items()) > MOST_HEAD:
+            self._lose(LostError("server", _NOT_HTTP))
+            return
+        self._asked = None
+        self._answer = DirectAnswer(self, status, self._headers, self._limits)
+        asked.set_result(self._answer)
+
+    def on_body(self, data: bytes) -> None:
+        self._came = 0
+        if self._answer is not None:
+            self._answer.add(data)
+
+    def on_message_complete(self) -> None:
+        answer = self._answer
+        if answer is None:
+            self._headers = {}
+            return
+        self._answer = None
+        keeps = self._parser.should_keep_alive()
+        answer.end()
+        if keeps:
+            self.is_used = True
+            self._pool.give_back(self)
+        else:
+            self.transport.close()
+
+
+class DirectAnswer:
+    """An answer as it comes."""
+
+    __slots__ = (
+        "_ask", "_connection", "_is_over", "_is_paused", "_last", "_limits", "_loop", "_pieces", "_size", "_timer",
+        "_waiter", "_why", "headers", "status",
+    )  # fmt: skip
+
+    def __init__(self, connection: Connection, status: int, headers: dict[str, str], limits: TimeLimits) -> None:
+        self.status = status
+        self.headers: Mapping[str, str] = headers
+        self._connection: Connection | None = connection
+        self._limits = limits
+        self._loop = connection.loop
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._last = 0.0
+        """When something came last."""
+        self._is_over = False
+        self._is_paused = False
+        self._why: LostError | None = None
+
+    def of(self, ask: Ask) -> DirectAnswer:
+        self._ask = ask
+        return self
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """It has no length: what ends it is the end of the connection."""
+        named = self.headers
+        return "content-length" not in named and "chunked" not in named.get("transfer-encoding", "").lower()
+
+    # --- of the connection --------------------------------------------------------------------------
+
+    def add(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self._size += len(data)
+        self._last = self._loop.time()
+        if self._size > MOST_AHEAD and not self._is_paused and self._connection is not None:
+            self._is_paused = True
+            self._connection.transport.pause_reading()
+        self._wake()
+
+    def end(self) -> None:
+        self._is_over = True
+        self._resume()
+        self._connection = None
+        self._wake()
+
+    def break_off(self, why: LostError) -> None:
+        self._why = why
+        self._connection = None
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def _resume(self) -> None:
+        if self._is_paused and self._connection is not None:
+            self._is_paused = False
+            self._last = self._loop.time()
+            if not self._connection.transport.is_closing():
+                self._connection.transport.resume_reading()
+
+    # --- of the reader ------------------------------------------------------------------------------
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        packed = self.headers.get("content-encoding", "").strip().lower()
+        return self._raw() if packed in ("", "identity") else self._unpacked(packed)
+
+    async def _unpacked(self, packed: str) -> AsyncIterator[bytes]:
+        try:
+            unpacker = _Unpacker(packed)
+            async for data in self._raw():
+                for piece in unpacker.feed(data):
+                    yield piece
+            unpacker.finish()
+        except (zlib.error, ValueError):
+            await self.close()
+            raise failed(self._ask, "server", _BROKEN) from None
+
+    async def _raw(self) -> AsyncIterator[bytes]:
+        pieces = self._pieces
+        try:
+            while True:
+                if pieces:
+                    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                    pieces.clear()
+                    self._size = 0
+                    self._resume()
+                    yield data
+                elif self._is_over:
+                    return
+                elif self._why is not None:
+                    raise failed(self._ask, self._why.kind, self._why.reason)
+                else:
+                    await self._more()
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    async def _more(self) -> None:
+        waiter = self._waiter = self._loop.create_future()
+        if self._timer is None:
+            self._last = self._last or self._loop.time()
+            self._timer = self._loop.call_at(self._last + self._limits.idle, self._look)
+        await waiter
+
+    def _look(self) -> None:
+        """One timer for the whole answer: it looks how long ago something came, and sleeps for the rest."""
+        due = self._last + self._limits.idle
+        if due > self._loop.time() or self._waiter is None:
+            due = due if self._waiter is not None else self._loop.time() + self._limits.idle
+            self._timer = self._loop.call_at(due, self._look)
+            return
+        self._timer = None
+        connection = self._connection
+        self.break_off(LostError("timeout", f"was silent for {self._limits.idle:g} s"))
+        if connection is not None:
+            connection.let_go(self)
+
+    async def whole(self, most: int) -> bytes:
+        return await read_whole(self._ask, self, most)
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.let_go(self)
+            self._why = self._why or LostError("server", _BROKEN)
+            self._wake()
+
+
+class _Unpacker:
+    """A packed body, in pieces that are not much larger than what came."""
+
+    def __init__(self, packed: str) -> None:
+        if packed not in ("gzip", "x-gzip", "deflate"):
+            raise ValueError(packed)
+        self._is_deflate = packed == "deflate"
+        self._reader: Any = None
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if self._reader is None:
+            # Some servers leave out the envelope of deflate; its first byte tells.
+            window = (15 if data[0] & 0x0F == 8 else -15) if self._is_deflate else 31
+            self._reader = zlib.decompressobj(window)
+        reader = self._reader
+        while data and not reader.eof:
+            yield reader.decompress(data, _STEP)
+            data = reader.unconsumed_tail
+
+    def finish(self) -> None:
+        if self._reader is not None and not self._reader.eof:
+            raise ValueError("it ends too early")
+
+
+# --- all connections --------------------------------------------------------------------------------
+
+
+class Pool:
+    """The connections of one event loop."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        self._tls = tls
+        self._free: dict[Place, list[Connection]] = {}
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.all: set[Connection] = set()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """That of the first request. Asking Python for it each time would cost a system call."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
+
+    async def send(self, ask: Ask, head: bytes, place: Place, limits: TimeLimits) -> DirectAnswer:
+        """The answer to a request; a kept connection that the server closed just then is replaced, once."""
+        try:
+            connection = self._kept(place) or await self._opened(place, limits)
+            try:
+                answer = await connection.ask(head, ask.body, limits)
+            except LostError as lost:
+                if not (lost.is_untouched and connection.is_used):
+                    raise
+                answer = await (await self._opened(place, limits)).ask(head, ask.body, limits)
+        except LostError as lost:
+            raise failed(ask, lost.kind, lost.reason) from None
+        try:
+            refuse_redirect(ask, answer.status, answer.headers)
+        except ProviderError:
+            await answer.close()
+            raise
+        return answer.of(ask)
+
+    def give_back(self, connection: Connection) -> None:
+        if self._is_closed or connection.transport.is_closing():
+            connection.transport.close()
+            return
+        connection.free_since = self.loop.time()
+        self._free.setdefault(connection.place, []).append(connection)
+        if self._sweeping is None:
+            self._sweeping = self.loop.call_later(IDLE_CONNECTION, self._sweep)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for connection in list(self.all):
+            connection.transport.abort()
+        self._free.clear()
+        await asyncio.sleep(0)
+
+    def _kept(self, place: Place) -> Connection | None:
+        """The connection that was used last, if the server has not closed it."""
+        free = self._free.get(place)
+        oldest = self.loop.time() - IDLE_CONNECTION
+        while free:
+            connection = free.pop()
+            if connection.transport.is_closing():
+                continue
+            if connection.free_since > oldest:
+                return connection
+            connection.transport.close()
+        return None
+
+    def _sweep(self) -> None:
+        """Close what nobody has used for long."""
+        oldest = self.loop.time() - IDLE_CONNECTION
+        for place, free in list(self._free.items()):
+            for connection in free:
+                if connection.free_since <= oldest:
+                    connection.transport.close()
+            self._free[place] = [one for one in free if not one.transport.is_closing()]
+            if not self._free[place]:
+                del self._free[place]
+        self._sweeping = self.loop.call_later(IDLE_CONNECTION / 2, self._sweep) if self._free else None
+
+    async def _opened(self, place: Place, limits: TimeLimits) -> Connection:
+        try:
+            async with asyncio.timeout(limits.connect):
+                return await self._connected(place)
+        except TimeoutError:
+            raise LostError("timeout", f"could not be connected to within {limits.connect:g} s") from None
+        except OSError as error:
+            raise LostError("overloaded", f"cannot be reached: {why_not(error)}") from None
+
+    async def _connected(self, place: Place) -> Connection:
+        loop = self.loop
+        found = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+        sock = await aiohappyeyeballs.start_connection(found, happy_eyeballs_delay=0.25, interleave=1, loop=loop)
+        try:
+            _, connection = await loop.create_connection(
+                lambda: Connection(self, place),
+                sock=sock,
+                ssl=self._context() if place.is_secure else None,
+                server_hostname=place.host if place.is_secure else None,
+            )
+        except BaseException:
+            sock.close()
+            raise
+        return connection
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+            self._tls.set_alpn_protocols(["http/1.1"])
+        return self._tls
+
+
+def why_not(error: OSError) -> str:
+    """Why there is no connection, in words that quote nothing of the address."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = error.verify_message or "it cannot be verified"
+        return f"its TLS certificate is not trusted: {why} (SSL_CERT_FILE names a private authority's certificate)"
+    if isinstance(error, socket.gaierror):
+        return "its host is not known"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or 'no handshake'}"
+    # With several addresses of a host, the errors of all of them are in one message.
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
+        return "the connection was refused"
+    return error.strerror or "there is no connection"

@@ -1,0 +1,122 @@
+"""A provider that does not keep to HTTP or to its protocol: each model is a way to misbehave, written as bytes.
+
+with hostile({"endless": endless}) as provider: …      # an upstream at provider.url
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+Way = Callable[[bytes], AsyncIterator[bytes]]
+"""What is sent for a request, given its head."""
+
+EVENTS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+GOOD = {
+    "id": "c",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "m",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
+}
+END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def delta(words: str) -> bytes:
+    piece = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": words}}]}
+    return b"data: " + json.dumps(piece).encode() + b"\n\n"
+
+
+def whole(data: bytes, status: int = 200, headers: str = "") -> bytes:
+    head = f"HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}content-length: {len(data)}\r\n\r\n"
+    return head.encode() + data
+
+
+def once(data: bytes) -> Way:
+    async def way(_: bytes) -> AsyncIterator[bytes]:
+        yield data
+
+    return way
+
+
+def endless(begin: bytes, piece: bytes, pause: float = 0.0) -> Way:
+    async def way(_: bytes) -> AsyncIterator[bytes]:
+        yield begin
+        while True:
+            yield piece
+            await asyncio.sleep(pause)
+
+    return way
+
+
+class Hostile:
+    """A provider that runs."""
+
+    def __init__(self, ways: Mapping[str, Way]) -> None:
+        self._ways = ways
+        self.url = ""
+        self.open = 0
+        """Connections that are open."""
+        self.heads: list[bytes] = []
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.heads.append(head)
+            sized = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+            body = await reader.readexactly(int(sized[1])) if sized else b""
+            named = re.search(rb'"model":\s*"([^"]*)"', body)
+            way = self._ways[named[1].decode() if named else "passed"]
+            sending = asyncio.ensure_future(_send(way(head), writer))
+            leaving = asyncio.ensure_future(reader.read())
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            self.open -= 1
+            writer.close()
+
+
+async def _send(pieces: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
+    async for piece in pieces:
+        writer.write(piece)
+        await writer.drain()
+
+
+@contextlib.contextmanager
+def hostile(ways: Mapping[str, Way]) -> Iterator[Hostile]:
+    """The provider, in a thread, as long as the block lasts."""
+    provider = Hostile(ways)
+    loop = asyncio.new_event_loop()
+    server = loop.run_until_complete(asyncio.start_server(provider.answer, "127.0.0.1", 0))
+    provider.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield provider
+    finally:
+        asyncio.run_coroutine_threadsafe(_ended(server), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _ended(server: asyncio.Server) -> None:
+    server.close()
+    own = asyncio.current_task()
+    tasks = [task for task in asyncio.all_tasks() if task is not own]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,225 @@
+"""`toolglot keys`: what it makes, shows and takes back."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from cli_run import Cli, command
+from toolglot.gateway.key_table import digest
+from toolglot.gateway.keys import ClientKey, KeyRing, saved_keys
+from toolglot.gateway.metering import NANO, period_of
+from toolglot.store import SqliteStore, Store
+
+T = TypeVar("T")
+SECRET = re.compile(r"tgk_[A-Za-z0-9_-]{43}")
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.delenv("TOOLGLOT_CONFIG", raising=False)
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+def stored(file: Path, act: Callable[[Store], Awaitable[T]]) -> T:
+    async def run() -> T:
+        store = SqliteStore(file)
+        try:
+            return await act(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+def keys(cli: Cli, name: str = "s.db") -> list[ClientKey]:
+    return stored(cli.folder / name, saved_keys)
+
+
+def test_a_key_is_shown_once_alone_on_stdout_and_works(cli: Cli) -> None:
+    made = cli("keys", "add", "alice", "--store", "s.db")
+    assert made.code == 0
+    secret = made.out.strip()
+    assert SECRET.fullmatch(secret)
+    assert "made the key alice" in made.err
+    assert "it may use everything" in made.err
+    assert "only time that it is shown" in made.err
+    assert secret not in made.err
+    listed = cli("keys", "list", "--store", "s.db")
+    assert secret[:8] in listed.out
+    assert secret[9:] not in listed.out + cli("keys", "list", "--format", "json", "--store", "s.db").out
+    client = stored(cli.folder / "s.db", lambda store: KeyRing(store).admit(secret))
+    assert client == digest(secret)
+
+
+def test_every_limit_is_kept_as_it_was_said(cli: Cli) -> None:
+    words = ["--models", "gpt-5*, claude-haiku-*", "--models", "opus", "--rpm", "60", "--tpm", "500k"]
+    words += [
+        "--tokens-per-day",
+        "2M",
+        "--tokens-per-month",
+        "2_000_000",
+        "--tokens",
+        "1.5g",
+        "--spend-per-day",
+        "$1.50",
+    ]
+    words += ["--spend-per-month", "50", "--spend", "1,000", "--expires", "2099-01-31"]
+    made = cli("keys", "add", "ci", *words, "--store", "s.db")
+    assert made.code == 0
+    (key,) = keys(cli)
+    assert key.models == ("gpt-5*", "claude-haiku-*", "opus")
+    assert (key.requests_per_minute, key.tokens_per_minute) == (60, 500_000)
+    assert (key.tokens_per_day, key.tokens_per_month, key.tokens_total) == (2_000_000, 2_000_000, 1_500_000_000)
+    assert (key.spend_per_day, key.spend_per_month, key.spend_total) == (Decimal("1.50"), Decimal(50), Decimal(1000))
+    assert key.expires == datetime(2099, 1, 31, tzinfo=UTC).timestamp()
+    told = " ".join(made.err.split())
+    for part in ("models gpt-5*, claude-haiku-*, opus", "60 requests a minute", "$1.50 a day", "until 2099-01-31"):
+        assert part in told
+
+
+def test_a_length_of_time_is_from_now_on(cli: Cli) -> None:
+    before = datetime.now(UTC).timestamp()
+    assert cli("keys", "add", "a", "--expires", "12h", "--store", "s.db").code == 0
+    (key,) = keys(cli)
+    assert key.expires is not None
+    assert 0 <= key.expires - before - 12 * 3600 < 60
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--rpm", "0"], "expected a number such as 250"),
+        (["--tpm", "1.5"], "expected a number such as 250"),
+        (["--tokens", "many"], "expected a number such as 250"),
+        (["--tokens", "9999999999g"], "expected a number such as 250"),
+        (["--spend", "0"], "expected US dollars"),
+        (["--spend", "nan"], "expected US dollars"),
+        (["--spend", "-3"], "expected"),
+        (["--spend", "a lot"], "expected US dollars"),
+        (["--expires", "soon"], "'soon' is no time"),
+        (["--expires", "2020-01-01"], "'2020-01-01' is past"),
+        (["--models", " , "], "no model is named"),
+        (["--models", "a\x1bb"], "no pattern of models"),
+        (["--store", ":memory:"], "no other program can see"),
+        (["--config", "nowhere.toml"], "cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_told_and_makes_nothing(cli: Cli, words: list[str], said: str) -> None:
+    ended = (
+        cli("keys", "add", "a", "--store", "s.db", *words)
+        if "--config" not in words
+        else cli("keys", "add", "a", *words)
+    )
+    assert ended.code == 2
+    assert said in ended.err
+    assert ended.out == ""
+    assert not (cli.folder / "s.db").exists()
+
+
+def test_a_name_is_taken_as_long_as_its_key_is(cli: Cli) -> None:
+    assert cli("keys", "add", "ci", "--store", "s.db").code == 0
+    again = cli("keys", "add", "ci", "--store", "s.db")
+    assert again.code == 2
+    assert "there is a key 'ci' already" in again.err
+    (key,) = keys(cli)
+    assert f"keys revoke {key.id}" in again.err
+    assert cli("keys", "add", "a\nb", "--store", "s.db").code == 2
+    revoked = cli("keys", "revoke", "ci", "--store", "s.db")
+    assert revoked.code == 0
+    assert f"revoked ci ({key.id})" in revoked.err
+    assert cli("keys", "add", "ci", "--store", "s.db", "--quiet").err == ""
+    assert [each.revoked is None for each in keys(cli)] == [False, True]
+
+
+def test_the_list_shows_limits_and_what_is_used_of_them(cli: Cli) -> None:
+    cli("keys", "add", "plain", "--store", "s.db")
+    cli("keys", "add", "ci", "--tokens-per-day", "2M", "--spend-per-month", "50", "--rpm", "5", "--store", "s.db")
+    cli("keys", "add", "gone", "--expires", "1h", "--store", "s.db")
+    cli("keys", "revoke", "gone", "--store", "s.db")
+    key = next(key for key in keys(cli) if key.name == "ci")
+
+    async def spend(store: Store) -> None:
+        now = period_of(datetime.now(UTC).timestamp())
+        amounts = {"tokens": 1234.0, "spend": 3.1 * NANO}
+        for start in (now["day"], now["month"]):
+            await store.add("spent", key.hashed, start, amounts, until=1e12)
+
+    stored(cli.folder / "s.db", spend)
+    listed = cli("keys", "list", "--store", "s.db")
+    told = " ".join(listed.out.split())
+    assert "NAME ID KEY STATE CREATED MAY USE" in told
+    assert "active" in told
+    assert "everything" in told
+    assert "5 requests a minute; 1,234 of 2,000,000 tokens a day; $3.10 of $50 a month" in told
+    assert "gone" not in told
+    assert "1 more is revoked or expired" in listed.err
+    everything = cli("keys", "list", "--all", "--store", "s.db")
+    assert "revoked" in everything.out
+    assert everything.err == ""
+    told_ci = next(
+        each for each in cli("keys", "list", "--format", "json", "--store", "s.db").json if each["name"] == "ci"
+    )
+    assert told_ci["used"] == {"tokens_per_day": 1234, "spend_per_month": 3.1}
+    assert told_ci["spend_per_month"] == 50
+    assert told_ci["state"] == "active"
+    assert "hashed" not in told_ci
+
+
+def test_a_key_for_other_programs(cli: Cli) -> None:
+    made = cli("keys", "add", "a", "--expires", "2099-01-31", "--format", "json", "--store", "s.db").json
+    assert SECRET.fullmatch(made["key"])
+    assert made["expires"] == "2099-01-31T00:00:00Z"
+
+
+def test_to_look_into_a_store_that_is_not_there_makes_none(cli: Cli) -> None:
+    listed = cli("keys", "list", "--store", "s.db")
+    assert listed.code == 0
+    assert "there are no keys in s.db" in listed.err
+    assert cli("keys", "list", "--store", "s.db", "--format", "json").json == []
+    revoked = cli("keys", "revoke", "a", "--store", "s.db")
+    assert revoked.code == 2
+    assert "no store at s.db" in revoked.err
+    assert not (cli.folder / "s.db").exists()
+    cli("keys", "add", "a", "--store", "s.db")
+    assert cli("keys", "revoke", "b", "--store", "s.db").code == 2
+
+
+def test_the_store_is_that_of_the_configuration(cli: Cli) -> None:
+    cli.write("toolglot.toml", '[gateway]\nstore = "here.db"\nsimulate = true\n')
+    assert cli("keys", "add", "a").code == 0
+    assert [key.name for key in keys(cli, "here.db")] == ["a"]
+    cli.write("off.toml", '[gateway]\nstore = "off"\nsimulate = true\n')
+    off = cli("keys", "list", "--config", "off.toml")
+    assert off.code == 2
+    assert "set store in [gateway] to a file" in " ".join(off.err.split())
+
+
+def test_a_file_that_is_no_store_is_told(cli: Cli) -> None:
+    cli.write("s.db", "not a database at all" * 50)
+    ended = cli("keys", "list", "--store", "s.db")
+    assert ended.code == 2
+    assert "no SQLite database" in ended.err
+
+
+def test_an_action_is_needed(cli: Cli) -> None:
+    ended = cli("keys")
+    assert ended.code == 2
+    assert "toolglot keys --help" in ended.err
+    assert "did you mean revoke?" in cli("keys", "revok").err
+
+
+def test_as_a_real_command(tmp_path: Path) -> None:
+    made = command("keys", "add", "alice", "--rpm", "5", cwd=tmp_path, HOME=str(tmp_path), XDG_STATE_HOME="")
+    assert made.code == 0, made.err
+    assert SECRET.fullmatch(made.out.strip())
+    assert (tmp_path / ".local/state/toolglot/gateway.db").stat().st_mode & 0o777 == 0o600

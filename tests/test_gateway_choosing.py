@@ -1,0 +1,155 @@
+"""Chains, balance and breakers: who is asked for a model that several upstreams serve."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolglot import Conversation, Failure, Text, Turn
+from toolglot.gateway.breaker import Breaker
+from toolglot.gateway.choosing import conversation_key, ordered
+from toolglot.gateway.config import ConfigError, parse_config
+from toolglot.gateway.config_file import ConfigText
+from toolglot.gateway.routing import Route, Router
+
+ENV = {"HOME": "/home/user", "OPENAI_API_KEY": "k1", "MISTRAL_API_KEY": "k2", "GROQ_API_KEY": "k3"}
+UPSTREAMS = "[upstreams.openai]\n[upstreams.mistral]\n[upstreams.groq]\n[models]\n"
+
+
+def router(models: str) -> Router:
+    return Router(parse_config(ConfigText("t.toml", UPSTREAMS + models), ENV))
+
+
+def names(routes: list[Route]) -> list[str]:
+    return [f"{route.upstream_name}/{route.model}" for route in routes]
+
+
+def test_a_list_is_a_chain_in_its_order() -> None:
+    route = router('fast = ["groq/llama", "mistral/small", "openai/gpt-4.1"]').route("fast")
+    assert names(ordered(route, "any key")) == ["groq/llama", "mistral/small", "openai/gpt-4.1"]
+    assert all(not each.others for each in ordered(route, "any key"))
+
+
+def test_a_chain_may_keep_the_model_that_was_asked_for() -> None:
+    route = router('"gpt-4*" = ["openai/*", "groq/*"]').route("gpt-4.1")
+    assert names(ordered(route, "")) == ["openai/gpt-4.1", "groq/gpt-4.1"]
+
+
+def test_an_element_of_a_chain_may_be_another_name() -> None:
+    assert names(ordered(router('small = "mistral/small"\nx = ["openai/a", "small"]').route("x"), "")) == [
+        "openai/a",
+        "mistral/small",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ("x = []", "expected the upstream"),
+        ('x = ["openai/a", 7]', "expected the upstream"),
+        ('x = ["openai/a", "openai/a"]', "lead to the same"),
+        ('x = ["y"]\ny = ["openai/a", "groq/b"]', "leads to several"),
+        ('x = { to = ["openai/a"], weights = [1, 2] }', "as many weights"),
+        ('x = { to = ["openai/a", "groq/b"], weights = [0, 1] }', "as many weights"),
+        ('x = { to = ["openai/a", "groq/b"], weights = [true, 1] }', "as many weights"),
+        ("x = { to = [] }", "as many weights"),
+        ('x = { two = ["openai/a"] }', "two"),
+        (f"x = {[f'openai/{n}' for n in range(21)]}", "more than 20"),
+    ],
+)
+def test_what_makes_no_sense_is_told_when_the_file_is_read(models: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        router(models)
+
+
+def test_weights_say_how_many_conversations_each_gets() -> None:
+    route = router('x = { to = ["openai/a", "groq/b"], weights = [3, 1] }').route("x")
+    counts = Counter(names(ordered(route, f"conversation {n}"))[0] for n in range(4000))
+    assert 2.6 < counts["openai/a"] / counts["groq/b"] < 3.4
+
+
+@given(st.text(max_size=40), st.lists(st.floats(0.01, 1000), min_size=2, max_size=6))
+def test_a_conversation_stays_and_one_upstream_less_moves_only_its_own(key: str, weights: list[float]) -> None:
+    routes = [Route(upstream_name=f"u{n}", model="m") for n in range(len(weights))]
+    whole = Route(upstream_name="u0", model="m", others=tuple(routes[1:]), weights=tuple(weights))
+    first = names(ordered(whole, key))
+    assert first == names(ordered(whole, key))
+    assert sorted(first) == sorted(names(routes))
+    if len(routes) > 2:
+        fewer = Route(upstream_name="u0", model="m", others=tuple(routes[1:-1]), weights=tuple(weights[:-1]))
+        assert names(ordered(fewer, key)) == [name for name in first if name != f"u{len(weights) - 1}/m"]
+
+
+def test_a_conversation_has_one_key_while_it_goes_on_and_another_for_another_client() -> None:
+    begun = Conversation((Turn("system", (Text("s"),)), Turn("user", (Text("Hello"),))))
+    grown = Conversation((*begun.turns, Turn("assistant", (Text("Hi"),)), Turn("user", (Text("More"),))))
+    assert conversation_key("a", begun) == conversation_key("a", grown)
+    assert conversation_key("a", begun) != conversation_key("b", begun)
+    assert conversation_key("a", Conversation()) == conversation_key("a", Conversation())
+
+
+# --- breakers ---------------------------------------------------------------------------------------
+
+DOWN = Failure("overloaded", "down")
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_breaker_opens_after_failures_in_a_row_and_lets_one_try_after_a_while() -> None:
+    clock = Clock()
+    breaker = Breaker(failures=2, seconds=10, clock=clock)
+    breaker.failed(DOWN)
+    breaker.succeeded()
+    breaker.failed(DOWN)
+    assert not breaker.why_not()
+    breaker.failed(DOWN)
+    assert (breaker.state, breaker.why_not()) == ("open", "it failed too often just now")
+    assert breaker.wait == 10
+    clock.now += 10
+    assert (breaker.state, breaker.why_not()) == ("half open", "")
+    breaker.begin()
+    assert breaker.why_not(), "one at a time"
+    breaker.failed(DOWN)
+    breaker.end()
+    assert breaker.state == "open"
+    clock.now += 10
+    breaker.begin()
+    breaker.succeeded()
+    breaker.end()
+    assert (breaker.state, breaker.running) == ("closed", 0)
+
+
+@pytest.mark.parametrize("kind", ["bad_request", "rate_limit", "auth", "content_filter", "context_overflow"])
+def test_what_is_not_the_upstreams_trouble_opens_nothing(kind: str) -> None:
+    breaker = Breaker(failures=1, seconds=10)
+    breaker.failed(Failure(kind))  # type: ignore[arg-type]
+    assert breaker.state == "closed"
+
+
+def test_a_try_that_nobody_waited_for_lets_another_one_try() -> None:
+    clock = Clock()
+    breaker = Breaker(failures=1, seconds=10, clock=clock)
+    breaker.failed(DOWN)
+    clock.now += 10
+    breaker.begin()
+    breaker.gave_up()
+    breaker.end()
+    assert breaker.why_not() == ""
+
+
+def test_only_so_many_are_asked_at_once() -> None:
+    breaker = Breaker(failures=1, seconds=1, most=2)
+    breaker.begin()
+    assert breaker.why_not() == ""
+    breaker.begin()
+    assert "2 requests" in breaker.why_not()
+    breaker.end()
+    assert breaker.why_not() == ""

@@ -1,0 +1,610 @@
+"""Clients and providers that mean harm, or are broken: bounded, answered clearly, and nobody else is held or heard."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import json
+import random
+import socket
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from gateway_client import PROTOCOLS, Got, ask, request_of
+from gateway_fixture import Served, config_for, gateway
+from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, endless, hostile, once, whole
+from toolglot.gateway import Gateway
+from toolglot.gateway.connections import MOST_LOOSE, BoundedProtocol
+from toolglot.gateway.requests import unpacked
+from toolglot.gateway.serving import server_of
+from toolglot.gateway.telling import Teller
+from toolglot.simulator import serve
+from toolglot.simulator.serving import Server, listening
+from toolglot.wire.failures import ProviderError
+
+SOON = 5.0
+SECRET = "7f3c9a1b5d2e4f60718293a4b5c6d7e8"  # noqa: S105 - nobody's
+"""A key that looks like nothing."""
+KEYS = {"CLIENT_A": "key-of-client-a-0123456789", "CLIENT_B": "key-of-client-b-0123456789"}
+KEYED = 'client_keys = ["env:CLIENT_A", "env:CLIENT_B"]'
+A, B = KEYS["CLIENT_A"], KEYS["CLIENT_B"]
+
+
+class Short(BoundedProtocol):
+    head_seconds = 0.3
+    linger_seconds = 0.3
+    unread_seconds = 0.5
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Iterator[Server]:
+    with serve({"rules": [{"reply": {"text": "Hello."}}]}) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def bounded(app: Gateway) -> Iterator[Served]:
+    """A gateway with connections whose limits are short."""
+    server = server_of(app, grace=1)
+    server.config.http = Short
+    with listening(0) as sock:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+        thread.start()
+        try:
+            _until(lambda: server.started)
+            yield Served(f"http://127.0.0.1:{sock.getsockname()[1]}", app)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def short(simulated: Server) -> Iterator[Served]:
+    with bounded(Gateway(config_for(simulated), teller=Teller(most=10, form="off"))) as served:
+        yield served
+
+
+def _until(happened: Any) -> None:
+    end = time.monotonic() + SOON * 2
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.005)
+    assert happened()
+
+
+def _connected(served: Served) -> socket.socket:
+    parts = urlsplit(served.url)
+    return socket.create_connection((parts.hostname, parts.port), timeout=SOON)
+
+
+def _all(sock: socket.socket) -> bytes:
+    """Everything up to the end of the connection; an error where that does not come."""
+    got = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := sock.recv(65536):
+            got += piece
+    sock.close()
+    return got
+
+
+def _raw(served: Served, data: bytes) -> bytes:
+    sock = _connected(served)
+    sock.sendall(data)
+    return _all(sock)
+
+
+def _posted(body: Any, headers: str = "", path: str = "/v1/chat/completions") -> bytes:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{headers}content-length: {len(data)}\r\n\r\n"
+    return head.encode() + data
+
+
+ASKED = request_of("openai", "openai_chat/gpt-4.1")[1]
+
+
+# --- connections ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [b"", b"GET /health HTT", b"GET /health HTTP/1.1\r\nx-slow: a", b"\r\n", _posted(ASKED, "x: y\r\n")[:60]],
+    ids=["nothing", "line", "header", "empty line", "post"],
+)
+def test_a_head_that_does_not_come_to_its_end_ends_the_connection(short: Served, begun: bytes) -> None:
+    began = time.monotonic()
+    assert _raw(short, begun) == b""
+    assert time.monotonic() - began < SOON / 2
+
+
+def test_a_second_request_that_does_not_come_to_its_end_ends_the_connection(short: Served) -> None:
+    got = _raw(short, b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\nGET /hea")
+    assert got.count(b"HTTP/1.1 200") == 1
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        (b"GET / HTTP/1.1\r\nx: ", b"a" * 16384),
+        (b"GET / HTTP/1.1\r\n", b"x-a: b\r\n" * 2048),
+        (b"GET /", b"a" * 16384),
+        (b"\r\n", b"\r\n" * 8192),
+        (b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: ", b"a" * 16384),
+        (b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n0\r\n", b"x-a: b\r\n" * 2048),
+        (b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n5;", b"a" * 16384),
+    ],
+    ids=["header", "headers", "path", "empty lines", "trailer", "trailers", "extension"],
+)
+def test_a_flood_that_is_no_body_ends_the_connection(short: Served, begin: bytes, piece: bytes) -> None:
+    sock = _connected(short)
+    sock.sendall(begin)
+    with pytest.raises(ConnectionError):
+        _flood(sock, piece)
+    sock.close()
+
+
+def _flood(sock: socket.socket, piece: bytes) -> None:
+    sent = 0
+    while sent < 1000 * MOST_LOOSE:
+        sock.sendall(piece)
+        sent += len(piece)
+
+
+def test_trailers_are_no_headers(simulated: Server) -> None:
+    config = config_for(simulated, settings=KEYED, environ=KEYS)
+    body = b"%x\r\n%s\r\n0\r\n" % (len(json.dumps(ASKED)), json.dumps(ASKED).encode())
+    head = (
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
+    )
+    with bounded(Gateway(config, teller=Teller(most=1, form="off"))) as served:
+        late = f"authorization: Bearer {A}\r\n\r\n".encode()
+        assert _raw(served, head.encode() + b"\r\n" + body + late).startswith(b"HTTP/1.1 401")
+        early = f"{head}authorization: Bearer {A}\r\n\r\n".encode()
+        assert _raw(served, early + body + b"authorization: x\r\n\r\n").startswith(b"HTTP/1.1 200")
+
+
+def test_a_refused_body_is_not_waited_for_for_ever(short: Served) -> None:
+    head = b"POST /v1/nothing HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 1000000\r\n\r\n"
+    got = _raw(short, head + b"{")
+    assert got.startswith(b"HTTP/1.1 403")
+
+
+def test_a_refused_body_that_comes_later_leaves_the_connection_in_order(short: Served) -> None:
+    sock = _connected(short)
+    sock.sendall(b"POST /v1/nothing HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 5\r\n\r\n{")
+    assert sock.recv(65536).startswith(b"HTTP/1.1 403")
+    sock.sendall(b"12345"[1:])
+    sock.sendall(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
+    assert _all(sock).startswith(b"HTTP/1.1 200")
+
+
+SMUGGLED = {
+    "two lengths": "content-length: 5\r\n",
+    "length and chunks": "transfer-encoding: chunked\r\n",
+    "chunks last but one": "transfer-encoding: chunked, identity\r\n",
+    "unknown coding": "transfer-encoding: xchunked\r\n",
+    "space before colon": "transfer-encoding : chunked\r\n",
+    "folded": "x-a: b\r\n c\r\n",
+    "NUL": "x-a: b\0c\r\n",
+    "CR alone": "x-a: b\rc: d\r\n",
+    "LF alone": "x-a: b\nc: d\r\n",
+}
+
+
+@pytest.mark.parametrize("headers", SMUGGLED.values(), ids=SMUGGLED.keys())
+def test_a_request_that_two_servers_could_read_differently_is_refused(short: Served, headers: str) -> None:
+    got = _raw(short, _posted(ASKED, headers))
+    assert got.startswith(b"HTTP/1.1 400")
+    assert got.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "PURGE"])
+def test_methods_that_no_door_has_are_refused(short: Served, method: str) -> None:
+    got = ask(short, "/v1/messages", method=method)
+    assert got.status == 405
+    assert "access-control-allow-origin" not in got.headers
+
+
+def test_idle_connections_hold_nobody(short: Served) -> None:
+    idle = [_connected(short) for _ in range(300)]
+    assert ask(short, "/v1/chat/completions", ASKED).status == 200
+    for sock in idle:
+        sock.close()
+
+
+def test_a_compressed_body_is_one_body() -> None:
+    packed = gzip.compress(b"{}")
+    assert unpacked(packed, "gzip", 100) == b"{}"
+    for data in (packed + b"more", packed + packed, packed[:-1], b"", packed[:-8] + bytes(8)):
+        with pytest.raises(ProviderError):
+            unpacked(data, "gzip", 100)
+
+
+# --- providers --------------------------------------------------------------------------------------
+
+
+async def _leaking(head: bytes) -> AsyncIterator[bytes]:
+    key = _key_in(head)
+    error = {"error": {"message": f"who is {key}?", "code": key, "param": key}, "echo": key}
+    yield whole(json.dumps(error).encode(), 401, f"x-request-id: {key}\r\nretry-after: 1\r\n")
+
+
+async def _leaking_header(head: bytes) -> AsyncIterator[bytes]:
+    key = _key_in(head)
+    yield whole(json.dumps(GOOD).encode(), headers=f"x-request-id: {key}\r\nx-ratelimit-for: {key}\r\n")
+
+
+async def _leaking_stream(head: bytes) -> AsyncIterator[bytes]:
+    error = {"error": {"message": f"who is {_key_in(head)}?", "code": "x"}}
+    yield EVENTS + chunk(delta("a")) + chunk(b"data: " + json.dumps(error).encode() + b"\n\n") + b"0\r\n\r\n"
+
+
+def _key_in(head: bytes) -> str:
+    return head.lower().partition(b"authorization: bearer ")[2].partition(b"\r\n")[0].decode()
+
+
+_BOMB = gzip.compress(b"data: " + b"x" * 200_000_000, 1)
+_CALLS = [
+    {"id": f"call_{n}", "type": "function", "function": {"name": "read_file", "arguments": "{}"}} for n in range(20_000)
+]
+_MANY = {**GOOD, "choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": _CALLS}}]}
+
+WAYS: dict[str, Way] = {
+    "good": once(whole(json.dumps(GOOD).encode())),
+    "good-stream": once(EVENTS + chunk(delta("hi")) + chunk(END) + b"0\r\n\r\n"),
+    "never-ends": endless(EVENTS + chunk(delta("hi")) + chunk(END), b"", 0.05),
+    "line": endless(EVENTS + chunk(b"data: "), chunk(b"x" * 65536)),
+    "lines": endless(EVENTS, chunk(b"data: xxxxxxxxxxxxxxxx\n" * 4000)),
+    "drip": endless(EVENTS, chunk(delta("word ")), 0.01),
+    "flood": endless(EVENTS, chunk(delta("word " * 5_000) * 4)),
+    "headers": endless(b"HTTP/1.1 200 OK\r\n", b"x-a: b\r\n" * 4000),
+    "header": endless(b"HTTP/1.1 200 OK\r\nx: ", b"a" * 65536),
+    "body": endless(b'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{"\r\n', chunk(b"x" * 65536)),
+    "bomb": once(whole(_BOMB, headers="content-encoding: gzip\r\n")),
+    "calls": once(whole(json.dumps(_MANY).encode())),
+    "999": once(whole(json.dumps({"error": {"message": "no"}}).encode(), 999)),
+    "600": once(whole(json.dumps({"error": {"message": "no"}}).encode(), 600)),
+    "101": once(b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nzzz"),
+    "204": once(b"HTTP/1.1 204 No\r\n\r\n"),
+    "304": once(b"HTTP/1.1 304 No\r\n\r\n"),
+    "injected": once(whole(json.dumps(GOOD).encode(), headers="x-request-id: a\rx-evil: 1\r\n")),
+    "not-http": once(b"\0\1\2\3"),
+    "closed": once(b""),
+    "not-utf8": once(whole(json.dumps(GOOD).encode().replace(b"hi", b"\xff\xfe"))),
+    "leak": _leaking,
+    "leak-header": _leaking_header,
+    "leak-stream": _leaking_stream,
+    "passed": _leaking,
+}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Hostile]:
+    with hostile(WAYS) as running:
+        yield running
+
+
+def _at(provider: Hostile, target: str = "openai") -> str:
+    lines = ["[upstreams.h]", 'provider = "openai"', f'target = "{target}"', f'url = "{provider.url}"']
+    return "\n".join([*lines, 'key_env = "HOSTILE_KEY"', "first_byte_seconds = 5", "idle_seconds = 5"])
+
+
+@pytest.fixture(scope="module")
+def exposed(provider: Hostile) -> Iterator[Served]:
+    with gateway(None, upstreams=_at(provider), environ={"HOSTILE_KEY": SECRET}) as running:
+        yield running
+
+
+def _ask(served: Served, protocol: str, model: str, *, stream: bool) -> tuple[Got, float]:
+    """An answer, and the longest time that anybody else waited for one meanwhile."""
+    path, body = request_of(protocol, f"h/{model}", stream=stream)
+    worst, is_over = 0.0, threading.Event()
+
+    def others() -> None:
+        nonlocal worst
+        while not is_over.is_set():
+            began = time.monotonic()
+            assert ask(served, "/health").status == 200
+            worst = max(worst, time.monotonic() - began)
+            is_over.wait(0.01)
+
+    thread = threading.Thread(target=others)
+    thread.start()
+    try:
+        return ask(served, path, body), worst
+    finally:
+        is_over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("model", ["line", "lines", "headers", "header", "body", "bomb", "not-http", "closed"])
+def test_an_answer_without_end_or_sense_ends_in_an_error(exposed: Served, model: str, stream: bool) -> None:
+    for protocol in ("anthropic", "openai"):
+        got, waited = _ask(exposed, protocol, model, stream=stream)
+        assert got.status >= 500 or b'"error"' in got.data, got
+        assert b"the gateway failed" not in got.data
+        assert waited < SOON / 2
+    _until(lambda: exposed.app.open == 0)
+
+
+def test_a_stream_without_end_is_ended(exposed: Served, provider: Hostile) -> None:
+    path, body = request_of("anthropic", "h/flood", stream=True)
+    got = ask(exposed, path, body)
+    assert "longer than" in got.events[-1]["error"]["message"]
+    _until(lambda: exposed.app.open == 0 and provider.open == 0)
+
+
+@pytest.mark.parametrize("protocol", ["openai", "gemini"])
+def test_a_provider_that_stays_after_its_last_word_holds_nobody(
+    exposed: Served, provider: Hostile, protocol: str
+) -> None:
+    path, body = request_of(protocol, "h/never-ends", stream=True)
+    began = time.monotonic()
+    got = ask(exposed, path, body)
+    assert time.monotonic() - began < SOON
+    assert got.status == 200
+    assert b"hi" in got.data
+    assert b'"error":{' not in got.data
+    _until(lambda: provider.open == 0)
+
+
+def test_many_calls_hold_nobody(exposed: Served) -> None:
+    got, waited = _ask(exposed, "anthropic", "calls", stream=False)
+    assert got.status == 200
+    assert len(got.body["content"]) == 20_000
+    assert waited < SOON / 2
+
+
+@pytest.mark.parametrize("model", ["999", "600", "101", "204", "304", "injected", "not-utf8"])
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+def test_a_status_or_header_that_cannot_be_is_a_clear_error(exposed: Served, protocol: str, model: str) -> None:
+    got, _ = _ask(exposed, protocol, model, stream=False)
+    assert 500 <= got.status <= 599
+    assert got.body["error"]["message"]
+    assert "x-evil" not in got.headers
+
+
+# --- secrets ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("model", "stream"), [("leak", False), ("leak", True), ("leak-header", False)])
+def test_a_key_that_a_provider_repeats_is_not_told(exposed: Served, protocol: str, model: str, stream: bool) -> None:
+    got, _ = _ask(exposed, protocol, model, stream=stream)
+    assert SECRET not in f"{got.headers}{got.data!r}"
+    assert got.status == (200 if model == "leak-header" else 401)
+    page = ask(exposed, f"/toolglot/requests/{got.headers['x-toolglot-request']}")
+    assert page.status == 200
+    assert SECRET.encode() not in page.data
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_key_in_an_error_inside_a_stream_is_not_told(exposed: Served, protocol: str) -> None:
+    got, _ = _ask(exposed, protocol, "leak-stream", stream=True)
+    assert b"who is ***?" in got.data
+    assert SECRET.encode() not in got.data
+
+
+def test_no_key_is_in_the_log_or_the_store(
+    provider: Hostile, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for log in ("text", "json"):
+        lines = [KEYED, f'store = "{tmp_path}/{log}.db"']
+        config = config_for(
+            None, settings="\n".join(lines), upstreams=_at(provider), environ={"HOSTILE_KEY": SECRET, **KEYS}
+        )
+        app = Gateway(config, teller=Teller(most=10, form=log))
+        with bounded(app) as served:
+            for protocol in PROTOCOLS:
+                for model in ("good", "leak", "leak-header"):
+                    path, body = request_of(protocol, f"h/{model}")
+                    ask(served, path, body, key=A)
+                    ask(served, f"{path}?key={A}", body, key=None)
+            ask(served, f"/v1/nothing?key={A}", {}, key=None)
+        assert SECRET not in repr(app.config)
+    said = "".join(capfd.readouterr())
+    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert "who is ***" in said
+    assert b"responses" in kept
+    for key in (SECRET, A):
+        assert key not in said
+        assert key.encode() not in kept
+
+
+# --- what is passed on ------------------------------------------------------------------------------
+
+
+def test_a_clients_key_in_the_query_is_not_passed_on(exposed: Served, provider: Hostile) -> None:
+    ask(exposed, "/v1/files?limit=2&key=secret-of-a-client&%6Bey=again&order=a%26b", key=None)
+    line = provider.heads[-1].split(b"\r\n")[0]
+    assert line == b"GET /v1/files?limit=2&order=a%26b HTTP/1.1"
+
+
+def test_an_error_that_is_passed_on_does_not_tell_the_key(exposed: Served) -> None:
+    got = ask(exposed, "/v1/files")
+    assert got.status == 401
+    assert "who is ***?" in got.body["error"]["message"]
+    assert SECRET not in f"{got.headers}{got.data!r}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/v1/../admin", "/v1/%2e%2e/admin", "/v1/%252e%252e/admin", "/v1/%25252e./x", "/v1/files/..", "/v1/./x"),
+        *("/v1/..%5cadmin", "/v1/%2e%2e;/admin", "/v1/files/a%0d%0ax-evil:%201", "/v1/files/%00", "/v1/a%250ab"),
+    ],
+)
+def test_a_path_that_leads_elsewhere_is_not_passed_on(exposed: Served, provider: Hostile, path: str) -> None:
+    count = len(provider.heads)
+    assert ask(exposed, path).status == 404
+    assert len(provider.heads) == count
+
+
+def test_a_path_is_passed_on_as_it_came(exposed: Served, provider: Hostile) -> None:
+    ask(exposed, "/v1/files/a%2Fb%3Fc%23d/content")
+    assert provider.heads[-1].startswith(b"GET /v1/files/a%2Fb%3Fc%23d/content HTTP/1.1\r\n")
+
+
+# --- apart ------------------------------------------------------------------------------------------
+
+
+def test_what_a_provider_keeps_is_not_passed_on_to_several_clients(provider: Hostile) -> None:
+    environ = {"HOSTILE_KEY": SECRET, **KEYS}
+    with gateway(None, settings=KEYED, upstreams=_at(provider), environ=environ) as served:
+        count = len(provider.heads)
+        for method, path in (
+            *(("GET", "/v1/files"), ("GET", "/v1/files/file-1/content"), ("DELETE", "/v1/files/file-1")),
+            *(("GET", "/v1/batches"), ("POST", "/v1/threads/t/messages"), ("GET", "/v1/conversations/c/items")),
+        ):
+            got = ask(served, path, b"{}" if method == "POST" else None, method=method, key=A)
+            assert got.status == 404
+            assert "apart" in got.body["error"]["message"]
+        assert len(provider.heads) == count
+        ask(served, "/v1/embeddings", {"input": "x"}, key=A)
+        assert len(provider.heads) == count + 1
+
+
+def test_one_client_reads_nothing_of_another(simulated: Server) -> None:
+    for model in ("openai_responses/gpt-5", "mistral/mistral-large-latest"):
+        with gateway(simulated, settings=KEYED, environ=KEYS) as served:
+            path, body = request_of("openai_responses", model, "a word that only one client knows: xyzzy")
+            made = ask(served, path, body, key=A)
+            id, item = made.body["id"], made.body["output"][0]["id"]
+            named = made.headers["x-toolglot-request"]
+            assert ask(served, f"{path}/{id}", key=A).status == 200
+            tried = [
+                *(ask(served, f"{path}/{id}{more}", key=B) for more in ("", "/input_items")),
+                ask(served, f"{path}/{id}", method="DELETE", key=B),
+                ask(served, f"{path}/{id}/cancel", b"", key=B),
+                ask(served, path, {"model": model, "input": "go on", "previous_response_id": id}, key=B),
+                ask(served, path, {"model": model, "input": [{"type": "item_reference", "id": item}]}, key=B),
+                ask(served, path, {"model": model, "input": "go on", "conversation": "conv_of_another"}, key=B),
+                ask(served, f"/toolglot/requests/{named}", key=B),
+            ]
+            assert [got.status for got in tried if got.status not in (400, 404)] == []
+            assert all(b"xyzzy" not in got.data for got in tried)
+            assert ask(served, "/toolglot/requests", key=B).data.count(b"xyzzy") == 0
+            assert ask(served, f"{path}/{id}/input_items", key=A).data.count(b"xyzzy") == 1
+
+
+def test_thinking_goes_back_to_the_client_that_it_came_from_only() -> None:
+    script = {"rules": [{"reply": {"thinking": "a thought of A", "calls": [{"name": "read_file", "arguments": {}}]}}]}
+    with serve(script) as simulated, gateway(simulated, settings=KEYED, environ=KEYS) as served:
+        path, body = request_of("openai", "anthropic/claude-sonnet-4-5", reasoning_effort="low")
+        said = ask(served, path, body, key=A).body["choices"][0]["message"]
+        result = {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "x"}
+        again = {**body, "messages": [*body["messages"], said, result]}
+        for key, is_own in ((B, False), (A, True)):
+            got = ask(served, path, again, key=key)
+            page = ask(served, f"/toolglot/requests/{got.headers['x-toolglot-request']}", key=key).body
+            assert ("a thought of A" in json.dumps(page["rendered"])) is is_own
+
+
+# --- races ------------------------------------------------------------------------------------------
+
+
+def test_clients_that_leave_at_any_moment_leave_nothing_behind(
+    exposed: Served, provider: Hostile, capfd: pytest.CaptureFixture[str]
+) -> None:
+    chance = random.Random(7)  # noqa: S311 - the same moments each time
+
+    async def one(number: int) -> None:
+        protocol = PROTOCOLS[number % len(PROTOCOLS)]
+        path, body = request_of(protocol, f"h/{('good-stream', 'drip', 'good')[number % 3]}", stream=number % 3 < 2)
+        data = _posted(body, path=path)
+        parts = urlsplit(exposed.url)
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        with contextlib.suppress(ConnectionError):
+            writer.write(data[: chance.choice((10, len(data) - 5, len(data), len(data)))])
+            await writer.drain()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(chance.random() * 0.3):
+                    while await reader.read(chance.choice((1, 100, 65536))):
+                        pass
+        writer.transport.abort() if chance.random() < 0.5 else writer.close()
+
+    async def everybody() -> None:
+        await asyncio.gather(*(one(number) for number in range(200)))
+
+    asyncio.run(everybody())
+    _until(lambda: exposed.app.open == 0 and provider.open == 0)
+    assert ask(exposed, *request_of("openai", "h/good")).status == 200
+    assert "".join(capfd.readouterr()) == ""
+
+
+def test_a_client_that_asks_twice_at_once_and_leaves_is_noticed(provider: Hostile) -> None:
+    config = config_for(None, upstreams=_at(provider), environ={"HOSTILE_KEY": SECRET})
+    with bounded(Gateway(config, teller=Teller(most=1, form="off"))) as served:
+        path, body = request_of("openai", "h/drip", stream=True)
+        sock = _connected(served)
+        sock.sendall(_posted(body, path=path) * 2)
+        assert sock.recv(1000).startswith(b"HTTP/1.1 200")
+        sock.close()
+        _until(lambda: served.app.open == 0 and provider.open == 0)
+
+
+def test_a_client_that_does_not_read_its_answer_loses_it(provider: Hostile) -> None:
+    config = config_for(None, settings="ping_seconds = 0.05", upstreams=_at(provider), environ={"HOSTILE_KEY": SECRET})
+    with bounded(Gateway(config, teller=Teller(most=1, form="off"))) as served:
+        path, body = request_of("anthropic", "h/flood", stream=True)
+        sock = _connected(served)
+        sock.sendall(_posted(body, path=path))
+        _until(lambda: served.app.open == 1)
+        _until(lambda: served.app.open == 0 and provider.open == 0)
+        sock.close()
+    assert "went away" in served.told[-1].error
+
+
+# --- the store --------------------------------------------------------------------------------------
+
+THINKS = {"rules": [{"reply": {"thinking": "hm", "text": "Hello."}}]}
+
+
+def test_a_store_that_others_hold_costs_no_answer(tmp_path: Path) -> None:
+    with serve(THINKS) as simulated, gateway(simulated, settings=f'store = "{tmp_path}/kept.db"') as served:
+        path, body = request_of("openai_responses", "anthropic/claude-sonnet-4-5")
+        with contextlib.closing(sqlite3.connect(f"{tmp_path}/kept.db", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            began = time.monotonic()
+            assert ask(served, path, body).status == 200
+            assert time.monotonic() - began < SOON
+            _until(lambda: bool(served.told) and "the store" in served.told[-1].error)
+            other.execute("ROLLBACK")
+        id = ask(served, path, body).body["id"]
+        assert ask(served, f"{path}/{id}").status == 200
+
+
+def test_a_store_that_is_damaged_costs_no_answer_and_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "kept.db"
+    with serve(THINKS) as simulated, gateway(simulated, settings=f'store = "{file}"') as served:
+        path, body = request_of("openai_responses", "anthropic/claude-sonnet-4-5")
+        id = ask(served, path, body).body["id"]
+        with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("ALTER TABLE kept RENAME TO gone")
+        assert ask(served, path, body).status == 200
+        _until(lambda: len(served.told) == 2)
+        assert "the store" in served.told[-1].error
+        for got in (
+            ask(served, f"{path}/{id}"),
+            ask(served, path, {**body, "previous_response_id": id}),
+        ):
+            assert got.status == 503
+            assert str(tmp_path) not in got.data.decode()
+            assert "stored" in got.body["error"]["message"]
+        assert ask(served, "/ready").status == 503
+
+
+def test_a_store_whose_file_is_removed_costs_no_answer(tmp_path: Path) -> None:
+    with serve(THINKS) as simulated, gateway(simulated, settings=f'store = "{tmp_path}/kept.db"') as served:
+        path, body = request_of("openai_responses", "anthropic/claude-sonnet-4-5")
+        assert ask(served, path, body).status == 200
+        for file in tmp_path.iterdir():
+            file.unlink()
+        assert ask(served, path, body).status == 200

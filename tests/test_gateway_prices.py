@@ -1,0 +1,165 @@
+"""Prices: which one a model has, what an answer costs, and that what nobody knows is not nothing."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolglot.conversation import Usage
+from toolglot.gateway.config import ConfigError, parse_config
+from toolglot.gateway.config_file import ConfigText
+from toolglot.gateway.prices import MOST_OWN, Price, Prices, PriceSettings, cost, listed_prices, read_list
+
+ENV = {"HOME": "/home/user"}
+LISTED = listed_prices()
+
+
+def own(text: str) -> dict[str, PriceSettings]:
+    return parse_config(ConfigText("toolglot.toml", text), ENV).prices
+
+
+# --- the list ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pattern", LISTED)
+def test_every_price_of_the_list_has_a_source_and_can_be_found(pattern: str) -> None:
+    price = LISTED[pattern]
+    assert price.source.startswith(("https://", "widely quoted", "as [mistral]"))
+    assert price.read >= "2026"
+    assert price.confidence in ("documented", "reported", "doubtful")
+    assert 0 < price.input <= price.output
+    assert price.cache_read is None or price.cache_read < price.input
+    assert price.cache_write is None or price.cache_write >= price.input
+    if price.long is not None:
+        assert price.long.above >= 100_000
+        assert price.long.input > price.input
+        assert price.long.output > price.output
+    example = pattern.replace("*", "").replace("?", "1").replace("[5678]", "5")
+    for letters in ("[56]", "[34]", "[67]"):
+        example = example.replace(letters, letters[1])
+    assert Prices().of(example) is price, "no pattern before it takes its models"
+
+
+@pytest.mark.parametrize(
+    ("model", "listed"),
+    [
+        ("claude-opus-5", "claude-opus-5"),
+        ("Claude-Opus-5", "claude-opus-5"),
+        ("claude-opus-5[1m]", "claude-opus-5"),
+        ("claude-opus-4-5-20251101", "claude-opus-4-[5678]"),
+        ("claude-opus-4-20250514", "claude-opus-4"),
+        ("claude-sonnet-4-5@20250929", "claude-sonnet-4-[56]"),
+        ("gpt-4o-2024-08-06", "gpt-4o"),
+        ("gpt-5.4-mini", "gpt-5.4-mini"),
+        ("gemini-3.1-pro-preview", "gemini-3.1-pro*"),
+        ("grok-4.7", "grok-4.[67]"),
+        ("claude-opus-9", None),
+        ("claude-opus-5-9", None),
+        ("gpt-5.5-unheard-of", None),
+        ("gpt-4o-audio-preview", None),
+        ("anthropic/claude-opus-5", None),
+        ("", None),
+    ],
+)
+def test_a_model_has_its_own_price_or_none(model: str, listed: str | None) -> None:
+    assert Prices().of(model) is (LISTED[listed] if listed is not None else None)
+
+
+def test_the_price_of_the_day_is_paid() -> None:
+    usage = Usage(input_tokens=10_000, output_tokens=1_000, cache_read_tokens=6_000, cache_write_tokens=2_000)
+    # 2,000 at 5, 6,000 at 0.5, 2,000 at 6.25 and 1,000 at 25 dollars a million
+    assert cost("claude-opus-5", usage) == Decimal("0.0505")
+    assert cost("gpt-5.5", Usage(1_000_000, 1_000_000)) == 35
+    assert cost("gpt-5.5", Usage(1_000_000, 0, 1_000_000)) == Decimal("0.5")
+    assert cost("gpt-5.5-pro", Usage(1_000_000, 0, 1_000_000)) == 30, (
+        "from a cache: as the rest, where that is not told"
+    )
+    assert cost("nobody-knows", usage) is None
+    assert cost("gpt-5.5", Usage()) is None
+    assert cost("gpt-5.5", Usage(output_tokens=1_000_000)) == 30
+
+
+def test_a_long_prompt_costs_more_for_all_of_its_tokens() -> None:
+    assert cost("gemini-2.5-pro", Usage(200_000, 1000)) == Decimal("0.26")
+    assert cost("gemini-2.5-pro", Usage(200_001, 1000)) == Decimal("0.5150025")
+    assert cost("grok-4.7", Usage(200_000, 0, 200_000)) == Decimal("0.2")
+
+
+TOKENS = st.integers(0, 10**7)
+
+
+@pytest.mark.law
+@given(st.sampled_from(sorted(LISTED)), TOKENS, TOKENS, TOKENS, TOKENS)
+def test_more_tokens_never_cost_less_and_nothing_costs_nothing(
+    pattern: str, given: int, out: int, read: int, written: int
+) -> None:
+    price = LISTED[pattern]
+    usage = Usage(given, out, read, written)
+    assert price.cost(Usage(0, 0, 0, 0)) == 0
+    assert price.cost(usage) >= 0
+    assert price.cost(Usage(given, out + 1, read, written)) > price.cost(usage)
+    assert price.cost(Usage(given + 1, out, read, written)) >= price.cost(usage)
+
+
+# --- prices of one's own ----------------------------------------------------------------------------
+
+
+def test_ones_own_prices_come_first_in_the_order_of_the_file() -> None:
+    prices = Prices(
+        own(
+            '[prices."gpt-5.5"]\ninput = 0.1\noutput = 0.3\n'
+            '[prices."box/*"]\ninput = 0\noutput = 0\n'
+            '[prices."gpt-*"]\ninput = 7\noutput = 8\ncache_read = 0.7\ncache_write = 9\n'
+        )
+    )
+    million = Usage(1_000_000, 1_000_000)
+    assert prices.cost("gpt-5.5", million) == Decimal("0.4"), "as it was written, not its nearest binary fraction"
+    assert prices.cost("gpt-5.5", million, "box") == Decimal("0.4")
+    assert prices.cost("anything", million, "box") == 0
+    assert prices.cost("anything", million, "other") is None
+    assert prices.cost("gpt-6", million) == 15
+    assert prices.cost("gpt-6", Usage(1_000_000, 0, 500_000, 500_000)) == Decimal("4.85")
+    assert prices.cost("claude-opus-5", million) == 30
+    found = prices.of("gpt-6")
+    assert found is not None
+    assert (found.confidence, found.source) == ("own", "[prices]")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "message"),
+    [
+        ("prices = 1", "prices", "expected a table, got a whole number"),
+        ('[prices]\n"gpt" = 1', "prices.gpt", "expected a table, got a whole number"),
+        ('[prices."gpt-*"]\noutput = 1', "prices.'gpt-*'", "the price of its input is not said"),
+        ('[prices."gpt-*"]\ninput = 1', "prices.'gpt-*'", "the price of its output is not said"),
+        ('[prices."g"]\ninput = -1\noutput = 1', "prices.g.input", "expected a number from 0, got -1"),
+        ('[prices."g"]\ninput = nan\noutput = 1', "prices.g.input", "expected a number from 0, got nan"),
+        ('[prices."g"]\ninput = true\noutput = 1', "prices.g.input", "expected a number from 0, got true"),
+        ('[prices."g"]\ninput = 1\noutput = "2"', "prices.g.output", "expected a number from 0, got '2'"),
+        ('[prices."g"]\ninput = 1\noutput = 2\ncached = 3', "prices.g.cached", "there is no setting of this name"),
+    ],
+)
+def test_a_mistake_in_a_price_is_told(text: str, key: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        own(text)
+    assert caught.value.message == message
+    assert caught.value.path.endswith(f": {key}")
+
+
+def test_too_many_prices_are_refused() -> None:
+    lines = "".join(f'"m{number}" = {{ input = 1, output = 1 }}\n' for number in range(MOST_OWN + 1))
+    with pytest.raises(ConfigError, match="more than 1000 prices"):
+        own(f"[prices]\n{lines}")
+
+
+def test_a_list_is_read_in_its_order() -> None:
+    data = b'[a]\nsource = "s"\nread = "d"\nconfidence = "doubtful"\n[a.models]\nx = { input = 1.1, output = 2 }\n'
+    assert read_list(data) == {
+        "x": Price(Decimal("1.1"), Decimal(2), source="s", read="d", confidence="doubtful"),
+    }
+    with pytest.raises(msgspec.ValidationError, match="outptu"):
+        read_list(data.replace(b"output", b"outptu"))
