@@ -24,6 +24,7 @@ from toolglot.dialects import known
 from toolglot.gateway import config_file
 from toolglot.gateway.config import GatewaySettings
 from toolglot.gateway.key_table import KeySettings
+from toolglot.gateway.metrics import FAMILIES
 from toolglot.gateway.prices import PriceSettings
 from toolglot.gateway.upstream_table import UpstreamTable
 from toolglot.profiles import loader
@@ -276,10 +277,28 @@ def provider_rows() -> Iterator[str]:
         yield f"| `{provider.name}` ({cell(provider.title)}) | {address} | {keys} | `{provider.auth}` | {models} |"
 
 
+# --- what the gateway tells of itself ---------------------------------------------------------------
+
+
+def observability() -> str:
+    """The page as it is, with the table of all metrics as the code has them."""
+    page = DOCS / "observability.md"
+    text = page.read_text(encoding="utf-8") if page.exists() else TABLE_BEGINS + TABLE_ENDS
+    before, _, rest = text.partition(TABLE_BEGINS)
+    _, _, after = rest.partition(TABLE_ENDS)
+    rows = ["| metric | kind | labels | |", "|---|---|---|---|"]
+    for family in FAMILIES:
+        labels = ", ".join(code(label) for label in family.labels)
+        rows.append(f"| `{family.name}` | {family.kind} | {labels} | {cell(family.help)} |")
+    table = "\n".join(rows)
+    return f"{before}{TABLE_BEGINS}\n{table}\n\n{TABLE_ENDS}{after}"
+
+
 PAGES = {
     "conversation.schema.json": conversation_schema,
     "dialects.md": dialects,
     "gateway-config.md": gateway_config,
+    "observability.md": observability,
     "pairs.md": pairs,
     "rulebook.md": rulebook,
 }

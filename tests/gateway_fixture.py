@@ -66,10 +66,15 @@ def config_for(
         lines += [f"[upstreams.{name}]", f'provider = "{provider}"', f'url = "{simulated.url(provider)}"']
         lines += ['key_env = "SIMULATED_KEY"', 'auth = "bearer"' if provider == "bedrock" else ""]
         lines += [f'target = "{target}"'] if target else []
-    lines += [upstreams, "[models]", *(f'"{name}" = "{goal}"' for name, goal in (models or {}).items())]
+    lines += [upstreams, "[models]", *(f'"{name}" = {_value(goal)}' for name, goal in (models or {}).items())]
     return parse_config(
         ConfigText("test.toml", "\n".join(lines)), {"SIMULATED_KEY": "simulated-key", "HOME": "/nowhere", **given}
     )
+
+
+def _value(goal: str) -> str:
+    """A goal as the file has it: a name in quotes, a list or a table as they are."""
+    return goal if goal.startswith(("[", "{")) else f'"{goal}"'
 
 
 @contextlib.contextmanager

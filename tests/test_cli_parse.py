@@ -79,7 +79,7 @@ def test_without_a_call_it_says_so_and_ends_with_1(cli: Cli, text: str, shown: l
     ],
 )
 def test_where_no_call_is_found_it_says_what_to_try(cli: Cli, text: str, words: list[str], hint: str) -> None:
-    cli.write("tools.json", ["pwd"])
+    cli.write("tools.json", json.dumps(["pwd"]))
     ended = cli("parse", "-", *words, stdin=text.encode())
     assert ended.code == 1
     assert ended.out.splitlines()[-2:-1] == ["no calls were found"]
@@ -88,7 +88,7 @@ def test_where_no_call_is_found_it_says_what_to_try(cli: Cli, text: str, words: 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', "{no JSON", "[1]", BARE + " " * (1 << 20)])
 def test_where_nothing_looks_like_a_call_nothing_is_guessed(cli: Cli, text: str) -> None:
-    cli.write("tools.json", ["pwd"])
+    cli.write("tools.json", json.dumps(["pwd"]))
     for words in ([], ["--tools", "tools.json"]):
         assert cli("parse", "-", *words, stdin=text.encode()).out.splitlines()[-1] == "no calls were found"
 

@@ -27,7 +27,7 @@ def own(**changed: Any) -> Dialect:
 def test_a_dialect_is_read_under_auto_and_written_once_it_is_registered() -> None:
     register_dialect(own())
     register_dialect(own())  # it may replace itself
-    register_writing("own_call", Writing((lambda name, arguments, _: f'<own_call>{{"name": "{name}"}}</own_call>',)))
+    register_writing("own_call", Writing((lambda name, _arguments, _id: f'<own_call>{{"name": "{name}"}}</own_call>',)))
     text = write_calls([ToolCall("", "ls", {})], "own_call")
     assert [call.name for call in parse_text(f"Well. {text}").calls] == ["ls"]
     assert detect(text).dialect == "own_call"

@@ -10,6 +10,7 @@ from typing import Any
 
 import promql_parser
 import pytest
+import yaml
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import bargauge, common, stat, timeseries
 from grafana_foundation_sdk.models.dashboard import Dashboard
@@ -125,6 +126,16 @@ def test_labels_in_legends_are_those_that_the_expression_leaves(exposed: Exposed
 def test_an_expression_that_does_not_parse_is_found() -> None:
     with pytest.raises(ValueError, match="unclosed left parenthesis"):
         _parsed("sum by (x (rate(a[$__rate_interval]))")
+
+
+def test_the_alerts_of_the_docs_ask_for_what_there_is(exposed: Exposed) -> None:
+    page = (FILE.parents[2] / "docs/observability.md").read_text()
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
+    rules = [rule for block in blocks for group in block.get("groups", ()) for rule in group["rules"]]
+    assert len(rules) == 3
+    for rule in rules:
+        for name, labels in _selectors(_parsed(rule["expr"])):
+            assert labels <= exposed[name], rule["alert"]
 
 
 def _expressions() -> list[str]:

@@ -31,6 +31,7 @@ from toolglot.gateway.keys import (
 from toolglot.gateway.metering import (
     ANYONE,
     BATCH_SECONDS,
+    HEARD_SECONDS,
     IDLE,
     MOST_MODELS,
     MOST_SUPPOSED,
@@ -520,7 +521,9 @@ def test_what_has_no_price_is_not_spent_from_a_budget_of_money() -> None:
         await worker.use(client, model="free")
         await worker.use(other, model="unheard-of")
         await worker.meter.flush()
-        found = grouped(await read_usage(store), "model")
+        rows = await read_usage(store)
+        assert set(grouped(rows, "upstream")) == {"up", "up (simulated)"}
+        found = grouped(rows, "model")
         assert found["unheard-of"].unpriced == 1, "the stand-in costs nothing, and that is known"
         assert found["free"].unpriced == 0
         assert secret_of_other
@@ -557,10 +560,15 @@ def test_workers_know_of_each_others_use_after_a_batch() -> None:
         for worker in workers:
             for _ in range(3):
                 await worker.use(client)
-        for worker in (*workers, *workers):
+        for worker in workers:
+            await worker.meter.flush()
+        clock.now += HEARD_SECONDS
+        for worker in workers:
             await worker.meter.flush()
         await workers[0].use(client)
-        for worker in (*workers, *workers):
+        await workers[0].meter.flush()
+        clock.now += HEARD_SECONDS
+        for worker in workers:
             await worker.meter.flush()
         for worker in workers:
             await refused(worker.use(client), "billing", "150 of 150 tokens a day")
@@ -568,6 +576,7 @@ def test_workers_know_of_each_others_use_after_a_batch() -> None:
         for _ in range(11):
             await workers[1].use(client, usage=None)
         await workers[1].meter.flush()
+        clock.now += HEARD_SECONDS
         await workers[2].meter.flush()
         await refused(workers[2].use(client), "rate_limit", "11 requests a minute")
 
@@ -589,6 +598,7 @@ def test_no_use_is_lost_or_counted_twice_between_workers() -> None:
             await worker.meter.close()
 
         await asyncio.gather(*map(busy, workers))
+        clock.now += HEARD_SECONDS
         assert grouped(await read_usage(store), "key") == {
             client: Amounts(requests=200, input=2000, output=1000, cost=4_000_000)
         }
@@ -654,20 +664,34 @@ def test_while_the_store_fails_use_is_kept_and_written_later_and_that_is_said_on
     with_store(act)
 
 
-def test_the_meter_keeps_the_store_up_to_date_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def act(store: FailingStore, clock: Clock) -> None:
-        monkeypatch.setattr("toolglot.gateway.metering.BATCH_SECONDS", 0.001)
+def test_the_meter_keeps_the_store_up_to_date_by_itself_and_is_not_cut_off_in_a_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("toolglot.gateway.metering.BATCH_SECONDS", 0.001)
+
+    class SlowStore(SqliteStore):
+        begun = asyncio.Event()
+
+        async def add(self, *values: Any, **named: Any) -> dict[str, float]:
+            self.begun.set()
+            await asyncio.sleep(0.01)
+            return await super().add(*values, **named)
+
+    async def act() -> None:
+        clock = Clock()
+        store = SlowStore(":memory:", clock=clock)
         worker = Worker(store, clock)
         running = asyncio.ensure_future(worker.meter.run())
         await worker.use(ANYONE)
-        for _ in range(500):
-            if await read_usage(store):
-                break
-            await asyncio.sleep(0.002)
+        await store.begun.wait()
         running.cancel()
-        assert (await read_usage(store))[0].client == ANYONE
+        await worker.use(ANYONE)
+        await worker.meter.close()
+        (row,) = await read_usage(store)
+        assert (row.client, row.amounts.requests) == (ANYONE, 2)
+        await store.close()
 
-    with_store(act)
+    asyncio.run(act())
 
 
 # --- usage ------------------------------------------------------------------------------------------
@@ -756,7 +780,7 @@ def test_what_is_past_is_forgotten() -> None:
             clock.now += 3 * DAY + IDLE
             await meter.flush()
             assert not meter._totals
-            assert not any((meter._seen, meter._loaded, meter._supposed, meter._loading, meter._models))
+            assert not any((meter._seen, meter._loaded, meter._supposed, meter._loading, meter._models, meter._minutes))
 
     with_store(act)
 

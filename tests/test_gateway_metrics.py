@@ -359,6 +359,26 @@ def test_the_log_is_one_object_a_line_from_start_to_stop(simulated: Server) -> N
     assert stop["open"] == 0
 
 
+def test_the_docs_have_every_field_of_the_log() -> None:
+    page = (Path(__file__).parents[1] / "docs/observability.md").read_text().partition("## The log")[2]
+    entry = Entry(action="renamed", reason="r", fault="renderer")
+    changed = {
+        "entries": (entry,),
+        "reply_entries": (entry,),
+        "usage": {"input_tokens": 1},
+        "tries": 2,
+        "first_byte": 1.0,
+    }
+    told = over(
+        arrived=1.0, sent=2.0, stop="stop", retried="r", error="e", is_stream=True, is_simulated=True, **changed
+    )
+    told.model = "m"
+    fields = told.summary()
+    assert {"added", "tries", "stop"} <= set(fields)
+    for name in (*fields, "trace", "event", "request", "start", "stop", "error", "notice"):
+        assert f"`{name}`" in page, name
+
+
 def test_a_store_that_fails_and_what_nobody_expected_are_events() -> None:
     stream = io.StringIO()
     config = config_for(None)

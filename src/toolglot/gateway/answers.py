@@ -14,9 +14,10 @@ from toolglot.convert import ConvertedRequest
 from toolglot.errors import InputError
 from toolglot.gateway.counting import decode_count, encode_count, estimate_async
 from toolglot.gateway.doors import Action, Door
-from toolglot.gateway.exchange import Exchange, Services
+from toolglot.gateway.exchange import Exchange
 from toolglot.gateway.listing import ListedModel, listing, one, shown, upstream_models, version
 from toolglot.gateway.requests import ClientRequest, Send, header_pairs, refusal, send_json
+from toolglot.gateway.services import Services
 from toolglot.gateway.telling import Teller, Told
 from toolglot.upstream import Upstream
 from toolglot.wire.failures import ProviderError

@@ -22,7 +22,7 @@ from toolglot.gateway.chain import Chain, MiddlewareError, load_steps
 from toolglot.gateway.config import Config
 from toolglot.gateway.config_checks import is_loopback
 from toolglot.gateway.doors import Door, find, spoken_at
-from toolglot.gateway.exchange import Exchange, Services
+from toolglot.gateway.exchange import Exchange
 from toolglot.gateway.keys import KeyRing
 from toolglot.gateway.metering import Meter
 from toolglot.gateway.metrics import CONTENT_TYPE, Metrics
@@ -43,6 +43,7 @@ from toolglot.gateway.requests import (
     until_gone,
 )
 from toolglot.gateway.routing import NoRouteError, Router
+from toolglot.gateway.services import Services
 from toolglot.gateway.stored_responses import StoredResponses
 from toolglot.gateway.telling import GONE, Teller, Told
 from toolglot.gateway.tracing import Tracing, open_tracing
@@ -311,7 +312,7 @@ class Gateway:
         said = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
         told.error = self._own_keys.hidden(said)
         told.is_broken = bool(told.status)
-        if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal) and told.tries:
+        if isinstance(error, ProviderError) and len(told.failures) < told.tries:  # what was passed on
             told.failures.append((told.upstream, error.failure.kind))
         if told.status:  # the answer has begun: its own end is all that the client can still be told
             return

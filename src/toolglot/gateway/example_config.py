@@ -30,6 +30,8 @@ _HEAD: Final = """\
 #ping_seconds = 15                        # a sign of life in silent streams; 0: none
 #log = "text"                             # or "json", "off"
 #reports = 500                            # how many requests /toolglot/requests remembers
+#metrics = "keyed"                        # who may read /metrics: or "open", "off"
+#tracing = false                          # spans of OpenTelemetry: pip install 'toolglot[otel]'
 #middleware = ["my_package.my_module:MyMiddleware"]
 simulate = true                           # the built-in simulated models answer what no upstream serves
 

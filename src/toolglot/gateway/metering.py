@@ -4,7 +4,7 @@
     meter.record(ticket, told)                          # at the end, however it ended
 
 Everything is counted in memory, and added to the store in one batch a second; what the store answers are the totals of
-all processes. So a request reads no disk, after a client's first one. Processes know of each other's use one or two
+all processes. So a request reads no disk, after a client's first one. Processes know of each other's use two or three
 seconds later, and what an answer costs is known when it ends: a limit can be overshot by what the other processes serve
 in those seconds, and by the answers that are under way. Against bursts, a request under way counts as many tokens as
 its length suggests.
@@ -47,6 +47,8 @@ MOST_MODELS: Final = 200
 LONGEST_MODEL: Final = 200
 
 BATCH_SECONDS: Final = 1.0
+HEARD_SECONDS: Final = 1.5
+"""What is known of others' use is read again when it is older than that: in every second batch."""
 STALE: Final = 10.0
 """Seconds after which the totals of a client that was not here are read again."""
 IDLE: Final = 120.0
@@ -103,21 +105,40 @@ class Total:
         try:
             self._heard = await store.add(*name, sent, until=self.until)
             self._sending = {}
-        except StoreError:
+        except Exception:
             self._sending, later = {}, self._pending
             self._pending = sent
             self.add(later)
             raise
 
 
+class Rule:
+    """The limits of a key, as they are looked at in each request."""
+
+    __slots__ = ("budgets", "has_money", "is_limited", "key", "periods", "rates")
+
+    def __init__(self, key: ClientKey) -> None:
+        self.key = key
+        found = [(*BUDGETS[name], limit) for name, limit in key.budgets.items()]
+        self.budgets = [
+            (unit, period, float(limit * (1 if unit == "tokens" else NANO))) for unit, period, limit in found
+        ]
+        self.periods = tuple(dict.fromkeys(period for _, period, _ in found))
+        self.has_money = any(unit == "spend" for unit, _, _ in found)
+        rates = (("requests", key.requests_per_minute), ("tokens", key.tokens_per_minute))
+        self.rates = [(unit, limit) for unit, limit in rates if limit is not None]
+        self.is_limited = bool(self.budgets or self.rates)
+
+
 class Ticket:
     """A request that was admitted."""
 
-    __slots__ = ("client", "is_over", "key", "supposed")
+    __slots__ = ("client", "is_over", "rule", "supposed")
 
-    def __init__(self, client: str, key: ClientKey | None, supposed: int) -> None:
+    def __init__(self, client: str, rule: Rule | None, supposed: int) -> None:
         self.client = client
-        self.key = key
+        self.rule = rule
+        """What limits it; None: nothing."""
         self.supposed = supposed
         """Tokens that it counts until it is over."""
         self.is_over = False
@@ -142,13 +163,17 @@ class Meter:
         self._usage_seconds = usage_seconds
         self._clock = clock
         self._tell = tell
+        self._rules: dict[str, Rule] = {}
         self._totals: dict[Name, Total] = {}
+        self._minutes: dict[str, dict[int, Total]] = {}
+        """The totals of each client's last minutes, by their piece of it."""
         self._models: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
         self._supposed: dict[str, int] = {}
         self._loaded: dict[str, float] = {}
         self._seen: dict[str, float] = {}
         self._loading: dict[str, asyncio.Lock] = {}
         self._is_failing = False
+        self._flushing: asyncio.Future[None] | None = None
 
     # --- before -------------------------------------------------------------------------------------
 
@@ -164,18 +189,28 @@ class Meter:
 
     async def admit(self, client: str, told: Told, size: int = 0) -> Ticket:
         """Let a request of so many bytes pass, or raise why not."""
-        key = self._ring.key_of(client)
-        if key is None or not key.is_limited:
-            return Ticket(client, key, 0)
+        rule = self._rule(client)
+        if rule is None:
+            return Ticket(client, None, 0)
         await self._known(client)
         now = self._clock()
-        self._refuse_unpriced(key, told)
-        self._refuse_overdrawn(key, client, now)
-        self._refuse_hasty(key, client, now)
-        ticket = Ticket(client, key, min(size // BYTES_PER_TOKEN, MOST_SUPPOSED))
+        if rule.has_money:
+            self._refuse_unpriced(rule.key, told)
+        self._refuse_overdrawn(rule, client, now)
+        self._refuse_hasty(rule, client, now)
+        ticket = Ticket(client, rule, min(size // BYTES_PER_TOKEN, MOST_SUPPOSED))
         self._supposed[client] = self._supposed.get(client, 0) + ticket.supposed
         self._slot(client, now).add({"requests": 1})
         return ticket
+
+    def _rule(self, client: str) -> Rule | None:
+        key = self._ring.key_of(client)
+        if key is None:
+            return None
+        rule = self._rules.get(client)
+        if rule is None or rule.key is not key:
+            rule = self._rules[client] = Rule(key)
+        return rule if rule.is_limited else None
 
     async def passing(self, client: str, told: Told) -> AbstractContextManager[None]:
         """While a request is passed on that is not translated: nobody counts its tokens, or knows its model."""
@@ -210,14 +245,17 @@ class Meter:
 
     async def _load(self, store: Store, client: str) -> None:
         begun = self._clock()
-        for kind in (SPENT, RATES):
-            for row in await store.scan(kind, client=client, limit=_AT_ONCE):
-                self._total(kind, client, row.key, _end_of(kind, row.key)).hear(row.amounts)
+        found = await asyncio.gather(*(store.scan(kind, client=client, limit=_AT_ONCE) for kind in (SPENT, RATES)))
+        for kind, rows in zip((SPENT, RATES), found, strict=True):
+            for row in rows:
+                total = self._total(kind, client, row.key, _end_of(kind, row.key))
+                total.hear(row.amounts)
+                if kind == RATES:
+                    self._minutes.setdefault(client, {})[int(row.key)] = total
         self._loaded[client] = begun
 
     def _refuse_unpriced(self, key: ClientKey, told: Told) -> None:
-        has_money = any(BUDGETS[name][0] == "spend" for name in key.budgets)
-        if has_money and not told.is_simulated and self._prices.of(told.sent_model, told.upstream) is None:
+        if not told.is_simulated and self._prices.of(told.sent_model, told.upstream) is None:
             model = mask(f"{told.upstream}/{told.sent_model}")[:200]
             message = (
                 f"the price of {model!r} is not known, and the key {key.name!r} has a budget of money; who runs this "
@@ -225,30 +263,27 @@ class Meter:
             )
             raise refusal("billing", message, code="unknown_price")
 
-    def _refuse_overdrawn(self, key: ClientKey, client: str, now: float) -> None:
-        for name, limit in key.budgets.items():
-            unit, period = BUDGETS[name]
-            start = period_of(now)[period]
-            used = self._total(SPENT, client, start, _end_of(SPENT, start)).of(unit)
+    def _refuse_overdrawn(self, rule: Rule, client: str, now: float) -> None:
+        starts = period_of(now)
+        for unit, period, limit in rule.budgets:
+            total = self._totals.get((SPENT, client, starts[period]))
+            used = total.of(unit) if total is not None else 0.0
             supposed = self._supposed.get(client, 0) if unit == "tokens" else 0
-            if used + supposed >= (float(limit) if unit == "tokens" else float(limit * NANO)):
-                raise refusal("billing", _overdrawn(key, unit, period, used, limit, now), code="budget_exceeded")
+            if used + supposed >= limit:
+                raise refusal("billing", _overdrawn(rule.key, unit, period, used, limit, now), code="budget_exceeded")
 
-    def _refuse_hasty(self, key: ClientKey, client: str, now: float) -> None:
-        supposed = self._supposed.get(client, 0)
-        for unit, limit, begun in (
-            ("requests", key.requests_per_minute, 0),
-            ("tokens", key.tokens_per_minute, supposed),
-        ):
-            if limit is None:
-                continue
-            slots = self._slots(client, now)
-            used = sum(slot.of(unit) for _, slot in slots) + begun
+    def _refuse_hasty(self, rule: Rule, client: str, now: float) -> None:
+        minute, oldest = self._minutes.get(client, {}), int(now // SLOT) - SLOTS
+        for unit, limit in rule.rates:
+            used = sum(total.of(unit) for slot, total in minute.items() if slot > oldest)
+            used += self._supposed.get(client, 0) if unit == "tokens" else 0
             if used < limit:
                 continue
-            seconds = _seconds_until(slots, unit, used - limit, now)
-            message = f"the key {key.name!r} may use {limit:,} {unit} a minute, and has used {used:,.0f}"
-            raise ProviderError(Failure("rate_limit", message, 429, retry_after=seconds))
+            slots = sorted((slot, total.of(unit)) for slot, total in minute.items() if slot > oldest)
+            message = f"the key {rule.key.name!r} may use {limit:,} {unit} a minute, and has used {used:,.0f}"
+            raise ProviderError(
+                Failure("rate_limit", message, 429, retry_after=_seconds_until(slots, used - limit, now))
+            )
 
     # --- after --------------------------------------------------------------------------------------
 
@@ -257,7 +292,7 @@ class Meter:
         if ticket.is_over:
             return
         ticket.is_over = True
-        client, key, now = ticket.client, ticket.key, self._clock()
+        client, rule, now = ticket.client, ticket.rule, self._clock()
         if ticket.supposed:
             self._supposed[client] -= ticket.supposed
         usage = Usage(**told.usage) if told.usage else None
@@ -265,8 +300,8 @@ class Meter:
             usage = Usage(input_tokens=ticket.supposed)
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if usage is not None else 0
         cost = self._cost(told, usage)
-        if key is not None and key.is_limited and tokens:
-            self._spend(key, client, tokens, cost or 0, now)
+        if rule is not None and tokens:
+            self._spend(rule, client, tokens, cost or 0, now)
         if self._store is not None:
             self._count(client, told, usage, cost, now)
 
@@ -277,11 +312,13 @@ class Meter:
         cost = self._prices.cost(told.sent_model, usage, told.upstream)
         return None if cost is None else round(cost * NANO)
 
-    def _spend(self, key: ClientKey, client: str, tokens: int, cost: int, now: float) -> None:
-        for period in dict.fromkeys(BUDGETS[name][1] for name in key.budgets):
-            start = period_of(now)[period]
-            self._total(SPENT, client, start, _end_of(SPENT, start)).add({"tokens": tokens, "spend": cost})
-        if key.tokens_per_minute is not None:
+    def _spend(self, rule: Rule, client: str, tokens: int, cost: int, now: float) -> None:
+        starts = period_of(now)
+        for period in rule.periods:
+            self._total(SPENT, client, starts[period], _end_of(SPENT, starts[period])).add(
+                {"tokens": tokens, "spend": cost}
+            )
+        if rule.rates:
             self._slot(client, now).add({"tokens": tokens})
 
     def _count(self, client: str, told: Told, usage: Usage | None, cost: int | None, now: float) -> None:
@@ -310,11 +347,12 @@ class Meter:
     def _usage_name(self, owner: str, day: str, told: Told) -> str:
         """The key of a row of usage; a client that makes up names does not make up rows."""
         known = self._models.setdefault((owner, day), {})
-        pair = (told.upstream, told.sent_model)
+        upstream = f"{told.upstream} (simulated)" if told.is_simulated else told.upstream
+        pair = (upstream, told.sent_model)
         found = known.get(pair)
         if found is None:
             model = (mask(told.sent_model)[:LONGEST_MODEL] or PASSED_ON) if len(known) < MOST_MODELS else OTHERS
-            found = usage_key(day, told.upstream, model)
+            found = usage_key(day, upstream, model)
             if len(known) < MOST_MODELS:
                 known[pair] = found
         return found
@@ -329,16 +367,14 @@ class Meter:
         return found
 
     def _slot(self, client: str, now: float) -> Total:
-        key = _slot_key(int(now // SLOT))
-        return self._total(RATES, client, key, _end_of(RATES, key))
-
-    def _slots(self, client: str, now: float) -> list[tuple[int, Total]]:
-        """The last minute, the oldest first."""
-        latest = int(now // SLOT)
-        found = (
-            (slot, self._totals.get((RATES, client, _slot_key(slot)))) for slot in range(latest - SLOTS + 1, latest + 1)
-        )
-        return [(slot, total) for slot, total in found if total is not None]
+        """The piece of a minute that has begun."""
+        slot = int(now // SLOT)
+        minute = self._minutes.setdefault(client, {})
+        found = minute.get(slot)
+        if found is None:
+            key = f"{slot:012d}"
+            found = minute[slot] = self._total(RATES, client, key, _end_of(RATES, key))
+        return found
 
     # --- the store ----------------------------------------------------------------------------------
 
@@ -346,7 +382,9 @@ class Meter:
         """Keep the store, and what is known of it, up to date, until cancelled."""
         while True:
             await asyncio.sleep(BATCH_SECONDS)
-            await self.flush()
+            self._flushing = asyncio.ensure_future(self.flush())
+            # Not cut off in the middle: nobody would know what the store has got.
+            await asyncio.shield(self._flushing)
 
     async def flush(self) -> None:
         """Tell the store what was used, hear what others have used, and forget what is past."""
@@ -370,12 +408,14 @@ class Meter:
 
     async def _hear(self, store: Store) -> list[BaseException]:
         """What other processes have counted for the clients that are here."""
-        try:
-            for client in list(self._seen):
-                await self._load(store, client)
-        except StoreError as error:
-            return [error]
-        return []
+        now = self._clock()
+        old = [client for client in self._seen if now - self._loaded.get(client, -math.inf) >= HEARD_SECONDS]
+        failures: list[BaseException] = []
+        for start in range(0, len(old), _AT_ONCE):
+            some = old[start : start + _AT_ONCE]
+            ended = await asyncio.gather(*(self._load(store, client) for client in some), return_exceptions=True)
+            failures += [error for error in ended if error is not None]
+        return failures
 
     def _forget(self, now: float) -> None:
         idle = [client for client, seen in self._seen.items() if now - seen > IDLE]
@@ -383,11 +423,16 @@ class Meter:
             del self._seen[client]
             self._loaded.pop(client, None)
             self._loading.pop(client, None)
+            self._rules.pop(client, None)
             if not self._supposed.get(client, 0):
                 self._supposed.pop(client, None)
         today = period_of(now)["day"]
         self._models = {name: known for name, known in self._models.items() if name[1] == today}
         self._totals = {name: total for name, total in self._totals.items() if self._is_needed(name, total, now)}
+        self._minutes = {}
+        for (kind, client, key), total in self._totals.items():
+            if kind == RATES:
+                self._minutes.setdefault(client, {})[int(key)] = total
 
     def _is_needed(self, name: Name, total: Total, now: float) -> bool:
         if self._store is None:
@@ -398,6 +443,8 @@ class Meter:
 
     async def close(self) -> None:
         """The last batch."""
+        if self._flushing is not None:
+            await asyncio.gather(self._flushing, return_exceptions=True)
         await self.flush()
 
 
@@ -410,10 +457,6 @@ def _is_answered(told: Told) -> bool:
 
 def usage_key(day: str, upstream: str, model: str) -> str:
     return f"{day}\n{upstream}\n{model}"
-
-
-def _slot_key(slot: int) -> str:
-    return f"{slot:012d}"
 
 
 def _end_of(kind: str, key: str) -> float:
@@ -448,22 +491,24 @@ def _periods(day: int) -> dict[Period, str]:
 # --- words ------------------------------------------------------------------------------------------
 
 
-def _seconds_until(slots: Iterable[tuple[int, Total]], unit: str, excess: float, now: float) -> float:
+def _seconds_until(slots: Iterable[tuple[int, float]], excess: float, now: float) -> float:
     """How long it takes until so much, and a little, is more than a minute ago."""
-    for slot, total in slots:
-        excess -= total.of(unit)
+    for slot, amount in slots:
+        excess -= amount
         if excess < 0:
             return math.ceil((slot + SLOTS) * SLOT - now)
     return SLOT
 
 
-def _overdrawn(key: ClientKey, unit: Unit, period: Period, used: float, limit: float | Decimal, now: float) -> str:
-    spent, whole = (
-        (f"{used:,.0f}", f"{limit:,} tokens") if unit == "tokens" else (f"${used / NANO:,.4f}", f"${limit:,f}")
-    )
-    each = "in total" if period == "total" else f"a {period}"
-    if period == "total":
-        renews = "it does not renew"
+def _overdrawn(key: ClientKey, unit: Unit, period: Period, used: float, limit: float, now: float) -> str:
+    if unit == "tokens":
+        said = f"{used:,.0f} of {limit:,.0f} tokens"
     else:
-        renews = f"it renews at {datetime.fromtimestamp(_ends(period_of(now)[period]), UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return f"the budget of the key {key.name!r} is used up: {spent} of {whole} {each}; {renews}"
+        said = f"${used / NANO:,.4f} of ${(Decimal(limit) / NANO).normalize():,f}"
+    if period == "total":
+        renews = "in total; it does not renew"
+    else:
+        renews = (
+            f"a {period}; it renews at {datetime.fromtimestamp(_ends(period_of(now)[period]), UTC):%Y-%m-%dT%H:%M:%SZ}"
+        )
+    return f"the budget of the key {key.name!r} is used up: {said} {renews}"

@@ -83,7 +83,10 @@ ERRORS: Final = Family(
     ("upstream", "kind"),
 )
 RETRIES: Final = Family(
-    "toolglot_retries_total", "counter", "Times that an upstream was asked again for the same request.", ("upstream",)
+    "toolglot_retries_total",
+    "counter",
+    "Times that an upstream was asked after another try for the same request had failed.",
+    ("upstream",),
 )
 REFUSALS: Final = Family(
     "toolglot_refusals_total",

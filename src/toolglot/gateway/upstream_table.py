@@ -99,9 +99,10 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
             le=10,
             title="a whole number from 0 to 10",
             description="How often a request is sent again where the provider is busy, down or silent, before the next "
-            "one of a chain is asked. What was refused for what it says is not sent again.",
+            "one of a chain is asked. What was refused for what it says is not sent again. Most clients try again "
+            "themselves.",
         ),
-    ] = 1
+    ] = 0
     retry_seconds: Annotated[
         float,
         Meta(
@@ -156,7 +157,7 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     connect_seconds: float = 10
     first_byte_seconds: float = 600
     idle_seconds: float = 300
-    retries: int = 1
+    retries: int = 0
     retry_seconds: float = 8
     max_concurrent: int = 0
     breaker_failures: int = 5

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Final
 
+from toolglot.gateway.breaker import Breaker
 from toolglot.gateway.config import Config
 from toolglot.gateway.routing import Route
 from toolglot.gateway.upstream_table import UpstreamSettings
@@ -17,6 +18,7 @@ from toolglot.upstream import PROVIDERS, AsgiTransport, HttpTransport, TimeLimit
 
 PREFACE: Final = "[simulated by toolglot: no provider is configured for this model; see toolglot init] "
 """What a stand-in says first, where nobody scripted it. It calls no tool that was not spoken of: agents run them."""
+_NEVER: Final = 1 << 30
 _SIMULATOR: Final = "http://simulator"
 
 
@@ -28,6 +30,7 @@ class Upstreams:
         self._simulator = simulator
         self._transports: dict[str, Transport] = {}
         self._made: dict[tuple[bool, str], Upstream] = {}
+        self._breakers: dict[tuple[bool, str], Breaker] = {}
 
     def of(self, route: Route) -> Upstream:
         """Who is asked on a route."""
@@ -37,6 +40,21 @@ class Upstreams:
             make = self._simulated if route.simulated else self._real
             made = self._made[key] = make(route.upstream_name)
         return made
+
+    def breaker(self, upstream: Upstream) -> Breaker:
+        """What is known of how an upstream does."""
+        key = (upstream.is_simulated, upstream.name)
+        found = self._breakers.get(key)
+        if found is None:
+            settings = self._settings.get(upstream.name) if not upstream.is_simulated else None
+            if settings is None:
+                found = Breaker(failures=_NEVER, seconds=1)
+            else:
+                found = Breaker(
+                    failures=settings.breaker_failures, seconds=settings.breaker_seconds, most=settings.max_concurrent
+                )
+            self._breakers[key] = found
+        return found
 
     def real(self) -> list[Upstream]:
         """All that are configured."""
@@ -62,6 +80,8 @@ class Upstreams:
             aws=settings.aws,
             headers={header: value.reveal() for header, value in settings.headers.items()},
             limits=TimeLimits(settings.connect_seconds, settings.first_byte_seconds, settings.idle_seconds),
+            retries=settings.retries,
+            retry_seconds=settings.retry_seconds,
             also=provider.also if provider is not None and is_own and not settings.is_target_fixed else (),
         )
 

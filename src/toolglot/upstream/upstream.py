@@ -52,6 +52,10 @@ class Upstream:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Sent with every request, over what a client or the protocol says."""
     limits: TimeLimits = DEFAULT_LIMITS
+    retries: int = 0
+    """How often it is asked again where it is busy, down or silent."""
+    retry_seconds: float = 0.0
+    """The longest wait before that."""
     also: tuple[str, ...] = ()
     """Further profiles of this provider, under the same address."""
     is_simulated: bool = False

@@ -1,0 +1,235 @@
+"""One upstream is asked: what is sent to it, how often, and what of its refusals can be helped.
+
+A provider that is busy, down or silent is asked again, as often and as late as the configuration allows and it says
+itself. One that does not know what came back as its own is asked once more without that. What was refused for what it
+says is never sent again as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from toolglot import profiles
+from toolglot.conversation import Conversation, Failure, Issuer
+from toolglot.convert import ConvertedRequest, ReceivedRequest
+from toolglot.errors import RefusedError
+from toolglot.gateway.breaker import Breaker
+from toolglot.gateway.doors import Door
+from toolglot.gateway.requests import ClientRequest, GatewayRefusal
+from toolglot.gateway.services import Services
+from toolglot.gateway.telling import Told
+from toolglot.gateway.vault import without_opaque
+from toolglot.profiles import Profile
+from toolglot.report import Entry
+from toolglot.store import StoreError
+from toolglot.upstream import Answer, Upstream
+from toolglot.wire.codecs import codec
+from toolglot.wire.failures import ProviderError
+
+MOST_ANSWER: Final = 64 * 1024 * 1024
+"""Bytes of an answer, whole or streamed."""
+LARGE: Final = 256 * 1024
+"""Bytes from which on a body is worked on in a thread: it takes so long that others would wait."""
+FIRST_WAIT: Final = 0.5
+"""Seconds before a second try, where the provider does not say; twice as many before each further one."""
+
+RESPONSES: Final = "openai_responses"
+T = TypeVar("T")
+
+OPAQUE_REFUSED: Final = re.compile(
+    r"signature|encrypted[_ ]content|bound to a different conversation|blocks?\b.{0,80}cannot be modified"
+    r"|without its required 'reasoning' item|item with id 'rs_",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How providers say that they do not know what came back as their own (D2, D3, D9)."""
+
+_PASSED_ON: Final = {
+    "anthropic": ("anthropic-version", "anthropic-beta"),
+    "openai_chat": ("openai-beta",),
+    "openai_responses": ("openai-beta",),
+}
+"""Headers of a client that mean something to its own provider, by protocol."""
+
+
+class Asked(NamedTuple):
+    """An answer that has begun, and who gives it."""
+
+    out: ConvertedRequest
+    answer: Answer
+    upstream: Upstream
+    breaker: Breaker
+
+
+class Asking:
+    """Asks for one request of a client."""
+
+    def __init__(self, services: Services, door: Door, request: ClientRequest, told: Told) -> None:
+        self._services = services
+        self._door = door
+        self._request = request
+        self._told = told
+        self.said = Conversation()
+        """What the client said, as it said it."""
+
+    def profile(self, name: str, model: str = "") -> Profile:
+        return profiles.get(name, model, overrides=self._services.config.overrides)
+
+    @property
+    def source(self) -> Profile:
+        """What the client speaks."""
+        return self.profile(self._door.source)
+
+    def target(self, upstream: Upstream, conversation: Conversation) -> str:
+        """The protocol of a provider that has several: the client's own, or the one that takes tools."""
+        if self._door.source in upstream.also:
+            return self._door.source
+        instead = self.profile(upstream.target, self._told.sent_model).tools.protocol
+        if instead not in upstream.also:
+            return upstream.target
+        has_tools = conversation.tools or any(turn.calls for turn in conversation.turns)
+        return instead if has_tools else upstream.target
+
+    async def rendered(
+        self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry] = ()
+    ) -> ConvertedRequest:
+        """What the upstream is sent, with what was kept for it."""
+        received.conversation = self.said
+        target = self.target(upstream, self.said)
+        profile, home = self.profile(target, model), upstream.home(model, target)
+        told = [*entries]
+        try:
+            received.conversation, recalled = await self._services.vault.recall(
+                self._request.client, self.said, self.source, profile, home
+            )
+            told += recalled
+        except StoreError as error:  # as if nothing had been kept: most requests are good without
+            self._told.error = f"nothing was recalled: {error}"
+            self._told.store_errors += 1
+        return await self.apart(lambda: self._render(received, profile, home, told))
+
+    async def apart(self, work: Callable[[], T]) -> T:
+        """What work on the client's request gives, done in a thread if it is a large one."""
+        return await asyncio.to_thread(work) if len(self._request.body) > LARGE else work()
+
+    def _render(
+        self, received: ReceivedRequest, profile: Profile, home: Issuer, entries: list[Entry]
+    ) -> ConvertedRequest:
+        if self.source.protocol != profile.protocol == RESPONSES:
+            received.conversation = _asking_encrypted(received.conversation, profile)
+        out = received.for_target(profile.name, model=home.model, home=home, entries=entries)
+        self._told.target, self._told.entries, self._told.rendered = profile.name, out.report.entries, out.data
+        return out
+
+    # --- asking -------------------------------------------------------------------------------------
+
+    async def asked(
+        self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry] = ()
+    ) -> Asked:
+        """The answer of an upstream, as soon as it begins. Who gets it ends the breaker's count."""
+        out = await self.rendered(received, upstream, model, entries)
+        breaker, tries = self._services.upstreams.breaker(upstream), upstream.retries
+        is_bare = False
+        while True:
+            answer, failure = await self._try(out, upstream, breaker)
+            if answer is not None:
+                if is_bare:
+                    home = upstream.home(model, out.target.name)
+                    self._services.vault.spoil(self._request.client, self.said, home)
+                return Asked(out, answer, upstream, breaker)
+            again = None if is_bare else self._without_refused(received, out, failure, upstream)
+            if again is not None:
+                out, is_bare = again, True
+            elif tries and failure.retryable and (wait := self._wait(failure, upstream, tries)) is not None:
+                tries -= 1
+                await asyncio.sleep(wait)
+            else:
+                raise ProviderError(failure)
+            self._told.retried = failure.message[:200]
+
+    async def _try(
+        self, out: ConvertedRequest, upstream: Upstream, breaker: Breaker
+    ) -> tuple[Answer, Failure] | tuple[None, Failure]:
+        """One request: its answer, or why there is none."""
+        reason = breaker.why_not()
+        if reason:
+            wait = breaker.wait or 1.0
+            return None, Failure("overloaded", f"{upstream.name} is not asked: {reason}", retry_after=wait)
+        breaker.begin()
+        is_open = False
+        try:
+            answer = await upstream.ask(out, self._headers_for(out) | self._told.asking(upstream))
+            if answer.status < 300:
+                is_open = True
+                return answer, NO_FAILURE
+            failure = await failure_of(answer, out)
+        except ProviderError as error:
+            failure = error.failure
+        finally:
+            if not is_open:
+                breaker.end()
+                breaker.gave_up()
+        breaker.failed(failure)
+        self._told.failures.append((upstream.name, failure.kind))
+        return None, failure
+
+    def _wait(self, failure: Failure, upstream: Upstream, tries: int) -> float | None:
+        """Seconds to wait before another try; None: that would be too long."""
+        wait = failure.retry_after
+        if wait is None:
+            tried = upstream.retries - tries
+            wait = FIRST_WAIT * 2**tried * (0.5 + random.random() / 2)  # noqa: S311 - so that not all come at once
+        return wait if wait <= upstream.retry_seconds else None
+
+    def _without_refused(
+        self, received: ReceivedRequest, out: ConvertedRequest, failure: Failure, upstream: Upstream
+    ) -> ConvertedRequest | None:
+        """The request without what the provider does not know as its own; None where that is not what is wrong."""
+        if failure.status not in (400, 404) or not OPAQUE_REFUSED.search(f"{failure.message} {failure.code}"):
+            return None
+        received.conversation, entries = without_opaque(received.conversation)
+        again = self._render(received, out.target, upstream.home(out.model, out.target.name), entries)
+        return again if again.data != out.data else None
+
+    def _headers_for(self, out: ConvertedRequest) -> dict[str, str]:
+        if out.source.protocol != out.target.protocol:
+            return {}
+        given = self._request.headers
+        return {name: given[name] for name in _PASSED_ON.get(out.source.protocol, ()) if name in given}
+
+
+NO_FAILURE: Final = Failure("server")
+
+
+def moves_on(error: Exception) -> bool:
+    """Whether another upstream may do what this one did not."""
+    if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal):
+        return error.failure.kind != "content_filter"
+    return isinstance(error, RefusedError)
+
+
+async def failure_of(answer: Answer, out: ConvertedRequest) -> Failure:
+    """Why a provider did not answer. Its own body is for its own clients: others of the protocol write another one."""
+    target = out.target
+    try:
+        data = await answer.whole(MOST_ANSWER)
+    finally:
+        await answer.close()
+    failure = codec(target.protocol).errors.decode(answer.status, data, answer.headers, target=target.name)
+    if failure is None:
+        return Failure("server", f"the provider answered with status {answer.status}", answer.status)
+    return failure if out.source.name == target.name else replace(failure, extra=None)
+
+
+def _asking_encrypted(conversation: Conversation, profile: Profile) -> Conversation:
+    """Ask for reasoning in a form that can be sent back, where the provider is not to store it and the model thinks."""
+    if profile.reasoning.default == "off" and conversation.options.reasoning is None:
+        return conversation
+    extra = conversation.extra or {}
+    own = {"store": False, "include": ["reasoning.encrypted_content"], **extra.get(RESPONSES, {})}
+    return replace(conversation, extra={**extra, RESPONSES: own})

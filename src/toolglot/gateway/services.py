@@ -1,0 +1,31 @@
+"""What the requests of a gateway share."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from toolglot.gateway.chain import Chain
+from toolglot.gateway.config import Config
+from toolglot.gateway.keys import KeyRing
+from toolglot.gateway.metering import Meter
+from toolglot.gateway.own_keys import OwnKeys
+from toolglot.gateway.routing import Router
+from toolglot.gateway.stored_responses import StoredResponses
+from toolglot.gateway.upstreams import Upstreams
+from toolglot.gateway.vault import Vault
+from toolglot.limits import Limits
+
+
+class Services(Struct, frozen=True):
+    """What the requests of a gateway share."""
+
+    config: Config
+    limits: Limits
+    router: Router
+    upstreams: Upstreams
+    vault: Vault
+    responses: StoredResponses
+    chain: Chain
+    own_keys: OwnKeys
+    ring: KeyRing
+    meter: Meter
