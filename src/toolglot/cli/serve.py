@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     config = _config(arguments)
-    gateway = Gateway(config)
+    gateway = Gateway(config, reread=lambda: _config(arguments))
     with listening(config.gateway.port, config.gateway.host) as sock:
         root = f"http://{_shown(config.gateway.host)}:{sock.getsockname()[1]}"
         if not arguments.quiet:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from toolglot import __version__
 from toolglot.conversation import Failure
@@ -29,6 +31,7 @@ from toolglot.gateway.metrics import CONTENT_TYPE, Metrics
 from toolglot.gateway.own_keys import OwnKeys
 from toolglot.gateway.passing import Passing
 from toolglot.gateway.prices import Prices
+from toolglot.gateway.reloading import ConfigWatch, running_with, watched_file
 from toolglot.gateway.requests import (
     MOST_HEADER_BYTES,
     ClientRequest,
@@ -56,6 +59,7 @@ from toolglot.wire.failures import ProviderError
 
 INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
 PRUNE_SECONDS: Final = 600.0
+RETIRE_SECONDS: Final = 0.5
 _OPEN: Final = frozenset({"root", "health", "ready"})
 """What everybody may ask."""
 _TRACED: Final = frozenset({"generate", "count", "pass"})
@@ -77,8 +81,12 @@ class Gateway:
         middleware: Sequence[ToolMiddleware] = (),
         teller: Teller | None = None,
         tracing: Tracing | None = None,
+        reread: Callable[[], Config] | None = None,
     ) -> None:
+        """`reread` reads the configuration anew; with it, a change of its file comes into force by itself."""
         self.config = config
+        self._reread = reread
+        self._middleware = tuple(middleware)
         settings = config.gateway
         self.teller = teller or Teller(most=settings.reports, form=settings.log)
         self.metrics = Metrics(overrides=config.overrides) if settings.metrics != "off" else None
@@ -111,32 +119,66 @@ class Gateway:
         settings = self.config.gateway
         if settings.store != "off":
             self._store = await asyncio.to_thread(open_store, settings.store)
-        seconds = settings.retention_hours * 3600
-        router = Router(self.config)
-        ring = KeyRing(self._store, settings.client_keys, self.config.keys, tell=self.teller.say)
-        await ring.start()
-        usage_seconds, prices = settings.usage_days * 86_400, Prices(self.config.prices)
-        meter = Meter(self._store, ring, prices, usage_seconds=usage_seconds, tell=self.teller.say)
-        self._passing = Passing(self.upstreams, self._own_keys, is_shared=lambda: ring.is_shared)
-        self._services = Services(
-            self.config,
-            Limits(max_bytes=settings.max_body_bytes),
-            router,
-            self.upstreams,
-            Vault(self._store, seconds=seconds),
-            StoredResponses(self._store, seconds=seconds),
-            Chain(self._steps),
-            self._own_keys,
-            ring,
-            meter,
-        )
-        self._answers = Answers(self._services, self.teller)
+        services = await self._served_by(self.config, self.upstreams, self._steps)
+        self._serve_by(services)
+        meter = services.meter
         if settings.tracing and self.tracing is None:
             self.tracing = await asyncio.to_thread(open_tracing, self.teller.say)
         self.teller.event("start", version=__version__, config=self.config.origin, upstreams=[*self.config.upstreams])
         self._tasks = [asyncio.create_task(meter.run())]
         if self._store is not None:
             self._tasks.append(asyncio.create_task(self._prune(self._store)))
+        file = watched_file(self.config)
+        if self._reread is not None and file is not None:
+            watch = ConfigWatch(file, self._reread, self.reload, lambda text: self.teller.say(text, event="reload"))
+            self._tasks.append(asyncio.create_task(watch.run()))
+
+    async def _served_by(self, config: Config, upstreams: Upstreams, steps: Sequence[ToolMiddleware]) -> Services:
+        """What serves the requests under a configuration."""
+        settings = config.gateway
+        seconds = settings.retention_hours * 3600
+        ring = KeyRing(self._store, settings.client_keys, config.keys, tell=self.teller.say)
+        await ring.start()
+        usage_seconds, prices = settings.usage_days * 86_400, Prices(config.prices)
+        return Services(
+            config,
+            Limits(max_bytes=settings.max_body_bytes),
+            Router(config),
+            upstreams,
+            Vault(self._store, seconds=seconds),
+            StoredResponses(self._store, seconds=seconds),
+            Chain(steps),
+            OwnKeys(config),
+            ring,
+            Meter(self._store, ring, prices, usage_seconds=usage_seconds, tell=self.teller.say),
+        )
+
+    def _serve_by(self, services: Services) -> None:
+        """From now on; requests that have begun go on as they began."""
+        self._services, self.config, self.upstreams = services, services.config, services.upstreams
+        self._own_keys = services.own_keys
+        self.teller.hide = self._own_keys.hidden
+        self._answers = Answers(services, self.teller)
+        self._passing = Passing(services.upstreams, services.own_keys, is_shared=lambda: services.ring.is_shared)
+
+    async def reload(self, config: Config) -> None:
+        """Put another configuration in force while requests go on. What is wrong with it is raised and changes nothing.
+
+        Where it listens and its store stay as they are.
+        """
+        old = self._services
+        if old is None:
+            self.config = config
+            return
+        config, kept = running_with(config, self.config)
+        steps = [*load_steps(config.gateway.middleware), *self._middleware]
+        services = await self._served_by(config, Upstreams(config), steps)
+        self._serve_by(replace(services, vault=old.vault, responses=old.responses))
+        self._tasks.append(asyncio.create_task(services.meter.run()))
+        self._tasks.append(asyncio.create_task(_retired(old)))
+        names = ", ".join(config.upstreams) or "none"
+        rest = f"; only a new start changes {', '.join(kept)}" if kept else ""
+        self.teller.say(f"reloaded {config.origin}: upstreams {names}{rest}", event="reload")
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -358,3 +400,13 @@ def _host_of(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
+
+
+async def _retired(old: Services) -> None:
+    """The end of what served before, when the last request that it serves is over."""
+    try:
+        while old.upstreams.running:
+            await asyncio.sleep(RETIRE_SECONDS)
+    finally:
+        await old.meter.close()
+        await old.upstreams.close()

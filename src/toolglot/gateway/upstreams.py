@@ -56,6 +56,11 @@ class Upstreams:
             self._breakers[key] = found
         return found
 
+    @property
+    def running(self) -> int:
+        """Requests that are being answered by one of them."""
+        return sum(breaker.running for breaker in self._breakers.values())
+
     def real(self) -> list[Upstream]:
         """All that are configured."""
         return [self.of(Route(upstream_name=name, model="")) for name in self._settings]

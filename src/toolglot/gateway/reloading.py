@@ -1,0 +1,87 @@
+"""The configuration while the gateway runs: looked at again when its file has changed.
+
+Law: a file that makes no sense changes nothing; why is told once, and the old configuration goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from toolglot.errors import InputError
+from toolglot.gateway.config import Config
+
+LOOK_SECONDS: Final = 1.0
+FIXED: Final = ("host", "port", "store")
+"""Settings that only a new start can change."""
+
+Mark = tuple[int, int, int]
+"""When a file was written, how long it is, and which one it is."""
+
+
+class ConfigWatch:
+    """Looks at a file now and then.
+
+    read: reads the configuration anew; take: puts it in force; tell: says to people what happened.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        read: Callable[[], Config],
+        take: Callable[[Config], Awaitable[None]],
+        tell: Callable[[str], None],
+        *,
+        seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self._path = path
+        self._read = read
+        self._take = take
+        self._tell = tell
+        self._seconds = seconds
+        self._seen = mark_of(path)
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._seconds)
+            mark = mark_of(self._path)
+            if mark != self._seen:
+                self._seen = mark
+                await self.look()
+
+    async def look(self) -> None:
+        """Read the file and put it in force; say why where that cannot be."""
+        try:
+            config = await asyncio.to_thread(self._read)
+            await self._take(config)
+        except InputError as error:
+            self._tell(f"the configuration stays as it was: {error}")
+
+
+def mark_of(path: str) -> Mark | None:
+    """What tells one state of a file from another; None: it is not there."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - the same, without an object for each look
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def running_with(new: Config, old: Config) -> tuple[Config, list[str]]:
+    """The new configuration with what cannot change while the gateway runs; and the names of that."""
+    kept: dict[str, Any] = {
+        name: getattr(old.gateway, name) for name in FIXED if getattr(old.gateway, name) != getattr(new.gateway, name)
+    }
+    if not kept:
+        return new, []
+    return msgspec.structs.replace(new, gateway=msgspec.structs.replace(new.gateway, **kept)), list(kept)
+
+
+def watched_file(config: Config) -> str | None:
+    """The file of a configuration that was read from one."""
+    return config.origin if config.origin and Path(config.origin).is_file() else None

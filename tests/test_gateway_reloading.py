@@ -1,0 +1,138 @@
+"""A configuration that changes while the gateway runs."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway_client import ask, request_of
+from toolglot.errors import InputError
+from toolglot.gateway import Gateway, running
+from toolglot.gateway.config import Config, read_config
+from toolglot.gateway.reloading import ConfigWatch, mark_of
+from toolglot.gateway.telling import Teller
+from toolglot.simulator import serve
+from toolglot.simulator.serving import Server
+
+ENV = {"KEY": "k", "HOME": "/nowhere"}
+
+
+@pytest.fixture
+def simulated() -> Iterator[Server]:
+    with serve({"rules": [{"reply": {"text": "Hello."}}]}) as server:
+        yield server
+
+
+def written(file: Path, simulated: Server, model: str, *more: str) -> None:
+    """A file that leads `m` to a model; another mark than before, however fast it is written."""
+    upstream, _, _ = model.partition("/")
+    lines = [
+        "[gateway]",
+        'store = ":memory:"',
+        *more,
+        f"[upstreams.{upstream}]",
+        f'url = "{simulated.url(upstream)}"',
+        'key_env = "KEY"',
+        "[models]",
+        f'm = "{model}"',
+    ]
+    file.write_text("\n".join(lines))
+
+
+class Reloaded:
+    def __init__(self, url: str, log: io.StringIO) -> None:
+        self.url = url
+        self.log = log
+
+    def until(self, happened: Callable[[], bool]) -> None:
+        end = time.monotonic() + 10
+        while not happened() and time.monotonic() < end:
+            time.sleep(0.01)
+        assert happened(), self.log.getvalue()
+
+    def answered_by(self) -> str:
+        path, body = request_of("openai", "m")
+        del body["tools"]
+        got = ask(self.url, path, body)
+        return got.headers.get("x-toolglot-upstream", f"{got.status} {got.data!r}")
+
+
+@contextmanager
+def watching(file: Path) -> Iterator[Reloaded]:
+    log = io.StringIO()
+
+    def reread() -> Config:
+        return read_config(file, ENV)
+
+    app = Gateway(reread(), teller=Teller(most=10, form="text", stream=log), reread=reread)
+    with running(app) as url:
+        yield Reloaded(url, log)
+
+
+def test_a_changed_file_comes_into_force_and_a_wrong_one_does_not(simulated: Server, tmp_path: Path) -> None:
+    file = tmp_path / "toolglot.toml"
+    written(file, simulated, "mistral/mistral-large-latest")
+    with watching(file) as served:
+        assert served.answered_by() == "mistral/mistral-large-latest"
+        written(file, simulated, "openai/gpt-4.1", "port = 9")
+        served.until(lambda: "reloaded" in served.log.getvalue())
+        assert served.answered_by() == "openai/gpt-4.1"
+        assert "only a new start changes port" in served.log.getvalue()
+        file.write_text("[gateway]\nprot = 1\n")
+        served.until(lambda: "stays as it was" in served.log.getvalue())
+        assert "prot" in served.log.getvalue()
+        assert served.answered_by() == "openai/gpt-4.1"
+        os.unlink(file)  # noqa: PTH108
+        served.until(lambda: served.log.getvalue().count("stays as it was") == 2)
+        assert served.answered_by() == "openai/gpt-4.1"
+
+
+def test_an_answer_that_has_begun_is_ended_by_the_upstream_that_began_it(simulated: Server, tmp_path: Path) -> None:
+    simulated.script(rules=[{"reply": {"text": "word " * 60}}], pace=0.05)
+    file = tmp_path / "toolglot.toml"
+    written(file, simulated, "mistral/mistral-large-latest")
+
+    async def run() -> bytes:
+        with watching(file) as served:
+            path, body = request_of("anthropic", "m", stream=True)
+            asked = asyncio.create_task(asyncio.to_thread(ask, served.url, path, body))
+            await asyncio.to_thread(served.until, lambda: bool(simulated.requests))
+            written(file, simulated, "openai/gpt-4.1")
+            await asyncio.to_thread(served.until, lambda: "reloaded" in served.log.getvalue())
+            return (await asked).data
+
+    assert b"message_stop" in asyncio.run(run())
+
+
+def test_a_watch_looks_only_when_the_file_has_changed(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text("a")
+    seen: list[str] = []
+
+    def read() -> Config:
+        raise InputError("no", path="c.toml")
+
+    async def take(_: Config) -> None:
+        raise AssertionError
+
+    async def run() -> None:
+        watch = ConfigWatch(str(file), read, take, seen.append, seconds=0.005)
+        task = asyncio.create_task(watch.run())
+        await asyncio.sleep(0.05)
+        assert seen == []
+        file.write_text("ab")
+        while not seen:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.05)
+        task.cancel()
+
+    asyncio.run(run())
+    assert len(seen) == 1
+    assert mark_of(str(tmp_path / "nothing")) is None
