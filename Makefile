@@ -70,7 +70,7 @@ test: check $(CLIENTS) $(AGENTS)
 	@$(BIN)/pytest -n auto -m law
 
 bench: $(READY)
-	@failed=0; for bench in ids wire render streams dialects store; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
+	@failed=0; for bench in ids wire render streams dialects store observing; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
 
 soak: $(READY)
 	@$(BIN)/pytest -n auto -m law --hypothesis-profile=soak

@@ -64,6 +64,7 @@ def config_for(
     for name, (provider, target) in UPSTREAMS.items() if simulated is not None else ():
         assert simulated is not None
         lines += [f"[upstreams.{name}]", f'provider = "{provider}"', f'url = "{simulated.url(provider)}"']
+        lines += ["breaker_failures = 10000"]  # tests order more faults in a row than a provider has
         lines += ['key_env = "SIMULATED_KEY"', 'auth = "bearer"' if provider == "bedrock" else ""]
         lines += [f'target = "{target}"'] if target else []
     lines += [upstreams, "[models]", *(f'"{name}" = {_value(goal)}' for name, goal in (models or {}).items())]

@@ -61,7 +61,7 @@ def test_the_example_is_read_as_it_is_and_serves_simulated_models() -> None:
 def test_the_example_is_read_with_everything_on(environ: dict[str, str]) -> None:
     found = read(uncommented(example_config(environ)), KEYS)
     assert list(found.upstreams) == ["box", *PROVIDERS]
-    assert len(found.models) == 6
+    assert len(found.models) == 8
     assert found.overrides is not None
     assert found.notes == ()
     router = Router(found)
@@ -75,10 +75,12 @@ def test_the_defaults_that_it_shows_are_the_defaults() -> None:
     found = read(on, KEYS)
     same = msgspec.structs.replace(found.gateway, client_keys=(), middleware=(), simulate=False, store="")
     assert same == GatewaySettings()
-    assert found.policy == Policy()
+    assert found.policy == read("", KEYS).policy
     assert found.upstreams["openai"] == read("[upstreams.openai]", KEYS).upstreams["openai"]
     box = found.upstreams["box"]
     assert (box.connect_seconds, box.first_byte_seconds, box.idle_seconds) == (10, 600, 300)
+    assert (box.retries, box.retry_seconds, box.max_concurrent) == (0, 8, 0)
+    assert (box.breaker_failures, box.breaker_seconds) == (5, 20)
 
 
 @pytest.mark.parametrize("kind", [GatewaySettings, UpstreamTable, Policy])

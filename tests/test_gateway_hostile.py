@@ -291,7 +291,13 @@ def provider() -> Iterator[Hostile]:
 
 
 def _at(provider: Hostile, target: str = "openai") -> str:
-    lines = ["[upstreams.h]", 'provider = "openai"', f'target = "{target}"', f'url = "{provider.url}"']
+    lines = [
+        "[upstreams.h]",
+        "breaker_failures = 10000",
+        'provider = "openai"',
+        f'target = "{target}"',
+        f'url = "{provider.url}"',
+    ]
     return "\n".join([*lines, 'key_env = "HOSTILE_KEY"', "first_byte_seconds = 5", "idle_seconds = 5"])
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +24,7 @@ from gateway_client import ask, request_of
 from gateway_fixture import Served, config_for, gateway
 from gateway_traffic_seen import SCRIPT, make_traffic, number, samples, samples_of, say
 from toolglot import profiles
-from toolglot.gateway import Gateway, Upstreams, running
+from toolglot.gateway import Gateway, Upstreams, running, telling
 from toolglot.gateway.metrics import (
     CONTENT_TYPE,
     FAMILIES,
@@ -36,7 +39,7 @@ from toolglot.gateway.metrics import (
     family_of,
     process,
 )
-from toolglot.gateway.telling import GONE, Teller, Told
+from toolglot.gateway.telling import GONE, LogForm, Teller, Told
 from toolglot.report import Entry
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
@@ -159,6 +162,25 @@ def test_stand_ins_are_not_taken_for_providers() -> None:
         assert number(samples(served), "toolglot_requests_total", upstream="openai (simulated)", model="gpt-5.5") == 1
 
 
+def test_an_upstream_that_breaks_off_is_counted_once_for_each_try(simulated: Server) -> None:
+    with gateway(simulated) as served:
+        assert say(served, "Be broken").status >= 500
+        told = served.told[-1]
+        found = samples(served)
+        assert number(found, "toolglot_upstream_errors_total") == len(told.failures) == told.tries
+        assert number(found, "toolglot_upstream_errors_total", upstream="mistral", kind="server") == told.tries
+
+
+def test_what_is_passed_on_is_counted_with_its_upstream() -> None:
+    nowhere = '[upstreams.nowhere]\nprovider = "openai"\nurl = "http://127.0.0.1:9/v1"\nkey_env = "CLIENT_KEY"'
+    with gateway(None, upstreams=nowhere, environ=ENVIRON) as served:
+        assert ask(served, "/v1/embeddings", {"model": "m", "input": "x"}).status == 503
+        found = samples(served)
+        assert number(found, "toolglot_requests_total", action="pass", upstream="nowhere", status="5xx") == 1
+        assert number(found, "toolglot_upstream_errors_total", upstream="nowhere", kind="overloaded") == 1
+        assert number(found, "toolglot_refusals_total") == 0
+
+
 # --- who may read it --------------------------------------------------------------------------------
 
 
@@ -198,10 +220,10 @@ def test_nothing_of_what_was_said_and_no_key_is_in_the_metrics(simulated: Server
 # --- bounds -----------------------------------------------------------------------------------------
 
 
-def over(model: str = "gpt-5.5", upstream: str = "openai", status: int = 200, **more: object) -> Told:
+def over(sent_model: str = "gpt-5.5", upstream: str = "openai", status: int = 200, **more: object) -> Told:
     """A request that is over."""
     told = Told("tg_1", "client", "POST", "/v1/chat/completions")
-    told.action, told.source, told.upstream, told.sent_model = "generate", "openai", upstream, model
+    told.action, told.source, told.upstream, told.sent_model = "generate", "openai", upstream, sent_model
     told.target, told.status, told.tries, told.seconds = "openai", status, 1, 0.5
     for name, value in more.items():
         assert hasattr(told, name)
@@ -209,11 +231,16 @@ def over(model: str = "gpt-5.5", upstream: str = "openai", status: int = 200, **
     return told
 
 
+def count(metrics: Metrics, told: Told) -> None:
+    metrics.begin(told)
+    metrics.end(told)
+
+
 def test_a_client_that_asks_for_ever_new_models_does_not_make_the_metrics_grow() -> None:
     metrics = Metrics()
     usage = {"input_tokens": 3}
     for i in range(20_000):
-        metrics.end(over(f"model-{i}", usage=usage))
+        count(metrics, over(f"model-{i}", usage=usage))
     found = samples_of(metrics.text())
     assert len({sample.labels["model"] for sample in found if "model" in sample.labels}) == MOST_MODELS + 1
     assert number(found, "toolglot_requests_total") == 20_000
@@ -224,9 +251,9 @@ def test_a_client_that_asks_for_ever_new_models_does_not_make_the_metrics_grow()
 def test_names_that_no_upstream_answered_to_do_not_take_the_place_of_those_that_one_did() -> None:
     metrics = Metrics()
     for i in range(1_000):
-        metrics.end(over(f"model-{i}", status=404))
-    metrics.end(over("gpt-5.5"))
-    metrics.end(over("gpt-5.5", status=500))
+        count(metrics, over(f"model-{i}", status=404))
+    count(metrics, over("gpt-5.5"))
+    count(metrics, over("gpt-5.5", status=500))
     found = samples_of(metrics.text())
     assert number(found, "toolglot_requests_total", model=OTHER, status="4xx") == 1_000
     assert number(found, "toolglot_requests_total", model="gpt-5.5") == 2
@@ -235,7 +262,7 @@ def test_names_that_no_upstream_answered_to_do_not_take_the_place_of_those_that_
 def test_upstreams_and_sets_of_labels_are_bounded_too() -> None:
     metrics = Metrics()
     for i in range(MOST_UPSTREAMS * 2):
-        metrics.end(over(upstream=f"upstream-{i}", failures=[(f"upstream-{i}", "server")], arrived=1.0, sent=2.0))
+        count(metrics, over(upstream=f"upstream-{i}", failures=[(f"upstream-{i}", "server")], arrived=1.0, sent=2.0))
     found = samples_of(metrics.text())
     assert len({sample.labels["upstream"] for sample in found if "upstream" in sample.labels}) == MOST_UPSTREAMS + 1
     assert number(found, "toolglot_upstream_errors_total") == MOST_UPSTREAMS * 2
@@ -256,9 +283,9 @@ def test_a_rule_is_one_of_the_target_and_not_what_a_client_calls_its_tools() -> 
     reasons = [f"'(evil-rule)' does not match x ({known}); it is 'y' here", "(evil-rule)", "(default:names.pattern)"]
     reasons += ["(default:nothing.such)", *(f"(rule-{i})" for i in range(MOST_SERIES))]
     entries = tuple(Entry(action="renamed", reason=reason, fault="renderer") for reason in reasons)
-    metrics.end(over(entries=entries))
-    metrics.end(over(entries=entries[:1]))
-    metrics.end(over(entries=entries[1:2], target="no such target"))
+    count(metrics, over(entries=entries))
+    count(metrics, over(entries=entries[:1]))
+    count(metrics, over(entries=entries[1:2], target="no such target"))
     found = samples_of(metrics.text())
     repairs = {s.labels["rule"]: s.value for s in found if s.name == "toolglot_repairs_total"}
     assert repairs == {known: 2, "default:names.pattern": 1, "renamed": MOST_SERIES + 3}
@@ -296,7 +323,7 @@ def test_any_label_is_read_back_as_it_was(counts: dict[str, int]) -> None:
 
 def test_half_of_a_surrogate_pair_does_not_stop_prometheus_from_reading() -> None:
     metrics = Metrics()
-    metrics.end(over("gpt-\ud800"))
+    count(metrics, over("gpt-\ud800"))
     assert number(samples_of(metrics.text()), "toolglot_requests_total", model="gpt-?") == 1
 
 
@@ -327,9 +354,28 @@ def test_a_system_without_proc_says_what_it_can(tmp_path: Path) -> None:
     assert process(1.0, tmp_path)["process_open_fds"] == 0
 
 
+def test_what_came_while_nothing_was_counted_is_not_counted() -> None:
+    metrics = Metrics()
+    metrics.end(over())
+    assert number(samples_of(metrics.text()), "toolglot_requests_total") == 0
+
+
+def test_metrics_can_be_switched_off_and_on_while_the_gateway_runs(simulated: Server) -> None:
+    with gateway(simulated) as served:
+        assert say(served, "Hello").status == 200
+        on = served.app.config
+        served.app.config = msgspec.structs.replace(on, gateway=msgspec.structs.replace(on.gateway, metrics="off"))
+        assert say(served, "Hello").status == 200
+        assert ask(served, "/metrics").status == 404
+        served.app.config = on
+        found = samples(served)
+        assert number(found, "toolglot_requests_total", action="generate") == 1
+        assert number(found, "toolglot_open_requests") == 1
+
+
 def test_a_store_that_fails_is_counted() -> None:
     metrics = Metrics()
-    metrics.end(over(store_errors=2))
+    count(metrics, over(store_errors=2))
     metrics.store_failed()
     assert number(samples_of(metrics.text()), "toolglot_store_errors_total") == 3
 
@@ -346,10 +392,10 @@ def test_the_log_is_one_object_a_line_from_start_to_stop(simulated: Server) -> N
         assert say(served, "Hello", stream=True).status == 200
         assert say(served, "Be overloaded").status == 503
         app.teller.say("a note with sk-ant-api03-0123456789abcdefghijklmnop\n")
-    start, first, second, note, stop = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [line["event"] for line in (start, first, second, note, stop)] == [
-        *("start", "request", "request", "notice", "stop")
-    ]
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    start, first, second, note, stop = [line for line in lines if line["event"] != "drain"]
+    events = [line["event"] for line in (start, first, second, note, stop)]
+    assert events == ["start", "request", "request", "notice", "stop"]
     assert set(start) == {"event", "time", "version", "config", "upstreams"}
     assert first["status"] == 200
     assert first["stop"] == "stop"
@@ -359,10 +405,26 @@ def test_the_log_is_one_object_a_line_from_start_to_stop(simulated: Server) -> N
     assert stop["open"] == 0
 
 
+@pytest.mark.parametrize(
+    ("form", "lines"),
+    [
+        ("text", ["200 POST /v1/chat/completions  openai m?m → openai/gpt-5.5  500 ms  retried: busy  oh", "a note"]),
+        ("off", ["a note"]),
+    ],
+)
+def test_the_log_for_people_has_no_events_but_what_they_should_know(form: LogForm, lines: list[str]) -> None:
+    stream = io.StringIO()
+    teller = Teller(most=0, form=form, stream=stream)
+    teller.event("start", version="1")
+    teller.log(over(retried="busy", error="oh", model="m\nm"))
+    teller.say("a note")
+    assert stream.getvalue().splitlines() == lines
+
+
 def test_the_docs_have_every_field_of_the_log() -> None:
     page = (Path(__file__).parents[1] / "docs/observability.md").read_text().partition("## The log")[2]
     entry = Entry(action="renamed", reason="r", fault="renderer")
-    changed = {
+    changed: dict[str, Any] = {
         "entries": (entry,),
         "reply_entries": (entry,),
         "usage": {"input_tokens": 1},
@@ -375,7 +437,10 @@ def test_the_docs_have_every_field_of_the_log() -> None:
     told.model = "m"
     fields = told.summary()
     assert {"added", "tries", "stop"} <= set(fields)
-    for name in (*fields, "trace", "event", "request", "start", "stop", "error", "notice"):
+    code = "".join(file.read_text() for file in Path(telling.__file__).parent.glob("*.py"))
+    events = re.findall(r'(?:\.event\(|event=|_json\()"(\w+)"', code)
+    assert {"start", "stop", "request", "error"} <= set(events)
+    for name in (*fields, "trace", "event", "notice", *events):
         assert f"`{name}`" in page, name
 
 
@@ -389,7 +454,6 @@ def test_a_store_that_fails_and_what_nobody_expected_are_events() -> None:
     assert (full["event"], full["message"]) == ("error", "the store: the disk is full")
     assert oh["event"] == "error"
     assert oh["message"].endswith("RuntimeError: oh")
-    assert app.metrics is not None
     assert number(samples_of(app.metrics.text()), "toolglot_store_errors_total") == 1
 
 

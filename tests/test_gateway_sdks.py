@@ -101,6 +101,13 @@ def served(simulated: Server) -> Iterator[Served]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def paced(simulated: Server) -> Iterator[tuple[Server, Served]]:
+    """Providers whose events come one by one, so that a client has seen some of them when one fails."""
+    with serve({**SCRIPT, "pace": 0.01}) as server, gateway(server) as running:
+        yield server, running
+
+
 # --- loops ------------------------------------------------------------------------------------------
 
 
@@ -304,15 +311,17 @@ def test_a_busy_provider_is_the_sdks_own_exception_with_the_time_to_wait(
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_stream_that_breaks_off_is_the_sdks_own_exception(simulated: Server, served: Served, name: str) -> None:
+def test_a_stream_that_breaks_off_is_the_sdks_own_exception(paced: tuple[Server, Served], name: str) -> None:
+    simulated, served = paced
     client = CLIENTS[name]
-    simulated.fault("error_event,after=2")
+    simulated.fault("error_event,after=8")
     with pytest.raises(BROKEN[name], match="verloaded"):
         client.loop(served.url + client.base, stream=True, model=client.models[1])
 
 
-def test_a_stream_that_breaks_off_is_a_failed_response_of_openais_sdk(simulated: Server, served: Served) -> None:
-    simulated.fault("error_event,after=2")
+def test_a_stream_that_breaks_off_is_a_failed_response_of_openais_sdk(paced: tuple[Server, Served]) -> None:
+    simulated, served = paced
+    simulated.fault("error_event,after=8")
     with sdk.openai_client(f"{served.url}/v1") as client:
         *_, last = client.responses.create(model=SONNET, input="Some words.", stream=True)
     assert last.type == "response.failed"
@@ -320,8 +329,9 @@ def test_a_stream_that_breaks_off_is_a_failed_response_of_openais_sdk(simulated:
     assert "verloaded" in last.response.error.message
 
 
-def test_a_stream_that_breaks_off_ends_in_an_error_of_coheres_sdk(simulated: Server, served: Served) -> None:
-    simulated.fault("error_event,after=2")
+def test_a_stream_that_breaks_off_ends_in_an_error_of_coheres_sdk(paced: tuple[Server, Served]) -> None:
+    simulated, served = paced
+    simulated.fault("error_event,after=8")
     asked: list[Any] = [{"role": "user", "content": "Some words."}]
     with sdk.cohere_client(served.url) as client:
         *_, last = client.chat_stream(model=SONNET, messages=asked)

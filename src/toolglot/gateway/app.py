@@ -47,6 +47,7 @@ from toolglot.gateway.requests import (
 )
 from toolglot.gateway.routing import NoRouteError, Router
 from toolglot.gateway.services import Services
+from toolglot.gateway.stopping import CLOSE, STOPPING, Stopping, taken_back
 from toolglot.gateway.stored_responses import StoredResponses
 from toolglot.gateway.telling import GONE, Teller, Told
 from toolglot.gateway.tracing import Tracing, open_tracing
@@ -58,6 +59,8 @@ from toolglot.store import Store, StoreError, open_store
 from toolglot.wire.failures import ProviderError
 
 INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
+WATCH_AFTER: Final = 0.02
+"""Seconds after which somebody looks whether the client is still there: a task that a short answer does not need."""
 PRUNE_SECONDS: Final = 600.0
 RETIRE_SECONDS: Final = 0.5
 _OPEN: Final = frozenset({"root", "health", "ready"})
@@ -89,7 +92,7 @@ class Gateway:
         self._middleware = tuple(middleware)
         settings = config.gateway
         self.teller = teller or Teller(most=settings.reports, form=settings.log)
-        self.metrics = Metrics(overrides=config.overrides) if settings.metrics != "off" else None
+        self.metrics = Metrics(overrides=lambda: self.config.overrides)
         self.tracing = tracing
         self.teller.listeners[:0] = [self._count]
         self.upstreams = upstreams or Upstreams(config)
@@ -106,14 +109,16 @@ class Gateway:
         self.why_not_started = ""
         self.open = 0
         """Requests that are being answered."""
+        self.stopping = Stopping()
 
     # --- beginning and end --------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Open what requests need. Done by itself at the first one where no server did."""
-        async with self._starting:
-            if self._services is None:
-                await self._start()
+        if self._services is None:
+            async with self._starting:
+                if self._services is None:
+                    await self._start()
 
     async def _start(self) -> None:
         settings = self.config.gateway
@@ -173,12 +178,21 @@ class Gateway:
         config, kept = running_with(config, self.config)
         steps = [*load_steps(config.gateway.middleware), *self._middleware]
         services = await self._served_by(config, Upstreams(config), steps)
+        services.meter.take_over(old.meter)
         self._serve_by(replace(services, vault=old.vault, responses=old.responses))
         self._tasks.append(asyncio.create_task(services.meter.run()))
         self._tasks.append(asyncio.create_task(_retired(old)))
         names = ", ".join(config.upstreams) or "none"
         rest = f"; only a new start changes {', '.join(kept)}" if kept else ""
         self.teller.say(f"reloaded {config.origin}: upstreams {names}{rest}", event="reload")
+
+    async def drain(self, seconds: float, cut_seconds: float = 2.0) -> None:
+        """Answer nothing new, let what is open go on for that long, and end the rest as an error."""
+        self.stopping.is_draining = True
+        self.teller.event("drain", open=self.open, seconds=seconds)
+        if left := await self.stopping.drained(seconds):
+            self.teller.say(f"stopping: {left} open answers are ended before their time")
+            await self.stopping.cut(cut_seconds)
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -227,7 +241,8 @@ class Gateway:
         told = Told(request.id, "", request.method, request.path)
         told.source, told.action = source, door.action if door is not None else "pass"
         self.open += 1
-        if self.metrics is not None:
+        self.stopping.begin(told)
+        if self.config.gateway.metrics != "off":
             self.metrics.begin(told)
         try:
             await self._watched(self._answer(scope, door, request, send, told), request, receive, told)
@@ -237,6 +252,7 @@ class Gateway:
             await self._fail(error, source, told, send)
         finally:
             self.open -= 1
+            self.stopping.end(told)
             self.teller.end(told)
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -260,7 +276,9 @@ class Gateway:
         """Answer, unless the client goes away first: then everything that was begun for it is cancelled."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - ASGI apps run in tasks
+        loop = asyncio.get_running_loop()
         watch: asyncio.Future[None] | None = None
+        later: asyncio.TimerHandle | None = None
 
         def ended(_: object) -> None:
             if not told.is_answered:
@@ -272,16 +290,24 @@ class Gateway:
             watch = asyncio.ensure_future(until_gone(receive))
             watch.add_done_callback(ended)
 
-        request.when_read = begin_watching
+        def soon() -> None:
+            nonlocal later
+            later = loop.call_later(WATCH_AFTER, begin_watching)
+
+        request.when_read = soon
         try:
             await answering
         except asyncio.CancelledError:
+            if taken_back(told):
+                raise ProviderError(STOPPING) from None
             if watch is None or not watch.done() or watch.cancelled():
                 raise
             task.uncancel()
             raise GoneError from None
         finally:
             told.is_answered = True
+            if later is not None:
+                later.cancel()
             if watch is not None:
                 watch.cancel()
 
@@ -290,6 +316,7 @@ class Gateway:
         told.client = request.client
         if self.tracing is not None and told.action in _TRACED:
             told.trace = self.tracing.begin(told, request.headers)
+        self.stopping.refuse_new(told)
         if self.open > self.config.gateway.max_concurrent:
             busy = "the gateway serves as many requests at once as it may (max_concurrent)"
             raise ProviderError(Failure("overloaded", busy, retry_after=1))
@@ -308,6 +335,9 @@ class Gateway:
             await Exchange(self._services, door, request, send, told).run()
         elif door.action == "metrics":
             await self._show_metrics(self._services.vault, send, told)
+        elif door.action == "ready" and self.stopping.is_draining:
+            told.status, told.is_answered = 503, True
+            await send_json(send, 503, b'{"status":"draining"}', header_pairs({"x-toolglot-request": told.id}))
         else:
             await self._answers.run(door, request, send, told)
 
@@ -328,13 +358,12 @@ class Gateway:
 
     def _count(self, told: Told) -> None:
         """A request is over."""
-        if self.metrics is not None:
-            self.metrics.end(told)
+        self.metrics.end(told)
         if told.trace is not None:
             told.trace.end(told)
 
     async def _show_metrics(self, vault: Vault, send: Send, told: Told) -> None:
-        if self.metrics is None:
+        if self.config.gateway.metrics == "off":
             raise refusal("not_found", 'nothing is counted here (metrics = "off")', 404)
         told.status, told.is_answered = 200, True
         text = self.metrics.text(vault.hits, vault.misses)
@@ -343,8 +372,7 @@ class Gateway:
         await send({"type": "http.response.body", "body": text})
 
     def _store_failed(self, error: StoreError) -> None:
-        if self.metrics is not None:
-            self.metrics.store_failed()
+        self.metrics.store_failed()
         self.teller.say(f"the store: {error}", event="error")
 
     # --- errors -------------------------------------------------------------------------------------
@@ -354,7 +382,8 @@ class Gateway:
         said = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
         told.error = self._own_keys.hidden(said)
         told.is_broken = bool(told.status)
-        if isinstance(error, ProviderError) and len(told.failures) < told.tries:  # what was passed on
+        is_told = failure is STOPPING or len(told.failures) >= told.tries
+        if isinstance(error, ProviderError) and not is_told:  # what was passed on
             told.failures.append((told.upstream, error.failure.kind))
         if told.status:  # the answer has begun: its own end is all that the client can still be told
             return
@@ -366,7 +395,8 @@ class Gateway:
             told.status = 502
         given = {name: self._own_keys.hidden(value) for name, value in converted.headers.items()}
         data = self._own_keys.hidden_bytes(converted.data)
-        await send_json(send, told.status, data, header_pairs({**given, "x-toolglot-request": told.id}))
+        named = {**given, "x-toolglot-request": told.id, **(CLOSE if self.stopping.is_draining else {})}
+        await send_json(send, told.status, data, header_pairs(named))
 
     def _failure_of(self, error: Exception) -> Failure | InputError:
         if isinstance(error, ProviderError):

@@ -122,6 +122,16 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             description="How long a stream may be silent before the client gets a sign of life; 0: it gets none.",
         ),
     ] = 15
+    drain_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86_400,
+            title="a number from 0",
+            description="How long [answers that are open](operations.md#stopping) go on when the gateway is told to "
+            "stop.",
+        ),
+    ] = 30
     log: Annotated[
         Literal["text", "json", "off"],
         Meta(title='one of "text", "json", "off"', description="How each request is logged on stderr."),

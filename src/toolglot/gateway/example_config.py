@@ -28,6 +28,7 @@ _HEAD: Final = """\
 #max_body_bytes = 67108864
 #max_concurrent = 1000
 #ping_seconds = 15                        # a sign of life in silent streams; 0: none
+#drain_seconds = 30                       # how long open answers go on when the gateway stops
 #log = "text"                             # or "json", "off"
 #reports = 500                            # how many requests /toolglot/requests remembers
 #metrics = "keyed"                        # who may read /metrics: or "open", "off"
@@ -61,6 +62,11 @@ simulate = true                           # the built-in simulated models answer
 #connect_seconds = 10
 #first_byte_seconds = 600
 #idle_seconds = 300
+#retries = 0                              # how often it is asked again where it is busy, down or silent
+#retry_seconds = 8                        # the longest wait before that
+#max_concurrent = 0                       # requests at the same time; 0: any number
+#breaker_failures = 5                     # failures in a row after which it is not asked for a while
+#breaker_seconds = 20
 #models = ["tuned-7b", "llama-*"]         # need no prefix; listings show those that are no pattern
 """
 
@@ -73,6 +79,8 @@ _TAIL: Final = """\
 #"haiku" = "gemini/gemini-2.5-flash"
 #"gpt-4o*" = "anthropic/claude-sonnet-4-5" # a pattern
 #"my-model" = "box/tuned-7b"              # a name
+#"fast" = ["groq/llama-3.3-70b", "cerebras/llama-3.3-70b"] # the next one where one fails
+#"even" = { to = ["openai/gpt-5.5", "azure/gpt-5.5"], weights = [3, 1] } # each conversation to one of them
 #"*" = "openrouter/*"                     # everything else, under its own name
 
 # --- keys: client keys with limits; more are made by `toolglot keys add`, see docs/keys.md --------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -40,6 +40,7 @@ from toolglot.gateway.requests import (
 from toolglot.gateway.response_items import with_request
 from toolglot.gateway.routing import Route
 from toolglot.gateway.services import Services
+from toolglot.gateway.stopping import STOPPING, taken_back
 from toolglot.gateway.telling import Told, header_of
 from toolglot.middleware import Request
 from toolglot.report import Entry
@@ -103,6 +104,7 @@ class Exchange:
     async def _answer(self, received: ReceivedRequest, route: Route, entries: list[Entry]) -> None:
         """Answer by one upstream."""
         upstream = self._use(route)
+        self._services.meter.afford(self._request.client, self._told)
         received = await self._joined(received, upstream)
         self._asking.said = received.conversation
         asked = await self._asking.asked(received, upstream, route.model, entries)
@@ -281,12 +283,24 @@ class Exchange:
             await give(array.end() if array is not None else b"")
             await send_piece(self._send, b"", more=False)
         except BaseException:
+            if not translator.is_over and self._told.status and taken_back(self._told):
+                await self._cut(translator, give, array)
+                return None
             translator.close()
             raise
         finally:
             pings.end()
             self._tell_stream(translator)
         return translator.failure
+
+    async def _cut(
+        self, translator: StreamTranslator, give: Callable[[bytes], Awaitable[None]], array: JsonArray | None
+    ) -> None:
+        """The end of a stream for which there is no time: as an error of its protocol."""
+        data = translator.fail(STOPPING)
+        self._told.is_answered = True
+        await give(data if array is None else array.add(data) + array.end())
+        await send_piece(self._send, b"", more=False)
 
     def _reply_id(self) -> str:
         """An id that no other answer has, for clients that know answers by it: not every provider gives such a one."""
@@ -356,7 +370,8 @@ class Exchange:
         self._told.usage = _usage(translator.reply)
         if translator.failure is not None:
             self._told.is_broken = True
-            self._told.failures.append((self._told.upstream, translator.failure.kind))
+            if translator.failure is not STOPPING:
+                self._told.failures.append((self._told.upstream, translator.failure.kind))
             said = f"{translator.failure.kind}: {translator.failure.message}"
             self._told.error = self._services.own_keys.hidden(said)
 

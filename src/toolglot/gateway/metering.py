@@ -203,6 +203,17 @@ class Meter:
         self._slot(client, now).add({"requests": 1})
         return ticket
 
+    def afford(self, client: str, told: Told) -> None:
+        """Refuse a model without a price to a key with a budget of money; for the one that is asked now."""
+        rule = self._rule(client)
+        if rule is not None and rule.has_money:
+            self._refuse_unpriced(rule.key, told)
+
+    def take_over(self, other: Meter) -> None:
+        """Go on with what another one has counted, where nothing is written down."""
+        if self._store is None:
+            self._totals, self._minutes, self._supposed = other._totals, other._minutes, other._supposed
+
     def _rule(self, client: str) -> Rule | None:
         key = self._ring.key_of(client)
         if key is None:

@@ -267,7 +267,9 @@ class Way:
 class Metrics:
     """Counts requests. One for each gateway, that is for each process that serves."""
 
-    def __init__(self, *, overrides: Overrides | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, *, overrides: Callable[[], Overrides | None] = lambda: None, clock: Callable[[], float] = time.time
+    ) -> None:
         self._overrides = overrides
         self._clock = clock
         self._started = clock()
@@ -292,7 +294,9 @@ class Metrics:
         self._store_errors.add((), count)
 
     def end(self, told: Told) -> None:
-        """A request is over."""
+        """A request is over. One that came while nothing was counted is not counted either."""
+        if told not in self._open:
+            return
         self._open.discard(told)
         way = self._way(told)
         way.requests[0] += 1
@@ -367,7 +371,7 @@ class Metrics:
         for named in _RULE.findall(entry.reason[:LONGEST_REASON]):
             if named in self._rules:
                 return str(named)
-            if len(self._rules) < MOST_SERIES and _is_rule(named, told, self._overrides):
+            if len(self._rules) < MOST_SERIES and _is_rule(named, told, self._overrides()):
                 self._rules[named] = None
                 return str(named)
         return entry.action

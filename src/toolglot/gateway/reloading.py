@@ -17,7 +17,7 @@ from toolglot.errors import InputError
 from toolglot.gateway.config import Config
 
 LOOK_SECONDS: Final = 1.0
-FIXED: Final = ("host", "port", "store")
+FIXED: Final = ("host", "port", "store", "tracing")
 """Settings that only a new start can change."""
 
 Mark = tuple[int, int, int]

@@ -9,6 +9,7 @@ uvicorn serves, with uvloop and httptools where they are installed.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import signal
@@ -23,15 +24,17 @@ from toolglot.gateway.config import Config, read_config
 from toolglot.middleware import ToolMiddleware
 from toolglot.simulator.serving import listening
 
-GRACE: Final = 30
-"""Seconds that open answers get when the gateway stops."""
 KEEP_ALIVE: Final = 75
 BACKLOG: Final = 2048
+COLLECT_AFTER: Final = (20_000, 20, 50)
+"""New objects, and collections of the younger ones, after which the collector looks: a request makes some thousand
+objects for as long as it lasts, and looking at them as often as Python does costs about a tenth of it."""
 LOOPBACK: Final = "127.0.0.1"
 
 
-def server_of(gateway: Gateway, *, grace: int = GRACE) -> Any:
-    """A uvicorn server for a gateway, not yet listening."""
+def server_of(gateway: Gateway, *, grace: float | None = None) -> Any:
+    """A uvicorn server for a gateway, not yet listening. `grace`: seconds that open answers get at its end, if not
+    those of its configuration."""
     try:
         uvicorn = importlib.import_module("uvicorn")
     except ImportError:
@@ -50,9 +53,8 @@ def server_of(gateway: Gateway, *, grace: int = GRACE) -> Any:
         proxy_headers=False,
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=grace,
     )
-    return uvicorn.Server(config)
+    return importlib.import_module("toolglot.gateway.draining").DrainingServer(config, gateway, grace)
 
 
 def _bounded_protocol() -> Any:
@@ -86,12 +88,22 @@ def serve(
 def run(gateway: Gateway, sock: socket.socket) -> None:
     """Serve on a socket until told to stop; raises what kept it from starting."""
     server = server_of(gateway)
+    _spare_collector()
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn ends in order and raises it again: that is all
+        # Until uvicorn listens to it, and when it raises it again at the end.
+        signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
     with contextlib.suppress(KeyboardInterrupt, SystemExit):  # it exits by itself where it could not start
         server.run(sockets=[sock])
     if gateway.why_not_started:
         raise InputError(gateway.why_not_started, path="gateway")
+
+
+def _spare_collector() -> None:
+    """What is loaded by now stays, and what a request leaves behind is freed without the collector of cycles: it need
+    not look often, nor at all of it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
 
 
 @contextlib.contextmanager

@@ -72,6 +72,8 @@ class Told:
         """Of each try that failed: the upstream, and the kind of failure."""
         self.is_broken = False
         """It went wrong after the answer had begun."""
+        self.is_cut = False
+        """The gateway ends, and does not wait for it."""
         self.store_errors = 0
         self.error = ""
         self.retried = ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +27,8 @@ REMEMBERED_CHARACTERS = 32_768
 Key = tuple[str | None, str]
 """A tool's namespace and name."""
 _NAMESPACE: Final = itemgetter(0)
+REMEMBERED_BYTES: Final = 16 * 1024
+"""Of a schema, at most, that is kept ready to check arguments against."""
 
 
 class EmittedTool(Struct, frozen=True):
@@ -36,14 +38,6 @@ class EmittedTool(Struct, frozen=True):
     emitted: ToolSpec
     filtered: bytes | None = None
     """The original schema as JSON, less the required names that were filtered; None where none was."""
-
-    @property
-    def checked_by(self) -> dict[str, Any] | None:
-        """What arguments are checked against."""
-        if self.filtered is None:
-            return self.original.parameters
-        schema: dict[str, Any] | None = msgspec.json.decode(self.filtered)
-        return schema
 
 
 class ToolTable:
@@ -128,11 +122,20 @@ class ToolTable:
             return ()  # arguments too large to be checked; what they are is the client's to judge
 
     def _validator(self, tool: EmittedTool) -> Validator | None:
-        schema = tool.checked_by
+        if tool.filtered is None and tool.original.parameters is None:
+            return None
         try:
-            return Validator(schema) if schema is not None else None
-        except InputError:
+            written = tool.filtered or msgspec.json.encode(tool.original.parameters)
+            is_small = len(written) <= REMEMBERED_BYTES
+            return _validator_of(written) if is_small else Validator(msgspec.json.decode(written))
+        except (InputError, TypeError, ValueError, RecursionError):
             return None  # a schema that cannot be checked against says nothing about arguments
+
+
+@lru_cache(maxsize=512)
+def _validator_of(schema: bytes) -> Validator:
+    """The tools of a client are the same in every request of it."""
+    return Validator(msgspec.json.decode(schema))
 
 
 def _free_text(call: ToolCall) -> str:

@@ -1,0 +1,50 @@
+"""uvicorn's server with an end in order: it stops listening, waits for the answers that are open, and ends the rest.
+
+The first signal drains, the second one waits for nobody, and after the third one nothing is done in order.
+
+Laws: no connection is taken any more once it drains. The ones that are idle stay open meanwhile, so that whoever asks
+on one is told what happens, and does not find it cut. It has ended within its time and a few seconds.
+"""
+
+from __future__ import annotations
+
+import socket
+from types import FrameType
+from typing import Final
+
+from uvicorn import Config, Server
+
+from toolglot.gateway.app import Gateway
+
+CUT_SECONDS: Final = 2.0
+"""That clients have to read the end of an answer which was cut off."""
+CLOSE_SECONDS: Final = 1
+"""That connections have to close once everything is answered."""
+
+
+class DrainingServer(Server):
+    """A server for one gateway."""
+
+    def __init__(self, config: Config, gateway: Gateway, seconds: float | None) -> None:
+        super().__init__(config)
+        self._gateway = gateway
+        self._seconds = seconds
+        """That open answers get; None: as many as the configuration says by then."""
+        self._signals = 0
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._signals += 1
+        self._gateway.stopping.is_draining = True
+        self._gateway.stopping.is_hurried = self._signals > 1
+        self.force_exit = self._signals > 2
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for sock in sockets or ():
+            sock.close()
+        seconds = self._seconds if self._seconds is not None else self._gateway.config.gateway.drain_seconds
+        await self._gateway.drain(seconds, CUT_SECONDS)
+        self.config.timeout_graceful_shutdown = CLOSE_SECONDS
+        await super().shutdown(sockets)

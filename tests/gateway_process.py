@@ -1,0 +1,126 @@
+"""`toolglot serve` as a process of its own, in front of the simulator: for tests with signals, workers and exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from toolglot.simulator.serving import Server
+
+SOON = 20.0
+"""Seconds that anything here may take on a busy machine."""
+
+
+class Process:
+    """A gateway in another process."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], url: str) -> None:
+        self.popen = popen
+        self.url = url
+        self.log: list[str] = []
+        """What it wrote to stderr so far."""
+        self.connections: list[socket.socket] = []
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The lines of its log with this event."""
+        found = [json.loads(line) for line in list(self.log) if line.startswith("{")]
+        return [event for event in found if event["event"] == name]
+
+    def signal(self, number: int) -> None:
+        self.popen.send_signal(number)
+
+    def ended(self, seconds: float = SOON) -> int:
+        """Its exit code."""
+        return self.popen.wait(seconds)
+
+    def connect(self) -> socket.socket:
+        """A connection that is closed with the process."""
+        parts = urlsplit(self.url)
+        sock = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=SOON)
+        self.connections.append(sock)
+        return sock
+
+
+def config_text(simulated: Server, store: str, settings: str = "") -> str:
+    """Upstreams `anthropic` and `openai_chat` in the simulator; the last of the settings may be upstreams too."""
+    lines = ["[gateway]", "port = 0", f'store = "{store}"', 'log = "json"', settings]
+    for name, provider, target in (("anthropic", "anthropic", ""), ("openai_chat", "openai", "openai")):
+        lines += [f"[upstreams.{name}]", f'provider = "{provider}"', f'url = "{simulated.url(provider)}"']
+        lines += ['key_env = "SIMULATED_KEY"', f'target = "{target}"' if target else ""]
+    return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def process(folder: Path, simulated: Server, *words: str, settings: str = "") -> Iterator[Process]:
+    """The gateway until the block ends, and no longer; its store is in the folder."""
+    config = folder / "toolglot.toml"
+    config.write_text(config_text(simulated, str(folder / "store.db"), settings))
+    command = [sys.executable, "-m", "toolglot", "serve", "--config", str(config), "--quiet", *words]
+    environment = {**os.environ, "SIMULATED_KEY": "simulated-key"}
+    popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    assert popen.stdout is not None
+    assert popen.stderr is not None
+    stderr = popen.stderr
+    running = Process(popen, "")
+    reader = threading.Thread(target=lambda: running.log.extend(line.decode() for line in stderr), daemon=True)
+    try:
+        running.url = popen.stdout.readline().decode().strip()
+        reader.start()
+        until(lambda: bool(running.events("start")))
+        yield running
+    finally:
+        for sock in running.connections:
+            sock.close()
+        if popen.poll() is None:
+            for _ in range(3):
+                popen.send_signal(signal.SIGTERM)
+            try:
+                popen.wait(SOON)
+            finally:
+                popen.kill()
+        popen.wait()
+        reader.join(SOON)
+        popen.stdout.close()
+        popen.stderr.close()
+
+
+def until(is_so: Callable[[], bool], seconds: float = SOON) -> None:
+    """Wait for something, in small steps."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def posted(path: str, body: Any) -> bytes:
+    """A request as bytes."""
+    data = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: any\r\ncontent-length: {len(data)}\r\n\r\n"
+    return head.encode() + data
+
+
+def read_until(sock: socket.socket, mark: bytes, data: bytes = b"") -> bytes:
+    """What comes up to and with a mark."""
+    while mark not in data:
+        piece = sock.recv(65536)
+        assert piece, f"the connection ended before {mark!r}: {data[-300:]!r}"
+        data += piece
+    return data
+
+
+def read_all(sock: socket.socket, data: bytes = b"") -> bytes:
+    """What comes up to the end of the connection."""
+    while piece := sock.recv(65536):
+        data += piece
+    return data

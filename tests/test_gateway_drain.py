@@ -1,0 +1,148 @@
+"""The end of a gateway: open streams go on, nothing new is begun, and what lasts too long is told so."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway_client import request_of
+from gateway_process import posted, process, read_all, read_until
+from hostile_upstream import EVENTS, chunk, delta, endless, hostile
+from toolglot.simulator import serve
+from toolglot.simulator.serving import Server
+
+WORDS = "One two three four five six seven eight nine ten. " * 2
+ENDED_CHUNKS = b"\r\n0\r\n\r\n"
+"""How a whole answer in chunks ends; a cut connection lacks it."""
+
+
+def paced(pace: float, words: str = WORDS) -> dict[str, object]:
+    return {"rules": [{"reply": {"text": words}}], "chunk": 10, "pace": pace}
+
+
+@pytest.fixture(scope="module")
+def slow() -> Iterator[Server]:
+    """Ten pieces, a stream of about a second."""
+    with serve(paced(0.1)) as simulated:
+        yield simulated
+
+
+@pytest.fixture(scope="module")
+def slower() -> Iterator[Server]:
+    """A stream that lasts for minutes."""
+    with serve(paced(0.2, WORDS * 100)) as simulated:
+        yield simulated
+
+
+def stream_of(protocol: str, model: str = "openai_chat/gpt-4.1") -> bytes:
+    return posted(*request_of(protocol, model, stream=True))
+
+
+def test_a_stream_that_is_open_at_SIGTERM_goes_on_to_its_end(slow: Server, tmp_path: Path) -> None:
+    with process(tmp_path, slow) as gateway:
+        other = gateway.connect()
+        other.sendall(b"GET /ready HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        assert b'{"status":"ready"}' in read_until(other, b"}")
+        sock = gateway.connect()
+        sock.sendall(stream_of("anthropic"))
+        data = read_until(sock, b"text_delta")
+        gateway.signal(signal.SIGTERM)
+        time.sleep(0.25)  # the server looks for signals every 0.1 s
+
+        # Nobody new is let in; who is connected already learns why.
+        with pytest.raises(OSError, match="refused"):
+            gateway.connect()
+        other.sendall(b"GET /ready HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        ready = read_until(other, b"}")
+        assert ready.startswith(b"HTTP/1.1 503")
+        assert b'{"status":"draining"}' in ready
+        other.sendall(stream_of("anthropic"))
+        refused = read_all(other)
+        assert refused.startswith(b"HTTP/1.1 529")
+        assert b"connection: close" in refused
+        assert b"retry-after: 1" in refused.lower()
+        assert b"the gateway is stopping" in refused
+
+        data = read_all(sock, data)
+        assert b"event: message_stop" in data
+        assert b"event: error" not in data
+        assert data.endswith(ENDED_CHUNKS)
+        assert gateway.ended() == 0
+    assert [event["open"] for event in gateway.events("stop")] == [0]
+
+
+CUT = {
+    "anthropic": b"event: error",
+    "openai": b'data: {"error":',
+    "openai_responses": b"event: response.failed",
+    "gemini": b'data: {"error":',
+    "ollama": b'{"error":',
+}
+"""How a stream of each protocol says that it failed."""
+
+
+def test_a_stream_that_outlasts_the_limit_ends_as_an_error_of_its_protocol(slower: Server, tmp_path: Path) -> None:
+    with process(tmp_path, slower, settings="drain_seconds = 0.3") as gateway:
+        socks = {protocol: gateway.connect() for protocol in CUT}
+        for protocol, sock in socks.items():
+            sock.sendall(stream_of(protocol))
+        seen = {protocol: read_until(sock, b"One two") for protocol, sock in socks.items()}
+        gateway.signal(signal.SIGTERM)
+        for protocol, sock in socks.items():
+            data = read_all(sock, seen[protocol])
+            assert CUT[protocol] in data
+            assert b"the gateway is stopping" in data
+            assert data.endswith(ENDED_CHUNKS)
+        assert gateway.ended() == 0
+    told = gateway.events("request")
+    assert [event["status"] for event in told] == [200] * len(CUT)
+    assert all("the gateway is stopping" in event["error"] for event in told)
+
+
+def test_an_answer_that_has_not_begun_at_the_limit_is_an_error_to_try_again(tmp_path: Path) -> None:
+    with serve(paced(0.1)) as silent, process(tmp_path, silent, settings="drain_seconds = 0") as gateway:
+        silent.fault("timeout")
+        sock = gateway.connect()
+        sock.sendall(posted(*request_of("openai", "openai_chat/gpt-4.1")))
+        while not silent.requests:
+            time.sleep(0.01)
+        gateway.signal(signal.SIGTERM)
+        data = read_all(sock)
+        head, _, body = data.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503")
+        assert b"the gateway is stopping" in json.dumps(json.loads(body)).encode()
+        assert gateway.ended() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_waits_for_nobody(slower: Server, tmp_path: Path, number: signal.Signals) -> None:
+    with process(tmp_path, slower) as gateway:
+        sock = gateway.connect()
+        sock.sendall(stream_of("anthropic"))
+        data = read_until(sock, b"text_delta")
+        gateway.signal(number)
+        time.sleep(0.3)
+        assert gateway.popen.poll() is None
+        begun = time.monotonic()
+        gateway.signal(number)
+        data = read_all(sock, data)
+        assert b"event: error" in data
+        assert gateway.ended() == 0
+        assert time.monotonic() - begun < 10  # and not the thirty seconds of the default
+
+
+def test_who_does_not_read_does_not_hold_the_end(slow: Server, tmp_path: Path) -> None:
+    flood = endless(EVENTS, chunk(delta("word " * 2000)))
+    with hostile({"flood": flood}) as provider:
+        own = f'drain_seconds = 0\n[upstreams.flood]\nurl = "{provider.url}"'
+        with process(tmp_path, slow, settings=own) as gateway:
+            sock = gateway.connect()
+            sock.sendall(stream_of("anthropic", "flood/flood"))
+            read_until(sock, b"text_delta")
+            gateway.signal(signal.SIGTERM)
+            assert gateway.ended() == 0
