@@ -23,6 +23,10 @@ class IllegalError(Exception):
     """What came is not what the protocol allows."""
 
 
+class UnendedError(IllegalError):
+    """It stops without its end."""
+
+
 class FailedError(Exception):
     """The answer is an error, or ends with one, in the protocol's own form."""
 
@@ -255,7 +259,8 @@ class ChatTalk(Talk):
                 for call in choice["delta"].get("tool_calls") or ():
                     _add_call(calls, call)
                 finish = choice.get("finish_reason") or finish
-        need(is_done and finish, f"no end: finish_reason {finish}, [DONE] {is_done}")
+        if not (is_done and finish):
+            raise UnendedError(f"no end: finish_reason {finish}, [DONE] {is_done}")
         return self._said(text, [*calls.values()], {"finish_reason": finish})
 
 
@@ -374,7 +379,7 @@ class GeminiTalk(Talk):
         if self.system:
             body["systemInstruction"] = {"parts": [{"text": self.system}]}
         if self.thinks:
-            body["generationConfig"] = {"thinkingConfig": {"includeThoughts": True}}
+            body["generationConfig"] = {"thinkingConfig": {"includeThoughts": True, "thinkingBudget": 4000}}
         whole = "generateContent" if not stream else "streamGenerateContent" + ("" if self.is_array else "?alt=sse")
         return f"/v1beta/models/{self.model}:{whole}", body
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import aiohttp
 
-from soak_clients import TALKS, FailedError, IllegalError, Said, Talk, need
+from soak_clients import TALKS, FailedError, IllegalError, Said, Talk, UnendedError, need
 from soak_plans import BEFORE, HARMLESS, MARKER, MIDDLE, SPOILT, Plan, tool_names
 from soak_processes import KEYS, Place
 
@@ -332,6 +332,7 @@ class _Judge:
             {"slow_drip", "malformed_arguments", "empty"} & names
         )
         self._limits = "429" in names
+        self._unended = "no_end" in names
 
     def judge(self, got: Got, caused: Caused) -> tuple[str, str, Said | None]:
         """How an answer is counted, what is wrong with it, and the answer, if it is the right one."""
@@ -354,6 +355,9 @@ class _Judge:
         except FailedError as error:
             told = "" if is_broken or _is_breaker(str(error)) else f"fails without a cause: {error}"
             return "broken on the way", told, None
+        except UnendedError as error:
+            # At home, what a provider sends is handed on as it is; also what it leaves out.
+            return "not ended by the provider", "" if self._unended else str(error), None
         except (IllegalError, KeyError, TypeError, AttributeError, IndexError) as error:
             return "illegal", f"{type(error).__name__}: {error}", None
         return self._answer(said)

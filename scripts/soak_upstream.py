@@ -116,7 +116,7 @@ def _wrong(ask: Ask, plan: Plan | None, step: int | None) -> Iterator[str]:
     data = msgspec.json.encode(ask.body).decode()
     yield from _wrong_markers(data, plan, sum(plan.r[:step]))
     yield from _wrong_pairs(ask)
-    if plan.v:
+    if plan.v and ask.thinks:
         missing = sum(without_thinking(ask.protocol, ask.body))
         if missing:
             yield f"{missing} answers came back without their thinking"

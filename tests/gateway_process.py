@@ -1,4 +1,4 @@
-"""`toolglot serve` as a process of its own, in front of the simulator: for tests with signals, workers and exit codes."""
+"""`toolglot serve` as a process of its own in front of the simulator: for tests of signals, workers and exit codes."""
 
 from __future__ import annotations
 

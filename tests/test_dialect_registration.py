@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toolglot.conversation import ToolCall
-from toolglot.dialects import Writing, register_writing, registry
+from toolglot.dialects import Writing, known, register_writing, registry
 from toolglot.dialects.detection import detect
 from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.reading import Outcome, Reader
@@ -84,6 +85,12 @@ def test_what_is_no_dialect_is_refused() -> None:
 def test_all_dialects_that_are_known_could_be_registered() -> None:
     for name in registry.names():
         register_dialect(registry.get(name))
+
+
+def test_no_dialect_takes_sixty_lines() -> None:
+    lines = {path.name: path.read_text("utf-8").count("\n") for path in Path(known.__path__[0]).glob("*.py")}
+    assert len(lines) > 30
+    assert {name: count for name, count in lines.items() if count >= 60} == {}
 
 
 def test_a_reader_that_is_no_generator_or_says_what_nobody_knows_is_told() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import time
 from typing import Final
 
@@ -12,12 +13,15 @@ import msgspec
 from toolglot.cli.options import add_quiet
 from toolglot.cli.stored import is_there, with_store
 from toolglot.cli.terminal import Terminal, clean
+from toolglot.errors import InputError
 from toolglot.gateway.app import Gateway
 from toolglot.gateway.config import MEMORY, OFF, Config, read_config
 from toolglot.gateway.config_checks import is_loopback
 from toolglot.gateway.key_table import STORED_KEYS
 from toolglot.gateway.keys import saved_keys
 from toolglot.gateway.serving import run as run_gateway
+from toolglot.gateway.telling import Teller
+from toolglot.gateway.workers import MOST_WORKERS, Place, Supervisor, place_in
 from toolglot.simulator.serving import listening
 
 _DESCRIPTION: Final = """\
@@ -32,14 +36,17 @@ _EPILOG: Final = """\
 examples:
   toolglot serve
   toolglot serve --port 9000 --log json
-  toolglot serve --config toolglot.toml
+  toolglot serve --config toolglot.toml --workers 4
   ANTHROPIC_BASE_URL=http://127.0.0.1:8400 ANTHROPIC_API_KEY=any claude
   ANTHROPIC_BASE_URL=http://127.0.0.1:8400 ANTHROPIC_API_KEY=any claude --model openai/gpt-5.5
 
 Each request is a line on stderr: who asked, who answered, what was changed. 'GET /toolglot/requests' lists the last
 ones, 'GET /toolglot/requests/ID' tells everything of one; the header x-toolglot-request of an answer is its ID.
 
-exit codes: 0 ended, as with Ctrl-C; 2 the configuration is wrong, or the port is taken
+SIGTERM and Ctrl-C end it in order: answers under way go on for drain_seconds (30); a second one waits for nobody.
+
+exit codes: 0 ended, as with Ctrl-C; 1 a worker could not be ended in order; 2 the configuration is wrong, or the port
+is taken
 """
 
 
@@ -50,20 +57,77 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, help="default: 8400; 0 is a free one")
     parser.add_argument("--store", metavar="FILE", help="the file of the vault; ':memory:' and 'off' are possible")
     parser.add_argument("--log", choices=("text", "json", "off"), help="how each request is told (default: text)")
+    parser.add_argument(
+        "--workers",
+        type=_workers,
+        default=1,
+        metavar="N",
+        help="processes that share the port and the store (default: 1)",
+    )
     add_quiet(parser)
+
+
+def _workers(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:6]) <= MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {MOST_WORKERS}, not {text[:40]!r}")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     config = _config(arguments)
-    gateway = Gateway(config, reread=lambda: _config(arguments))
+    place = place_in(os.environ)
+    if place is not None:
+        return _work(arguments, config, place)
+    if arguments.workers > 1:
+        _check_shared(config)
+    gateway = Gateway(config, reread=lambda: _config(arguments)) if arguments.workers == 1 else None
     with listening(config.gateway.port, config.gateway.host) as sock:
         root = f"http://{_shown(config.gateway.host)}:{sock.getsockname()[1]}"
         if not arguments.quiet:
             _tell(root, config, terminal)
         terminal.out.line(root)
         terminal.out.stream.flush()
+        if gateway is None:
+            return _supervise(arguments, config, sock)
         run_gateway(gateway, sock)
     return 0
+
+
+def _work(arguments: argparse.Namespace, config: Config, place: Place) -> int:
+    """Be one of several workers."""
+    gateway = Gateway(config, reread=lambda: _config(arguments))
+    gateway.teller.worker = place.number
+    place.end_with_supervisor()
+    with place.socket() as sock:
+        run_gateway(gateway, sock)
+    return 0
+
+
+def _supervise(arguments: argparse.Namespace, config: Config, sock: socket.socket) -> int:
+    """Look after several workers."""
+    words = ["serve"]
+    for name in ("config", "host", "port", "store", "log"):
+        if (value := getattr(arguments, name)) is not None:
+            words += [f"--{name}={value}"]
+    teller = Teller(most=0, form=config.gateway.log)
+    settings = config.gateway
+    return Supervisor(
+        words,
+        arguments.workers,
+        sock,
+        drain_seconds=settings.drain_seconds,
+        say=lambda text: teller.say(text, event="worker"),
+    ).run()
+
+
+def _check_shared(config: Config) -> None:
+    """What one worker keeps, the others must find."""
+    if config.gateway.store in (MEMORY, OFF):
+        raise InputError(
+            f"several workers share what they keep, and the store is {config.gateway.store!r}",
+            path="--workers",
+            hint="set store in [gateway] to a file, or serve with one worker",
+        )
 
 
 def _config(arguments: argparse.Namespace) -> Config:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby, takewhile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,10 +34,19 @@ from toolglot.conversation import (
 from toolglot.dialects.offered_tools import Tools, listed, offered
 from toolglot.dialects.writing import sample, write_result, writing_of, written_calls
 from toolglot.errors import InputError, quote
-from toolglot.history import History
 from toolglot.jsontext import compact
 
 _INSTRUCTIONS: Final = ("system", "developer")
+
+
+@runtime_checkable
+class HasConversation(Protocol):
+    """What holds a conversation: a `History`."""
+
+    @property
+    def conversation(self) -> Conversation: ...
+
+
 _FREE_TEXT_SCHEMA: Final = {
     "type": "object",
     "properties": {FREE_TEXT: {"type": "string"}},
@@ -88,7 +97,7 @@ class _Asked(NamedTuple):
     place: int
 
 
-def to_prompt(tools: Tools, history: Conversation | History | Iterable[Turn], dialect: str) -> Prompt:
+def to_prompt(tools: Tools, history: Conversation | HasConversation | Iterable[Turn], dialect: str) -> Prompt:
     """Tool definitions, calls and results as text in a dialect.
 
     tools: what is offered; empty if nothing is, then only the history is written.
@@ -173,8 +182,8 @@ def _on_new_line(before: list[Block]) -> str:
     return "\n" if isinstance(last, Text) and last.text and not last.text.endswith("\n") else ""
 
 
-def _turns(history: Conversation | History | Iterable[Turn]) -> tuple[Turn, ...]:
-    if isinstance(history, History):
+def _turns(history: Conversation | HasConversation | Iterable[Turn]) -> tuple[Turn, ...]:
+    if isinstance(history, HasConversation):
         history = history.conversation
     if isinstance(history, str | bytes | Mapping) or not isinstance(history, Conversation | Iterable):
         hint = "a Conversation, a History, or a list of turns"

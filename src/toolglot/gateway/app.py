@@ -7,6 +7,7 @@ client that goes away takes its upstream request with it; what is open at the sa
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
@@ -129,7 +130,8 @@ class Gateway:
         meter = services.meter
         if settings.tracing and self.tracing is None:
             self.tracing = await asyncio.to_thread(open_tracing, self.teller.say)
-        self.teller.event("start", version=__version__, config=self.config.origin, upstreams=[*self.config.upstreams])
+        own = {"version": __version__, "pid": os.getpid(), "config": self.config.origin}
+        self.teller.event("start", **own, upstreams=[*self.config.upstreams])
         self._tasks = [asyncio.create_task(meter.run())]
         if self._store is not None:
             self._tasks.append(asyncio.create_task(self._prune(self._store)))

@@ -214,6 +214,8 @@ class Teller:
         self._stream = stream
         self._told: OrderedDict[str, Told] = OrderedDict()
         self._size = 0
+        self.worker = 0
+        """The number of this process, where several write to one log."""
         self.listeners: list[Callable[[Told], None]] = []
         self.hide: Callable[[str], str] = str
         """Takes out of a line what the gateway itself knows to be a key."""
@@ -242,13 +244,13 @@ class Teller:
     def log(self, told: Told) -> None:
         if self._form == "off":
             return
-        self._write(_json("request", told.summary()) if self._form == "json" else line_of(told))
+        self._write(self._json("request", told.summary()) if self._form == "json" else line_of(told))
 
     def event(self, name: str, **fields: Any) -> None:
         """Tell programs that read the log of something that is not about one request: it started, it stopped."""
         if self._form == "json":
             masked = {key: mask(value) if isinstance(value, str) else value for key, value in fields.items()}
-            self._write(_json(name, {"time": round(time.time(), 3), **masked}))
+            self._write(self._json(name, {"time": round(time.time(), 3), **masked}))
 
     def say(self, text: str, *, event: str = "notice") -> None:
         """Tell who runs the gateway something that is not about one request."""
@@ -257,14 +259,14 @@ class Teller:
         else:
             self._write(mask(text))
 
+    def _json(self, event: str, fields: dict[str, Any]) -> str:
+        own = {"worker": self.worker} if self.worker else {}
+        return msgspec.json.encode({"event": event, **own, **fields}).decode()
+
     def _write(self, line: str) -> None:
         stream = self._stream if self._stream is not None else sys.stderr
         stream.write(self.hide(line) + "\n")
         stream.flush()
-
-
-def _json(event: str, fields: dict[str, Any]) -> str:
-    return msgspec.json.encode({"event": event, **fields}).decode()
 
 
 def line_of(told: Told) -> str:

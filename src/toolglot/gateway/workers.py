@@ -80,12 +80,13 @@ def place_in(environ: MutableMapping[str, str]) -> Place | None:
 class Slot:
     """One of the workers: the process, and when the next one may be started.
 
-        empty ── start ──▶ running ── it dies ──▶ empty, until `next_start`
+    empty ── start ──▶ running ── it dies ──▶ empty, until `next_start`
     """
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.process: subprocess.Popen[bytes] | None = None
+        self.starts = 0
         self.begun = 0.0
         self.next_start = 0.0
         self.deaths = 0
@@ -127,18 +128,19 @@ class Supervisor:
         self._stopped = 0.0
         """When it was told to stop; 0: it was not."""
         self._code = 0
+        self._life = -1
+        """The end of the pipe that workers read."""
 
     def run(self) -> int:
         """Until a signal ends it; the exit code."""
         wakes, wake = os.pipe()
-        life, self._life = os.pipe()
+        self._life, life = os.pipe()
         for end in (wakes, wake):
             os.set_blocking(end, False)
         before = {number: signal.signal(number, self._heard) for number in (signal.SIGTERM, signal.SIGINT)}
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         woken = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         try:
-            self._reading = life
             while self._look(time.monotonic()):
                 select.select([wakes], [], [], self._pause(time.monotonic()))
                 with contextlib.suppress(BlockingIOError):
@@ -177,19 +179,19 @@ class Supervisor:
 
     def _start(self, slot: Slot, now: float) -> None:
         listening = self._sock.fileno()
-        place = f"{slot.number},{listening},{self._reading}"
-        slot.begun = now
+        place = f"{slot.number},{listening},{self._life}"
+        slot.begun, slot.starts = now, slot.starts + 1
         slot.process = subprocess.Popen(  # noqa: S603 - this program itself
             self._words,
             env={**self._environ, VARIABLE: place},
             stdin=subprocess.DEVNULL,
-            pass_fds=(listening, self._reading),
+            pass_fds=(listening, self._life),
             process_group=0,  # a Ctrl-C is for the supervisor, who hands it on once
         )
 
     def _bury(self, slot: Slot, code: int, now: float) -> None:
         """A worker has ended."""
-        is_first = slot.deaths == 0 and now - slot.begun < YOUNG_SECONDS
+        is_first = slot.starts == 1 and now - slot.begun < YOUNG_SECONDS
         pause = slot.died(now)
         if self._stopped:
             self._code = self._code or int(code not in (0, -signal.SIGTERM, -signal.SIGINT))

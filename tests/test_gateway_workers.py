@@ -1,0 +1,208 @@
+"""Several workers: one port, one store, one log; a worker that dies is replaced, and all end together."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_run import command
+from gateway_client import ask, request_of
+from gateway_process import SOON, Process, config_text, posted, process, read_all, read_until, until
+from toolglot.errors import InputError
+from toolglot.gateway.workers import FIRST_PAUSE, LONGEST_PAUSE, YOUNG_SECONDS, Place, Slot, Supervisor, place_in
+from toolglot.simulator import serve
+from toolglot.simulator.serving import Server
+
+TWO = ("--workers", "2")
+CLAUDE = "anthropic/claude-sonnet-4-5"
+CALLS = [{"name": "read_file", "arguments": {"path": "a.txt"}}]
+SCRIPT = {
+    "rules": [
+        {"when": {"contains": "a.txt", "results": 0}, "reply": {"thinking": "I read it.", "calls": CALLS}},
+        {"reply": {"thinking": "Now I know.", "text": "It says hello. " * 8}},
+    ]
+}
+
+
+@pytest.fixture
+def simulated() -> Iterator[Server]:
+    with serve(SCRIPT) as server:
+        yield server
+
+
+def pids(gateway: Process) -> dict[int, int]:
+    """The processes of the workers, by their numbers."""
+    return {event["worker"]: event["pid"] for event in gateway.events("start")}
+
+
+@contextmanager
+def only(gateway: Process, number: int) -> Iterator[None]:
+    """All workers but one hold still."""
+    others = [pid for worker, pid in pids(gateway).items() if worker != number]
+    for pid in others:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in others:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_tool_loop_with_thinking_goes_on_at_another_worker_and_one_that_is_killed_is_replaced(
+    simulated: Server, tmp_path: Path
+) -> None:
+    with process(tmp_path, simulated, *TWO) as gateway:
+        until(lambda: len(pids(gateway)) == 2)
+        path, body = request_of("openai", CLAUDE, reasoning_effort="high")
+        for number in (1, 2, 1, 2):  # each worker finds what the other one has kept
+            with only(gateway, number):
+                got = ask(gateway.url, path, body)
+            assert got.status == 200, got.data
+            said = got.body["choices"][0]["message"]
+            results = [
+                {"role": "tool", "tool_call_id": call["id"], "content": "hello"} for call in said.get("tool_calls", ())
+            ]
+            more: list[Any] = [said, *(results or [{"role": "user", "content": "And then?"}])]
+            body = {**body, "messages": [*body["messages"], *more]}
+        assert {request.status for request in simulated.requests} == {200}
+        assert [json.dumps(request.body).count('"signature": ') for request in simulated.requests] == [0, 1, 2, 3]
+        until(lambda: len(gateway.events("request")) == 4)
+        requests = sorted(gateway.events("request"), key=lambda event: float(event["time"]))
+        assert [event["worker"] for event in requests] == [1, 2, 1, 2]
+
+        # One is killed: the other one serves at once, and there are two again.
+        killed = pids(gateway)[1]
+        os.kill(killed, signal.SIGKILL)
+        with only(gateway, 2):
+            assert ask(gateway.url, "/ready").status == 200
+        until(lambda: pids(gateway)[1] != killed)
+        with only(gateway, 1):
+            assert ask(gateway.url, "/ready").status == 200
+        (said_of,) = gateway.events("worker")
+        assert said_of["message"].startswith("worker 1 was killed by signal 9: another one is started")
+
+        gateway.signal(signal.SIGTERM)
+        assert gateway.ended() == 0
+    assert sorted(event["worker"] for event in gateway.events("stop")) == [1, 2]
+
+
+def test_all_workers_drain_and_the_supervisor_ends_with_the_last(tmp_path: Path) -> None:
+    with serve({**SCRIPT, "chunk": 10, "pace": 0.1}) as slow, process(tmp_path, slow, *TWO) as gateway:
+        until(lambda: len(pids(gateway)) == 2)
+        streams = []
+        for number in (1, 2):
+            with only(gateway, number):
+                sock = gateway.connect()
+                sock.sendall(posted(*request_of("anthropic", "openai_chat/gpt-4.1", "Hello", stream=True)))
+                streams.append((sock, read_until(sock, b"text_delta")))
+        gateway.signal(signal.SIGINT)  # as Ctrl-C is: workers do not get it from the terminal
+        for sock, data in streams:
+            assert b"event: message_stop" in read_all(sock, data)
+        assert gateway.ended() == 0
+        with pytest.raises(OSError, match="refused"):
+            gateway.connect()
+    assert [event["open"] for event in gateway.events("stop")] == [0, 0]
+
+
+def test_workers_end_in_order_when_their_supervisor_is_killed(simulated: Server, tmp_path: Path) -> None:
+    with process(tmp_path, simulated, *TWO) as gateway:
+        until(lambda: len(pids(gateway)) == 2)
+        gateway.signal(signal.SIGKILL)
+        gateway.ended()
+        until(lambda: len(gateway.events("stop")) == 2)
+
+
+def test_several_workers_need_a_store_that_they_can_share(simulated: Server, tmp_path: Path) -> None:
+    ended = command("serve", "--workers", "2", "--store", ":memory:", cwd=tmp_path)
+    assert ended.code == 2
+    assert "several workers share what they keep" in ended.err
+    assert command("serve", "--workers", "0", cwd=tmp_path).code == 2
+
+
+def test_a_configuration_that_no_worker_can_start_with_ends_all(simulated: Server, tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_text("no database at all, and quite long enough to be seen as none\n" * 20)
+    (tmp_path / "own.toml").write_text(config_text(simulated, str(tmp_path / "store.db")))
+    ended = command("serve", "--config", "own.toml", *TWO, cwd=tmp_path, SIMULATED_KEY="simulated-key")
+    assert ended.code == 2
+    assert "no SQLite database" in ended.err
+
+
+# --- the supervisor by itself -----------------------------------------------------------------------
+
+
+def test_workers_that_die_at_once_are_started_ever_more_slowly() -> None:
+    slot = Slot(1)
+    pauses = []
+    for _ in range(14):
+        slot.begun = slot.next_start
+        pauses.append(slot.died(slot.begun + 0.5))
+    assert pauses[0] == FIRST_PAUSE * 2
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_PAUSE
+    slot.begun = 1000.0
+    assert slot.died(1000.0 + YOUNG_SECONDS) == 0, "one that had served is replaced at once"
+
+
+def test_a_place_is_read_once_and_nonsense_is_none() -> None:
+    environ = {"TOOLGLOT_WORKER": "2,7,8"}
+    assert place_in(environ) == Place(2, 7, 8)
+    assert environ == {}
+    for text in ("", "1", "a,b,c", "1,2,3,4"):
+        assert place_in({"TOOLGLOT_WORKER": text}) is None
+
+
+STUBBORN = """
+import signal, sys, time
+from toolglot.gateway import workers
+from toolglot.simulator.serving import listening
+workers.KILL_SECONDS = 0.2
+sock = listening()
+supervisor = workers.Supervisor([], 1, sock, drain_seconds=0, say=lambda text: print(text, flush=True))
+supervisor._words = [sys.executable, "-c", sys.argv[1]]
+print("ready", flush=True)
+sys.exit(supervisor.run())
+"""
+
+
+def supervised(worker: str) -> subprocess.Popen[str]:
+    """A supervisor of a worker that is this program."""
+    return subprocess.Popen([sys.executable, "-c", STUBBORN, worker], stdout=subprocess.PIPE, text=True)
+
+
+def test_a_worker_that_does_not_end_is_killed() -> None:
+    worker = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+    with supervised(worker) as running:
+        assert running.stdout is not None
+        assert [running.stdout.readline() for _ in range(2)] == ["ready\n", "deaf\n"]
+        running.send_signal(signal.SIGTERM)
+        assert running.stdout.readline() == "worker 1 did not end in time and is killed\n"
+        assert running.wait(SOON) == 1
+
+
+def test_a_worker_that_fails_is_told_with_its_code_and_when_the_next_one_comes() -> None:
+    with supervised("import sys; sys.exit(3)") as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        assert running.stdout.readline() == "worker 1 ended with code 3: another one is started in 0.2 s\n"
+        assert running.stdout.readline() == "worker 1 ended with code 3: another one is started in 0.4 s\n"
+        begun = time.monotonic()
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(SOON) == 0
+        assert time.monotonic() - begun < SOON
+
+
+def test_where_processes_cannot_be_given_a_socket_there_is_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "fork")
+    with socket.socket() as sock, pytest.raises(InputError, match="several workers need"):
+        Supervisor([], 2, sock, drain_seconds=0, say=print)
