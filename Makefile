@@ -4,13 +4,14 @@
 #   make test    every check and every test (what continuous integration runs)
 #   make check   formatting, lint, strict types, import layers, generated docs
 #   make bench   speed, as ratios measured in one run
-#   make soak    the property tests for longer, then the fuzzer
+#   make soak    the property tests for longer, then the fuzzer, then the gateway under faults and kills
 #   make docs    write the generated pages of docs/
 #   make clean   remove .venv and caches
 #
 # PYTHON=python3.12 make …        another Python (where .venv is there already: make clean first)
 # SOAK_EXAMPLES=200000 make soak  how many examples each property gets
 # FUZZ_MINUTES=60 make soak       how long the fuzzer runs after that
+# SOAK_MINUTES=60 make soak       how long the gateway is soaked after that
 # BENCH_PEERS=0 make bench        without the other translators, which are installed the first time
 
 SHELL := bash
@@ -19,6 +20,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+SERVING := $(VENV)/.serving
 CLIENTS := tests/javascript/node_modules/.package-lock.json
 AGENTS := tests/agents/node_modules/.package-lock.json
 
@@ -26,20 +28,29 @@ AGENTS := tests/agents/node_modules/.package-lock.json
 .PHONY: help serve test check bench soak docs clean
 
 help:
-	@sed -n '3,14s/^# \{0,1\}//p' Makefile
+	@sed -n '3,15s/^# \{0,1\}//p' Makefile
+
+define PREPARED
+@command -v $(PYTHON) >/dev/null || { \
+  echo "There is no '$(PYTHON)' here. Name a Python 3.11 or later: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+  echo "toolglot needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)."; \
+  echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+@echo "==> setting up $(VENV) (once)"
+@$(PYTHON) -m venv $(VENV)
+endef
 
 $(READY): pyproject.toml Makefile
-	@command -v $(PYTHON) >/dev/null || { \
-	  echo "There is no '$(PYTHON)' here. Name a Python 3.11 or later: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "toolglot needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)."; \
-	  echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
-	@echo "==> setting up $(VENV) (once)"
-	@$(PYTHON) -m venv $(VENV)
+	$(PREPARED)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(SERVING)
+
+$(SERVING): pyproject.toml
+	$(PREPARED)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gateway,simulator,cli]'
 	@touch $@
 
-serve: $(READY)
+serve: $(SERVING)
 	@$(BIN)/toolglot serve $(ARGS)
 
 check: $(READY)
@@ -75,6 +86,7 @@ bench: $(READY)
 soak: $(READY)
 	@$(BIN)/pytest -n auto -m law --hypothesis-profile=soak
 	@$(BIN)/python scripts/fuzz.py --minutes $${FUZZ_MINUTES:-10}
+	@$(BIN)/python scripts/soak_gateway.py --minutes $${SOAK_MINUTES:-15}
 
 docs: $(READY)
 	@$(BIN)/python scripts/generate_docs.py

@@ -36,6 +36,7 @@ from soak_processes import Place, ended_by_itself, summary
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 KEPT: Final = ROOT / "build" / "soak"
+"""Where evidence and the report go, unless told."""
 CHAOS: Final = 1 / 3
 """The part of the time in which the gateway itself is ended."""
 WARM: Final = 1 / 3
@@ -43,8 +44,10 @@ WARM: Final = 1 / 3
 MOST_GROWTH: Final = 0.10
 LEAST_MEASURED: Final = 60.0
 """Seconds that memory must be measured for, to say anything."""
-SPARE_FDS: Final = 12
-"""Descriptors by which the gateway may differ when nobody asks: connections that are kept for the next request."""
+SPARE_FDS: Final = 6
+"""Descriptors that the gateway may have more than at its start, besides connections kept for the next request."""
+STALLS_FROM: Final = 60.0
+"""Seconds of a soak from which on upstreams fall silent too: that takes as long as the gateway's patience."""
 QUIET_SECONDS: Final = 2.0
 
 
@@ -76,12 +79,14 @@ class LogTail:
 class Soak:
     """One soak, from start to report."""
 
-    def __init__(self, *, minutes: float, seed: int, loops: int, folder: Path) -> None:
+    def __init__(self, *, minutes: float, seed: int, loops: int, folder: Path, kept: Path) -> None:
         self.total = minutes * 60
         self.seed = seed
+        self.loops = loops
         self.place = Place(folder)
-        self.tally = Tally(str(seed), KEPT)
-        self.traffic = Traffic(self.place, self.tally, loops=loops, seed=str(seed))
+        self.tally = Tally(str(seed), kept)
+        stalls = self.total >= STALLS_FROM
+        self.traffic = Traffic(self.place, self.tally, loops=loops, seed=str(seed), stalls=stalls)
         self.samples: list[Sample] = []
         self.upstream_counts: Counter[str] = Counter()
         self.state = "starting"
@@ -93,6 +98,7 @@ class Soak:
     async def run(self) -> None:
         try:
             await self.place.start()
+            self._idle_fds = self.place.gateway.fds()
             self.traffic.gate.set()
             self._begun = time.monotonic()
             traffic = asyncio.create_task(self.traffic.run())
@@ -201,9 +207,10 @@ class Soak:
             return
         spent = time.monotonic() - self._begun
         counts, rss = self.tally.counts, self.samples[-1].rss / 1e6 if self.samples else 0
+        restarts = len(self.place.disturbances.spans)
         line = (
             f"{spent:5.0f} s of {self.total:.0f}  {self.state:<22} right {counts['right']}  "
-            f"all {sum(counts.values())}  conversations {counts['conversations']}  restarts {len(self.place.disturbances.spans)}  "
+            f"all {sum(counts.values())}  conversations {counts['conversations']}  restarts {restarts}  "
             f"{rss:.0f} MB  WRONG {len(self.tally.violations)}"
         )
         print(f"\r{line:<{shutil.get_terminal_size().columns - 1}}", end="", file=sys.stderr, flush=True)
@@ -230,18 +237,19 @@ class Soak:
             "growth": round(late / early - 1, 4),
             "slope_kb_per_minute": round(slope * 60 / 1e3, 1),
             "most_fds": max(s.fds for s in warm),
+            "idle_fds": self._idle_fds,
             "quiet_fds": self._quiet.fds,
             "quiet_mb": round(self._quiet.rss / 1e6, 1),
         }
 
-    def check_memory(self, idle_fds: int) -> None:
+    def check_memory(self) -> None:
         found = self.memory()
         if not found or found["measured_seconds"] < LEAST_MEASURED:
             return
         if found["growth"] > MOST_GROWTH:
             self.tally.found("memory", f"it grew by {found['growth']:.0%}: {found}")
-        if found["quiet_fds"] > idle_fds + SPARE_FDS:
-            self.tally.found("descriptors", f"{found['quiet_fds']} are open when nobody asks; at the start {idle_fds}")
+        if found["quiet_fds"] > found["idle_fds"] + len(self.place.upstreams) * self.loops + SPARE_FDS:
+            self.tally.found("descriptors", f"some are left open when nobody asks: {found}")
 
     def report(self) -> dict[str, Any]:
         spent = time.monotonic() - self._begun
@@ -280,7 +288,7 @@ def _listed(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
-def told(report: dict[str, Any]) -> str:
+def told(report: dict[str, Any], kept: Path) -> str:
     """A report in words."""
     lines = [f"soak of {report['seconds']} s, seed {report['seed']}: {report['requests']} requests"]
     lines.append(f"  {report['conversations']} conversations, {report['pairs']}")
@@ -293,7 +301,7 @@ def told(report: dict[str, Any]) -> str:
     for number, violation in enumerate(report["violations"][:10]):
         lines.append(f"    [{number}] {violation['kind']}: {violation['told']}\n        {violation['where']}")
     if report["violations"]:
-        lines.append(f"  evidence: {KEPT}/violation-N.json")
+        lines.append(f"  evidence: {kept}/violation-N.json")
         lines.append(f"  again: python scripts/soak_gateway.py --seed {report['seed']}")
     return "\n".join(lines)
 
@@ -303,18 +311,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--minutes", type=float, default=15.0)
     options.add_argument("--seed", type=int, default=None, help="default: a new one, which is told")
     options.add_argument("--loops", type=int, default=8, help="clients at the same time")
+    options.add_argument("--out", type=Path, default=KEPT, help="evidence and report go here; older ones are removed")
     given = options.parse_args(arguments)
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(100_000)
-    shutil.rmtree(KEPT, ignore_errors=True)
-    KEPT.mkdir(parents=True)
+    given.out.mkdir(parents=True, exist_ok=True)
+    for old in (*given.out.glob("violation-*.json"), *given.out.glob("report.json")):
+        old.unlink()
     print(f"==> soaking the gateway for {given.minutes:g} minutes, seed {seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="toolglot-soak-") as folder:
-        soak = Soak(minutes=given.minutes, seed=seed, loops=given.loops, folder=Path(folder))
+        soak = Soak(minutes=given.minutes, seed=seed, loops=given.loops, folder=Path(folder), kept=given.out)
         asyncio.run(soak.run())
-        soak.check_memory(idle_fds=30)
+        soak.check_memory()
         report = soak.report()
-    (KEPT / "report.json").write_text(json.dumps(report, indent=1))
-    print(("\n" if sys.stderr.isatty() else "") + told(report), flush=True)
+    (given.out / "report.json").write_text(json.dumps(report, indent=1))
+    print(("\n" if sys.stderr.isatty() else "") + told(report, given.out), flush=True)
     return 1 if report["violations"] else 0
 
 

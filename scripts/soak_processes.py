@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 HERE: Final = Path(__file__).resolve().parent
-START_SECONDS: Final = 30.0
+START_SECONDS: Final = 60.0
 END_SECONDS: Final = 40.0
 """Longer than the gateway gives to open answers."""
 MARGIN: Final = 1.0

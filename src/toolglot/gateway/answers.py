@@ -16,6 +16,7 @@ from toolglot.gateway.counting import decode_count, encode_count, estimate_async
 from toolglot.gateway.doors import Action, Door
 from toolglot.gateway.exchange import Exchange
 from toolglot.gateway.listing import ListedModel, listing, one, shown, upstream_models, version
+from toolglot.gateway.openapi import document_bytes
 from toolglot.gateway.requests import ClientRequest, Send, header_pairs, refusal, send_json
 from toolglot.gateway.services import Services
 from toolglot.gateway.telling import Teller, Told
@@ -52,6 +53,7 @@ class Answers:
             "ready": self._ready,
             "requests": self._requests,
             "request": self._request,
+            "openapi": self._openapi,
         }
 
     async def run(self, door: Door, request: ClientRequest, send: Send, told: Told) -> None:
@@ -156,6 +158,9 @@ class Answers:
         if reason:
             return 503, {"status": "not ready", "reason": reason}, {}
         return 200, {"status": "ready"}, {}
+
+    async def _openapi(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        return 200, document_bytes(is_demanded=self._services.ring.is_demanded), {}
 
     async def _requests(self, _door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
         return 200, {"requests": [told.summary() for told in self._teller.latest(request.client)]}, {}

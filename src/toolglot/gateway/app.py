@@ -29,6 +29,7 @@ from toolglot.gateway.exchange import Exchange
 from toolglot.gateway.keys import KeyRing
 from toolglot.gateway.metering import Meter
 from toolglot.gateway.metrics import CONTENT_TYPE, Metrics
+from toolglot.gateway.openapi import OPEN
 from toolglot.gateway.own_keys import OwnKeys
 from toolglot.gateway.passing import Passing
 from toolglot.gateway.prices import Prices
@@ -64,8 +65,6 @@ WATCH_AFTER: Final = 0.02
 """Seconds after which somebody looks whether the client is still there: a task that a short answer does not need."""
 PRUNE_SECONDS: Final = 600.0
 RETIRE_SECONDS: Final = 0.5
-_OPEN: Final = frozenset({"root", "health", "ready"})
-"""What everybody may ask."""
 _TRACED: Final = frozenset({"generate", "count", "pass"})
 """What there are spans of."""
 
@@ -329,7 +328,8 @@ class Gateway:
             return
         if request.method not in door.methods:
             allowed = ", ".join(door.methods)
-            raise refusal("bad_request", f"{request.path[:200]} takes {allowed}, not {request.method}", 405)
+            said = f"{request.path[:200]} takes {allowed}, not {request.method}"
+            raise refusal("bad_request", said, 405, headers={"allow": allowed})
         if request.method == "POST":
             request.body = await request.read(self.config.gateway.max_body_bytes)
             told.request, told.arrived = request.body, time.perf_counter()
@@ -352,7 +352,7 @@ class Gateway:
         if not ring.is_demanded and is_loopback(self.config.gateway.host):
             _refuse_pages(request)
         is_open = self.config.gateway.metrics == "open"
-        if door is not None and (door.action in _OPEN or (is_open and door.action == "metrics")):
+        if door is not None and (door.action in OPEN or (is_open and door.action == "metrics")):
             return
         request.client = await ring.admit(request.key)
 
@@ -397,7 +397,8 @@ class Gateway:
             told.status = 502
         given = {name: self._own_keys.hidden(value) for name, value in converted.headers.items()}
         data = self._own_keys.hidden_bytes(converted.data)
-        named = {**given, "x-toolglot-request": told.id, **(CLOSE if self.stopping.is_draining else {})}
+        own = error.headers if isinstance(error, GatewayRefusal) else {}
+        named = {**given, **own, "x-toolglot-request": told.id, **(CLOSE if self.stopping.is_draining else {})}
         await send_json(send, told.status, data, header_pairs(named))
 
     def _failure_of(self, error: Exception) -> Failure | InputError:

@@ -31,6 +31,7 @@ Action = Literal[
     "metrics",
     "requests",
     "request",
+    "openapi",
 ]
 
 
@@ -71,6 +72,7 @@ _EXACT: Final[dict[str, Door]] = {
     "/ready": Door("openai", "ready", _READ),
     "/metrics": Door("openai", "metrics", _READ),
     "/toolglot/requests": Door("openai", "requests", _READ),
+    "/openapi.json": Door("openai", "openapi", _READ),
 }
 for _path in (
     "/messages",
@@ -82,26 +84,37 @@ for _path in (
 ):
     _EXACT[_path] = _EXACT[f"/v1{_path}"]
 
+
+def _all_of(pattern: str) -> re.Pattern[str]:
+    """A name may hold anything, once it is unquoted."""
+    return re.compile(pattern, re.DOTALL)
+
+
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], Door], ...]] = (
     (
-        re.compile(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):generateContent"),
+        _all_of(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):generateContent"),
         Door("gemini", "generate", stream=False),
     ),
     (
-        re.compile(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):streamGenerateContent"),
+        _all_of(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):streamGenerateContent"),
         Door("gemini", "generate", stream=True, is_array=True),
     ),
-    (re.compile(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):countTokens"), Door("gemini", "count")),
-    (re.compile(r"/v1(?:beta|alpha)/models/(?P<model>.+)"), Door("gemini", "model", _READ)),
-    (re.compile(r"/(?:v1/)?models/(?P<model>.+)"), Door("openai", "model", _READ)),
-    (re.compile(r"/model/(?P<model>.+)/converse"), Door("bedrock", "generate", stream=False)),
-    (re.compile(r"/model/(?P<model>.+)/converse-stream"), Door("bedrock", "generate", stream=True)),
-    (re.compile(r"/(?:v1/)?responses/(?P<name>[^/]+)"), Door("openai_responses", "response", ("GET", "DELETE"))),
-    (re.compile(r"/(?:v1/)?responses/(?P<name>[^/]+)/input_items"), Door("openai_responses", "input_items", _READ)),
-    (re.compile(r"/(?:v1/)?responses/(?P<name>[^/]+)/cancel"), Door("openai_responses", "cancel")),
-    (re.compile(r"/toolglot/requests/(?P<name>[^/]+)"), Door("openai", "request", _READ)),
+    (_all_of(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):countTokens"), Door("gemini", "count")),
+    (_all_of(r"/v1(?:beta|alpha)/models/(?P<model>.+)"), Door("gemini", "model", _READ)),
+    (_all_of(r"/(?:v1/)?models/(?P<model>.+)"), Door("openai", "model", _READ)),
+    (_all_of(r"/model/(?P<model>.+)/converse"), Door("bedrock", "generate", stream=False)),
+    (_all_of(r"/model/(?P<model>.+)/converse-stream"), Door("bedrock", "generate", stream=True)),
+    (_all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)"), Door("openai_responses", "response", ("GET", "DELETE"))),
+    (_all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)/input_items"), Door("openai_responses", "input_items", _READ)),
+    (_all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)/cancel"), Door("openai_responses", "cancel")),
+    (_all_of(r"/toolglot/requests/(?P<name>[^/]+)"), Door("openai", "request", _READ)),
 )
 LONGEST_PATH: Final = 2_000
+
+
+def addresses() -> list[tuple[str, Door]]:
+    """Every door with its address, or the pattern of its addresses."""
+    return [*_EXACT.items(), *((pattern.pattern, door) for pattern, door in _PATTERNS)]
 
 
 def find(method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> Door | None:

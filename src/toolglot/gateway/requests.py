@@ -37,6 +37,8 @@ class GoneError(Exception):
 class GatewayRefusal(ProviderError):  # noqa: N818 - it is what the gateway says, not what went wrong in it
     """What the gateway itself does not do, with a status of its own."""
 
+    headers: Mapping[str, str] = {}
+
 
 class ClientRequest:
     """What a client asks."""
@@ -131,9 +133,17 @@ def unpacked(data: bytes, packed: str, most: int) -> bytes:
     return plain
 
 
-def refusal(kind: FailureKind, message: str, status: int | None = None, code: str = "") -> GatewayRefusal:
+def refusal(
+    kind: FailureKind,
+    message: str,
+    status: int | None = None,
+    code: str = "",
+    headers: Mapping[str, str] | None = None,
+) -> GatewayRefusal:
     """What the gateway itself refuses."""
-    return GatewayRefusal(Failure(kind, message, status, code))
+    refused = GatewayRefusal(Failure(kind, message, status, code))
+    refused.headers = headers or {}
+    return refused
 
 
 # --- answers ----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from toolglot.wire.failures import ProviderError
 
 STOPPING: Final = Failure("overloaded", "the gateway is stopping: ask again", retry_after=1)
 """What who asks is told, and whose answer takes too long."""
-STILL_ANSWERED: Final = frozenset({"root", "health", "ready", "metrics"})
+STILL_ANSWERED: Final = frozenset({"root", "health", "ready", "metrics", "openapi"})
 """What is asked to learn how the gateway does."""
 CLOSE: Final = {"connection": "close"}
 LOOK_SECONDS: Final = 0.02
