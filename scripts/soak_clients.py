@@ -188,7 +188,9 @@ class AnthropicTalk(Talk):
                 is_open = False
             elif kind == "message_delta":
                 stop = event["delta"].get("stop_reason") or stop
-        need(seen[-1:] == ["message_stop"] and not is_open and stop, f"ends with {seen[-2:]}, stop {stop}")
+        if seen[-1:] != ["message_stop"]:
+            raise UnendedError(f"ends with {seen[-2:]}")
+        need(not is_open and stop, f"a block is open, or there is no stop_reason: {stop}")
         for block in blocks:
             text = block.pop("json")
             if block["type"] == "tool_use":
@@ -349,10 +351,11 @@ class ResponsesTalk(Talk):
                 arguments[event["item_id"]] = arguments.get(event["item_id"], "") + event["delta"]
             elif kind in ("response.completed", "response.incomplete", "response.failed"):
                 final = event["response"]
-        need(final is not None, "no end")
-        said = self._said(final or {})
+        if final is None:
+            raise UnendedError("no last event")
+        said = self._said(final)
         need(said.text == text, f"deltas say {text[:100]!r}, the end {said.text[:100]!r}")
-        for item in (final or {})["output"]:
+        for item in final["output"]:
             if item["type"] == "function_call":
                 need(arguments.get(item["id"]) == item["arguments"], f"deltas and end differ: {item}, {arguments}")
         return said
@@ -411,7 +414,8 @@ class GeminiTalk(Talk):
                 parts += candidate.get("content", {}).get("parts", ())
                 need(not finish or not candidate.get("content", {}).get("parts"), "parts after the finishReason")
                 finish = candidate.get("finishReason") or finish
-        need(finish, "no finishReason")
+        if not finish:
+            raise UnendedError("no finishReason")
         calls = [
             Call(p["functionCall"].get("id", ""), p["functionCall"]["name"], p["functionCall"].get("args", {}))
             for p in parts
@@ -475,7 +479,9 @@ class OllamaTalk(ChatTalk):
             content += chunk["message"].get("content") or ""
             thinking += chunk["message"].get("thinking") or ""
             calls += chunk["message"].get("tool_calls") or ()
-        need([chunk["done"] for chunk in chunks] == [False] * (len(chunks) - 1) + [True], "done is not at the end")
+        need(not any(chunk["done"] for chunk in chunks[:-1]), "something follows what is done")
+        if not chunks[-1:] or not chunks[-1]["done"]:
+            raise UnendedError("it is not done")
         made = [Call(c.get("id", ""), c["function"]["name"], c["function"]["arguments"]) for c in calls]
         kept: Fields = {"role": "assistant", "content": content}
         kept |= {"thinking": thinking} if thinking else {}

@@ -79,11 +79,11 @@ class LogTail:
 class Soak:
     """One soak, from start to report."""
 
-    def __init__(self, *, minutes: float, seed: int, loops: int, folder: Path, kept: Path) -> None:
+    def __init__(self, *, minutes: float, seed: int, loops: int, workers: int, folder: Path, kept: Path) -> None:
         self.total = minutes * 60
         self.seed = seed
         self.loops = loops
-        self.place = Place(folder)
+        self.place = Place(folder, workers)
         self.tally = Tally(str(seed), kept)
         stalls = self.total >= STALLS_FROM
         self.traffic = Traffic(self.place, self.tally, loops=loops, seed=str(seed), stalls=stalls)
@@ -98,6 +98,7 @@ class Soak:
     async def run(self) -> None:
         try:
             await self.place.start()
+            await asyncio.to_thread(_open_requests, self.place.gateway.url)
             self._idle_fds = self.place.gateway.fds()
             self.traffic.gate.set()
             self._begun = time.monotonic()
@@ -311,6 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--minutes", type=float, default=15.0)
     options.add_argument("--seed", type=int, default=None, help="default: a new one, which is told")
     options.add_argument("--loops", type=int, default=8, help="clients at the same time")
+    options.add_argument("--workers", type=int, default=1, help="processes of the gateway")
     options.add_argument("--out", type=Path, default=KEPT, help="evidence and report go here; older ones are removed")
     given = options.parse_args(arguments)
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(100_000)
@@ -319,7 +321,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         old.unlink()
     print(f"==> soaking the gateway for {given.minutes:g} minutes, seed {seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="toolglot-soak-") as folder:
-        soak = Soak(minutes=given.minutes, seed=seed, loops=given.loops, folder=Path(folder), kept=given.out)
+        soak = Soak(
+            minutes=given.minutes,
+            seed=seed,
+            loops=given.loops,
+            workers=given.workers,
+            folder=Path(folder),
+            kept=given.out,
+        )
         asyncio.run(soak.run())
         soak.check_memory()
         report = soak.report()

@@ -163,7 +163,8 @@ class Conversation:
         self._model = model
         self._name = name
         self._key, self._other = draw.sample(sorted(KEYS.values()), 2)
-        self._tools = tool_names(draw.random() < 0.3)
+        # What the provider has stored itself is left to it as the client sent it, names of tools too.
+        self._tools = tool_names(draw.random() < 0.3 and client != "responses")
         thinks = {**DIRECT, **NAMED}[model]
         is_big = draw.random() < 0.12
         self._filler = draw.choice((20_000, 60_000)) if is_big else draw.choice((0, 0, 200))

@@ -157,31 +157,39 @@ class Process:
 
     # --- what it holds ------------------------------------------------------------------------------
 
+    def _family(self) -> list[int]:
+        """It and its workers."""
+        with contextlib.suppress(OSError):
+            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+            return [self.pid, *map(int, children)]
+        return []
+
     def rss(self) -> int:
         """Bytes of memory; 0: it does not run."""
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-                if line.startswith("VmRSS:"):
-                    return int(line.split()[1]) * 1024
-        return 0
+        return sum(map(_rss, self._family()))
 
     def fds(self) -> int:
-        with contextlib.suppress(OSError):
-            return len(os.listdir(f"/proc/{self.pid}/fd"))  # noqa: PTH208 - names only, and often
-        return 0
+        return sum(map(_fds, self._family()))
 
-    def cpu(self) -> float:
-        """Seconds of processor time."""
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        return 0.0
+
+def _rss(pid: int) -> int:
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _fds(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - names only, and often
+    return 0
 
 
 class Place:
     """All processes, in a folder of their own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, workers: int = 1) -> None:
         self.folder = folder
         self.disturbances = Disturbances()
         script = str(HERE / "soak_upstream.py")
@@ -194,6 +202,7 @@ class Place:
             for name in ("a", "b")
         }
         command = [sys.executable, "-m", "toolglot", "serve", "--config", str(folder / "toolglot.toml")]
+        command += ["--workers", str(workers)] if workers > 1 else []
         environ = {**KEYS, "SIMULATED_KEY": "simulated-key"}
         self.gateway = Process("gateway", [*command, "--port", "PORT", "--quiet"], folder / "gateway.err", environ)
 

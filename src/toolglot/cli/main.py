@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "keys": "the keys of the gateway's clients, and what they may use",
     "usage": "what the gateway's clients used, and what it cost",
     "simulate": "strict stand-ins for the providers, on a port of this machine",
+    "doctor": "what is wrong with a gateway, and what to do about it",
     "init": "a commented toolglot.toml for the gateway, to begin with",
     "explain": "what a rule demands, who demands it, and how we know",
     "completion": "a completion script for bash, zsh or fish",

@@ -390,6 +390,10 @@ class Gateway:
         if told.status:  # the answer has begun: its own end is all that the client can still be told
             return
         converted = error_for(failure, target=source, overrides=self.config.overrides)
+        if isinstance(failure, Failure) and converted.status < 400:
+            # It stood in an answer of status 200: that body is no error to whom it comes with another status.
+            failure = replace(failure, status=None, extra=None)
+            converted = error_for(failure, target=source, overrides=self.config.overrides)
         told.status = converted.status
         if isinstance(error, GatewayRefusal) and converted.failure.status is not None:
             told.status = converted.failure.status

@@ -1,0 +1,143 @@
+"""`toolglot doctor`: what is wrong with a gateway, and what to do about it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import textwrap
+from itertools import groupby
+from typing import Final
+
+import msgspec
+
+from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.errors import InputError
+from toolglot.gateway.checkup import (
+    Finding,
+    of_config_error,
+    of_keys,
+    of_packages,
+    of_port,
+    of_settings,
+    of_store,
+    of_upstreams,
+    root_of,
+)
+from toolglot.gateway.config import Config, read_config
+from toolglot.gateway.installed_clients import of_clients
+
+_DESCRIPTION: Final = """\
+Looks at everything that a gateway needs: its configuration, the keys in the environment, the store, the port, every
+upstream (by asking for its list of models, which costs nothing), the clock, the installed packages, and the coding
+agents on this machine. Says of each whether it is well, and what to do where it is not.
+
+It changes nothing, and shows no key."""
+
+_EPILOG: Final = """\
+examples:
+  toolglot doctor
+  toolglot doctor --config toolglot.toml
+  toolglot doctor --no-network --format json
+
+exit codes: 0 nothing failed, though there may be warnings; 1 something did
+"""
+
+_COLORS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
+_INDENT: Final = " " * 8
+_USUAL: Final = "http://127.0.0.1:8400"
+_AGENTS: Final = "the coding agents"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("--config", metavar="FILE", help="default: $TOOLGLOT_CONFIG, else ./toolglot.toml, else none")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("--no-network", action="store_true", help="ask no upstream")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    is_json = arguments.format == "json"
+    findings = asyncio.run(_look(arguments, terminal if not is_json else None))
+    failed = sum(finding.state == "fail" for finding in findings)
+    if is_json:
+        body = {"ok": not failed, "checks": [_told(finding) for finding in findings]}
+        terminal.out.line(msgspec.json.format(msgspec.json.encode(body), indent=2).decode())
+    else:
+        _show(findings, terminal.out)
+    return 1 if failed else 0
+
+
+class _Progress:
+    """Who is still waited for, on a terminal."""
+
+    def __init__(self, page: Page | None) -> None:
+        self._page = page if page is not None and page.is_terminal else None
+        self._waiting: list[str] = []
+
+    def begin(self, *names: str) -> None:
+        self._waiting += names
+        self._show()
+
+    def end(self, name: str) -> None:
+        self._waiting.remove(name)
+        self._show()
+
+    def _show(self) -> None:
+        if self._page is not None:
+            text = clean(f"waiting for {', '.join(self._waiting)} …" if self._waiting else "")
+            self._page.stream.write(f"\r\x1b[K{text[: self._page.width - 1]}")
+            self._page.stream.flush()
+
+
+async def _look(arguments: argparse.Namespace, terminal: Terminal | None) -> list[Finding]:
+    environ = os.environ
+    progress = _Progress(terminal.err if terminal is not None else None)
+    try:
+        config = read_config(arguments.config, environ)
+        findings = of_settings(config)
+    except InputError as error:
+        return [of_config_error(error), *of_packages(), *await _clients(None, progress)]
+    findings += of_keys(config)
+    findings += await of_store(config)
+    findings.append(await of_port(config))
+    asked, clients = await asyncio.gather(_upstreams(config, arguments, progress), _clients(config, progress))
+    return [*findings, *asked, *of_packages(), *clients]
+
+
+async def _upstreams(config: Config, arguments: argparse.Namespace, progress: _Progress) -> list[Finding]:
+    if config.upstreams and arguments.no_network:
+        return [Finding("upstreams", "ok", "not asked (--no-network)")]
+    progress.begin(*config.upstreams)
+    return await of_upstreams(config, progress.end)
+
+
+async def _clients(config: Config | None, progress: _Progress) -> list[Finding]:
+    root, has_keys = (root_of(config), bool(config.gateway.client_keys)) if config is not None else (_USUAL, False)
+    progress.begin(_AGENTS)
+    found = await of_clients(root, os.environ, has_keys=has_keys)
+    progress.end(_AGENTS)
+    return found
+
+
+def _told(finding: Finding) -> dict[str, str]:
+    said = {"part": finding.part, "state": finding.state, "said": clean(finding.said)}
+    return {**said, "todo": clean(finding.todo)} if finding.todo else said
+
+
+def _show(findings: list[Finding], page: Page) -> None:
+    """Part by part, and how many of which at the end."""
+    for part, found in groupby(findings, key=lambda finding: finding.part):
+        page.line(page.paint(part, "bold"))
+        for finding in found:
+            first, *more = textwrap.wrap(clean(finding.said), page.width - len(_INDENT), break_on_hyphens=False) or [""]
+            page.line(f"  {page.paint(f'{finding.state:<4}', _COLORS[finding.state])}  {first}")
+            for line in more:
+                page.line(_INDENT + line)
+            if finding.todo:
+                page.wrapped(clean(finding.todo), indent=f"{_INDENT}  ", first=f"{_INDENT}→ ")
+    counts = {state: sum(finding.state == state for finding in findings) for state in _COLORS}
+    page.line("")
+    warned = f"{counts['warn']} warning{'s' * (counts['warn'] != 1)}"
+    failed = f"{counts['fail']} failed" if counts["fail"] else "nothing failed"
+    page.line(page.paint(f"{failed}, {warned}, {counts['ok']} ok", "bold", "red" if counts["fail"] else "green"))

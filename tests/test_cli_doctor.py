@@ -1,0 +1,325 @@
+"""`toolglot doctor`: what it says is wrong is wrong, what it says to do helps, and looking changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sqlite3
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_run import Cli, Ended, command
+from gateway_fixture import gateway
+from hostile_upstream import hostile, once, whole
+from toolglot.gateway.checkup import Finding, _of_clock, _of_disk, _of_status, _size, of_packages, of_upstreams
+from toolglot.gateway.config import parse_config
+from toolglot.gateway.config_file import ConfigText
+from toolglot.gateway.installed_clients import is_same
+from toolglot.simulator import serve
+from toolglot.simulator.serving import Server
+from toolglot.store import SqliteStore
+
+KEY = "sk-simulated-0123456789abcdef"
+VERSION_1 = """
+PRAGMA application_id = 1953460076;
+CREATE TABLE kept (
+    kind TEXT NOT NULL, client TEXT NOT NULL, key TEXT NOT NULL, until REAL NOT NULL, value BLOB NOT NULL
+);
+CREATE UNIQUE INDEX kept_by_name ON kept (kind, client, key);
+PRAGMA user_version = 1;
+"""
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """In a folder of its own, with nothing of the machine's to be seen."""
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "TOOLGLOT_CONFIG", "CODEX_HOME", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("SIMULATED_KEY", KEY)
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Iterator[Server]:
+    with serve() as server:
+        yield server
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        port: int = sock.getsockname()[1]
+    return port
+
+
+def write(cli: Cli, upstreams: str = "", settings: str = "", port: int = 0) -> None:
+    cli.write("toolglot.toml", f'[gateway]\nport = {port}\nstore = "s.db"\n{settings}\n{upstreams}')
+
+
+def upstream(name: str, url: str, provider: str = "") -> str:
+    own = f'provider = "{provider}"\n' if provider else 'auth = "bearer"\n'
+    return f'[upstreams.{name}]\n{own}url = "{url}"\nkey_env = "SIMULATED_KEY"\n'
+
+
+def doctor(cli: Cli, *words: str) -> Ended:
+    ended = cli("doctor", "--format", "json", *words)
+    assert KEY not in ended.out + ended.err
+    assert ended.json["ok"] == (ended.code == 0)
+    return ended
+
+
+def said(ended: Ended, part: str, state: str) -> list[str]:
+    checks: list[dict[str, Any]] = ended.json["checks"]
+    return [
+        f"{check['said']} → {check.get('todo', '')}"
+        for check in checks
+        if (check["part"], check["state"]) == (part, state)
+    ]
+
+
+def test_a_gateway_that_is_well(cli: Cli, simulated: Server) -> None:
+    asyncio.run(SqliteStore(cli.folder / "s.db").close())
+    names = ("anthropic", "openai", "gemini", "mistral", "ollama")
+    write(cli, "\n".join(upstream(name, simulated.url(name), name) for name in names), port=free_port())
+    ended = doctor(cli)
+    assert ended.code == 0, ended.out
+    (store, disk) = said(ended, "store", "ok")
+    assert "s.db, version 3," in store
+    assert "written and read in" in store
+    assert "free on its disk" in disk
+    assert [line.partition(":")[0] for line in said(ended, "upstreams", "ok")] == [*names]
+    assert all("lists" in line for line in said(ended, "upstreams", "ok"))
+    assert len(said(ended, "keys", "ok")) == len(names)
+    assert "the key of $SIMULATED_KEY" in said(ended, "keys", "ok")[0]
+    assert said(ended, "clock", "ok")
+    assert said(ended, "port", "ok")[0].endswith("is free → ")
+    assert said(ended, "clients", "ok") == ["not installed: Claude Code, Codex, Gemini CLI, opencode → "]
+    page = cli("doctor")
+    assert page.code == 0
+    assert page.out.startswith("configuration\n  ok    read: toolglot.toml\n")
+    assert "nothing failed" in page.out.splitlines()[-1]
+    assert KEY not in page.out
+
+
+def test_upstreams_that_are_not_well_are_told_apart(cli: Cli) -> None:
+    ways = {"passed": once(whole(b'{"error": "no"}', 401))}
+    lost = {"passed": once(whole(b"nothing", 404))}
+    busy = {"passed": once(whole(b"{}", 429))}
+    down = {"passed": once(whole(b"{}", 500))}
+    with hostile(ways) as keyless, hostile(lost) as elsewhere, hostile(busy) as much, hostile(down) as broken:
+        addresses = {"keyless": keyless.url, "elsewhere": elsewhere.url, "much": much.url, "broken": broken.url}
+        addresses |= {"dead": f"http://127.0.0.1:{free_port()}/v1", "unknown": "https://no-such-host.invalid/v1"}
+        write(cli, "\n".join(upstream(name, url) for name, url in addresses.items()))
+        ended = doctor(cli)
+    assert ended.code == 1
+    failed, warned = said(ended, "upstreams", "fail"), said(ended, "upstreams", "warn")
+    assert failed[0].startswith("keyless: does not accept the key (status 401) → look at $SIMULATED_KEY")
+    assert "dead (127.0.0.1:" in failed[1]
+    assert "refused → is it running" in failed[1]
+    assert failed[2].startswith("unknown (no-such-host.invalid) cannot be reached")
+    assert "name server" in failed[2]
+    assert [line.split(" → ")[1] for line in warned] == [
+        "if requests fail too, look at its url",
+        "try again later",
+        "try again, or look at its status page",
+    ]
+    quiet = doctor(cli, "--no-network")
+    assert quiet.code == 0
+    assert said(quiet, "upstreams", "ok") == ["not asked (--no-network) → "]
+
+
+def test_an_upstream_that_says_nothing_is_not_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        text = ConfigText("x.toml", f'[gateway]\nstore = "off"\n[upstreams.silent]\nurl = "{url}"')
+        config = parse_config(text, {"HOME": "/nowhere"})
+        done: list[str] = []
+        (found,) = asyncio.run(of_upstreams(config, done.append, patience=0.2))
+    assert (found.state, done) == ("fail", ["silent"])
+    assert "no answer in time" in found.said
+
+
+def test_an_upstream_without_a_list_is_asked_for_a_connection(cli: Cli, simulated: Server) -> None:
+    dead = f"http://127.0.0.1:{free_port()}"
+    tables = [
+        f'[upstreams.{name}]\nprovider = "bedrock"\nurl = "{url}"\nkey_env = "SIMULATED_KEY"\nauth = "bearer"\n'
+        for name, url in (("aws", simulated.url("bedrock")), ("gone", dead))
+    ]
+    write(cli, "\n".join(tables))
+    ended = doctor(cli)
+    assert "takes connections" in said(ended, "upstreams", "ok")[0]
+    assert "gone: " in said(ended, "upstreams", "fail")[0]
+
+
+def test_a_configuration_that_is_wrong_is_told_with_its_line(cli: Cli) -> None:
+    cli.write("toolglot.toml", "[gateway]\nprot = 8400\n")
+    ended = doctor(cli)
+    assert ended.code == 1
+    (wrong,) = said(ended, "configuration", "fail")
+    assert wrong.startswith("toolglot.toml:2: gateway.prot: ")
+    assert "port" in wrong
+    assert said(ended, "packages", "ok"), "what does not depend on it is looked at all the same"
+    write(cli, '[upstreams.openai]\nkey_env = "NOT_SET_ANYWHERE"')
+    (wrong,) = said(doctor(cli), "configuration", "fail")
+    assert "'NOT_SET_ANYWHERE' is not set in the environment" in wrong
+    write(cli)
+    (wrong,) = said(doctor(cli), "configuration", "fail")
+    assert "there is no upstream" in wrong
+    write(cli, settings='simulate = true\nmiddleware = ["no_such_module:Name"]')
+    (wrong,) = said(doctor(cli), "configuration", "fail")
+    assert "no_such_module" in wrong
+    write(cli, settings='simulate = true\nclient_keys = ["store"]\nmiddleware = ["collections:OrderedDict"]')
+    ended = doctor(cli)
+    assert "middleware: 1 step can be loaded → " in said(ended, "configuration", "ok")
+    assert "those of `toolglot keys` → " in said(ended, "configuration", "ok")
+    assert "put a provider's key into the environment" in said(ended, "configuration", "warn")[-1]
+
+
+def test_a_store_of_an_older_version_is_told_and_left_as_it_is(cli: Cli) -> None:
+    with sqlite3.connect(cli.folder / "s.db") as old:
+        old.executescript(VERSION_1)
+    old.close()
+    before = (cli.folder / "s.db").read_bytes()
+    write(cli, settings="simulate = true")
+    (warned,) = said(doctor(cli), "store", "warn")
+    assert "is of version 1; the next start brings it to 3 → keep a copy first" in warned
+    assert (cli.folder / "s.db").read_bytes() == before
+
+
+def test_a_store_that_cannot_be_used_is_told(cli: Cli) -> None:
+    write(cli, settings="simulate = true")
+    assert "is not there yet" in said(doctor(cli), "store", "ok")[0]
+    assert not (cli.folder / "s.db").exists()
+    cli.write("s.db", b"no database\n" * 100)
+    (wrong,) = said(doctor(cli), "store", "fail")
+    assert "cannot be read" in wrong
+    (cli.folder / "s.db").unlink()
+    with sqlite3.connect(cli.folder / "s.db") as other:
+        other.execute("CREATE TABLE bookmarks (url)")
+    other.close()
+    (wrong,) = said(doctor(cli), "store", "fail")
+    assert "another program" in wrong
+    cli.write("toolglot.toml", '[gateway]\nstore = "off"\nsimulate = true')
+    assert "workers share nothing" in said(doctor(cli), "store", "warn")[0]
+    cli.write("toolglot.toml", '[gateway]\nstore = "here/s.db"\nsimulate = true')
+    cli.monkeypatch.setattr("os.access", lambda *_: False)  # root may write everywhere
+    assert f"cannot be made → let {cli.folder} be written" in said(doctor(cli), "store", "fail")[0]
+
+
+def test_a_port_that_is_taken_is_told_apart_by_who_has_it(cli: Cli, simulated: Server) -> None:
+    with gateway(None, settings="simulate = true") as served:
+        write(cli, settings="simulate = true", port=int(served.url.rpartition(":")[2]))
+        ended = doctor(cli)
+        assert "a toolglot 0.1.0 serves there now" in said(ended, "port", "ok")[0]
+        assert ended.code == 0
+    write(cli, settings="simulate = true", port=int(simulated.root.rpartition(":")[2]))
+    assert "another program has it" in said(doctor(cli), "port", "fail")[0]
+    cli.write("toolglot.toml", '[gateway]\nhost = "127.0.0.1"\nport = 0\nsimulate = true')
+    assert said(doctor(cli), "port", "ok") == ["any free one → "]
+
+
+def test_clients_are_found_with_where_they_are_pointed(cli: Cli) -> None:
+    for name, text in (
+        ("claude", "2.1.3 (Claude Code)"),
+        ("codex", "codex-cli 0.166.0"),
+        ("gemini", "hm"),
+        ("opencode", "1.2"),
+    ):
+        program = cli.folder / "bin" / name
+        program.write_text(f"#!/bin/sh\necho '{text}'\n")
+        program.chmod(0o755)
+    port = free_port()
+    write(cli, settings="simulate = true", port=port)
+    root = f"http://127.0.0.1:{port}"
+    ended = doctor(cli, "--no-network")
+    lines = said(ended, "clients", "warn")
+    assert lines[0] == (
+        f"Claude Code 2.1.3 asks its own provider → to use this gateway: "
+        f"ANTHROPIC_BASE_URL={root} ANTHROPIC_API_KEY=any claude"
+    )
+    assert f'base_url = "{root}/v1"' in lines[1]
+    assert lines[2].startswith("Gemini CLI asks its own provider")
+    assert f'"baseURL": "{root}/v1", "apiKey": "any"' in lines[3]
+    assert ended.code == 0, "a client that is not pointed here is no failure"
+
+    for folder in (".claude", ".codex", ".gemini", ".config/opencode"):
+        (cli.folder / folder).mkdir(parents=True)
+    cli.write(".claude/settings.json", {"env": {"ANTHROPIC_BASE_URL": f"http://localhost:{port}"}})
+    toml = f'model_provider = "tg"\n[model_providers.tg]\nbase_url = "{root}/v1"\n'
+    cli.write(".codex/config.toml", toml)
+    cli.write(".gemini/.env", f'A=1\nGOOGLE_GEMINI_BASE_URL="{root}"\n')
+    cli.write(".config/opencode/opencode.json", {"provider": {"x": {"options": {"baseURL": f"{root}/v1"}}}})
+    pointed = said(doctor(cli, "--no-network"), "clients", "ok")
+    assert [line.rpartition(" is pointed here")[0] for line in pointed] == [
+        "Claude Code 2.1.3",
+        "Codex 0.166.0",
+        "Gemini CLI",
+        "opencode 1.2",
+    ]
+    cli.monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://user:secret@elsewhere.example/v1")
+    cli.write(".codex/config.toml", "this is = not [toml")
+    cli.write(".config/opencode/opencode.json", "[]")
+    lines = said(doctor(cli, "--no-network"), "clients", "warn")
+    assert lines[0].startswith("Claude Code 2.1.3 is pointed at elsewhere.example → ")
+    assert [line.split(" →")[0] for line in lines[1:]] == [
+        "Codex 0.166.0 asks its own provider",
+        "opencode 1.2 asks its own provider",
+    ]
+
+
+def test_what_leads_to_the_gateway_is_known_as_such() -> None:
+    root = "http://127.0.0.1:8400"
+    assert all(
+        is_same(address, root) for address in (root, f"{root}/v1", "http://localhost:8400/", "http://[::1]:8400")
+    )
+    others = ("", "http://127.0.0.1:8401", "https://127.0.0.1:8400", "http://x:8400", "http://[", "http://a:b")
+    assert not any(is_same(address, root) for address in others)
+
+
+def test_a_clock_that_is_off_is_told() -> None:
+    assert [_of_clock(skew).state for skew in (0.5, -20, 40, -90, 4000)] == ["ok", "ok", "warn", "warn", "fail"]
+    late = formatdate(time.time() - 1000, usegmt=True)
+    way = once(whole(b"{}", 200, f"date: {late}\r\n"))
+    with hostile({"passed": way}) as provider:
+        text = ConfigText("x.toml", f'[gateway]\nstore = "off"\n[upstreams.late]\nurl = "{provider.url}"')
+        found = asyncio.run(of_upstreams(parse_config(text, {"HOME": "/nowhere"}), lambda _: None))
+    assert found[-1].part == "clock"
+    assert found[-1].state == "fail"
+    assert "s ahead of the upstreams' clocks" in found[-1].said
+
+
+def test_packages_that_are_missing_are_told_with_what_they_would_give() -> None:
+    none = {finding.said: finding for finding in of_packages(lambda _: "")}
+    (failed,) = [finding for finding in none.values() if finding.state == "fail"]
+    assert failed == Finding(
+        "packages",
+        "fail",
+        "not installed: msgspec, jiter, jsonschema-rs, uvicorn, aiohttp",
+        "pip install 'toolglot[gateway]'",
+    )
+    assert none["uvloop is not installed: it would give a faster event loop"].state == "warn"
+    assert none["opentelemetry-sdk is not installed: it would give traces"].todo == "pip install 'toolglot[otel]'"
+    assert {finding.state for finding in of_packages()} == {"ok"}
+
+
+def test_small_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert [_size(count) for count in (5, 12_345, 45_600_000, 7.71e10)] == ["5 bytes", "12 kB", "46 MB", "77.1 GB"]
+    assert _of_status("x", 403, 0, "1 ms", "").todo == "set key_env to its key"
+    for free, state in ((10**12, "ok"), (5 * 10**8, "warn"), (10**6, "fail")):
+        monkeypatch.setattr("shutil.disk_usage", lambda _, free=free: type("Usage", (), {"free": free}))
+        assert _of_disk(tmp_path / "s.db").state == state
+
+
+def test_the_command_itself(tmp_path: Path) -> None:
+    ended = command(
+        "doctor", "--no-network", cwd=tmp_path, HOME=str(tmp_path), PATH="/usr/bin:/bin", TOOLGLOT_CONFIG=""
+    )
+    assert ended.code == 0, ended.out
+    assert ended.err == "", "progress is for terminals"
