@@ -24,6 +24,7 @@ from soak_processes import KEYS, Place
 
 CLIENT_SECONDS: Final = 45.0
 MOST_TRIES: Final = 60
+"""While nothing was done to anybody."""
 MOST_VIOLATIONS: Final = 200
 
 DIRECT: Final = {
@@ -207,13 +208,16 @@ class Conversation:
     async def _answered(self, plan: Plan, step: int) -> Said:
         """The right answer, however often it takes to ask."""
         stream = self._draw.random() < 0.6
-        for _ in range(MOST_TRIES):
+        tries = 0
+        while tries < MOST_TRIES:
+            begun = time.monotonic()
             leave = self._chance.choice((0, 1, 300, 1500)) if self._chance.random() < 0.06 else None
             said = await self._asked(plan, step, stream=stream, leave=leave)
             if said is not None:
                 return said
             await asyncio.sleep(self._chance.uniform(0.05, 0.4))
-        self._found("starved", f"no answer after {MOST_TRIES} tries", plan, stream)
+            tries += not self._place.disturbances.between(begun, time.monotonic())
+        self._found("starved", f"no answer after {MOST_TRIES} tries while everybody was there", plan, stream)
         raise GivenUpError
 
     async def _asked(self, plan: Plan, step: int, *, stream: bool, leave: int | None) -> Said | None:

@@ -132,27 +132,21 @@ class Process:
 
     async def end(self, how: signal.Signals) -> int | None:
         """Send a signal and wait for the end; its code, or None if it did not end."""
-        process = self._process
+        process, self._process = self._process, None
         if process is None:
             return 0
-        process.send_signal(how)
         try:
-            code = await asyncio.to_thread(process.wait, END_SECONDS)
+            process.send_signal(how)
+            code: int | None = await asyncio.to_thread(process.wait, END_SECONDS)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
             code = None
-        if process.stdout is not None:
-            process.stdout.close()
-        self._process = None
+        finally:
+            _end(process)
         return code
 
     def kill(self) -> None:
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            if self._process.stdout is not None:
-                self._process.stdout.close()
+            _end(self._process)
             self._process = None
 
     # --- what it holds ------------------------------------------------------------------------------
@@ -170,6 +164,14 @@ class Process:
 
     def fds(self) -> int:
         return sum(map(_fds, self._family()))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """A process that may have ended already, and what is left of it."""
+    process.kill()
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def _rss(pid: int) -> int:

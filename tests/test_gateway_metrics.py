@@ -396,7 +396,7 @@ def test_the_log_is_one_object_a_line_from_start_to_stop(simulated: Server) -> N
     start, first, second, note, stop = [line for line in lines if line["event"] != "drain"]
     events = [line["event"] for line in (start, first, second, note, stop)]
     assert events == ["start", "request", "request", "notice", "stop"]
-    assert set(start) == {"event", "time", "version", "config", "upstreams"}
+    assert set(start) == {"event", "time", "version", "config", "upstreams", "pid"}
     assert first["status"] == 200
     assert first["stop"] == "stop"
     assert 0 < first["added"] < first["seconds"]

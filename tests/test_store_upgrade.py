@@ -143,7 +143,7 @@ def test_a_conversation_goes_on_over_an_upgrade_with_its_thinking_and_its_stored
         with gateway(simulated, settings=f'store = "{tmp_path / "new.db"}"') as served:
             path, body = request_of("openai", "anthropic/claude-sonnet-4-5", reasoning_effort="high")
             said = ask(served, path, body).body["choices"][0]["message"]
-            stored = ask(served, *request_of("openai_responses", "mistral/mistral-large-latest")).body["id"]
+            stored = ask(served, *request_of("openai_responses", "mistral/mistral-large-latest", "Hello")).body["id"]
         rows: Rows = asked(tmp_path / "new.db", "SELECT kind, client, key, until, value FROM kept ORDER BY age")
         assert {row[0] for row in rows} >= {"vault", "responses"}
         make(tmp_path / "old.db", version, rows)

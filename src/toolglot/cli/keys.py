@@ -128,6 +128,7 @@ def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
         page.line(f"made the key {clean(key.name)} ({key.id}) in {clean(place)}")
         page.wrapped(f"it may use {clean(_limits(key, {})) or 'everything'}{_until(key)}")
         page.wrapped("this is the only time that it is shown: keep it where the client finds it")
+        page.wrapped("from now on every client of this gateway must have a key, in a running one within five seconds")
     return 0
 
 

@@ -80,10 +80,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _work(arguments, config, place)
     if arguments.workers > 1:
         _check_shared(config)
+    if config.gateway.store not in (MEMORY, OFF):
+        with_store(config.gateway.store, saved_keys)  # one that cannot be opened is told before anything else
     gateway = Gateway(config, reread=lambda: _config(arguments)) if arguments.workers == 1 else None
     with listening(config.gateway.port, config.gateway.host) as sock:
         root = f"http://{_shown(config.gateway.host)}:{sock.getsockname()[1]}"
-        if not arguments.quiet:
+        if not arguments.quiet and config.gateway.log != "json":
             _tell(root, config, terminal)
         terminal.out.line(root)
         terminal.out.stream.flush()

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from toolglot.errors import InputError, quote
 from toolglot.gateway.config import MEMORY, OFF, Config, read_config
@@ -32,7 +32,15 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 def configured(arguments: argparse.Namespace) -> Config | None:
     """The configuration, where it is not the store itself that was named."""
-    return None if arguments.store else read_config(arguments.config, os.environ)
+    return None if arguments.store else read_config(arguments.config, _Environment(os.environ))
+
+
+class _Environment(dict[str, str]):
+    """The environment with every key that a configuration may name: who looks into the store needs none of them."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        is_ours = name.startswith("TOOLGLOT_CONFIG") or name in ("HOME", "XDG_STATE_HOME")
+        return super().get(name, default) if is_ours else super().get(name) or "not-set"
 
 
 def place_of(arguments: argparse.Namespace, config: Config | None = None) -> str:

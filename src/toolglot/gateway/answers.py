@@ -163,10 +163,14 @@ class Answers:
         return 200, document_bytes(is_demanded=self._services.ring.is_demanded), {}
 
     async def _requests(self, _door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
-        return 200, {"requests": [told.summary() for told in self._teller.latest(request.client)]}, {}
+        return 200, {"requests": [told.summary() for told in self._teller.latest(self._whose(request))]}, {}
+
+    def _whose(self, request: ClientRequest) -> str | None:
+        """Whose requests somebody may see: their own; all, where no keys tell clients apart."""
+        return request.client if self._services.ring.is_demanded else None
 
     async def _request(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
-        told = self._teller.find(door.name, request.client)
+        told = self._teller.find(door.name, self._whose(request))
         if told is None:
             raise refusal("not_found", f"there is no request {door.name[:60]!r}, or not any more", 404)
         return 200, told.page(), {}

@@ -65,6 +65,8 @@ WATCH_AFTER: Final = 0.02
 """Seconds after which somebody looks whether the client is still there: a task that a short answer does not need."""
 PRUNE_SECONDS: Final = 600.0
 RETIRE_SECONDS: Final = 0.5
+_KEYS: Final = frozenset({"auth", "billing"})
+"""Failures that are about somebody's key."""
 _TRACED: Final = frozenset({"generate", "count", "pass"})
 """What there are spans of."""
 
@@ -89,6 +91,7 @@ class Gateway:
         """`reread` reads the configuration anew; with it, a change of its file comes into force by itself."""
         self.config = config
         self._reread = reread
+        self._watch: ConfigWatch | None = None
         self._middleware = tuple(middleware)
         settings = config.gateway
         self.teller = teller or Teller(most=settings.reports, form=settings.log)
@@ -96,7 +99,7 @@ class Gateway:
         self.tracing = tracing
         self.teller.listeners[:0] = [self._count]
         self.upstreams = upstreams or Upstreams(config)
-        self._steps = [*load_steps(settings.middleware), *middleware]
+        self._steps = [*load_steps(settings.middleware, config.origin), *middleware]
         self._store: Store | None = None
         self._services: Services | None = None
         self._answers: Answers | None = None
@@ -138,6 +141,7 @@ class Gateway:
         if self._reread is not None and file is not None:
             watch = ConfigWatch(file, self._reread, self.reload, lambda text: self.teller.say(text, event="reload"))
             self._tasks.append(asyncio.create_task(watch.run()))
+            self._watch = watch
 
     async def _served_by(self, config: Config, upstreams: Upstreams, steps: Sequence[ToolMiddleware]) -> Services:
         """What serves the requests under a configuration."""
@@ -177,7 +181,7 @@ class Gateway:
             self.config = config
             return
         config, kept = running_with(config, self.config)
-        steps = [*load_steps(config.gateway.middleware), *self._middleware]
+        steps = [*load_steps(config.gateway.middleware, config.origin), *self._middleware]
         services = await self._served_by(config, Upstreams(config), steps)
         services.meter.take_over(old.meter)
         self._serve_by(replace(services, vault=old.vault, responses=old.responses))
@@ -194,6 +198,11 @@ class Gateway:
         if left := await self.stopping.drained(seconds):
             self.teller.say(f"stopping: {left} open answers are ended before their time")
             await self.stopping.cut(cut_seconds)
+
+    def look_again(self) -> None:
+        """Read the configuration anew, changed or not; as on SIGHUP."""
+        if self._watch is not None:
+            self._watch.is_asked = True
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -381,6 +390,10 @@ class Gateway:
 
     async def _fail(self, error: Exception, source: str, told: Told, send: Send) -> None:
         failure = self._failure_of(error)
+        if isinstance(failure, Failure) and failure.kind in _KEYS and failure.status is not None and told.tries:
+            # Otherwise it looks as if the client's own key were wrong.
+            message = f"the upstream {told.upstream!r} does not accept the gateway's key: {failure.message}"
+            failure = replace(failure, message=message, extra=None)
         said = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
         told.error = self._own_keys.hidden(said)
         told.is_broken = bool(told.status)
@@ -402,6 +415,8 @@ class Gateway:
         given = {name: self._own_keys.hidden(value) for name, value in converted.headers.items()}
         data = self._own_keys.hidden_bytes(converted.data)
         own = error.headers if isinstance(error, GatewayRefusal) else {}
+        if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal) and told.upstream:
+            own = {"x-toolglot-upstream": f"{told.upstream}/{told.sent_model}"}
         named = {**given, **own, "x-toolglot-request": told.id, **(CLOSE if self.stopping.is_draining else {})}
         await send_json(send, told.status, data, header_pairs(named))
 

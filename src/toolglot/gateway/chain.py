@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import copy
 import importlib
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from toolglot.conversation import Reply
@@ -34,14 +36,21 @@ class MiddlewareError(ToolglotError):
     """A step of the user's middleware failed in a way of its own."""
 
 
-def load_steps(names: Iterable[str]) -> list[ToolMiddleware]:
-    """The steps that a config names as `package.module:Name`; a class is called without arguments."""
-    return [_loaded(name, f"gateway.middleware[{place}]") for place, name in enumerate(names)]
+def load_steps(names: Iterable[str], file: str = "") -> list[ToolMiddleware]:
+    """The steps that a config names as `package.module:Name`; a class is called without arguments.
+
+    Modules beside the config's file are found too.
+    """
+    folder = str(Path(file).absolute().parent) if file else ""
+    if names and folder and folder not in sys.path:
+        sys.path.append(folder)
+    where = f"{file}: " if file else ""
+    return [_loaded(name, f"{where}gateway.middleware[{place}]") for place, name in enumerate(names)]
 
 
 def _loaded(name: str, path: str) -> ToolMiddleware:
     module, _, attribute = name.partition(":")
-    hint = "write package.module:Name, of a module that Python finds"
+    hint = "write package.module:Name, of a module beside the configuration or one that Python finds"
     if not module or not attribute:
         raise InputError(f"expected package.module:Name, got {quote(name)}", path=path, hint=hint)
     try:

@@ -1,6 +1,7 @@
 """The configuration while the gateway runs: looked at again when its file has changed.
 
-Law: a file that makes no sense changes nothing; why is told once, and the old configuration goes on.
+Laws: a file that makes no sense changes nothing; why is told once, and the old configuration goes on. One that is being
+written is not read: it must look the same twice. What needs a key goes on to need one until a new start.
 """
 
 from __future__ import annotations
@@ -44,14 +45,18 @@ class ConfigWatch:
         self._take = take
         self._tell = tell
         self._seconds = seconds
-        self._seen = mark_of(path)
+        self._taken = self._last = mark_of(path)
+        self.is_asked = False
+        """Somebody wants the file to be read although it looks the same."""
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(self._seconds)
-            mark = mark_of(self._path)
-            if mark != self._seen:
-                self._seen = mark
+            mark, before = mark_of(self._path), self._last
+            self._last = mark
+            is_still = mark == before and (mark is None or mark[1] > 0)
+            if (mark != self._taken and is_still) or self.is_asked:
+                self._taken, self.is_asked = mark, False
                 await self.look()
 
     async def look(self) -> None:
@@ -74,6 +79,12 @@ def mark_of(path: str) -> Mark | None:
 
 def running_with(new: Config, old: Config) -> tuple[Config, list[str]]:
     """The new configuration with what cannot change while the gateway runs; and the names of that."""
+    if (old.gateway.client_keys or old.keys) and not (new.gateway.client_keys or new.keys):
+        raise InputError(
+            "it has no client keys any more, and the gateway demands one",
+            path=new.origin,
+            hint="put one back, or start the gateway anew to serve without",
+        )
     kept: dict[str, Any] = {
         name: getattr(old.gateway, name) for name in FIXED if getattr(old.gateway, name) != getattr(new.gateway, name)
     }

@@ -92,6 +92,7 @@ def run(gateway: Gateway, sock: socket.socket) -> None:
     if threading.current_thread() is threading.main_thread():
         # Until uvicorn listens to it, and when it raises it again at the end.
         signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
+        signal.signal(signal.SIGHUP, lambda *_: gateway.look_again())
     with contextlib.suppress(KeyboardInterrupt, SystemExit):  # it exits by itself where it could not start
         server.run(sockets=[sock])
     if gateway.why_not_started:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Of all bodies that are remembered."""
 LONGEST_HEADER: Final = 400
+QUIET: Final = frozenset({"root", "health", "ready", "metrics"})
+"""What is asked every few seconds, and told only where it fails."""
 _LONGEST_REMEMBERED: Final = 1_000
 
 GONE: Final = "the client went away"
@@ -232,17 +234,18 @@ class Teller:
             listener(told)
         self.log(told)
 
-    def find(self, id: str, client: str) -> Told | None:
+    def find(self, id: str, client: str | None) -> Told | None:
+        """A request of a client; of any, where none is named."""
         told = self._told.get(id)
-        return told if told is not None and told.client == client else None
+        return told if told is not None and client in (None, told.client) else None
 
-    def latest(self, client: str, most: int = 100) -> list[Told]:
-        """The requests of a client, the latest first."""
-        own = [told for told in reversed(self._told.values()) if told.client == client]
+    def latest(self, client: str | None, most: int = 100) -> list[Told]:
+        """The requests of a client, the latest first; of all, where none is named."""
+        own = [told for told in reversed(self._told.values()) if client in (None, told.client)]
         return own[:most]
 
     def log(self, told: Told) -> None:
-        if self._form == "off":
+        if self._form == "off" or (told.action in QUIET and told.status < 400):
             return
         self._write(self._json("request", told.summary()) if self._form == "json" else line_of(told))
 
@@ -277,9 +280,11 @@ def line_of(told: Told) -> str:
         way = f"{told.source} {told.model} → {told.upstream}/{told.sent_model}{simulated}"
     changes = ", ".join(f"{count} {action}" for action, count in counts(told.entries + told.reply_entries).items())
     head = _masked(_printable(f"{told.status} {told.method} {told.path}  {way}"))
-    tail = "  ".join(filter(None, (f"retried: {told.retried}" if told.retried else "", told.error)))
+    failed = ", ".join(f"{name} failed ({kind})" for name, kind in told.failures) if told.status < 400 else ""
+    tail = "  ".join(filter(None, (failed, f"retried: {told.retried}" if told.retried else "", told.error)))
     parts = (head, f"{told.seconds * 1000:.0f} ms", changes, mask(_printable(tail)) if tail else "")
-    return "  ".join(filter(None, parts))[:600]
+    said = "  ".join(filter(None, parts))[:600]
+    return f"{said}  {told.id}" if told.request else said
 
 
 def _printable(text: str) -> str:
