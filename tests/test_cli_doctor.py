@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import socket
 import sqlite3
 import time
@@ -16,10 +17,12 @@ import pytest
 from cli_run import Cli, Ended, command
 from gateway_fixture import gateway
 from hostile_upstream import hostile, once, whole
-from toolglot.gateway.checkup import Finding, _of_clock, _of_disk, _of_status, _size, of_packages, of_upstreams
+from toolglot.cli.doctor import _Progress, _show
+from toolglot.cli.terminal import Page
+from toolglot.gateway.checkup import Finding, _of_clock, _of_disk, _of_status, _size, of_keys, of_packages, of_upstreams
 from toolglot.gateway.config import parse_config
 from toolglot.gateway.config_file import ConfigText
-from toolglot.gateway.installed_clients import is_same
+from toolglot.gateway.installed_clients import is_same, version_of
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import SqliteStore
@@ -315,6 +318,49 @@ def test_small_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for free, state in ((10**12, "ok"), (5 * 10**8, "warn"), (10**6, "fail")):
         monkeypatch.setattr("shutil.disk_usage", lambda _, free=free: type("Usage", (), {"free": free}))
         assert _of_disk(tmp_path / "s.db").state == state
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_who_is_waited_for_is_shown_on_a_terminal_and_wiped_away() -> None:
+    screen = Screen()
+    progress = _Progress(Page(screen, "never"))
+    progress.begin("anthropic", "openai")
+    progress.end("anthropic")
+    progress.end("openai")
+    wipe = "\r\x1b[K"
+    assert screen.getvalue() == f"{wipe}waiting for anthropic, openai …{wipe}waiting for openai …{wipe}"
+    _Progress(Page(io.StringIO(), "never")).begin("x")
+
+
+def test_a_long_finding_is_wrapped_beside_its_state() -> None:
+    page = io.StringIO()
+    _show([Finding("part", "fail", "word " * 40, "do this")], Page(page, "never"))
+    lines = page.getvalue().splitlines()
+    assert lines[0] == "part"
+    assert lines[1].startswith("  fail  word")
+    assert lines[2].startswith("        word")
+    assert lines[3] == "        → do this"
+    assert lines[-1] == "1 failed, 0 warnings, 0 ok"
+
+
+def test_keys_of_aws_and_no_key_at_all_are_told() -> None:
+    text = '[gateway]\nstore = "off"\n[upstreams.bedrock]\n[upstreams.box]\nurl = "http://127.0.0.1:9/v1"'
+    environ = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "s" * 30, "AWS_REGION": "us-east-1"}
+    found = of_keys(parse_config(ConfigText("x.toml", text), environ))
+    assert [finding.said for finding in found] == [
+        "bedrock: signed with the credentials of AWS in the environment",
+        "box: no key, and none is demanded",
+    ]
+
+
+def test_a_program_that_cannot_be_run_has_no_version(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "broken").chmod(0o755)
+    assert asyncio.run(version_of(str(tmp_path / "broken"), {})) == ""
 
 
 def test_the_command_itself(tmp_path: Path) -> None:

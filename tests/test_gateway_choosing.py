@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolglot import Conversation, Failure, Text, Turn
 from toolglot.gateway.breaker import Breaker
-from toolglot.gateway.choosing import conversation_key, ordered
+from toolglot.gateway.choosing import Rotation, conversation_key, ordered
 from toolglot.gateway.config import ConfigError, parse_config
 from toolglot.gateway.config_file import ConfigText
 from toolglot.gateway.routing import Route, Router
@@ -57,6 +57,7 @@ def test_an_element_of_a_chain_may_be_another_name() -> None:
         ('x = { to = ["openai/a", "groq/b"], weights = [true, 1] }', "as many weights"),
         ("x = { to = [] }", "as many weights"),
         ('x = { two = ["openai/a"] }', "two"),
+        ('x = { to = ["openai/a", "groq/b"], each = "turn" }', "each ="),
         (f"x = {[f'openai/{n}' for n in range(21)]}", "more than 20"),
     ],
 )
@@ -81,6 +82,14 @@ def test_a_conversation_stays_and_one_upstream_less_moves_only_its_own(key: str,
     if len(routes) > 2:
         fewer = Route(upstream_name="u0", model="m", others=tuple(routes[1:-1]), weights=tuple(weights[:-1]))
         assert names(ordered(fewer, key)) == [name for name in first if name != f"u{len(weights) - 1}/m"]
+
+
+def test_each_request_goes_to_the_next_one_as_often_as_its_weight_says() -> None:
+    route = router('x = { to = ["openai/a", "groq/b", "mistral/c"], weights = [2, 1, 1], each = "request" }').route("x")
+    rotation = Rotation()
+    firsts = [names(rotation.ordered(route))[0] for _ in range(8)]
+    assert firsts == ["openai/a", "groq/b", "mistral/c", "openai/a"] * 2
+    assert sorted(names(rotation.ordered(route))) == ["groq/b", "mistral/c", "openai/a"]
 
 
 def test_a_conversation_has_one_key_while_it_goes_on_and_another_for_another_client() -> None:

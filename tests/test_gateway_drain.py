@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway_client import request_of
+from gateway_fixture import config_for
 from gateway_process import posted, process, read_all, read_until
 from hostile_upstream import EVENTS, chunk, delta, endless, hostile
+from toolglot.gateway import Gateway
+from toolglot.gateway.telling import Teller
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 
@@ -117,6 +122,55 @@ def test_an_answer_that_has_not_begun_at_the_limit_is_an_error_to_try_again(tmp_
         assert head.startswith(b"HTTP/1.1 503")
         assert b"the gateway is stopping" in json.dumps(json.loads(body)).encode()
         assert gateway.ended() == 0
+
+
+def test_a_gateway_in_an_app_of_its_own_drains_too(slower: Server) -> None:
+    config = config_for(slower)
+    sent: list[dict[str, Any]] = []
+
+    async def one(app: Gateway, path: str, body: Any, *, begins: bool) -> asyncio.Task[None]:
+        """A request whose client stays; returns when its answer has begun, or when it waits."""
+        data = [json.dumps(body).encode()]
+        begun = asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            if data:
+                return {"type": "http.request", "body": data.pop(), "more_body": False}
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def send(message: Any) -> None:
+            sent.append({**message, "path": path})
+            if message["type"] == "http.response.body":
+                begun.set()
+
+        scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"host", b"127.0.0.1")]}
+        task = asyncio.ensure_future(app(scope, receive, send))
+        before = len(slower.requests)
+        while not (begun.is_set() if begins else len(slower.requests) > before):
+            await asyncio.sleep(0.01)
+        return task
+
+    async def act() -> None:
+        async with Gateway(config, teller=Teller(most=9, form="off")) as app:
+            path, body = request_of("anthropic", "openai_chat/gpt-4.1", stream=True)
+            stream = await one(app, path, body, begins=True)
+            slower.fault("timeout")
+            silent = await one(app, *request_of("openai", "openai_chat/gpt-4.1"), begins=False)
+            begun = time.monotonic()
+            await app.drain(0.2)
+            assert time.monotonic() - begun >= 0.2
+            await asyncio.gather(stream, silent)
+            assert app.open == 0
+            late = await one(app, path, body, begins=True)
+            await late
+
+    asyncio.run(act())
+    starts = [(message["path"], message["status"]) for message in sent if message["type"] == "http.response.start"]
+    chat = "/v1/chat/completions"
+    assert starts == [("/v1/messages", 200), (chat, 503), ("/v1/messages", 529)]
+    streamed = [message for message in sent if message["path"] == "/v1/messages" and "body" in message]
+    assert b"event: error" in b"".join(message["body"] for message in streamed)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -187,3 +187,28 @@ def test_conversations_are_spread_and_stay_where_they_are(simulated: Server) -> 
     asked = [name for name, _ in providers(simulated)]
     assert asked[:20] == asked[20:]
     assert min(Counter(asked).values()) >= 8
+
+
+def test_round_robin_each_turn_on_every_target_is_never_refused(simulated: Server) -> None:
+    goals = [
+        "anthropic/claude-sonnet-4-5",
+        "openai_chat/gpt-4.1",
+        "mistral/mistral-large-latest",
+        "gemini/gemini-2.5-pro",
+    ]
+    with chain(simulated, f'{{ to = {written(goals)}, each = "request" }}') as served:
+        path, body = request_of("anthropic", "chain")
+        for _ in range(4):
+            first = ask(served, path, body).body
+            (call,) = [block for block in first["content"] if block["type"] == "tool_use"]
+            result = {"type": "tool_result", "tool_use_id": call["id"], "content": "hello"}
+            body["messages"] += [
+                {"role": "assistant", "content": first["content"]},
+                {"role": "user", "content": [result]},
+            ]
+            said = ask(served, path, body).body["content"]
+            body["messages"] += [{"role": "assistant", "content": said}, {"role": "user", "content": "Once more."}]
+    assert {status for _, status in providers(simulated)} == {200}
+    assert Counter(name for name, _ in providers(simulated)) == dict.fromkeys(
+        ("anthropic", "openai", "mistral", "gemini"), 2
+    )

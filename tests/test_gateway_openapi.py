@@ -126,7 +126,7 @@ schema = schemathesis.openapi.from_dict(one_address_each())
 
 @schema.parametrize()
 @settings(max_examples=12, phases=[Phase.explicit, Phase.generate], suppress_health_check=[*HealthCheck])
-def test_whatever_is_asked_is_answered_as_the_document_says(case: Case, served: Served) -> None:
+def test_whatever_is_asked_is_answered_as_the_document_says(case: Case[Any], served: Served) -> None:
     case.call_and_validate(
         base_url=served.url, headers={"authorization": f"Bearer {KEYS['CLIENT_A']}"}, checks=CHECKS, timeout=30
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -15,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from cli_run import command
 from gateway_client import ask, request_of
 from gateway_process import SOON, Process, config_text, posted, process, read_all, read_until, until
 from toolglot.errors import InputError
+from toolglot.gateway.siblings import Siblings
+from toolglot.gateway.telling import Teller, Told
 from toolglot.gateway.workers import FIRST_PAUSE, LONGEST_PAUSE, YOUNG_SECONDS, Place, Slot, Supervisor, place_in
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
@@ -81,6 +85,23 @@ def test_a_tool_loop_with_thinking_goes_on_at_another_worker_and_one_that_is_kil
         requests = sorted(gateway.events("request"), key=lambda event: float(event["time"]))
         assert [event["worker"] for event in requests] == [1, 2, 1, 2]
 
+        # Each of them knows what all of them know.
+        listed = ask(gateway.url, "/toolglot/requests").body["requests"]
+        assert [told["id"] for told in listed] == [event["id"] for event in reversed(requests)]
+        for told in listed:
+            for _ in range(3):  # whichever of the two is asked
+                assert ask(gateway.url, f"/toolglot/requests/{told['id']}").body["id"] == told["id"]
+        assert ask(gateway.url, "/toolglot/requests/tg_unknown").status == 404
+        text = ask(gateway.url, "/metrics").data.decode()
+        counts = {
+            (sample.labels["worker"], sample.value)
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name == "toolglot_requests_total" and "anthropic" in sample.labels.values()
+        }
+        assert counts == {("1", 2.0), ("2", 2.0)}
+        assert text.count("# TYPE toolglot_requests_total") == 1
+
         # One is killed: the other one serves at once, and there are two again.
         killed = pids(gateway)[1]
         os.kill(killed, signal.SIGKILL)
@@ -138,6 +159,43 @@ def test_a_configuration_that_no_worker_can_start_with_ends_all(simulated: Serve
     assert "no SQLite database" in ended.err
 
 
+def told(id: str, client: str, begun: float) -> Told:
+    made = Told(id, client, "POST", "/v1/messages")
+    made.request, made.begun = b"{}", begun
+    return made
+
+
+def test_a_client_sees_its_own_requests_of_all_workers_and_a_silent_worker_is_left_out(tmp_path: Path) -> None:
+    async def act() -> None:
+        every = [Siblings(str(tmp_path), number) for number in (1, 2, 3)]
+        for number, sibling in enumerate(every, 1):
+            teller = Teller(most=10, form="off")
+            for client in ("a", "b"):
+                teller.end(told(f"{client}{number}", client, float(number)))
+            await sibling.start(teller, f"# HELP up it is\n# TYPE up gauge\nup {number}\n".encode)
+        first = every[0]
+        assert [one["id"] for one in await first.requests("a")] == ["a3", "a2", "a1"]
+        assert len(await first.requests(None)) == 6
+        assert (await first.request("a3", "a"))["id"] == "a3"
+        assert await first.request("a3", "b") is None
+        assert (await first.request("a1", "a"))["id"] == "a1"
+        series = 'up{worker="1"} 1\nup{worker="2"} 2\nup{worker="3"} 3\n'
+        assert (await first.metrics()).decode() == f"# HELP up it is\n# TYPE up gauge\n{series}"
+        nowhere = Siblings(str(tmp_path / ("long" * 60)), 4)  # a name that no socket can have
+        await nowhere.start(Teller(most=0, form="off"), bytes)
+        await every[1].close()
+        (tmp_path / "2.sock").write_text("nobody listens here")
+        assert [one["id"] for one in await first.requests("a")] == ["a3", "a1"]
+        reader, writer = await asyncio.open_unix_connection(tmp_path / "3.sock")
+        writer.write(b"no question\n")
+        assert await reader.read() == b""
+        writer.close()
+        for sibling in every:
+            await sibling.close()
+
+    asyncio.run(act())
+
+
 # --- the supervisor by itself -----------------------------------------------------------------------
 
 
@@ -155,8 +213,8 @@ def test_workers_that_die_at_once_are_started_ever_more_slowly() -> None:
 
 
 def test_a_place_is_read_once_and_nonsense_is_none() -> None:
-    environ = {"TOOLGLOT_WORKER": "2,7,8"}
-    assert place_in(environ) == Place(2, 7, 8)
+    environ = {"TOOLGLOT_WORKER": "2,7,8 /tmp/a b"}
+    assert place_in(environ) == Place(2, 7, 8, "/tmp/a b")  # noqa: S108 - nothing is made there
     assert environ == {}
     for text in ("", "1", "a,b,c", "1,2,3,4"):
         assert place_in({"TOOLGLOT_WORKER": text}) is None

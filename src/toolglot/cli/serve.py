@@ -20,6 +20,7 @@ from toolglot.gateway.config_checks import is_loopback
 from toolglot.gateway.key_table import STORED_KEYS
 from toolglot.gateway.keys import saved_keys
 from toolglot.gateway.serving import run as run_gateway
+from toolglot.gateway.siblings import Siblings
 from toolglot.gateway.telling import Teller
 from toolglot.gateway.workers import MOST_WORKERS, Place, Supervisor, place_in
 from toolglot.simulator.serving import listening
@@ -99,6 +100,7 @@ def _work(arguments: argparse.Namespace, config: Config, place: Place) -> int:
     """Be one of several workers."""
     gateway = Gateway(config, reread=lambda: _config(arguments))
     gateway.teller.worker = place.number
+    gateway.siblings = Siblings(place.folder, place.number) if place.folder else None
     place.end_with_supervisor()
     with place.socket() as sock:
         run_gateway(gateway, sock)

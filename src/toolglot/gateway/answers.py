@@ -19,6 +19,7 @@ from toolglot.gateway.listing import ListedModel, listing, one, shown, upstream_
 from toolglot.gateway.openapi import document_bytes
 from toolglot.gateway.requests import ClientRequest, Send, header_pairs, refusal, send_json
 from toolglot.gateway.services import Services
+from toolglot.gateway.siblings import Siblings
 from toolglot.gateway.telling import Teller, Told
 from toolglot.upstream import Upstream
 from toolglot.wire.failures import ProviderError
@@ -35,9 +36,10 @@ Run = Callable[[Door, ClientRequest, Told], Awaitable[tuple[int, Any, Mapping[st
 class Answers:
     """Answers what is no request to a model."""
 
-    def __init__(self, services: Services, teller: Teller) -> None:
+    def __init__(self, services: Services, teller: Teller, siblings: Siblings | None = None) -> None:
         self._services = services
         self._teller = teller
+        self._siblings = siblings
         self._listed: dict[str, tuple[float, list[str]]] = {}
         self._runs: dict[Action, Run] = {
             "count": self._count,
@@ -163,6 +165,8 @@ class Answers:
         return 200, document_bytes(is_demanded=self._services.ring.is_demanded), {}
 
     async def _requests(self, _door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        if self._siblings is not None:
+            return 200, {"requests": await self._siblings.requests(self._whose(request))}, {}
         return 200, {"requests": [told.summary() for told in self._teller.latest(self._whose(request))]}, {}
 
     def _whose(self, request: ClientRequest) -> str | None:
@@ -171,9 +175,12 @@ class Answers:
 
     async def _request(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
         told = self._teller.find(door.name, self._whose(request))
-        if told is None:
+        page = told.page() if told is not None else None
+        if page is None and self._siblings is not None:
+            page = await self._siblings.request(door.name, self._whose(request))
+        if page is None:
             raise refusal("not_found", f"there is no request {door.name[:60]!r}, or not any more", 404)
-        return 200, told.page(), {}
+        return 200, page, {}
 
 
 async def _nowhere(_: Any) -> None:

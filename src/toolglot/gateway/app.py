@@ -22,6 +22,7 @@ from toolglot.convert import error_for
 from toolglot.errors import InputError
 from toolglot.gateway.answers import Answers
 from toolglot.gateway.chain import Chain, MiddlewareError, load_steps
+from toolglot.gateway.choosing import Rotation
 from toolglot.gateway.config import Config
 from toolglot.gateway.config_checks import is_loopback
 from toolglot.gateway.doors import Door, find, spoken_at
@@ -49,6 +50,7 @@ from toolglot.gateway.requests import (
 )
 from toolglot.gateway.routing import NoRouteError, Router
 from toolglot.gateway.services import Services
+from toolglot.gateway.siblings import Siblings
 from toolglot.gateway.stopping import CLOSE, STOPPING, Stopping, taken_back
 from toolglot.gateway.stored_responses import StoredResponses
 from toolglot.gateway.telling import GONE, Teller, Told
@@ -113,6 +115,8 @@ class Gateway:
         self.open = 0
         """Requests that are being answered."""
         self.stopping = Stopping()
+        self.siblings: Siblings | None = None
+        """The other workers, where there are any."""
 
     # --- beginning and end --------------------------------------------------------------------------
 
@@ -132,6 +136,8 @@ class Gateway:
         meter = services.meter
         if settings.tracing and self.tracing is None:
             self.tracing = await asyncio.to_thread(open_tracing, self.teller.say)
+        if self.siblings is not None:
+            await self.siblings.start(self.teller, self._metrics_text)
         own = {"version": __version__, "pid": os.getpid(), "config": self.config.origin}
         self.teller.event("start", **own, upstreams=[*self.config.upstreams])
         self._tasks = [asyncio.create_task(meter.run())]
@@ -155,6 +161,7 @@ class Gateway:
             Limits(max_bytes=settings.max_body_bytes),
             Router(config),
             upstreams,
+            Rotation(),
             Vault(self._store, seconds=seconds),
             StoredResponses(self._store, seconds=seconds),
             Chain(steps),
@@ -168,7 +175,7 @@ class Gateway:
         self._services, self.config, self.upstreams = services, services.config, services.upstreams
         self._own_keys = services.own_keys
         self.teller.hide = self._own_keys.hidden
-        self._answers = Answers(services, self.teller)
+        self._answers = Answers(services, self.teller, self.siblings)
         self._passing = Passing(services.upstreams, services.own_keys, is_shared=lambda: services.ring.is_shared)
 
     async def reload(self, config: Config) -> None:
@@ -195,6 +202,8 @@ class Gateway:
         """Answer nothing new, let what is open go on for that long, and end the rest as an error."""
         self.stopping.is_draining = True
         self.teller.event("drain", open=self.open, seconds=seconds)
+        if self.open:
+            self.teller.say(f"stopping: {self.open} open answers have {seconds:g} s; a second signal waits for nobody")
         if left := await self.stopping.drained(seconds):
             self.teller.say(f"stopping: {left} open answers are ended before their time")
             await self.stopping.cut(cut_seconds)
@@ -209,6 +218,8 @@ class Gateway:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.upstreams.close()
+        if self.siblings is not None:
+            await self.siblings.close()
         if self._services is not None:
             await self._services.meter.close()
         if self._store is not None:
@@ -373,11 +384,21 @@ class Gateway:
         if told.trace is not None:
             told.trace.end(told)
 
+    def _metrics_text(self) -> bytes:
+        """What this process has counted."""
+        vault = self._services.vault if self._services is not None else None
+        if self.metrics is None or vault is None:
+            return b""
+        return self.metrics.text(vault.hits, vault.misses)
+
     async def _show_metrics(self, vault: Vault, send: Send, told: Told) -> None:
         if self.config.gateway.metrics == "off":
             raise refusal("not_found", 'nothing is counted here (metrics = "off")', 404)
         told.status, told.is_answered = 200, True
-        text = self.metrics.text(vault.hits, vault.misses)
+        if self.siblings is not None:
+            text = await self.siblings.metrics()
+        else:
+            text = self.metrics.text(vault.hits, vault.misses)
         headers = header_pairs({"content-type": CONTENT_TYPE, "content-length": str(len(text))})
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": text})

@@ -4,6 +4,8 @@ A conversation stays where it began, without anybody having to remember it: its 
 that two gateways choose alike, and one upstream more or less moves only the conversations that it gets or had. What a
 provider signed can be read there only, so a conversation that moves loses it.
 
+Every request for itself goes round: the next one gets it, each as often as its weight says (`Rotation`).
+
 Law: the same key and route give the same order, in every process.
 """
 
@@ -38,6 +40,25 @@ def ordered(route: Route, key: str) -> list[Route]:
         for place, (each, weight) in enumerate(zip(routes, route.weights, strict=True))
     ]
     return [routes[-place] for _, place in sorted(scored, reverse=True)]
+
+
+class Rotation:
+    """Who is next, of several by weight: spread as evenly as can be, not in runs."""
+
+    def __init__(self) -> None:
+        self._due: dict[str, list[float]] = {}
+
+    def ordered(self, route: Route) -> list[Route]:
+        """Who is asked, the first first; the others stand in, in their order."""
+        routes = [replace(route, others=(), weights=()), *route.others]
+        due = self._due.setdefault(route.alias_of, [0.0] * len(routes))
+        if len(due) != len(routes):
+            due[:] = [0.0] * len(routes)
+        for place, weight in enumerate(route.weights):
+            due[place] += weight
+        chosen = max(range(len(routes)), key=due.__getitem__)
+        due[chosen] -= sum(route.weights)
+        return [routes[chosen], *routes[:chosen], *routes[chosen + 1 :]]
 
 
 def _score(key: str, weight: float) -> float:

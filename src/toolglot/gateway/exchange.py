@@ -165,7 +165,10 @@ class Exchange:
         said, told = received.conversation, self._told
         told.model, told.is_stream = said.model, bool(said.options.stream)
         route = self._services.router.route(said.model)
-        routes = ordered(route, conversation_key(self._request.client, said) if route.weights else "")
+        if route.others and route.each == "request":
+            routes = self._services.rotation.ordered(route)
+        else:
+            routes = ordered(route, conversation_key(self._request.client, said) if route.weights else "")
         self._use(routes[0])
         return routes
 

@@ -3,6 +3,7 @@
     opus = "anthropic/claude-opus-5"                                     one upstream
     fast = ["groq/llama-3.3-70b", "cerebras/llama-3.3-70b"]              the next one where one fails
     even = { to = ["a/gpt-5.5", "b/gpt-5.5"], weights = [3, 1] }         each conversation to one of them, by weight
+    turn = { to = ["a/gpt-5.5", "b/gpt-5.5"], each = "request" }         each request to the next one
 
 Law: once it is read, every entry leads to an upstream that exists, or to a stand-in where those are on. Names that
 stand for other names are followed here, so that a circle is found when the file is read and not by a request.
@@ -11,7 +12,7 @@ stand for other names are followed here, so that a circle is found when the file
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -31,8 +32,10 @@ from toolglot.wire.masking import mask
 MOST_ENTRIES: Final = 1000
 LONGEST_NAME: Final = 200
 MOST_TARGETS: Final = 20
+_TABLE: Final = ("to", "weights", "each")
 MOST_WEIGHT: Final = 1_000_000
 
+Each = Literal["conversation", "request"]
 EntryKind = Literal["name", "tier", "pattern", "rest"]
 """`tier`: the name itself, and every name that has it as a word. `rest`: `*`, whatever nothing else serves."""
 
@@ -47,6 +50,8 @@ class ModelEntry(Struct, frozen=True):
     """The first that answers; at least one."""
     weights: tuple[float, ...] = ()
     """How conversations are spread over the destinations; none: they are asked in their order."""
+    each: Each = "conversation"
+    """What is spread: whole conversations, or every request for itself."""
 
     @property
     def destination(self) -> Destination:
@@ -83,6 +88,7 @@ class _Reader:
         self.simulate = simulate
         self.targets: dict[str, tuple[str, ...]] = {}
         self.weights: dict[str, tuple[float, ...]] = {}
+        self.each: dict[str, Each] = {}
         self.names: dict[str, str] = {}
         """The names of the file by how they are compared."""
         for name, value in table.items():
@@ -96,8 +102,11 @@ class _Reader:
         if not isinstance(value, dict):
             return tuple(value) if isinstance(value, list) else (value,)
         for key in value:
-            if key not in ("to", "weights"):
-                raise unknown(key, ["to", "weights"], self.text, "models", name)
+            if key not in _TABLE:
+                raise unknown(key, list(_TABLE), self.text, "models", name)
+        if value.get("each", "conversation") not in get_args(Each):
+            raise self.text.error('expected each = "conversation" or "request"', "models", name)
+        self.each[name] = value.get("each", "conversation")
         to = value.get("to")
         targets = tuple(to) if isinstance(to, list) else ()
         weights = value.get("weights", [1] * len(targets))
@@ -126,7 +135,7 @@ class _Reader:
         if len(ends) < len(self.targets[name]):
             hint = "the same upstream and model may be there once"
             raise self.text.error("two of these lead to the same", "models", name, hint=hint)
-        return ModelEntry(name, kind_of(name), tuple(ends), weights)
+        return ModelEntry(name, kind_of(name), tuple(ends), weights, self.each.get(name, "conversation"))
 
     def _destination(self, name: str, target: str) -> Destination:
         seen = {name: 0}

@@ -46,7 +46,7 @@ from toolglot.gateway.model_names import (
     unmarked,
     words_of,
 )
-from toolglot.gateway.model_table import ModelEntry
+from toolglot.gateway.model_table import Each, ModelEntry
 from toolglot.simulator.providers import PROVIDERS as SIMULATED_PROVIDERS
 from toolglot.upstream.providers import PROVIDERS
 from toolglot.wire.masking import mask
@@ -73,6 +73,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """Who is asked instead, where this one fails."""
     weights: tuple[float, ...] = ()
     """How conversations are spread over this one and the others; none: the others only stand in."""
+    each: Each = "conversation"
+    """What is spread: whole conversations, or every request for itself."""
 
 
 class Listed(NamedTuple):
@@ -255,7 +257,11 @@ def _by_entry(entry: ModelEntry, name: str) -> Route:
         )
         for found in entry.destinations
     ]
-    return msgspec.structs.replace(first, others=tuple(others), weights=entry.weights) if others else first
+    return (
+        msgspec.structs.replace(first, others=tuple(others), weights=entry.weights, each=entry.each)
+        if others
+        else first
+    )
 
 
 def _some(names: list[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from toolglot.gateway.chain import Chain
+from toolglot.gateway.choosing import Rotation
 from toolglot.gateway.config import Config
 from toolglot.gateway.keys import KeyRing
 from toolglot.gateway.metering import Meter
@@ -23,6 +24,7 @@ class Services(Struct, frozen=True):
     limits: Limits
     router: Router
     upstreams: Upstreams
+    rotation: Rotation
     vault: Vault
     responses: StoredResponses
     chain: Chain

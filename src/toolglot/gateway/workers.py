@@ -17,10 +17,12 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -31,7 +33,7 @@ from msgspec import Struct
 from toolglot.errors import InputError
 
 VARIABLE: Final = "TOOLGLOT_WORKER"
-"""What tells a process that it is a worker: its number, and the two descriptors that it inherits."""
+"""What tells a process that it is a worker: its number, the two descriptors that it inherits, and a folder."""
 MOST_WORKERS: Final = 256
 YOUNG_SECONDS: Final = 10.0
 """A worker that dies before this died of its start."""
@@ -51,6 +53,8 @@ class Place(Struct, frozen=True):
     """The descriptor of the socket."""
     life: int
     """That of the pipe, which ends with the supervisor."""
+    folder: str
+    """Where workers meet; empty: nowhere."""
 
     def socket(self) -> socket.socket:
         return socket.socket(fileno=self.listening)
@@ -71,10 +75,11 @@ def place_in(environ: MutableMapping[str, str]) -> Place | None:
     """The place of this process among workers, which is taken out of the environment; None: it is no worker."""
     given = environ.pop(VARIABLE, "")
     try:
-        number, listening, life = map(int, given.split(","))
+        numbers, _, folder = given.partition(" ")
+        number, listening, life = map(int, numbers.split(","))
     except ValueError:
         return None
-    return Place(number, listening, life)
+    return Place(number, listening, life, folder)
 
 
 class Slot:
@@ -130,6 +135,7 @@ class Supervisor:
         self._code = 0
         self._life = -1
         """The end of the pipe that workers read."""
+        self._folder = ""
 
     def run(self) -> int:
         """Until a signal ends it; the exit code."""
@@ -141,6 +147,7 @@ class Supervisor:
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         woken = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         try:
+            self._folder = self._made_folder()
             while self._look(time.monotonic()):
                 select.select([wakes], [], [], self._pause(time.monotonic()))
                 with contextlib.suppress(BlockingIOError):
@@ -151,7 +158,17 @@ class Supervisor:
                 signal.signal(number, handler)
             for end in (wakes, wake, life, self._life):
                 os.close(end)
+            if self._folder:
+                shutil.rmtree(self._folder, ignore_errors=True)
         return self._code
+
+    def _made_folder(self) -> str:
+        """For this user only. Without one, workers do not know of each other."""
+        try:
+            return tempfile.mkdtemp(prefix="toolglot-")
+        except OSError as error:
+            self._say(f"each worker shows its own metrics and requests only: {error.strerror or error}")
+            return ""
 
     def _heard(self, number: int, _frame: object) -> None:
         self._signals.append(number)
@@ -179,7 +196,7 @@ class Supervisor:
 
     def _start(self, slot: Slot, now: float) -> None:
         listening = self._sock.fileno()
-        place = f"{slot.number},{listening},{self._life}"
+        place = f"{slot.number},{listening},{self._life} {self._folder}"
         slot.begun, slot.starts = now, slot.starts + 1
         slot.process = subprocess.Popen(  # noqa: S603 - this program itself
             self._words,
