@@ -149,6 +149,18 @@ key_env = "SECOND"
         assert "I read it." in json.dumps(simulated.requests[-1].body)
 
 
+def test_two_providers_that_say_the_same_keep_their_own(simulated: Server) -> None:
+    with gateway(simulated) as served:
+        said = [{"role": "user", "content": "say something"}]
+        for model in (MODELS["signed thinking"], MODELS["thought signatures"], MODELS["encrypted reasoning"]):
+            chat(served, said, model, stream=False)
+        messages = chat(served, said, MODELS["signed thinking"], stream=False)
+        chat(served, [*messages, {"role": "user", "content": "more"}], MODELS["signed thinking"], stream=False)
+        assert opaque_in(simulated.requests[-1].body) == 1
+        chat(served, [*messages, {"role": "user", "content": "more"}], MODELS["encrypted reasoning"], stream=False)
+        assert opaque_in(simulated.requests[-1].body) == 1
+
+
 def test_a_turn_that_the_client_changed_goes_without_its_thinking(simulated: Server) -> None:
     with gateway(simulated) as served:
         messages = turn(served, [], "read both", MODELS["signed thinking"], stream=False)

@@ -32,6 +32,8 @@ from toolglot.store import Store, StoreError
 KIND: Final = "vault"
 MOST_REMEMBERED: Final = 64 * 1024 * 1024
 """Bytes of turns that are kept in memory besides, so that a conversation that goes on costs no look at the disk."""
+HELD: Final = 1_000
+"""Bytes that a remembered turn takes beyond those that it has on disk: its objects and its keys."""
 MOST_SPOILED: Final = 10_000
 AT_ONCE: Final = 5_000
 """Keys that the store is asked for in one call."""
@@ -123,6 +125,8 @@ class Vault:
         wanted = {place: some for place, some in keys.items() if place not in spoiled} if serves else {}
         entries: list[Entry] = []
         if wanted:
+            mark = _mark_of(home)
+            wanted = {place: tuple([key + mark for key in some]) for place, some in wanted.items()}
             found = await self._find(client, [key for some in wanted.values() for key in some])
             kept = {place: next((found[key] for key in some if key in found), None) for place, some in wanted.items()}
             hits = len(kept) - [*kept.values()].count(None)
@@ -155,6 +159,7 @@ class Vault:
         return found
 
     def _remember(self, client: str, key: str, turn: KeptTurn, size: int, until: float) -> None:
+        size += HELD
         self._recent_size += size - self._recent.pop((client, key), _NOTHING)[1]
         self._recent[client, key] = (turn, size, until)
         while self._recent_size > MOST_REMEMBERED:
@@ -173,7 +178,8 @@ class Vault:
         data = _ENCODER.encode(turn)
         if len(data) > MOST_BYTES:
             return False
-        keys = keys_after(asked.turns, told.turn)
+        mark = _mark_of(issuer)
+        keys = [key + mark for key in keys_after(asked.turns, told.turn)]
         until = self._clock() + self._seconds
         for key in keys:
             self._remember(client, key, turn, len(data), until)
@@ -210,6 +216,12 @@ def keys_after(turns: Sequence[Turn], answer: Turn) -> tuple[str, ...]:
     for turn in (*turns, answer):
         hashed.add(turn)
     return (hashed.key, *_call_keys(answer))
+
+
+def _mark_of(issuer: Issuer) -> str:
+    """What tells the turns of one provider from those of others that said the same."""
+    said = f"{issuer.provider}\0{issuer.endpoint}\0{issuer.account}"
+    return "@" + hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
 
 
 def _call_keys(turn: Turn) -> tuple[str, ...]:
