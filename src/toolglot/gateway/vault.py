@@ -30,7 +30,7 @@ from toolglot.report import Entry
 from toolglot.store import Store, StoreError
 
 KIND: Final = "vault"
-MOST_REMEMBERED: Final = 64 * 1024 * 1024
+MOST_REMEMBERED: Final = 16 * 1024 * 1024
 """Bytes of turns that are kept in memory besides, so that a conversation that goes on costs no look at the disk."""
 HELD: Final = 1_000
 """Bytes that a remembered turn takes beyond those that it has on disk: its objects and its keys."""
