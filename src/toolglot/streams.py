@@ -529,6 +529,12 @@ class _HomeReader(StreamReader):
         """The frames of these bytes; the last one, where there are no more."""
         return self._framer.finish() if data is None else self._framer.feed(_checked(data))
 
+    def finish(self) -> list[Event]:
+        events = super().finish()
+        if self._decoder.sequence.told:
+            self.was_changed = True  # an end that the provider did not say
+        return events
+
     def read(self, frame: Frame) -> list[Event]:
         events = self._decoder.read(frame)
         passed = self._pass(events) if events else events
