@@ -144,7 +144,6 @@ def _bounded(run: Callable[P, T]) -> Callable[P, T]:
 # --- requests ---------------------------------------------------------------------------------------
 
 
-@_bounded
 def convert(
     body: Body,
     *,
@@ -193,7 +192,7 @@ def read_request(
     _check_policy(policy)
     from_, fields = profiles.get(source, overrides=overrides), _parsed(body, limits)
     conversation, mended = _decoded(fields, from_, policy)
-    return ReceivedRequest(body, fields, conversation, mended, from_.name, policy, overrides)
+    return ReceivedRequest(body, fields, conversation, mended, from_, policy, overrides)
 
 
 class ReceivedRequest:
@@ -205,11 +204,13 @@ class ReceivedRequest:
         fields: Fields,
         conversation: Conversation,
         mended: list[Entry],
-        source: str,
+        source: Profile,
         policy: Policy,
         overrides: Overrides | None,
     ) -> None:
         self.fields = fields
+        self.continues = continued_by(fields, source.protocol)
+        """The field that says that only its provider has what was said before; None where the request is whole."""
         self.conversation = conversation
         """What the client said. Replaced by another one, that is what is sent."""
         self._given = conversation
@@ -228,11 +229,6 @@ class ReceivedRequest:
             self.conversation, model=model or self.conversation.model, options=options
         )
 
-    @property
-    def continues(self) -> str | None:
-        """The field that says that only its provider has what was said before; None where the request is whole."""
-        return continued_by(self.fields, profiles.get(self._source, overrides=self._overrides).protocol)
-
     @_bounded
     def for_target(
         self, target: str, *, model: str = "", home: Issuer | None = None, entries: Iterable[Entry] = ()
@@ -245,13 +241,14 @@ class ReceivedRequest:
         policy, fields, said = self._policy, self.fields, self.conversation
         named, continued = model or said.model, self.continues
         to = profiles.get(target, named, overrides=self._overrides)
-        from_ = profiles.get(self._source, said.model, overrides=self._overrides)
+        from_ = profiles.get(self._source.name, said.model, overrides=self._overrides)
         if continued is not None and from_.name != to.name:
             raise StoredHistoryError(
                 f"continues what only {from_.name} has stored", path=f"$.{continued}", hint="send the whole history"
             )
         stored = stores_answers(said.extra)
-        rendered = render(replace(said, model=named), to, policy=policy, source=from_, keeps_items=stored, home=home)
+        asked = said if named == said.model else replace(said, model=named)
+        rendered = render(asked, to, policy=policy, source=from_, keeps_items=stored, home=home)
         if continued is not None:
             return _continuing(self._body, fields, named, continued, rendered, from_, to, policy)
         sent, prompted = _by_prompt(rendered, to, policy)
