@@ -212,3 +212,20 @@ def test_round_robin_each_turn_on_every_target_is_never_refused(simulated: Serve
     assert Counter(name for name, _ in providers(simulated)) == dict.fromkeys(
         ("anthropic", "openai", "mistral", "gemini"), 2
     )
+
+
+def test_what_was_put_back_for_the_first_does_not_go_to_the_next(simulated: Server) -> None:
+    simulated.script(rules=[{"reply": {"thinking": "A secret thought.", "text": "It says hello."}}])
+    entry = written(["anthropic/claude-sonnet-4-5", "openai_responses/gpt-5.5"])
+    with chain(simulated, entry) as served:
+        path, body = request_of("openai", "chain", "Hello", reasoning_effort="high")
+        said = ask(served, path, body).body["choices"][0]["message"]["content"]
+        body["messages"] += [{"role": "assistant", "content": said}, {"role": "user", "content": "More."}]
+        simulated.fault(529)
+        first = ask(served, path, body)
+        sent = [str(request.body) for request in simulated.requests[-2:]]
+        assert ["A secret thought." in text for text in sent] == [True, False]
+        assert "gpt-5.5" in first.headers["x-toolglot-upstream"]
+        again = ask(served, path, body)
+    assert again.headers["x-toolglot-upstream"] == "anthropic/claude-sonnet-4-5"
+    assert "A secret thought." in str(simulated.requests[-1].body)

@@ -220,6 +220,11 @@ class ReceivedRequest:
         self._policy = policy
         self._overrides = overrides
 
+    @property
+    def given(self) -> Conversation:
+        """What the client said, whatever `conversation` was replaced by since."""
+        return self._given
+
     def address(self, *, model: str = "", stream: bool | None = None) -> None:
         """The address of the request says which model is asked, or whether a stream is wanted."""
         options = self.conversation.options

@@ -106,7 +106,7 @@ class Exchange:
         upstream = self._use(route)
         self._services.meter.afford(self._request.client, self._told)
         received = await self._joined(received, upstream)
-        self._asking.said = received.conversation
+        self._asking.said = received.given
         asked = await self._asking.asked(received, upstream, route.model, entries)
         try:
             failure = await (self._stream(asked) if asked.out.stream else self._whole(asked))
@@ -128,7 +128,7 @@ class Exchange:
         received, routes = await self._ready(is_used=False)
         upstream = self._use(routes[0])
         received = await self._joined(received, upstream)
-        self._asking.said = received.conversation
+        self._asking.said = received.given
         return await self._asking.rendered(received, upstream, routes[0].model), upstream
 
     # --- the way there ------------------------------------------------------------------------------
