@@ -142,7 +142,7 @@ class Asking:
                     home = upstream.home(model, out.target.name)
                     self._services.vault.spoil(self._request.client, self.said, home)
                 return Asked(out, answer, upstream, breaker)
-            again = None if is_bare else self._without_refused(received, out, failure, upstream)
+            again = None if is_bare else self._without_refused(received, out, failure, upstream, entries)
             if again is not None:
                 out, is_bare = again, True
             elif tries and failure.retryable and (wait := self._wait(failure, upstream, tries)) is not None:
@@ -187,13 +187,19 @@ class Asking:
         return wait if wait <= upstream.retry_seconds else None
 
     def _without_refused(
-        self, received: ReceivedRequest, out: ConvertedRequest, failure: Failure, upstream: Upstream
+        self,
+        received: ReceivedRequest,
+        out: ConvertedRequest,
+        failure: Failure,
+        upstream: Upstream,
+        entries: Sequence[Entry],
     ) -> ConvertedRequest | None:
         """The request without what the provider does not know as its own; None where that is not what is wrong."""
         if failure.status not in (400, 404) or not OPAQUE_REFUSED.search(f"{failure.message} {failure.code}"):
             return None
-        received.conversation, entries = without_opaque(received.conversation)
-        again = self._render(received, out.target, upstream.home(out.model, out.target.name), entries)
+        received.conversation, dropped = without_opaque(received.conversation)
+        home = upstream.home(out.model, out.target.name)
+        again = self._render(received, out.target, home, [*entries, *dropped])
         return again if again.data != out.data else None
 
     def _headers_for(self, out: ConvertedRequest) -> dict[str, str]:
