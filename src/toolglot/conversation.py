@@ -53,8 +53,10 @@ Extra = dict[str, dict[str, Any]]
 """Fields of a wire body that have no canonical place: protocol → field → value."""
 
 
-class Value(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What every canonical value is: immutable, compact when written, strict when read."""
+class Value(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """What every canonical value is: immutable, compact when written, strict when read.
+
+    Values are trees, so the garbage collector need not look at them."""
 
 
 class Issuer(Value, frozen=True):

@@ -44,7 +44,7 @@ SHOWN_IDS: Final = 6
 """How many ids the text of an entry lists; the entry has them all."""
 
 
-class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One change and its reason."""
 
     action: Action
@@ -69,7 +69,7 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.action}{where}: {self.reason}{ids}"
 
 
-class Ids(Struct, frozen=True):
+class Ids(Struct, frozen=True, gc=False):
     """The ids of a render: those of the calls as a history knows them, and as the target sees calls and results."""
 
     canonical: tuple[str, ...] = ()
