@@ -26,7 +26,7 @@ CLIENTS := tests/javascript/node_modules/.package-lock.json
 AGENTS := tests/agents/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check coverage bench soak docs clean
+.PHONY: help serve test check servers coverage bench soak docs clean
 
 help:
 	@sed -n '3,16s/^# \{0,1\}//p' Makefile
@@ -75,13 +75,23 @@ $(AGENTS): tests/agents/package.json tests/agents/package-lock.json
 	  && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; then touch node_modules/.package-lock.json; \
 	else echo "==> the coding agents could not be installed: their tests will fail"; fi
 
-test: check $(CLIENTS) $(AGENTS)
+# RUNLEVEL=1 keeps the packages from starting servers of their own: the tests start theirs and end them.
+servers:
+	@if ! command -v redis-server >/dev/null || ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then \
+	  if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	    echo "==> setting up PostgreSQL and Redis (once)"; \
+	    { apt-get update -q && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
+	      apt-get install -y -q --no-install-recommends postgresql redis-server; } >.servers.log 2>&1 \
+	      || echo "==> they could not be installed (see .servers.log): tests on them are skipped"; \
+	  else echo "==> tests on PostgreSQL and Redis are skipped: install the packages postgresql and redis-server"; fi; fi
+
+test: check servers $(CLIENTS) $(AGENTS)
 	@echo "==> tests"
 	@$(BIN)/pytest -n auto -m "not law"
 	@echo "==> laws"
 	@$(BIN)/pytest -n auto -m law
 
-coverage: $(READY) $(CLIENTS) $(AGENTS)
+coverage: $(READY) servers $(CLIENTS) $(AGENTS)
 	@$(BIN)/pytest -n auto -m "not law" --cov --cov-report=term
 
 bench: $(READY)

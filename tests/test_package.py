@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS = {"cli", "clients", "gateway", "runtime", "simulator", "otel", "postgres", "redis", "bulk", "dev"}
+EXTRAS = {"cli", "clients", "gateway", "mcp", "runtime", "simulator", "otel", "postgres", "redis", "bulk", "dev"}
 
 
 def run(
