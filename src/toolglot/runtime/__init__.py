@@ -1,0 +1,1 @@
+"""Sessions, the scheduler and tools: what runs a conversation."""

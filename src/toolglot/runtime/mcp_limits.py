@@ -1,0 +1,73 @@
+"""How much an MCP server may say, how long it may take, and what is said when it does not keep to that.
+
+Law: nothing that a server sends is unbounded, and no value of its environment or its headers is in an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from toolglot.errors import InputError, ToolglotError, cut
+
+SHORTEST_SECRET: Final = 4
+"""Shorter values are no secrets: masking every `1` of a message would leave nothing of it."""
+
+
+class McpServerError(ToolglotError):
+    """An MCP server that cannot be used: it does not start, has ended, or does not speak the protocol."""
+
+    def __init__(self, message: str) -> None:
+        self.message = cut(message)
+        super().__init__(self.message)
+
+
+class McpLimits(Struct, frozen=True, kw_only=True):
+    """Bounds for one server."""
+
+    max_message: int = 16 * 1024 * 1024
+    """Bytes of one message."""
+    max_tools: int = 1_000
+    max_pages: int = 100
+    """Pages of the list of tools."""
+    max_definition: int = 200_000
+    """Bytes of the definition of one tool; a larger one is left out, and told of in `problems`."""
+    max_noise: int = 1_000
+    """Lines on the standard output that are no message."""
+    max_errors: int = 8_000
+    """Bytes of the standard error that are kept: the last ones."""
+    start: float = 30.0
+    """Seconds until the server has told its tools."""
+    stop: float = 2.0
+    """Seconds that a server gets to end by itself, and then once more after it was asked to."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if not getattr(self, name) > 0:
+                raise InputError("expected a number, more than 0", path=name)
+
+
+class Masking:
+    """Takes secrets out of what is told."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        found = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        found |= {word for secret in found for word in secret.split() if len(word) > SHORTEST_SECRET}
+        self._secrets = sorted(found, key=lambda secret: (-len(secret), secret))
+
+    def mask(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def reason_of(error: BaseException) -> str:
+    """The first thing that went wrong, in few words. Groups of errors are opened."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    said = str(error).strip().partition("\n")[0]
+    if isinstance(error, McpServerError):
+        return said
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
