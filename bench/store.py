@@ -1,7 +1,9 @@
 """What keeping a row costs: 64 keepers at once, whose rows are committed in groups, next to one after the other.
 
 Wall time, for most of it is waiting for another thread and the disk. The floor is SQLite itself, one transaction a
-row, in the thread that asks. Rows of 2 kB; every round has a file of its own. Exits with 1 when a limit is broken.
+row, in the thread that asks. Rows of 2 kB; every round has a file of its own. Durable rows wait for the disk at each
+commit: there a group must be worth it. Postgres and Redis are measured where they are installed, and have no limit.
+Exits with 1 when a limit is broken.
 """
 
 from __future__ import annotations
@@ -16,18 +18,28 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Final
 
+import pytest
+
 from timing import Row, in_turn, quiet_gc, table
-from toolglot.store import SqliteStore
+from toolglot.store import SqliteStore, Store, open_store
 from toolglot.store.opening import open_connections
 from toolglot.store.sqlite import KEEP
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))  # where the servers of the tests are started
+
+from store_servers import postgres_url, redis_url
 
 ROUNDS: Final = 11
 ROWS: Final = 2048
 KEEPERS: Final = 64
+PART: Final = 4
+"""Of the rows, one of so many where each waits for the disk."""
 VALUE: Final = os.urandom(2048)
 FOR_EVER: Final = 1e12
 
 GROUP_LIMIT: Final = 0.75
+DURABLE_LIMIT: Final = 0.25
+"""Of the time that single rows take: a group is at least four times faster."""
 FLOOR_LIMIT: Final = 1.0
 
 FLOOR: Final = "sqlite3 itself, a transaction a row"
@@ -37,20 +49,25 @@ TOGETHER: Final = f"keep, {KEEPERS} rows a call"
 FIND: Final = "find, one after the other"
 FIND_AT_ONCE: Final = f"find, {KEEPERS} at once"
 
+DURABLE: Final = "durable keep, one after the other"
+DURABLE_AT_ONCE: Final = f"durable keep, {KEEPERS} at once"
+SERVERS: Final = {"Postgres": postgres_url, "Redis": redis_url}
+
 KEYS: Final = [f"{number:032x}" for number in range(ROWS)]
-Act = Callable[[SqliteStore, int], Awaitable[None]]
+Act = Callable[[Store, int], Awaitable[None]]
+Open = Callable[[Path], Store]
 
 
-async def keep(store: SqliteStore, number: int) -> None:
+async def keep(store: Store, number: int) -> None:
     await store.keep("vault", "client", {KEYS[number]: VALUE}, until=FOR_EVER)
 
 
-async def keep_many(store: SqliteStore, number: int) -> None:
+async def keep_many(store: Store, number: int) -> None:
     rows = dict.fromkeys(KEYS[number * KEEPERS : (number + 1) * KEEPERS], VALUE)
     await store.keep("vault", "client", rows, until=FOR_EVER)
 
 
-async def find(store: SqliteStore, number: int) -> None:
+async def find(store: Store, number: int) -> None:
     assert await store.find("vault", "client", [KEYS[number]])
 
 
@@ -60,23 +77,26 @@ def new_file() -> Iterator[Path]:
         yield Path(folder) / "store.db"
 
 
-def stored(act: Act, times: int, at_once: int, *, filled: bool = False) -> Callable[[], float]:
-    """Nanoseconds for all rows, by this many askers that each wait for their own answer."""
+def stored(
+    act: Act, times: int, at_once: int, *, filled: bool = False, open_at: Open = SqliteStore, part: int = 1
+) -> Callable[[], float]:
+    """Nanoseconds for all rows, by this many askers that each wait for their own answer; measured on a part of them."""
 
-    async def ask(store: SqliteStore, numbers: Iterator[int]) -> None:
+    async def ask(store: Store, numbers: Iterator[int]) -> None:
         for number in numbers:
             await act(store, number)
 
     async def run(file: Path) -> float:
-        store = SqliteStore(file)
+        store = open_at(file)
+        await store.find("vault", "client", [])  # a server is spoken to for the first time
         if filled:
             await store.keep("vault", "client", dict.fromkeys(KEYS, VALUE), until=FOR_EVER)
-        numbers = iter(range(times))
+        numbers = iter(range(times // part))
         start = perf_counter_ns()
         await asyncio.gather(*(ask(store, numbers) for _ in range(at_once)))
         spent = perf_counter_ns() - start
         await store.close()
-        return spent
+        return spent * part
 
     def one_round() -> float:
         with new_file() as file:
@@ -100,6 +120,28 @@ def bare() -> float:
         return spent
 
 
+def durable(file: Path) -> Store:
+    return SqliteStore(file, durable=True)
+
+
+def of_server(name: str) -> tuple[dict[str, Callable[[], float]], list[Row]]:
+    """What it takes on a server that waits for its disk, if there is one."""
+    alone, at_once = f"{name}, one after the other", f"{name}, {KEEPERS} at once"
+
+    def open_at(file: Path) -> Store:
+        return open_store(SERVERS[name](file), durable=True)
+
+    try:
+        SERVERS[name](Path())
+    except pytest.skip.Exception as error:
+        return {}, [Row(at_once, alone, missing=str(error), excused=True)]
+    variants = {
+        alone: stored(keep, ROWS, 1, open_at=open_at, part=PART),
+        at_once: stored(keep, ROWS, KEEPERS, open_at=open_at, part=PART),
+    }
+    return variants, [Row(alone, DURABLE), Row(at_once, alone)]
+
+
 def main() -> int:
     quiet_gc()
     variants = {
@@ -109,7 +151,12 @@ def main() -> int:
         TOGETHER: stored(keep_many, ROWS // KEEPERS, 1),
         FIND: stored(find, ROWS, 1, filled=True),
         FIND_AT_ONCE: stored(find, ROWS, KEEPERS, filled=True),
+        DURABLE: stored(keep, ROWS, 1, open_at=durable, part=PART),
+        DURABLE_AT_ONCE: stored(keep, ROWS, KEEPERS, open_at=durable, part=PART),
     }
+    servers = [of_server(name) for name in SERVERS]
+    for more, _ in servers:
+        variants |= more
     times = in_turn(ROUNDS, variants)
     rows = [
         Row(FLOOR, FLOOR),
@@ -119,6 +166,9 @@ def main() -> int:
         Row(TOGETHER, ALONE),
         Row(FIND, FLOOR),
         Row(FIND_AT_ONCE, FIND, most=GROUP_LIMIT),
+        Row(DURABLE, ALONE),
+        Row(DURABLE_AT_ONCE, DURABLE, most=DURABLE_LIMIT),
+        *(row for _, found in servers for row in found),
     ]
     return 0 if table(f"store, {len(VALUE)} byte rows", "ns a row", ROWS, rows, times) else 1
 

@@ -1,11 +1,11 @@
-"""What every store does, whatever it is made of. A further store is a further line of `STORES`."""
+"""What every store does, whatever it is made of. A further store is a further line of `store_use.STORES`."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -13,48 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from store_use import LASTING, LATER, NOW, STORES, Clock, Use
 from toolglot import InputError, LimitError
-from toolglot.store import Row, SqliteStore, Store, StoreError, StoreLimits, open_store
+from toolglot.store import Row, Store, StoreConflictError, StoreError, StoreLimits, open_store
 
-Make = Callable[[Path, Callable[[], float], StoreLimits], Store]
-
-STORES: dict[str, Make] = {
-    "sqlite file": lambda folder, clock, limits: SqliteStore(folder / "store.db", clock=clock, limits=limits),
-    "sqlite memory": lambda _, clock, limits: SqliteStore(":memory:", clock=clock, limits=limits),
-}
-LASTING = ["sqlite file"]
-"""Those whose rows are there when they are opened again."""
-
-NOW = 1_700_000_000.0
-LATER = NOW + 60
 SMALL = StoreLimits(max_value_bytes=100, max_name_bytes=20, max_rows=5, max_call_bytes=250)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Use:
-    """Runs something with a store, and closes it after."""
-
-    def __init__(self, make: Make, folder: Path) -> None:
-        self.make = make
-        self.folder = folder
-        self.clock = Clock()
-
-    def __call__(self, act: Callable[[Store], Awaitable[None]], limits: StoreLimits | None = None) -> None:
-        async def run() -> None:
-            store = self.make(self.folder, self.clock, limits or StoreLimits())
-            try:
-                await act(store)
-            finally:
-                await store.close()
-
-        asyncio.run(run())
 
 
 @pytest.fixture(params=STORES)
@@ -77,6 +40,7 @@ def test_what_is_kept_is_found_in_the_order_asked_for_and_what_is_not_is_left_ou
         assert found == {"two": b"\0\xff" * 5000, "one": b"1", "": b""}
         assert list(found) == ["two", "one", ""]
         assert await store.find("vault", "a", []) == {}
+        assert store.warnings == ()
 
     use(act)
 
@@ -345,6 +309,24 @@ def test_prune_takes_the_oldest_when_there_is_too_much_and_a_row_kept_again_is_y
     use(act, StoreLimits(max_bytes=5100))
 
 
+def test_what_is_kept_for_ever_and_totals_are_never_too_much_and_nothing_goes_in_vain(use: Use) -> None:
+    async def act(store: Store) -> None:
+        await store.keep("keys", "", {"k": b"x" * 1500}, until=math.inf)
+        await store.add("usage", "a", "day", {"n": 1}, until=LATER)
+        for number in range(5):
+            await store.keep("vault", "a", {str(number): b"x" * 1000}, until=LATER)
+        assert await store.prune(NOW) == 5
+        await store.keep("vault", "a", {"last": b"x"}, until=LATER)
+        await store.keep("keys", "", {"m": b"x" * 1500}, until=math.inf)
+        assert await store.prune(NOW) == 0, "what is kept for ever is too much by itself"
+        assert list(await store.find("keys", "", ["k", "m"])) == ["k", "m"]
+        await store.keep("keys", "", {"m": b"x" * 1500}, until=LATER)
+        assert await store.prune(NOW) == 2, "the last one, and what is no more kept for ever"
+        assert await store.add("usage", "a", "day", {"n": 1}, until=LATER) == {"n": 2}
+
+    use(act, StoreLimits(max_bytes=2000))
+
+
 # --- limits -----------------------------------------------------------------------------------------
 
 
@@ -488,6 +470,7 @@ def test_a_closed_store_says_so(use: Use) -> None:
             store.find("v", "a", ["k"]),
             store.remove("v", "a", ["k"]),
             store.add("v", "a", "k", {"n": 1}, until=LATER),
+            store.claim("v", "a", "k", "me", until=LATER),
             store.scan("v", limit=1),
             store.prune(NOW),
         ]
@@ -506,6 +489,10 @@ CLIENTS = st.sampled_from(["a", "b"])
 KEYS = st.sampled_from(["1", "2", "3"])
 STEPS = st.one_of(
     st.tuples(st.just("keep"), KINDS, CLIENTS, st.dictionaries(KEYS, st.binary(max_size=3)), st.integers(-1, 4)),
+    st.tuples(
+        st.just("keep unless"), KINDS, CLIENTS, st.dictionaries(KEYS, st.binary(max_size=3)), st.lists(KEYS, max_size=2)
+    ),
+    st.tuples(st.just("claim"), KINDS, CLIENTS, KEYS, st.sampled_from(["me", "you"]), st.integers(-1, 4)),
     st.tuples(st.just("find"), KINDS, CLIENTS, st.lists(KEYS)),
     st.tuples(st.just("remove"), KINDS, CLIENTS, st.lists(KEYS)),
     st.tuples(st.just("add"), KINDS, CLIENTS, KEYS, st.integers(-3, 3), st.integers(-1, 4)),
@@ -521,6 +508,7 @@ class Model:
         self.clock = clock
         self.rows: dict[tuple[str, str, str], tuple[bytes, float]] = {}
         self.totals: dict[tuple[str, str, str], tuple[float, float]] = {}
+        self.claims: dict[tuple[str, str, str], tuple[str, float]] = {}
 
     def keep(self, kind: str, client: str, rows: dict[str, bytes], until: float) -> None:
         self.rows.update({(kind, client, key): (value, until) for key, value in rows.items()})
@@ -541,6 +529,13 @@ class Model:
         self.totals[kind, client, key] = (total + amount, max(end, until))
         return total + amount
 
+    def claim(self, kind: str, client: str, key: str, holder: str, until: float) -> str:
+        held, end = self.claims.get((kind, client, key), ("", 0))
+        if end > self.clock() and held != holder:
+            return held
+        self.claims[kind, client, key] = (holder, until)
+        return holder if until > self.clock() else ""
+
     def scan(self, kind: str) -> list[Row]:
         rows = {name: Row(*name[1:], value) for name, (value, end) in self.rows.items() if end > self.clock()}
         for name, (total, end) in self.totals.items():
@@ -549,25 +544,42 @@ class Model:
         return [rows[name] for name in sorted(rows) if name[0] == kind]
 
 
+async def same_step(store: Store, model: Model, clock: Clock, name: str, values: list[Any]) -> None:
+    """One step of each, with the same answer."""
+    if name == "keep":
+        kind, client, rows, seconds = values
+        await store.keep(kind, client, rows, until=clock() + seconds)
+        model.keep(kind, client, rows, clock() + seconds)
+    elif name == "keep unless":
+        kind, client, rows, unless = values
+        if model.find(kind, client, unless):
+            with pytest.raises(StoreConflictError):
+                await store.keep(kind, client, rows, until=clock() + 2, unless=unless)
+        else:
+            await store.keep(kind, client, rows, until=clock() + 2, unless=unless)
+            model.keep(kind, client, rows, clock() + 2)
+    elif name == "claim":
+        kind, client, key, holder, seconds = values
+        told_holder = await store.claim(kind, client, key, holder, until=clock() + seconds)
+        assert told_holder == model.claim(kind, client, key, holder, clock() + seconds)
+    elif name == "add":
+        kind, client, key, amount, seconds = values
+        told = await store.add(kind, client, key, {"n": amount}, until=clock() + seconds)
+        assert told == {"n": model.add(kind, client, key, amount, clock() + seconds)}
+    elif name == "find":
+        assert list((await store.find(*values)).items()) == list(model.find(*values).items())
+    elif name == "remove":
+        assert await store.remove(*values) == model.remove(*values)
+    elif name == "wait":
+        clock.now += values[0]
+    else:
+        await store.prune(clock())
+
+
 async def same_as_model(store: Store, clock: Clock, steps: list[Any]) -> None:
     model = Model(clock)
     for name, *values in steps:
-        if name == "keep":
-            kind, client, rows, seconds = values
-            await store.keep(kind, client, rows, until=clock() + seconds)
-            model.keep(kind, client, rows, clock() + seconds)
-        elif name == "find":
-            assert list((await store.find(*values)).items()) == list(model.find(*values).items())
-        elif name == "remove":
-            assert await store.remove(*values) == model.remove(*values)
-        elif name == "add":
-            kind, client, key, amount, seconds = values
-            told = await store.add(kind, client, key, {"n": amount}, until=clock() + seconds)
-            assert told == {"n": model.add(kind, client, key, amount, clock() + seconds)}
-        elif name == "wait":
-            clock.now += values[0]
-        else:
-            await store.prune(clock())
+        await same_step(store, model, clock, name, values)
     for kind in ("vault", "responses"):
         assert await store.scan(kind, limit=100) == model.scan(kind)
     for kind, client in [("vault", "a"), ("vault", "b"), ("responses", "a"), ("responses", "b")]:
@@ -592,10 +604,14 @@ def test_a_store_is_a_dict_with_owners_and_times(name: str, steps: list[Any]) ->
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("postgres://me:hunter2@db/toolglot", "Postgres is not part of this release"),
-        ("PostgreSQL://me:hunter2@db/toolglot", "Postgres is not part of this release"),
-        ("redis://:hunter2@cache:6379/0", "Redis is not part of this release"),
-        ("rediss://:hunter2@cache:6379/0", "Redis is not part of this release"),
+        ("postgres://me:hunter2@db:port/toolglot", "no address of a store"),
+        ("PostgreSQL://me:hun/ter2@db/toolglot", "no address of a store"),
+        ("postgres://me:hunter2@[db/toolglot", "no address of a store"),
+        ("postgres://me:hunter2@db/toolglot?schema=a-b", "the schema may hold"),
+        ("redis://:hunter2@cache:6379/0?prefix=", "the prefix may hold"),
+        ("rediss://:hunter2@cache:99999/0", "no address of a store"),
+        ("redis://:hunter2@cache /0", "no address of a store"),
+        ("redis://:hunter2@cac\nhe/0", "no address of a store"),
         ("mysql://me:hunter2@db", "no store of the kind 'mysql'"),
         ("", "expected the path of a file"),
         ("a\0b", "expected the path of a file"),
@@ -606,6 +622,7 @@ def test_an_address_that_is_no_file_is_refused_without_its_password(where: str, 
     with pytest.raises(InputError, match=said) as refused:
         open_store(where)
     assert "hunter2" not in str(refused.value)
+    assert "ter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize("where", [":memory:", "made/for/it/store.db"])

@@ -25,7 +25,7 @@ from toolglot.store import SqliteStore
 from toolglot.store.schema import MIGRATIONS
 
 LATER = 1e12
-NEWEST = 3
+NEWEST = 4
 
 KEPT_1 = """
 PRAGMA application_id = 1953460076;
@@ -50,8 +50,15 @@ CREATE TABLE counted (
 ) WITHOUT ROWID;
 CREATE INDEX counted_by_until ON counted (until);
 """
-FILES = {1: KEPT_1, 2: KEPT_2, 3: KEPT_2 + COUNTED_3}
-RELEASED = ("35da8dd9f232253e", "bd8e81e9d74f92fd", "71c8c28a79c8d115")
+CLAIMED_4 = """
+CREATE TABLE claimed (
+    kind TEXT NOT NULL, client TEXT NOT NULL, key TEXT NOT NULL, until REAL NOT NULL, holder TEXT NOT NULL,
+    PRIMARY KEY (kind, client, key)
+) WITHOUT ROWID;
+CREATE INDEX claimed_by_until ON claimed (until);
+"""
+FILES = {1: KEPT_1, 2: KEPT_2, 3: KEPT_2 + COUNTED_3, 4: KEPT_2 + COUNTED_3 + CLAIMED_4}
+RELEASED = ("35da8dd9f232253e", "bd8e81e9d74f92fd", "71c8c28a79c8d115", "be8ab893f6bf3323")
 """What the released steps hash to. A new step adds one; none ever changes."""
 
 Rows = list[tuple[str, str, str, float, bytes]]
@@ -84,6 +91,8 @@ def make(file: Path, version: int, rows: Rows = ROWS) -> None:
                 made.execute("INSERT INTO kept (kind, client, key, until, size, value) VALUES (?, ?, ?, ?, ?, ?)", row)
         if version >= 3:
             made.execute("INSERT INTO counted VALUES ('usage', 'ä', 'day', 1e12, ?)", (json.dumps({"n": 7.0}),))
+        if version >= 4:
+            made.execute("INSERT INTO claimed VALUES ('turns', 'ä', 'me', 1e12, 'first')")
 
 
 def asked(file: Path, statement: str) -> list[Any]:
@@ -123,7 +132,7 @@ def test_every_row_and_total_of_every_version_is_there_in_the_newest(tmp_path: P
     ]
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_processes_that_upgrade_a_store_at_once_lose_nothing(tmp_path: Path, version: int) -> None:
     file = tmp_path / "store.db"
     make(file, version)

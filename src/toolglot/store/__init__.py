@@ -4,10 +4,12 @@
     await store.keep("vault", client, {"key": b"value"}, until=time.time() + 3600)   # returns when it is committed
     await store.find("vault", client, ["key"])                                       # {"key": b"value"}
     await store.add("usage", client, "2026-11-15", {"requests": 1}, until=math.inf)  # the new totals
+    await store.claim("sessions", "", "id", "host:pid", until=time.time() + 30)      # who holds it now
     await store.scan("usage", client=client, prefix="2026-", limit=100)              # rows, in the order of their keys
     await store.close()
 
-`interface.py` says what every store does, and how much it takes; `sqlite.py` is the one there is today.
+`interface.py` says what every store does, and how much it takes; `sqlite.py` is the default, `postgres.py` and
+`redis.py` are for several machines.
 
 Law: a row is given to the client and the kind that it was kept for, until its time, and to nobody else.
 """
@@ -19,26 +21,62 @@ from collections.abc import Callable
 from typing import Final
 
 from toolglot.errors import InputError, quote
-from toolglot.store.interface import DEFAULT_STORE_LIMITS, Row, Store, StoreError, StoreLimits
+from toolglot.store.addresses import SCHEMES, is_address, shown
+from toolglot.store.interface import DEFAULT_STORE_LIMITS, Row, Store, StoreConflictError, StoreError, StoreLimits
 from toolglot.store.sqlite import SqliteStore
 
-__all__ = ["DEFAULT_STORE_LIMITS", "Row", "SqliteStore", "Store", "StoreError", "StoreLimits", "open_store"]
+__all__ = [
+    "DEFAULT_STORE_LIMITS",
+    "Row",
+    "SqliteStore",
+    "Store",
+    "StoreConflictError",
+    "StoreError",
+    "StoreLimits",
+    "is_address",
+    "open_store",
+    "shown",
+]
 
-LATER: Final = {"postgres": "Postgres", "postgresql": "Postgres", "redis": "Redis", "rediss": "Redis"}
-HINT: Final = 'give the path of a file, or ":memory:"'
+HINT: Final = 'give the path of a file, ":memory:", postgres://… or redis://…'
 
 
 def open_store(
-    where: str, *, limits: StoreLimits = DEFAULT_STORE_LIMITS, clock: Callable[[], float] = time.time
+    where: str,
+    *,
+    durable: bool = False,
+    limits: StoreLimits = DEFAULT_STORE_LIMITS,
+    clock: Callable[[], float] = time.time,
 ) -> Store:
-    """The store at `where`: a file, made when it is missing, or ":memory:". Reads the disk: not for a running loop's
-    busy hours.
+    """The store at `where`: a file, made when it is missing, ":memory:", or the address of a server. Reads the disk:
+    not for a running loop's busy hours. A server is first spoken to when the store is used.
 
     An address may hold a password: no message quotes more of it than its scheme.
     """
     scheme, mark, _ = where.partition("://")
     if not mark:
-        return SqliteStore(where, limits=limits, clock=clock)
-    if name := LATER.get(scheme.lower()):
-        raise InputError(f"a store in {name} is not part of this release", path="$.store", hint=HINT)
-    raise InputError(f"there is no store of the kind {quote(scheme)}", path="$.store", hint=HINT)
+        return SqliteStore(where, durable, limits=limits, clock=clock)
+    extra = SCHEMES.get(scheme.lower())
+    if extra is None:
+        raise InputError(f"there is no store of the kind {quote(scheme)}", path="$.store", hint=HINT)
+    try:
+        made = _server_store(extra)
+    except ImportError as error:
+        driver = {"postgres": "asyncpg", "redis": "redis"}[extra]
+        raise InputError(
+            f"a store at {scheme.lower()}:// needs the package {driver}: {error}",
+            path="$.store",
+            hint=f'pip install "toolglot[{extra}]"',
+        ) from None
+    return made(where, durable, limits=limits, clock=clock)
+
+
+def _server_store(extra: str) -> Callable[..., Store]:
+    """Drivers are loaded when they are asked for."""
+    if extra == "postgres":
+        from toolglot.store.postgres import PostgresStore  # noqa: PLC0415
+
+        return PostgresStore
+    from toolglot.store.redis import RedisStore  # noqa: PLC0415
+
+    return RedisStore

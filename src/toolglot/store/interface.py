@@ -1,15 +1,20 @@
 """What every store does, how much it takes, and how it fails. `tests/test_store.py` holds every store to it.
 
 Laws of a store:
-- `keep` returns when its rows are committed, all of them or none; they replace what had their keys.
+- `keep` returns when its rows are committed, all of them or none; they replace what had their keys. With `unless`, none
+  is kept and a `StoreConflictError` raised when a row of the same kind and client with one of these keys is there and
+  its time has not come. Of two that keep the same key unless it is there, in any processes, one hears of the conflict.
 - `find` and `remove` know only the rows of one kind and one client, and none whose time `until` has come.
 - `add` is atomic, between processes too: no addition is lost, and each asker is told a total that holds his own. A
   total past its time begins at nothing again. Totals are beside the rows of bytes, under names of their own: `find` and
   `remove` do not see them.
+- `claim` is atomic, between processes too: a name has one holder at a time, until the time that he asked for. Clocks
+  that differ make a claim longer or shorter by that much: what must never be written twice has `unless` besides. Claims
+  are under names of their own, which nothing else sees.
 - `scan` gives rows and totals in the order of their clients and keys, by code points; the `place` of the last one is
   where the next call goes on. What is kept meanwhile may or may not be among them.
 - `prune` takes away what is past its time and then, when there is more than `max_bytes`, what was kept longest ago; but
-  never a total, nor what is kept for ever.
+  never a total, nor what is kept for ever, and nothing where that alone is too much.
 - Whoever stops waiting for a `keep` takes nothing back: it may be committed all the same.
 - `close` returns when all that was asked before is done; whatever is asked after that is a `StoreError`.
 - Texts are Unicode without NUL, which Postgres could not hold. A store has no secrets of its own to protect: whoever
@@ -19,11 +24,12 @@ Laws of a store:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from toolglot.errors import InputError, LimitError, ToolglotError, cut, quote
 
@@ -33,6 +39,10 @@ class StoreError(ToolglotError, RuntimeError):
 
     def __init__(self, message: str) -> None:
         super().__init__(cut(message))
+
+
+class StoreConflictError(StoreError):
+    """A row that was to be kept unless another is there: it is. Nothing was kept."""
 
 
 class Row(Struct, frozen=True):
@@ -52,8 +62,16 @@ class Row(Struct, frozen=True):
 class Store(Protocol):
     """Rows of bytes, each with a kind ("vault", "responses", …), a client, a key and an end of its time."""
 
-    async def keep(self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float) -> None:
-        """Keeps all rows until then (seconds since 1970); returns when they are committed."""
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its owner should know of how it keeps rows; known once the store has been used."""
+        ...
+
+    async def keep(
+        self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
+    ) -> None:
+        """Keeps all rows until then (seconds since 1970), unless one of those keys is there; returns when they are
+        committed."""
         ...
 
     async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
@@ -68,6 +86,11 @@ class Store(Protocol):
         self, kind: str, client: str, key: str, amounts: Mapping[str, float], *, until: float
     ) -> dict[str, float]:
         """Adds to the totals of a key, by their names; all totals of the key then. The later end of its time counts."""
+        ...
+
+    async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
+        """Who holds the name now, "" for nobody. It is taken when it is free, past its time or held by the same holder,
+        whose time it becomes; a time that has come gives it back."""
         ...
 
     async def scan(
@@ -171,6 +194,24 @@ def added(kind: str, client: str, key: str, amounts: Mapping[str, float], limits
     return found
 
 
+def check_unless(unless: Sequence[str], limits: StoreLimits) -> tuple[str, ...]:
+    """The keys none of which may be there."""
+    _check_names(unless, "$.unless", limits)
+    return tuple(dict.fromkeys(unless))
+
+
+def check_claim(kind: str, client: str, key: str, holder: str, limits: StoreLimits) -> None:
+    """Refuses what cannot be claimed, or by nobody."""
+    for value, path in ((kind, "$.kind"), (client, "$.client"), (key, "$.key")):
+        name_bytes(value, path, limits)
+    if not name_bytes(holder, "$.holder", limits):
+        raise InputError("expected who claims it", path="$.holder")
+
+
+def conflict(key: str) -> StoreConflictError:
+    return StoreConflictError(f"a row with the key {quote(key)} is there already: nothing was kept")
+
+
 def check_scan(kind: str, client: str | None, prefix: str, after: str, limit: int, limits: StoreLimits) -> None:
     """Refuses what cannot be looked for."""
     name_bytes(kind, "$.kind", limits)
@@ -189,11 +230,15 @@ def check_keys(kind: str, client: str, keys: Sequence[str], limits: StoreLimits)
     """Refuses what cannot be the names of rows."""
     name_bytes(kind, "$.kind", limits)
     name_bytes(client, "$.client", limits)
+    _check_names(keys, "$.keys", limits)
+
+
+def _check_names(keys: Sequence[str], path: str, limits: StoreLimits) -> None:
     if isinstance(keys, str):
-        raise InputError("expected a list of keys, not one", path="$.keys")
-    check_count(len(keys), "$.keys", limits)
+        raise InputError("expected a list of keys, not one", path=path)
+    check_count(len(keys), path, limits)
     for number, key in enumerate(keys):
-        name_bytes(key, f"$.keys[{number}]", limits)
+        name_bytes(key, f"{path}[{number}]", limits)
 
 
 def check_count(count: int, path: str, limits: StoreLimits) -> None:
@@ -216,3 +261,19 @@ def moment(value: float, path: str) -> float:
     if math.isnan(seconds) or isinstance(value, str):
         raise InputError(f"expected seconds since 1970, not {quote(value)}", path=path)
     return seconds
+
+
+def merged(
+    kept: Iterable[tuple[str, str, bytes]], counted: Iterable[tuple[str, str, str]], limit: int, limits: StoreLimits
+) -> list[Row]:
+    """The first rows of two ordered lists; bytes and totals of one name are one row."""
+    found: dict[tuple[str, str], Row] = {}
+    total = 0
+    for client, key, value in kept:
+        total += len(value)
+        check_call_bytes(total, limits)
+        found[client, key] = Row(client, key, value)
+    for client, key, amounts in counted:
+        row = found.get((client, key)) or Row(client, key)
+        found[client, key] = replace(row, amounts=msgspec.json.decode(amounts, type=dict[str, float]))
+    return [found[name] for name in sorted(found)[:limit]]

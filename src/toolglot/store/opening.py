@@ -82,7 +82,9 @@ def resolved(where: str | Path) -> str:
         raise InputError(f"not a path: {error}", path="$.store") from None
 
 
-def open_connections(file: str, seconds: float) -> tuple[sqlite3.Connection, sqlite3.Connection | None]:
+def open_connections(
+    file: str, seconds: float, *, durable: bool = False
+) -> tuple[sqlite3.Connection, sqlite3.Connection | None]:
     """A connection that writes and one that reads, to a file of the newest version. What is in memory has but one."""
     if file == MEMORY:
         writing = connected(MEMORY, seconds)
@@ -94,14 +96,14 @@ def open_connections(file: str, seconds: float) -> tuple[sqlite3.Connection, sql
     except OSError as error:
         raise InputError(f"the file cannot be used: {error.strerror}", path=file) from None
     try:
-        return opened(file, seconds)
+        return opened(file, seconds, "FULL" if durable else "NORMAL")
     except sqlite3.Error as error:
         if primary_code(error) in DAMAGED:
             raise InputError(f"the file is damaged: {error}", path=file, hint=ELSEWHERE) from None
         raise InputError(f"the file cannot be opened: {error}", path=file) from None
 
 
-def opened(file: str, seconds: float) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+def opened(file: str, seconds: float, synchronous: str) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     address = Path(file).as_uri()
     # A journal that must be rolled back first cannot be read by who may not write; the next connection will tell.
     is_read_through = False
@@ -113,7 +115,7 @@ def opened(file: str, seconds: float) -> tuple[sqlite3.Connection, sqlite3.Conne
         patiently(lambda: look(writing, file, read_through=not is_read_through), seconds)
         close_to_others(Path(file))
         patiently(lambda: writing.execute("PRAGMA journal_mode = WAL"), seconds)
-        writing.execute("PRAGMA synchronous = NORMAL")
+        writing.execute(f"PRAGMA synchronous = {synchronous}")
         writing.execute("PRAGMA journal_size_limit = 67108864")
         patiently(lambda: upgrade(writing, file), seconds)
         reading = connected(f"{address}?mode=rw", seconds)

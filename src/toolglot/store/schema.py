@@ -49,7 +49,15 @@ VERSION_3: Final = (
     ) WITHOUT ROWID""",
     "CREATE INDEX counted_by_until ON counted (until)",
 )
-MIGRATIONS: Final = (VERSION_1, VERSION_2, VERSION_3)
+# A claim that ended is a row like one that is not there; the index is for taking such rows away.
+VERSION_4: Final = (
+    """CREATE TABLE claimed (
+        kind TEXT NOT NULL, client TEXT NOT NULL, key TEXT NOT NULL, until REAL NOT NULL, holder TEXT NOT NULL,
+        PRIMARY KEY (kind, client, key)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX claimed_by_until ON claimed (until)",
+)
+MIGRATIONS: Final = (VERSION_1, VERSION_2, VERSION_3, VERSION_4)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

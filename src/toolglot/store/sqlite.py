@@ -1,7 +1,8 @@
 """The store in a SQLite file: the default, good for one machine and any number of processes on it.
 
 One thread writes, in groups; another one reads. The journal is a write-ahead log, synchronised at checkpoints: what is
-committed outlives the process, however it ends; a power cut may take the last moments, and never damages the file.
+committed outlives the process, however it ends; a power cut may take the last moments, and never damages the file. A
+durable store synchronises each group: what it has committed outlives a power cut too.
 `max_bytes` counts rows, not the file: space that `prune` frees is used again, and not given back to the disk.
 
 Law: the event loop never waits for the disk, but when a store is made.
@@ -11,12 +12,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from toolglot.store.interface import (
     DEFAULT_STORE_LIMITS,
@@ -24,8 +24,12 @@ from toolglot.store.interface import (
     StoreLimits,
     added,
     check_call_bytes,
+    check_claim,
     check_keys,
     check_scan,
+    check_unless,
+    conflict,
+    merged,
     moment,
     row_bytes,
 )
@@ -48,6 +52,13 @@ DROP: Final = (
 """9e999 is infinity: what is kept for ever is never too much."""
 COUNTED: Final = "SELECT until, amounts FROM counted WHERE kind = ? AND client = ? AND key = ?"
 COUNT: Final = "INSERT OR REPLACE INTO counted (kind, client, key, until, amounts) VALUES (?, ?, ?, ?, ?)"
+CLAIMED: Final = "SELECT holder FROM claimed WHERE kind = ? AND client = ? AND key = ? AND until > ?"
+CLAIM: Final = "INSERT OR REPLACE INTO claimed (kind, client, key, until, holder) VALUES (?, ?, ?, ?, ?)"
+GIVE_BACK: Final = "DELETE FROM claimed WHERE kind = ? AND client = ? AND key = ?"
+EXPIRE_CLAIMED: Final = (
+    "DELETE FROM claimed WHERE (kind, client, key) IN"
+    " (SELECT kind, client, key FROM claimed WHERE until <= ? ORDER BY until LIMIT ?)"
+)
 EXPIRE_COUNTED: Final = (
     "DELETE FROM counted WHERE (kind, client, key) IN"
     " (SELECT kind, client, key FROM counted WHERE until <= ? ORDER BY until LIMIT ?)"
@@ -68,6 +79,7 @@ class SqliteStore:
     def __init__(
         self,
         path: str | Path,
+        durable: bool = False,
         *,
         clock: Callable[[], float] = time.time,
         limits: StoreLimits = DEFAULT_STORE_LIMITS,
@@ -76,7 +88,7 @@ class SqliteStore:
         file = resolved(path)
         self._clock = clock
         self._limits = limits
-        writing, reading = open_connections(file, busy_seconds)
+        writing, reading = open_connections(file, busy_seconds, durable=durable)
         waiting = limits.max_waiting_bytes
         self._writer = Worker(writing, "BEGIN IMMEDIATE", file=file, seconds=busy_seconds, max_waiting=waiting)
         self._reader = self._writer
@@ -88,15 +100,30 @@ class SqliteStore:
         """How many transactions this store has written."""
         return self._writer.groups
 
-    async def keep(self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float) -> None:
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return ()
+
+    async def keep(
+        self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
+    ) -> None:
         sizes = row_bytes(kind, client, rows, self._limits)
         end = moment(until, "$.until")
+        refusing = check_unless(unless, self._limits)
+        now = self._clock()
         made = [(kind, client, key, end, size, value) for (key, value), size in zip(rows.items(), sizes, strict=True)]
 
-        def work(connection: sqlite3.Connection) -> None:
+        def work(connection: sqlite3.Connection) -> str | None:
+            """The key that is in the way: nothing was written then, and the rest of the group is as it was."""
+            for key in refusing:
+                if connection.execute(FIND, (kind, client, key, now)).fetchone() is not None:
+                    return key
             connection.executemany(KEEP, made)
+            return None
 
-        await self._writer.run(work, sum(sizes))
+        there = await self._writer.run(work, sum(sizes))
+        if there is not None:
+            raise conflict(there)
 
     async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
         check_keys(kind, client, keys, self._limits)
@@ -145,6 +172,23 @@ class SqliteStore:
 
         return await self._writer.run(work)
 
+    async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
+        check_claim(kind, client, key, holder, self._limits)
+        end = moment(until, "$.until")
+        name, now = (kind, client, key), self._clock()
+
+        def work(connection: sqlite3.Connection) -> str:
+            row = connection.execute(CLAIMED, (*name, now)).fetchone()
+            if row is not None and row[0] != holder:
+                return str(row[0])
+            if end <= now:
+                connection.execute(GIVE_BACK, name)
+                return ""
+            connection.execute(CLAIM, (*name, end, holder))
+            return holder
+
+        return await self._writer.run(work)
+
     async def scan(
         self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
     ) -> list[Row]:
@@ -158,7 +202,7 @@ class SqliteStore:
         def work(connection: sqlite3.Connection) -> list[Row]:
             kept = connection.execute(SCAN.format(column="value", table="kept", more=more), given)
             counted = connection.execute(SCAN.format(column="amounts", table="counted", more=more), given)
-            return _merged(kept, counted, limit, self._limits)
+            return merged(kept, counted, limit, self._limits)
 
         return await self._reader.run(work)
 
@@ -166,6 +210,7 @@ class SqliteStore:
         end = moment(now, "$.now")
         gone = await self._delete(EXPIRE, end)
         gone += await self._delete(EXPIRE_COUNTED, end)
+        await self._delete(EXPIRE_CLAIMED, end)
         age = await self._reader.run(self._too_old)
         if age is not None:
             gone += await self._delete(DROP, age)
@@ -198,19 +243,3 @@ class SqliteStore:
             if excess <= 0:
                 return int(age)
         return None
-
-
-def _merged(
-    kept: Iterable[tuple[str, str, bytes]], counted: Iterable[tuple[str, str, str]], limit: int, limits: StoreLimits
-) -> list[Row]:
-    """The first rows of two ordered lists; bytes and totals of one name are one row."""
-    found: dict[tuple[str, str], Row] = {}
-    total = 0
-    for client, key, value in kept:
-        total += len(value)
-        check_call_bytes(total, limits)
-        found[client, key] = Row(client, key, value)
-    for client, key, amounts in counted:
-        row = found.get((client, key)) or Row(client, key)
-        found[client, key] = replace(row, amounts=msgspec.json.decode(amounts, type=dict[str, float]))
-    return [found[name] for name in sorted(found)[:limit]]

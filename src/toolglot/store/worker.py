@@ -17,41 +17,14 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from toolglot.store.interface import StoreError
+from toolglot.store.jobs import GROUP_BYTES, Door, Job, job_for, tell
 from toolglot.store.opening import patiently, told
 
 T = TypeVar("T")
-
-GROUP_BYTES: Final = 16 * 1024**2
-"""A group takes no further job when it has this much."""
-
-JOB_BYTES: Final = 1024
-"""What every job counts, beside the bytes that it carries."""
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """Something to do inside a transaction, and who waits for it."""
-
-    work: Callable[[sqlite3.Connection], Any]
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Any]
-    size: int
-    result: Any = None
-    error: Exception | None = None
-
-    def tell(self) -> None:
-        """In the asker's loop: he may have gone."""
-        if self.future.done():
-            return
-        if self.error is None:
-            self.future.set_result(self.result)
-        else:
-            self.future.set_exception(self.error)
+Work = Callable[[sqlite3.Connection], Any]
 
 
 class Worker:
@@ -66,34 +39,21 @@ class Worker:
         self._begin_statement = begin
         self._file = file
         self._seconds = seconds
-        self._max_waiting = max_waiting
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
-        self._door = threading.Lock()
-        self._waiting = 0
-        self._is_closed = False
+        self._queue: SimpleQueue[Job[Work] | None] = SimpleQueue()
+        self._door = Door(file, max_waiting)
         self._thread = threading.Thread(target=self._serve, name=f"toolglot store: {begin}", daemon=True)
         self._thread.start()
 
     async def run(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
         """What `work` gives, once its transaction is committed."""
-        loop = asyncio.get_running_loop()
-        job = Job(work, loop, loop.create_future(), size + JOB_BYTES)
-        with self._door:
-            if self._is_closed:
-                raise StoreError(f"{self._file}: the store is closed")
-            if self._waiting and self._waiting + job.size > self._max_waiting:
-                raise StoreError(f"{self._file}: too much waits for the disk already")
-            self._waiting += job.size
-            self._queue.put(job)
+        job: Job[Work] = job_for(work, size)
+        self._door.enter(job, self._queue.put)
         result: T = await job.future
         return result
 
     def end(self) -> None:
         """Refuses what comes from now on; what came before is done."""
-        with self._door:
-            if not self._is_closed:
-                self._is_closed = True
-                self._queue.put(None)
+        self._door.close(lambda: self._queue.put(None))
 
     async def ended(self) -> None:
         """Returns when the last job is done and the connection closed."""
@@ -110,10 +70,11 @@ class Worker:
                 self._carry_out(group)
             else:
                 self._refuse(group, error)
-            self._tell(group)
+            self._door.leave(group)
+            tell(group)
         self._connection.close()
 
-    def _gather(self, group: list[Job]) -> bool:
+    def _gather(self, group: list[Job[Work]]) -> bool:
         """Adds what is queued; False when the end of the queue is."""
         size = group[0].size
         with suppress(Empty):
@@ -132,7 +93,7 @@ class Worker:
             return error
         return None
 
-    def _carry_out(self, group: list[Job]) -> None:
+    def _carry_out(self, group: list[Job[Work]]) -> None:
         """Inside a transaction; ends it."""
         try:
             for job in group:
@@ -146,7 +107,7 @@ class Worker:
             else:
                 self._one_by_one(group)
 
-    def _one_by_one(self, group: list[Job]) -> None:
+    def _one_by_one(self, group: list[Job[Work]]) -> None:
         for job in group:
             error = self._begin()
             if error is None:
@@ -159,23 +120,6 @@ class Worker:
         with suppress(sqlite3.Error):
             self._connection.execute("ROLLBACK")
 
-    def _refuse(self, group: Iterable[Job], error: Exception) -> None:
+    def _refuse(self, group: Iterable[Job[Work]], error: Exception) -> None:
         for job in group:
             job.error = told(error, self._file)
-
-    def _tell(self, group: list[Job]) -> None:
-        """Wakes every loop once, however many of its jobs are done."""
-        with self._door:
-            self._waiting -= sum(job.size for job in group)
-        loops: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-        for job in group:
-            loops.setdefault(job.loop, []).append(job)
-        for loop, jobs in loops.items():
-            # A loop that was closed has nobody left who waits.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_tell_all, jobs)
-
-
-def _tell_all(jobs: list[Job]) -> None:
-    for job in jobs:
-        job.tell()

@@ -1,0 +1,87 @@
+"""Addresses of stores on a server: what is ours in them, what is the driver's, and what may be shown.
+
+    postgres://user:password@host:5432/database?schema=toolglot
+    rediss://user:password@host:6380/0?prefix=toolglot
+
+Law: no text that is made here for a message holds the password, nor anything that could be a part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+
+from toolglot.errors import InputError
+
+HIDDEN: Final = "***"
+HINTS: Final = {
+    "postgres": "write postgres://USER:PASSWORD@HOST:5432/DATABASE, with %XX for / @ : ? # % in the password",
+    "redis": "write redis://USER:PASSWORD@HOST:6379/0, with %XX for / @ : ? # % in the password",
+}
+SECRET: Final = re.compile(r"pass|secret|token|key", re.IGNORECASE)
+"""Names of parameters that may hold one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is. `place` is for messages; its own text shows no more than that."""
+
+    place: str
+    url: str = field(repr=False)
+    """For the driver: without the parameter that is ours."""
+    name: str
+    """Of the schema or the prefix: what separates this store from others on the same server."""
+    secrets: tuple[str, ...] = field(repr=False)
+
+    def hide(self, text: str) -> str:
+        """The text without the password, should a driver quote it."""
+        for secret in self.secrets:
+            text = text.replace(secret, HIDDEN)
+        return text
+
+
+def read_address(where: str, *, kind: str, parameter: str, pattern: re.Pattern[str]) -> Address:
+    """The parts of an address; a wrong one is refused, and nothing of it quoted."""
+    hint = HINTS[kind]
+    try:
+        parts = urlsplit(where)
+        port = parts.port
+    except ValueError:
+        raise InputError("this is no address of a store", path="$.store", hint=hint) from None
+    if any(character.isspace() or not character.isprintable() for character in where):
+        raise InputError("this is no address of a store", path="$.store", hint=hint)
+    asked = parse_qsl(parts.query, keep_blank_values=True)
+    name = dict(asked).get(parameter, "toolglot")
+    if not pattern.fullmatch(name):
+        raise InputError(f"the {parameter} may hold small letters, digits and _ only", path="$.store", hint=hint)
+    rest = [(key, value) for key, value in asked if key != parameter]
+    host = parts.hostname or dict(rest).get("host") or "localhost"
+    place = f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path}"
+    return Address(place, urlunsplit(parts._replace(query=urlencode(rest))), name, _secrets(parts, rest))
+
+
+def _secrets(parts: SplitResult, asked: list[tuple[str, str]]) -> tuple[str, ...]:
+    """As they are written, and as they are meant; the longest first, for one may be a part of another."""
+    written = parts.password or ""
+    found = {written, unquote(written), *(value for key, value in asked if SECRET.search(key))}
+    return tuple(sorted(found - {""}, key=lambda text: (-len(text), text)))
+
+
+def is_address(where: str) -> bool:
+    """Whether it names a server, and no file."""
+    return where.partition("://")[0].lower() in SCHEMES and "://" in where
+
+
+def shown(where: str) -> str:
+    """The place of a store for a message: a path as it is, an address without what is secret in it."""
+    if "://" not in where:
+        return where
+    scheme, _, rest = where.partition("://")
+    # The last @, for a password may hold one; and no parameter, which may be secret too.
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+
+
+SCHEMES: Final = {"postgres": "postgres", "postgresql": "postgres", "redis": "redis", "rediss": "redis"}
+"""Schemes, and the extra that brings their driver."""

@@ -1,0 +1,309 @@
+"""The store in Postgres: for gateways and sessions on several machines, which see the same rows.
+
+One connection writes, in groups; up to three read. All of them live in the loop of a thread of the store's own, and are
+made when they are needed: a server that was away and is back is used again by the next one who asks. What is committed
+is as durable as the server makes it; a durable store asks that a commit waits for the disk, whatever is set there.
+
+Law: every failure of the server or of the way to it is a `StoreError` that says where and why, and never the password.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import asyncpg  # type: ignore[import-untyped]
+
+from toolglot.errors import ToolglotError
+from toolglot.store.addresses import read_address
+from toolglot.store.interface import (
+    DEFAULT_STORE_LIMITS,
+    Row,
+    StoreError,
+    StoreLimits,
+    added,
+    check_call_bytes,
+    check_claim,
+    check_keys,
+    check_scan,
+    check_unless,
+    merged,
+    moment,
+    row_bytes,
+)
+from toolglot.store.jobs import GROUP_BYTES, Job
+from toolglot.store.lanes import Home, Lane
+from toolglot.store.postgres_groups import Add, Claim, Delete, Group, Keep, Remove, Write
+from toolglot.store.postgres_schema import Connection, connect, upgrade
+
+READERS: Final = 3
+PRUNED_ROWS: Final = 1000
+SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+FIND: Final = (
+    "SELECT key, CASE WHEN total <= $5 THEN value END, total FROM ("
+    "SELECT key, value, sum(octet_length(value)) OVER () AS total FROM {schema}.kept"
+    " WHERE kind = $1 AND client = $2 AND key = ANY($3::text[]) AND until > $4) AS found"
+)
+"""More than is allowed is not even sent."""
+SCAN: Final = (
+    "SELECT client, key, CASE WHEN total <= $3 THEN value END, total FROM ("
+    "SELECT client, key, value, sum(octet_length(value)) OVER () AS total FROM ("
+    "SELECT client, key, value FROM {schema}.kept WHERE {conditions}) AS page) AS found ORDER BY client, key"
+)
+SCAN_COUNTED: Final = "SELECT client, key, amounts FROM {schema}.counted WHERE {conditions}"
+OLD: Final = (
+    "DELETE FROM {table} WHERE ctid = ANY(ARRAY("
+    "SELECT ctid FROM {table} WHERE {bound} LIMIT $2 FOR UPDATE SKIP LOCKED))"
+)
+"""What somebody else is changing is not waited for: it is young again, or he takes it away himself."""
+TOO_OLD: Final = (
+    "SELECT min(age) FROM (SELECT age, sum(size) OVER (ORDER BY age) AS upto FROM {schema}.kept"
+    " WHERE until < 'infinity') AS kept WHERE upto >= (SELECT sum(size) FROM {schema}.kept) - $1::bigint"
+    " AND (SELECT sum(size) FROM {schema}.kept) > $1::bigint"
+)
+"""The age up to which rows must go, so that the rest is not too much; none where that would not do."""
+
+Read = Callable[[Connection], Awaitable[Any]]
+FAILURES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, EOFError, ValueError)
+"""What the driver raises; `ValueError` where an address or a value is not for it."""
+
+
+class PostgresStore:
+    """A `Store` in a schema of a Postgres database."""
+
+    def __init__(
+        self,
+        dsn: str,
+        durable: bool = False,
+        *,
+        clock: Callable[[], float] = time.time,
+        limits: StoreLimits = DEFAULT_STORE_LIMITS,
+    ) -> None:
+        self._address = read_address(dsn, kind="postgres", parameter="schema", pattern=SCHEMA)
+        self._schema = self._address.name
+        self._durable = durable
+        self._clock = clock
+        self._limits = limits
+        self._group = Group(self._schema)
+        self._idle: list[Connection] = []
+        self._is_upgraded = False
+        self._home = Home("toolglot store: postgres", self._shut)
+        place, waiting = self._address.place, limits.max_waiting_bytes
+        self._writer: Lane[Write] = Lane(
+            self._home, self._write, place=place, max_waiting=waiting, width=1, group_bytes=GROUP_BYTES
+        )
+        self._reader: Lane[Read] = Lane(
+            self._home, self._read, place=place, max_waiting=waiting, width=READERS, group_bytes=1
+        )
+
+    def __repr__(self) -> str:
+        return f"PostgresStore({self._address.place!r})"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def commits(self) -> int:
+        """How many groups this store has written."""
+        return self._writer.groups
+
+    async def keep(
+        self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
+    ) -> None:
+        sizes = row_bytes(kind, client, rows, self._limits)
+        end = moment(until, "$.until")
+        refusing = check_unless(unless, self._limits)
+        made = tuple((key, end, size, value) for (key, value), size in zip(rows.items(), sizes, strict=True))
+        await self._writer.run(Keep(kind, client, made, refusing, self._clock()), sum(sizes))
+
+    async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
+        check_keys(kind, client, keys, self._limits)
+        asked = tuple(dict.fromkeys(keys))
+        values = (kind, client, asked, self._clock(), self._limits.max_call_bytes)
+
+        async def work(connection: Connection) -> dict[str, bytes]:
+            rows = await connection.fetch(FIND.format(schema=self._schema), *values)
+            check_call_bytes(rows[0][2] if rows else 0, self._limits)
+            found = {key: value for key, value, _ in rows}
+            return {key: found[key] for key in asked if key in found}
+
+        found: dict[str, bytes] = await self._reader.run(work, sum(map(len, asked)))
+        return found
+
+    async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
+        check_keys(kind, client, keys, self._limits)
+        gone: int = await self._writer.run(Remove(kind, client, tuple(dict.fromkeys(keys)), self._clock()))
+        return gone
+
+    async def add(
+        self, kind: str, client: str, key: str, amounts: Mapping[str, float], *, until: float
+    ) -> dict[str, float]:
+        more = added(kind, client, key, amounts, self._limits)
+        end = moment(until, "$.until")
+        totals: dict[str, float] = await self._writer.run(Add(kind, client, key, more, end, self._clock()))
+        return totals
+
+    async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
+        check_claim(kind, client, key, holder, self._limits)
+        end = moment(until, "$.until")
+        told: str = await self._writer.run(Claim(kind, client, key, holder, end, self._clock()))
+        return told
+
+    async def scan(
+        self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
+    ) -> list[Row]:
+        check_scan(kind, client, prefix, after, limit, self._limits)
+        values: list[object] = [kind, self._clock()]
+
+        def conditions(given: list[object]) -> str:
+            """Of the rows of a page; adds to the values that they speak of."""
+            found = ["kind = $1", "until > $2"]
+
+            def condition(text: str, *more: object) -> None:
+                numbers = [f"${len(given) + number}" for number in range(1, len(more) + 1)]
+                given.extend(more)
+                found.append(text.format(*numbers))
+
+            if client is not None:
+                condition("client = {}", client)
+            if after:
+                condition("(client, key) > ({}, {})", *after.split("\0", 1))
+            if prefix:
+                condition("key >= {0} AND starts_with(key, {0})", prefix)
+            return f"{' AND '.join(found)} ORDER BY client, key LIMIT {limit}"
+
+        async def work(connection: Connection) -> list[Row]:
+            given = [*values, self._limits.max_call_bytes]
+            statement = SCAN.format(schema=self._schema, conditions=conditions(given))
+            kept = await connection.fetch(statement, *given)
+            check_call_bytes(kept[0][3] if kept else 0, self._limits)
+            given = [*values]
+            statement = SCAN_COUNTED.format(schema=self._schema, conditions=conditions(given))
+            counted = await connection.fetch(statement, *given)
+            return merged(((row[0], row[1], row[2]) for row in kept), counted, limit, self._limits)
+
+        found: list[Row] = await self._reader.run(work)
+        return found
+
+    async def prune(self, now: float) -> int:
+        end = moment(now, "$.now")
+        gone = await self._delete("kept", "until <= $1 ORDER BY until", end)
+        gone += await self._delete("counted", "until <= $1 ORDER BY until", end)
+        await self._delete("claimed", "until <= $1 ORDER BY until", end)
+        statement = TOO_OLD.format(schema=self._schema)
+        age = await self._reader.run(lambda connection: connection.fetchval(statement, self._limits.max_bytes))
+        if age is not None:
+            gone += await self._delete("kept", "age <= $1 AND until < 'infinity' ORDER BY age", age)
+        return gone
+
+    async def close(self) -> None:
+        await self._home.close()
+
+    async def _delete(self, table: str, bound: str, value: float) -> int:
+        """Deletes what is up to the bound, a batch at a time."""
+        statement = OLD.format(table=f"{self._schema}.{table}", bound=bound)
+        gone = 0
+        while batch := await self._writer.run(Delete(statement, (value, PRUNED_ROWS))):
+            gone += batch
+            if batch < PRUNED_ROWS:
+                break
+        return gone
+
+    # --- in the home's loop -------------------------------------------------------------------------
+
+    async def _write(self, jobs: list[Job[Write]]) -> None:
+        """A group; when it fails for a reason that the server gave, each of its jobs alone."""
+        failure = await self._try(lambda connection: self._group.write(connection, jobs))
+        if failure is None:
+            return
+        is_refusal = isinstance(failure, asyncpg.PostgresError) and not _is_lost(failure)
+        if is_refusal and len(jobs) > 1:
+            for job in jobs:
+                await self._write([job])
+            return
+        for job in jobs:
+            job.error = self._told(failure)
+
+    async def _read(self, jobs: list[Job[Read]]) -> None:
+        (job,) = jobs
+
+        async def work(connection: Connection) -> None:
+            job.result = await job.work(connection)
+
+        failure = await self._try(work)
+        job.error = None if failure is None else self._told(failure)
+
+    async def _try(self, work: Callable[[Connection], Awaitable[None]]) -> Exception | None:
+        """Does it with a connection, which is used again when it is as it was before."""
+        connection: Connection = None
+        try:
+            connection = await self._connection()
+            await work(connection)
+        except (ToolglotError, *FAILURES) as error:
+            await self._put_back(connection)
+            return error
+        self._idle.append(connection)
+        return None
+
+    async def _connection(self) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        connection = await connect(self._address.url, durable=self._durable)
+        try:
+            if not self._is_upgraded:
+                await upgrade(connection, self._schema)
+                self._is_upgraded = True
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
+
+    async def _put_back(self, connection: Connection) -> None:
+        """After a failure: a connection that cannot end its transaction is no more of use."""
+        if connection is None:
+            return
+        try:
+            if connection.is_in_transaction():
+                await connection.execute("ROLLBACK")
+            self._idle.append(connection)
+        except FAILURES:
+            connection.terminate()
+
+    async def _shut(self) -> None:
+        for connection in self._idle:
+            try:
+                await connection.close(timeout=5)
+            except FAILURES:
+                connection.terminate()
+
+    def _told(self, error: Exception) -> Exception:
+        """The same error in our words, without the password."""
+        if isinstance(error, ToolglotError) and not isinstance(error, StoreError):
+            return error
+        reason = _reason(error)
+        return StoreError(f"{self._address.place}: {self._address.hide(reason)}")
+
+
+def _is_lost(error: Exception) -> bool:
+    """Whether the connection went with it, or cannot be had: to try again would be to wait again."""
+    if isinstance(error, asyncpg.PostgresConnectionError | asyncpg.OperatorInterventionError):
+        return not isinstance(error, asyncpg.QueryCanceledError)
+    return isinstance(error, asyncpg.LockNotAvailableError | asyncpg.InvalidAuthorizationSpecificationError)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, asyncpg.LockNotAvailableError):
+        return "other processes have held the store too long"
+    if isinstance(error, TimeoutError):
+        return "the server takes too long to answer"
+    if isinstance(error, StoreError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"the server cannot be reached: {error.strerror or error}"
+    return f"the store failed: {str(error) or type(error).__name__}"

@@ -1,0 +1,203 @@
+"""A group of writes in Postgres as one transaction, with few statements however many they are.
+
+Rows, totals and claims are in tables of their own, so the order of a group matters only within each of them. What a job
+does depends on what is there: for each table that is read once, the jobs are gone through here, and what has become of
+it is written once.
+
+Every write is to names of one kind and client. A transaction first takes the locks of all its kinds and clients, in
+order: whoever wants the same waits, nobody waits in a circle, and what was read stays true until the end.
+
+Law: a group gives what its jobs would have given one after the other.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from toolglot.store.interface import conflict
+from toolglot.store.jobs import Job
+from toolglot.store.postgres_schema import Connection, lock_space
+
+LOCKS: Final = 64
+"""How many kinds and clients are told apart: more would fill the server's table of locks."""
+
+Name = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    kind: str
+    client: str
+    rows: tuple[tuple[str, float, int, bytes], ...]
+    """Key, until, size and value."""
+    unless: tuple[str, ...]
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    kind: str
+    client: str
+    keys: tuple[str, ...]
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    kind: str
+    client: str
+    key: str
+    amounts: dict[str, float]
+    until: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    kind: str
+    client: str
+    key: str
+    holder: str
+    until: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Rows of any client that nobody else is changing at the moment; how many."""
+
+    statement: str
+    values: tuple[object, ...]
+
+
+Write = Keep | Remove | Add | Claim | Delete
+WriteJob = Job[Write]
+
+NAMED: Final = "unnest($1::text[], $2::text[], $3::text[]) AS named (kind, client, key)"
+READ: Final = f"SELECT kind, client, key, until, {{column}} FROM {{table}} JOIN {NAMED} USING (kind, client, key)"  # noqa: S608
+KEEP: Final = (
+    "INSERT INTO {schema}.kept (kind, client, key, until, size, value)"
+    " SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::bigint[], $6::bytea[])"
+    " ON CONFLICT (kind, client, key) DO UPDATE"
+    " SET age = excluded.age, until = excluded.until, size = excluded.size, value = excluded.value"
+)
+REMOVE: Final = "DELETE FROM {schema}.kept WHERE kind = $1 AND client = $2 AND key = ANY($3::text[]) AND until > $4"
+PUT: Final = (
+    "INSERT INTO {table} (kind, client, key, until, {column})"
+    " SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::text[])"
+    " ON CONFLICT (kind, client, key) DO UPDATE SET until = excluded.until, {column} = excluded.{column}"
+)
+
+
+class Group:
+    """Statements of one store, and how they are put together."""
+
+    def __init__(self, schema: str) -> None:
+        self._space = lock_space(schema)
+        self._kept, self._counted, self._claimed = (f"{schema}.{name}" for name in ("kept", "counted", "claimed"))
+        self._keep = KEEP.format(schema=schema)
+        self._remove = REMOVE.format(schema=schema)
+
+    async def write(self, connection: Connection, jobs: Sequence[WriteJob]) -> None:
+        """All of them in one transaction, or none; leaves it open when it fails."""
+        await connection.execute(self._begin(job.work for job in jobs))
+        keeping: list[tuple[WriteJob, Keep]] = []
+        for job in jobs:
+            if isinstance(job.work, Keep):
+                keeping.append((job, job.work))
+            elif isinstance(job.work, Remove):
+                await self._keep_all(connection, keeping)
+                keeping = []
+                work = job.work
+                told = await connection.execute(self._remove, work.kind, work.client, work.keys, work.now)
+                job.result = count_of(told)
+        await self._keep_all(connection, keeping)
+        await self._add_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Add)])
+        await self._claim_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Claim)])
+        for job in jobs:
+            if isinstance(job.work, Delete):
+                job.result = count_of(await connection.execute(job.work.statement, *job.work.values))
+        await connection.execute("COMMIT")
+
+    def _begin(self, works: Iterable[Write]) -> str:
+        """In one message; the numbers are ours."""
+        named = {(work.kind, work.client) for work in works if not isinstance(work, Delete)}
+        locks = sorted({zlib.crc32(f"{kind}\0{client}".encode()) % LOCKS for kind, client in named})
+        return "; ".join(["BEGIN", *(f"SELECT pg_advisory_xact_lock({self._space}, {lock})" for lock in locks)])
+
+    async def _keep_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Keep]]) -> None:
+        asked = [(work.kind, work.client, key) for _, work in jobs for key in work.unless]
+        there = {name: until for name, until, _ in await self._read(connection, self._kept, "size", asked)}
+        rows: dict[Name, tuple[object, ...]] = {}
+        for job, work in jobs:
+            taken = [key for key in work.unless if there.get((work.kind, work.client, key), work.now) > work.now]
+            job.error = conflict(taken[0]) if taken else None
+            for key, until, size, value in work.rows if not taken else ():
+                name = (work.kind, work.client, key)
+                rows.pop(name, None)  # the later one comes later, for its age
+                rows[name] = (until, size, value)
+                there[name] = until
+        if rows:
+            await connection.execute(self._keep, *_columns(rows))
+
+    async def _add_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Add]]) -> None:
+        read = await self._read(connection, self._counted, "amounts", [_name(work) for _, work in jobs])
+        totals = {name: (until, _amounts(text)) for name, until, text in read}
+        for job, work in jobs:
+            end, amounts = totals.get(_name(work), (work.now, {}))
+            amounts = dict(amounts) if end > work.now else {}
+            for each, amount in work.amounts.items():
+                amounts[each] = amounts.get(each, 0.0) + amount
+            totals[_name(work)] = (max(end, work.until) if end > work.now else work.until, amounts)
+            job.result = dict(amounts)
+        written = {name: (until, msgspec.json.encode(amounts).decode()) for name, (until, amounts) in totals.items()}
+        await self._put(connection, self._counted, "amounts", written)
+
+    async def _claim_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Claim]]) -> None:
+        read = await self._read(connection, self._claimed, "holder", [_name(work) for _, work in jobs])
+        held = {name: (until, holder) for name, until, holder in read}
+        for job, work in jobs:
+            end, holder = held.get(_name(work), (work.now, ""))
+            if end > work.now and holder != work.holder:
+                job.result = holder
+            else:
+                # One that is given back has ended: it is as good as none, and taken away by the next prune.
+                held[_name(work)] = (work.until, work.holder)
+                job.result = work.holder if work.until > work.now else ""
+        await self._put(connection, self._claimed, "holder", held)
+
+    async def _read(
+        self, connection: Connection, table: str, column: str, names: Sequence[Name]
+    ) -> list[tuple[Name, float, Any]]:
+        """What there is of these names, past its time or not."""
+        if not names:
+            return []
+        statement = READ.format(table=table, column=column)
+        found = await connection.fetch(statement, *zip(*dict.fromkeys(names), strict=True))
+        return [((kind, client, key), until, value) for kind, client, key, until, value in found]
+
+    async def _put(self, connection: Connection, table: str, column: str, rows: dict[Name, tuple[float, str]]) -> None:
+        if rows:
+            await connection.execute(PUT.format(table=table, column=column), *_columns(rows))
+
+
+def _name(work: Add | Claim) -> Name:
+    return work.kind, work.client, work.key
+
+
+def _columns(rows: dict[Name, Any]) -> list[tuple[object, ...]]:
+    return list(zip(*((*name, *values) for name, values in rows.items()), strict=True))
+
+
+def _amounts(text: str) -> dict[str, float]:
+    return msgspec.json.decode(text, type=dict[str, float])
+
+
+def count_of(status: str) -> int:
+    """From what a command tells when it is done, such as `DELETE 3`."""
+    return int(status.rpartition(" ")[2])

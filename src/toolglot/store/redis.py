@@ -1,0 +1,308 @@
+"""The store in Redis: for gateways and sessions on several machines, where what is kept may be as lasting as Redis is.
+
+Whatever is asked is a script, and writes that wait together are one transaction and, where the server waits for its
+disk before it answers, one wait. One connection writes and one reads; both live in the loop of a thread of the store's
+own, and are made when they are needed. How lasting a row is is set at the server: `warnings` tells what it does less
+than a file.
+
+Law: every failure of the server or of the way to it is a `StoreError` that says where and why, and never the password.
+Nothing is sent a second time, unless the server has said that it did not do it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from hashlib import sha1
+from typing import Any, Final
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, NoScriptError, RedisError, ResponseError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from toolglot.errors import quote
+from toolglot.store import redis_scripts as scripts
+from toolglot.store.addresses import read_address
+from toolglot.store.interface import (
+    DEFAULT_STORE_LIMITS,
+    Row,
+    StoreError,
+    StoreLimits,
+    added,
+    check_call_bytes,
+    check_claim,
+    check_keys,
+    check_scan,
+    check_unless,
+    conflict,
+    moment,
+    row_bytes,
+)
+from toolglot.store.jobs import GROUP_BYTES, Job
+from toolglot.store.lanes import Home, Lane
+
+PREFIX: Final = re.compile(r"[a-z0-9_]{1,63}")
+CONNECT_SECONDS: Final = 10.0
+ANSWER_SECONDS: Final = 60.0
+WRITING, READING = "writing", "reading"
+PRUNED_ROWS: Final = 1000
+LOOKED_AT: Final = 1000
+"""Names that one script goes through at most: the server does nothing else meanwhile."""
+
+FAILURES: Final = (RedisError, OSError, TimeoutError, ValueError)
+Script = tuple[str, tuple[bytes | str, ...]]
+"""A script and what it is given."""
+
+SHA: Final = {script: sha1(script.encode()).hexdigest() for script in scripts.SCRIPTS}  # noqa: S324 — Redis names them so
+
+GONE: Final = "the server keeps nothing on disk: when it ends, all rows are gone (set appendonly yes)"
+SNAPSHOTS: Final = "the server writes snapshots only: a crash takes what came after the last one (set appendonly yes)"
+SECONDS: Final = "the server writes to disk each second: a crash may take the last one's rows (set appendfsync always)"
+EVICTS: Final = "the server may throw away any row when its memory is full (set maxmemory-policy noeviction)"
+
+
+class RedisStore:
+    """A `Store` under a prefix of a Redis database."""
+
+    def __init__(
+        self,
+        url: str,
+        durable: bool = False,
+        *,
+        clock: Callable[[], float] = time.time,
+        limits: StoreLimits = DEFAULT_STORE_LIMITS,
+    ) -> None:
+        self._address = read_address(url, kind="redis", parameter="prefix", pattern=PREFIX)
+        self._prefix = f"{{{self._address.name}}}"
+        self._durable = durable
+        self._clock = clock
+        self._limits = limits
+        self._clients: dict[str, Redis] = {}
+        self._warnings: tuple[str, ...] = ()
+        self._home = Home("toolglot store: redis", self._shut)
+        lane = partial(
+            Lane[Script], self._home, place=self._address.place, max_waiting=limits.max_waiting_bytes, width=1
+        )
+        self._writer = lane(partial(self._carry_out, WRITING), group_bytes=GROUP_BYTES)
+        self._reader = lane(partial(self._carry_out, READING), group_bytes=GROUP_BYTES)
+
+    def __repr__(self) -> str:
+        return f"RedisStore({self._address.place!r})"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What this server does less than a file; known once the store has been used."""
+        return self._warnings
+
+    @property
+    def commits(self) -> int:
+        """How many groups this store has written."""
+        return self._writer.groups
+
+    async def keep(
+        self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
+    ) -> None:
+        sizes = row_bytes(kind, client, rows, self._limits)
+        end = moment(until, "$.until")
+        refusing = check_unless(unless, self._limits)
+        given: list[bytes | str] = [repr(self._clock()), repr(end), kind, client, str(len(refusing)), *refusing]
+        for (key, value), size in zip(rows.items(), sizes, strict=True):
+            given += (key, str(size), value)
+        there = await self._writer.run((scripts.KEEP, tuple(given)), sum(sizes))
+        if there is not None:
+            raise conflict(there.decode())
+
+    async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
+        check_keys(kind, client, keys, self._limits)
+        asked = tuple(dict.fromkeys(keys))
+        given = (repr(self._clock()), kind, client, str(self._limits.max_call_bytes), *asked)
+        found = await self._reader.run((scripts.FIND, given), sum(map(len, asked)))
+        if isinstance(found, int):
+            check_call_bytes(found, self._limits)
+        return {key: value for key, value in zip(asked, found, strict=True) if value is not None}
+
+    async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
+        check_keys(kind, client, keys, self._limits)
+        given = (repr(self._clock()), kind, client, *dict.fromkeys(keys))
+        gone: int = await self._writer.run((scripts.REMOVE, given))
+        return gone
+
+    async def add(
+        self, kind: str, client: str, key: str, amounts: Mapping[str, float], *, until: float
+    ) -> dict[str, float]:
+        more = added(kind, client, key, amounts, self._limits)
+        end = moment(until, "$.until")
+        pairs = (word for name, amount in more.items() for word in (name, repr(amount)))
+        given = (repr(self._clock()), repr(end), kind, client, key, *pairs)
+        return _totals(await self._writer.run((scripts.ADD, given)))
+
+    async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
+        check_claim(kind, client, key, holder, self._limits)
+        end = moment(until, "$.until")
+        given = (repr(self._clock()), repr(end), kind, client, key, holder)
+        told: bytes = await self._writer.run((scripts.CLAIM, given))
+        return told.decode()
+
+    async def scan(
+        self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
+    ) -> list[Row]:
+        check_scan(kind, client, prefix, after, limit, self._limits)
+        first, last = _range(client, prefix, after)
+        now, found, left = self._clock(), list[Row](), self._limits.max_call_bytes
+        while first:
+            given = (repr(now), kind, first, last, prefix, str(limit - len(found)), str(left), str(LOOKED_AT))
+            total, *rest = await self._reader.run((scripts.SCAN, given))
+            if not rest:
+                check_call_bytes(self._limits.max_call_bytes - left + total, self._limits)
+            left -= total
+            seen, rows = rest
+            found += [_row(*rows[start : start + 3]) for start in range(0, len(rows), 3)]
+            first = b"(" + seen if seen else b""
+        return found
+
+    async def prune(self, now: float) -> int:
+        end = repr(moment(now, "$.now"))
+        gone = await self._batches(scripts.EXPIRE, end, "row")
+        gone += await self._batches(scripts.EXPIRE, end, "sum")
+        await self._batches(scripts.EXPIRE, end, "claim")
+        return gone + await self._batches(scripts.SHRINK, str(self._limits.max_bytes))
+
+    async def close(self) -> None:
+        await self._home.close()
+
+    async def _batches(self, script: str, *given: str) -> int:
+        """A thousand at a time: others ask in between."""
+        gone = 0
+        while batch := await self._writer.run((script, (*given, str(PRUNED_ROWS)))):
+            gone += batch
+            if batch < PRUNED_ROWS:
+                break
+        return gone
+
+    # --- in the home's loop -------------------------------------------------------------------------
+
+    async def _carry_out(self, lane: str, jobs: list[Job[Script]]) -> None:
+        """All in one message; the answer to each is its own."""
+        try:
+            client = await self._client(lane)
+            answers = await self._send(client, jobs, together=lane == WRITING)
+            unknown = [job for job, answer in zip(jobs, answers, strict=True) if isinstance(answer, NoScriptError)]
+            if unknown:  # the server was started anew: it has done nothing of these
+                await self._load(client)
+                again = iter(await self._send(client, unknown, together=lane == WRITING))
+                answers = [next(again) if isinstance(answer, NoScriptError) else answer for answer in answers]
+        except (StoreError, *FAILURES) as error:
+            answers = [error] * len(jobs)
+        for job, answer in zip(jobs, answers, strict=True):
+            if isinstance(answer, Exception):
+                job.error = self._told(answer)
+            else:
+                job.result = answer
+
+    async def _send(self, client: Redis, jobs: Sequence[Job[Script]], *, together: bool) -> list[Any]:
+        """The answers. Together is as a transaction, which the server writes to its disk at once, where it would write
+        a long message in parts; one that it refuses has done nothing."""
+        pipeline = client.pipeline(transaction=together and len(jobs) > 1)
+        for job in jobs:
+            script, given = job.work
+            pipeline.execute_command("EVALSHA", SHA[script], 1, self._prefix, *given)
+        try:
+            return await pipeline.execute(raise_on_error=False)
+        except ResponseError as error:
+            if len(jobs) == 1:
+                return [error]
+            return [answer for job in jobs for answer in await self._send(client, [job], together=False)]
+
+    async def _client(self, lane: str) -> Redis:
+        """A client with one connection, which is made again by itself when it was lost."""
+        if lane not in self._clients:
+            client = Redis.from_url(
+                self._address.url,
+                max_connections=1,
+                retry=Retry(NoBackoff(), 0),  # an addition that was sent twice would count twice
+                socket_connect_timeout=CONNECT_SECONDS,
+                socket_timeout=ANSWER_SECONDS,
+                socket_keepalive=True,
+                decode_responses=False,
+            )
+            try:
+                await self._load(client)
+            except BaseException:
+                await client.aclose()
+                raise
+            self._clients[lane] = client
+        return self._clients[lane]
+
+    async def _load(self, client: Redis) -> None:
+        """Looks at the server, and gives it the scripts."""
+        await client.setnx(f"{self._prefix}:version", scripts.VERSION)
+        version = await client.get(f"{self._prefix}:version")
+        if version != b"%d" % scripts.VERSION:
+            told = quote(_text(version))
+            raise StoreError(f"the store is of version {told}, and this toolglot knows 1: upgrade toolglot")
+        self._warnings = await self._look(client)
+        for script in scripts.SCRIPTS:
+            await client.script_load(script)
+
+    async def _look(self, client: Redis) -> tuple[str, ...]:
+        found = {**await client.info("persistence"), **await client.info("memory")}
+        try:
+            settings = {**await client.config_get("save"), **await client.config_get("appendfsync")}
+        except ResponseError:  # not for everybody, at some hosts: then snapshots are taken for granted
+            settings = {"save": "?"}
+        warnings = []
+        if not found.get("aof_enabled"):
+            warnings.append(SNAPSHOTS if settings.get("save") else GONE)
+        elif self._durable and settings.get("appendfsync") != "always":
+            warnings.append(SECONDS)
+        if str(found.get("maxmemory_policy", "")).startswith("allkeys"):
+            warnings.append(EVICTS)
+        return tuple(warnings)
+
+    async def _shut(self) -> None:
+        for client in self._clients.values():
+            await client.aclose()
+
+    def _told(self, error: Exception) -> StoreError:
+        """The same error in our words, without the password."""
+        reason = self._address.hide(_reason(error))
+        return StoreError(f"{self._address.place}: {reason}")
+
+
+def _text(answer: object) -> str:
+    return answer.decode(errors="replace") if isinstance(answer, bytes) else str(answer)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, StoreError):
+        return str(error)
+    if isinstance(error, TimeoutError | RedisTimeoutError):
+        return "the server takes too long to answer"
+    if isinstance(error, OSError | RedisConnectionError) and not isinstance(error, AuthenticationError):
+        return f"the server cannot be reached: {error}"
+    return f"the store failed: {str(error) or type(error).__name__}"
+
+
+def _range(client: str | None, prefix: str, after: str) -> tuple[bytes, bytes]:
+    """The ends of the names that may be meant, as Redis writes them: `[` with, `(` without the name itself."""
+    past = b"(" + after.encode() if after else b"-"
+    if client is None:
+        return past, b"+"
+    head = f"{client}\0{prefix}".encode()
+    return past if after and after.encode() >= head else b"[" + head, b"(" + head + b"\xff"
+
+
+def _totals(pairs: Sequence[bytes]) -> dict[str, float]:
+    """By name, for a large hash has no order of its own."""
+    found = {name.decode(): total for name, total in zip(pairs[::2], pairs[1::2], strict=True)}
+    return {name[1:]: float(found[name]) for name in sorted(found) if name != "u"}
+
+
+def _row(name: bytes, value: bytes | None, pairs: Sequence[bytes] | None) -> Row:
+    client, _, key = name.decode().partition("\0")
+    return Row(client, key, value, _totals(pairs or ()))

@@ -1,0 +1,198 @@
+"""What a store does in Redis, as scripts: the server runs each of them alone, so that each is atomic.
+
+All keys begin with the store's prefix in braces, which puts them into one slot of a cluster:
+
+    {p}:row:KIND\\0CLIENT\\0KEY     a hash: v value, u until, s size in bytes
+    {p}:sum:KIND\\0CLIENT\\0KEY     a hash: u until, and n followed by its name for each total
+    {p}:claim:KIND\\0CLIENT\\0KEY   a hash: h holder, u until
+    {p}:names:KIND                  a set in the order of its bytes: CLIENT\\0KEY of each row and total
+    {p}:ends:row, :sum, :claim      sets by until: what is to be pruned
+    {p}:ages                        a set by age: rows that are not kept for ever
+    {p}:age, :bytes, :lasting       counters: the last age, the bytes of all rows, of those kept for ever
+    {p}:version                     of this layout
+
+Names are UTF-8, whose bytes are in the order of code points; none holds a NUL or the byte FF. Numbers are texts with 17
+digits, which are exact. No key has a time to live: an eviction policy for such keys does not touch the store.
+
+Law: a script changes nothing before it has decided to, and every change of a row keeps the sets and counters true.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERSION: Final = 1
+
+_HEAD: Final = """
+local P = KEYS[1]
+local function number(text)
+    if text == 'inf' then return math.huge elseif text == '-inf' then return -math.huge end
+    return tonumber(text)
+end
+local function lives(key, now)
+    local ends = redis.call('HGET', key, 'u')
+    return ends and number(ends) > now
+end
+local function forget(name, one, other)
+    local cut = string.find(name, '\\0', 1, true)
+    redis.call('DEL', P .. ':' .. one .. ':' .. name)
+    redis.call('ZREM', P .. ':ends:' .. one, name)
+    if redis.call('EXISTS', P .. ':' .. other .. ':' .. name) == 0 then
+        redis.call('ZREM', P .. ':names:' .. string.sub(name, 1, cut - 1), string.sub(name, cut + 1))
+    end
+end
+local function uncount(name)
+    local old = redis.call('HMGET', P .. ':row:' .. name, 's', 'u')
+    if old[1] then
+        redis.call('DECRBY', P .. ':bytes', old[1])
+        if old[2] == 'inf' then redis.call('DECRBY', P .. ':lasting', old[1]) end
+    end
+end
+local function forget_row(name)
+    uncount(name)
+    redis.call('ZREM', P .. ':ages', name)
+    forget(name, 'row', 'sum')
+end
+"""
+
+# now, until, kind, client, how many keys follow, those keys, then key, size and value of each row
+KEEP: Final = f"""{_HEAD}
+local now, until_, owner = number(ARGV[1]), ARGV[2], ARGV[3] .. '\\0' .. ARGV[4] .. '\\0'
+local first = 6 + tonumber(ARGV[5])
+for n = 6, first - 1 do
+    if lives(P .. ':row:' .. owner .. ARGV[n], now) then return ARGV[n] end
+end
+for n = first, #ARGV, 3 do
+    local name, size = owner .. ARGV[n], ARGV[n + 1]
+    uncount(name)
+    redis.call('HSET', P .. ':row:' .. name, 'u', until_, 's', size, 'v', ARGV[n + 2])
+    redis.call('ZADD', P .. ':names:' .. ARGV[3], 0, ARGV[4] .. '\\0' .. ARGV[n])
+    redis.call('ZADD', P .. ':ends:row', until_, name)
+    redis.call('INCRBY', P .. ':bytes', size)
+    if until_ == 'inf' then
+        redis.call('INCRBY', P .. ':lasting', size)
+        redis.call('ZREM', P .. ':ages', name)
+    else
+        redis.call('ZADD', P .. ':ages', redis.call('INCR', P .. ':age'), name)
+    end
+end
+return false
+"""
+
+# now, kind, client, the most bytes, keys: the values, or how many bytes they are
+FIND: Final = f"""{_HEAD}
+local now, owner, total, found = number(ARGV[1]), ARGV[2] .. '\\0' .. ARGV[3] .. '\\0', 0, {{}}
+for n = 5, #ARGV do
+    local key = P .. ':row:' .. owner .. ARGV[n]
+    found[n - 4] = lives(key, now) and key
+    if found[n - 4] then total = total + redis.call('HSTRLEN', key, 'v') end
+end
+if total > tonumber(ARGV[4]) then return total end
+for n, key in ipairs(found) do found[n] = key and redis.call('HGET', key, 'v') end
+return found
+"""
+
+# now, kind, client, keys: how many there were
+REMOVE: Final = f"""{_HEAD}
+local now, owner, gone = number(ARGV[1]), ARGV[2] .. '\\0' .. ARGV[3] .. '\\0', 0
+for n = 4, #ARGV do
+    if lives(P .. ':row:' .. owner .. ARGV[n], now) then
+        forget_row(owner .. ARGV[n])
+        gone = gone + 1
+    end
+end
+return gone
+"""
+
+# now, until, kind, client, key, then name and amount of each: names, each after an n, and totals
+ADD: Final = f"""{_HEAD}
+local now, ends = number(ARGV[1]), ARGV[2]
+local name = ARGV[3] .. '\\0' .. ARGV[4] .. '\\0' .. ARGV[5]
+local key = P .. ':sum:' .. name
+if lives(key, now) then
+    local old = redis.call('HGET', key, 'u')
+    if number(old) > number(ends) then ends = old end
+else
+    redis.call('DEL', key)
+end
+redis.call('HSET', key, 'u', ends)
+redis.call('ZADD', P .. ':ends:sum', ends, name)
+redis.call('ZADD', P .. ':names:' .. ARGV[3], 0, ARGV[4] .. '\\0' .. ARGV[5])
+for n = 6, #ARGV, 2 do
+    local total = tonumber(redis.call('HGET', key, 'n' .. ARGV[n]) or '0') + tonumber(ARGV[n + 1])
+    redis.call('HSET', key, 'n' .. ARGV[n], string.format('%.17g', total))
+end
+return redis.call('HGETALL', key)
+"""
+
+# now, until, kind, client, key, holder: who holds it
+CLAIM: Final = f"""{_HEAD}
+local now, holder = number(ARGV[1]), ARGV[6]
+local name = ARGV[3] .. '\\0' .. ARGV[4] .. '\\0' .. ARGV[5]
+local key = P .. ':claim:' .. name
+if lives(key, now) then
+    local held = redis.call('HGET', key, 'h')
+    if held ~= holder then return held end
+end
+if number(ARGV[2]) <= now then
+    redis.call('DEL', key)
+    redis.call('ZREM', P .. ':ends:claim', name)
+    return ''
+end
+redis.call('HSET', key, 'h', holder, 'u', ARGV[2])
+redis.call('ZADD', P .. ':ends:claim', ARGV[2], name)
+return holder
+"""
+
+# now, kind, the range's ends, what a key begins with, the most rows, the most bytes, the most names to look at:
+# bytes, the last name looked at unless it was the last one of all, and name, value and totals of each row
+SCAN: Final = f"""{_HEAD}
+local now, kind, prefix = number(ARGV[1]), ARGV[2], ARGV[5]
+local limit, most, looked = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local names = redis.call('ZRANGEBYLEX', P .. ':names:' .. kind, ARGV[3], ARGV[4], 'LIMIT', 0, looked)
+local found, total, last = {{}}, 0, #names == looked and names[looked]
+for _, name in ipairs(names) do
+    local start = string.find(name, '\\0', 1, true) + 1
+    if string.sub(name, start, start + #prefix - 1) == prefix then
+        local row, sum = P .. ':row:' .. kind .. '\\0' .. name, P .. ':sum:' .. kind .. '\\0' .. name
+        local has_row, has_sum = lives(row, now), lives(sum, now)
+        if has_row then total = total + redis.call('HSTRLEN', row, 'v') end
+        if total > most then return {{total}} end
+        if has_row or has_sum then
+            found[#found + 1] = name
+            found[#found + 1] = has_row and redis.call('HGET', row, 'v')
+            found[#found + 1] = has_sum and redis.call('HGETALL', sum)
+        end
+        if #found == 3 * limit then last = false break end
+    end
+end
+return {{total, last, found}}
+"""
+
+# now, which of row, sum and claim, the most: how many are gone
+EXPIRE: Final = f"""{_HEAD}
+local names = redis.call('ZRANGEBYSCORE', P .. ':ends:' .. ARGV[2], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])
+for _, name in ipairs(names) do
+    if ARGV[2] == 'row' then forget_row(name)
+    elseif ARGV[2] == 'sum' then forget(name, 'sum', 'row')
+    else
+        redis.call('DEL', P .. ':claim:' .. name)
+        redis.call('ZREM', P .. ':ends:claim', name)
+    end
+end
+return #names
+"""
+
+# the most bytes, the most rows: how many are gone
+SHRINK: Final = f"""{_HEAD}
+local most, gone = tonumber(ARGV[1]), 0
+if tonumber(redis.call('GET', P .. ':lasting') or '0') > most then return 0 end
+for _, name in ipairs(redis.call('ZRANGE', P .. ':ages', 0, tonumber(ARGV[2]) - 1)) do
+    if tonumber(redis.call('GET', P .. ':bytes')) <= most then break end
+    forget_row(name)
+    gone = gone + 1
+end
+return gone
+"""
+
+SCRIPTS: Final = (KEEP, FIND, REMOVE, ADD, CLAIM, SCAN, EXPIRE, SHRINK)

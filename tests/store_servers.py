@@ -1,0 +1,201 @@
+"""Real servers for the tests of stores: Postgres and Redis, each started when a test first asks for it.
+
+A server listens on a free port of the loopback address, keeps its files in a folder of its own, writes to the disk as
+it would in production, and is ended by its process when the test run is over: one of each for a worker of the run at
+most. Where the programs are missing, whoever asks is skipped.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+PASSWORD = "hunter2-%2F@"  # noqa: S105 — of a server that lives as long as a test run
+WRITTEN = "hunter2-%252F%40"
+"""The same as a part of an address."""
+PATIENCE = 60.0
+
+
+class Server:
+    """A program that can be ended, killed and started again on the same port, with the same files."""
+
+    def __init__(
+        self,
+        words: list[str],
+        port: int,
+        folder: Path,
+        answers: Callable[[], bool],
+        last: signal.Signals,
+        user: str | None = None,
+    ) -> None:
+        self.words = words
+        self.port = port
+        self.folder = folder
+        self._answers = answers
+        self._last = last
+        self._user = user
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        log = (self.folder / "log").open("ab")
+        self._process = subprocess.Popen(
+            self.words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, user=self._user, cwd=self.folder
+        )
+        log.close()
+        end = time.monotonic() + PATIENCE
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                self.end(signal.SIGKILL)
+                raise RuntimeError(f"{self.words[0]}: {(self.folder / 'log').read_text()[-2000:]}")
+            time.sleep(0.02)
+
+    def end(self, how: signal.Signals) -> None:
+        """By its id, and only if it is still there; returns when what it has started is gone too."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        own = Path(f"/proc/{self._process.pid}")
+        started = [Path("/proc", number) for number in (own / "task" / own.name / "children").read_text().split()]
+        self._process.send_signal(how)
+        self._process.wait(PATIENCE)
+        end = time.monotonic() + PATIENCE
+        while any(each.exists() for each in started) and time.monotonic() < end:
+            time.sleep(0.01)
+
+    def tell_last(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(self._last)
+
+    def remove(self) -> None:
+        self.end(self._last)
+        # In a session of its own: it goes on when this process is ended.
+        subprocess.Popen(["rm", "-rf", str(self.folder)], start_new_session=True).wait(PATIENCE)  # noqa: S607
+
+
+LASTING: list[Server] = []
+"""Those of the whole run."""
+
+
+@atexit.register
+def end_all() -> None:
+    """All are told before one is waited for: a test run that is over does not wait long for its workers."""
+    for server in LASTING:
+        server.tell_last()
+    for server in LASTING:
+        server.remove()
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def folder_for(name: str, user: str | None) -> Path:
+    """Where that user may write, and nobody else."""
+    folder = Path(tempfile.mkdtemp(prefix=f"toolglot-{name}-", dir="/tmp"))
+    if user is not None:
+        shutil.chown(folder, user)
+    return folder
+
+
+# --- Postgres ---------------------------------------------------------------------------------------
+
+
+def postgres_programs() -> Path | None:
+    """The newest that there is."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else Path(on_path).parent if on_path else None
+
+
+def postgres_user() -> str | None:
+    """Postgres refuses to be run by root: then it is run by one who may nothing."""
+    if os.getuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in ("postgres", "nobody") if name in names)
+
+
+@cache
+def postgres() -> Server:
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("no Postgres server is installed (Debian: postgresql)")
+    user = postgres_user()
+    folder = folder_for("postgres", user)
+    (folder / "password").write_text(PASSWORD)
+    (folder / "password").chmod(0o644)
+    data = folder / "data"
+    made = [str(programs / "initdb"), "-D", str(data), "-U", "toolglot", "-E", "UTF8", "--locale=C.UTF-8"]
+    made += ["-A", "scram-sha-256", f"--pwfile={folder / 'password'}"]
+    subprocess.run(made, check=True, capture_output=True, user=user, cwd=folder)
+    port = free_port()
+    settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "shared_buffers": "32MB", "fsync": "on"}
+    words = [str(programs / "postgres"), "-D", str(data), "-p", str(port)]
+    words += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+
+    def answers() -> bool:
+        ready = [str(programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
+        return subprocess.run(ready, check=False).returncode == 0
+
+    server = Server(words, port, folder, answers, signal.SIGQUIT, user)  # at once: nobody needs its files
+    LASTING.append(server)
+    return server
+
+
+def postgres_url(folder: Path) -> str:
+    """A schema for each folder: what is kept under one is not seen under another."""
+    return f"postgres://toolglot:{WRITTEN}@127.0.0.1:{postgres().port}/postgres?schema=t_{named(folder)}"
+
+
+# --- Redis ------------------------------------------------------------------------------------------
+
+
+def start_redis(*settings: str) -> Server:
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("no Redis server is installed (Debian: redis-server)")
+    folder, port = folder_for("redis", None), free_port()
+    words = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--requirepass", PASSWORD]
+
+    def answers() -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1) as asking:
+                asking.sendall(f"AUTH {PASSWORD}\r\nPING\r\n".encode())
+                asking.shutdown(socket.SHUT_WR)
+                return b"+PONG" in asking.makefile("rb").read()
+        except OSError:
+            return False
+
+    return Server([*words, *settings], port, folder, answers, signal.SIGTERM)
+
+
+@cache
+def redis() -> Server:
+    server = start_redis("--appendonly", "yes", "--appendfsync", "always", "--save", "")
+    LASTING.append(server)
+    return server
+
+
+def redis_url(folder: Path) -> str:
+    """A prefix for each folder."""
+    return f"redis://:{WRITTEN}@127.0.0.1:{redis().port}/0?prefix=t_{named(folder)}"
+
+
+def named(folder: Path) -> str:
+    return sha256(str(folder).encode()).hexdigest()[:16]
