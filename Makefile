@@ -5,7 +5,7 @@
 #   make check     formatting, lint, strict types, import layers, generated docs
 #   make bench     speed, as ratios measured in one run
 #   make coverage  the tests again, with the branches that they take: at least 95 %
-#   make soak      the property tests for longer, then the fuzzer, then the gateway under faults and kills
+#   make soak      the property tests for longer, the fuzzer, 10,000 idle connections, the gateway under faults and kills
 #   make docs      write the generated pages of docs/
 #   make clean     remove .venv and caches
 #
@@ -95,11 +95,12 @@ coverage: $(READY) servers $(CLIENTS) $(AGENTS)
 	@$(BIN)/pytest -n auto -m "not law" --cov --cov-report=term
 
 bench: $(READY)
-	@failed=0; for bench in ids wire render streams dialects store observing gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
+	@failed=0; for bench in ids wire render streams dialects store observing scheduler gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
 
 soak: $(READY)
 	@$(BIN)/pytest -n auto -m law --hypothesis-profile=soak
 	@$(BIN)/python scripts/fuzz.py --minutes $${FUZZ_MINUTES:-10}
+	@$(BIN)/python scripts/hold_connections.py
 	@$(BIN)/python scripts/soak_gateway.py --minutes $${SOAK_MINUTES:-15}
 
 docs: $(READY)

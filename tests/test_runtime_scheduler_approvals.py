@@ -1,0 +1,266 @@
+"""Approvals: who is asked, when, and that only a decision which says so lets a call run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from scheduled_tools import Gated, Recorded, Watched, call, calls, made, outcome, returning, scheduler, ticks, told
+from toolglot.completion import status_of
+from toolglot.conversation import ToolCall
+from toolglot.runtime.approvals import Allow, AllowAlways, Approve, Decision, Deny, Edit
+from toolglot.runtime.tools import Tool, ToolContext
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+async def echo(arguments: dict[str, Any], context: ToolContext) -> object:
+    return {"got": arguments}
+
+
+def answering(*decisions: object, asked: list[str] | None = None) -> Approve:
+    """Answers with one after another; the last one for ever."""
+    left = list(decisions)
+
+    async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
+        if asked is not None:
+            asked.append(call.id)
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer  # type: ignore[return-value]
+
+    return approve
+
+
+def test_a_call_that_is_allowed_runs() -> None:
+    watch = Watched()
+    result = outcome(returning("ran", approval=True), approve=answering(Allow()), watch=watch)
+    assert result.content == "ran"
+    assert watch.states() == ["validating", "awaiting_approval", "scheduled", "executing", "success"]
+
+
+def test_a_tool_that_needs_no_approval_is_not_asked_about() -> None:
+    asked: list[str] = []
+    assert outcome(returning("ran"), approve=answering(Deny(), asked=asked)).content == "ran"
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (Deny("too dangerous"), "Reason: too dangerous"),
+        (Deny(), "the tool was not run."),
+        (Deny(7), "the tool was not run."),  # type: ignore[arg-type]
+        (True, "answered with a bool"),
+        (None, "answered with a NoneType"),
+        (ValueError("secret"), "failed (ValueError)"),
+        (SystemExit(), "failed (SystemExit)"),
+    ],
+)
+def test_whatever_is_no_leave_denies(answer: object, text: str) -> None:
+    watch = Watched()
+    result = outcome(returning("ran", approval=True), approve=answering(answer), watch=watch)
+    assert result.is_error
+    assert result.text.startswith("This call was not allowed, and the tool was not run.")
+    assert result.text.endswith(text) or text in result.text
+    assert watch.states() == ["validating", "awaiting_approval", "error"]
+    assert "secret" not in result.text
+
+
+def test_without_anybody_to_ask_a_tool_that_needs_an_approval_is_not_run() -> None:
+    result = outcome(returning("ran", approval=True))
+    assert result.is_error
+    assert "nobody is there" in result.text
+
+
+def test_a_question_that_is_cancelled_starts_nothing() -> None:
+    result = outcome(returning("ran", approval=True), approve=answering(asyncio.CancelledError()))
+    assert status_of(result) == "cancelled"
+    assert result.text.startswith("The question for approval was cancelled.")
+    assert "never started" in result.text
+
+
+def test_allow_always_is_for_this_tool_in_this_session_and_not_for_another_of_its_name() -> None:
+    async def main() -> None:
+        asked: list[str] = []
+        gated = Gated("gated", approval=True)
+        gated.gate.set()
+        approve = answering(AllowAlways(), Deny("no"), asked=asked)
+        running = scheduler(gated.tool, returning("x", "other", approval=True), approve=approve)
+        results = await running.run([call("a", "gated"), call("b", "gated"), call("c", "other")])
+        assert [result.is_error for result in results] == [False, False, True]
+        await running.run([call("d", "gated")])
+        assert asked == ["a", "c"]
+        running.tools.replace(returning("another", "gated", approval=True))
+        (result,) = await running.run([call("e", "gated")])
+        assert asked == ["a", "c", "e"]
+        assert result.is_error
+
+    asyncio.run(main())
+
+
+def test_questions_are_asked_one_at_a_time_in_call_order_while_others_run() -> None:
+    async def main() -> None:
+        free, guarded = Gated("free"), Gated("guarded", approval=True)
+        guarded.gate.set()
+        gates = {id: asyncio.Event() for id in ("b", "d")}
+        asked: list[str] = []
+
+        async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
+            asked.append(call.id)
+            await gates[call.id].wait()
+            return Allow()
+
+        watch = Watched()
+        running = scheduler(free.tool, guarded.tool, approve=approve, watch=watch)
+        asks = [call("a", "free"), call("b", "guarded"), call("c", "free"), call("d", "guarded"), call("e", "nobody")]
+        batch = asyncio.create_task(running.run(asks))
+        await ticks()
+        assert free.order == ["a", "c"]
+        assert asked == ["b"]
+        assert watch.states("d") == ["validating"]
+        gates["d"].set()
+        await ticks()
+        assert asked == ["b"]
+        gates["b"].set()
+        await ticks()
+        assert asked == ["b", "d"]
+        assert guarded.order == ["b", "d"]
+        free.gate.set()
+        assert [result.call_id for result in await batch] == ["a", "b", "c", "d", "e"]
+
+    asyncio.run(main())
+
+
+def test_a_call_that_somebody_is_asked_about_keeps_its_place_in_line_for_its_resource() -> None:
+    async def main() -> None:
+        gate = asyncio.Event()
+
+        async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
+            await gate.wait()
+            return Edit({"path": "b"})
+
+        order: list[str] = []
+
+        async def run(arguments: dict[str, Any], context: ToolContext) -> object:
+            order.append(context.call_id)
+            return arguments["path"]
+
+        guarded = made(run, "guarded", approval=True, resources=lambda arguments: [arguments["path"]])
+        free = made(run, "free", resources=lambda arguments: [arguments["path"]])
+        running = scheduler(guarded, free, approve=approve)
+        asks = [call("1", "guarded", path="a"), call("2", "free", path="a"), call("3", "free", path="b")]
+        batch = asyncio.create_task(running.run(asks))
+        await ticks()
+        assert order == ["3"]
+        gate.set()
+        await batch
+        assert sorted(order) == ["1", "2", "3"]
+
+    asyncio.run(main())
+
+
+# --- edited arguments -----------------------------------------------------------------------------------
+
+
+def test_law_11_edited_arguments_are_run_recorded_and_told() -> None:
+    async def main() -> None:
+        journal, watch = Recorded(), Watched()
+        running = scheduler(
+            made(echo, parameters=SCHEMA, approval=True),
+            approve=answering(Edit({"n": 2})),
+            journal=journal,
+            watch=watch,
+        )
+        asked = call("c1", n=1)
+        (result,) = await running.run([asked])
+        assert result.executed_arguments == {"n": 2}
+        assert result.text.startswith('[The tool was given other arguments than this call shows: {"n":2}]')
+        assert result.text.endswith('{"got":{"n":2}}')
+        assert journal.arguments == {"c1": {"n": 2}}
+        assert asked.arguments == {"n": 1}
+        assert watch.states() == [
+            *("validating", "awaiting_approval", "validating", "scheduled", "executing", "success")
+        ]
+        assert told(running, ["given other arguments"])
+
+    asyncio.run(main())
+
+
+def test_an_edit_that_changes_nothing_is_not_told() -> None:
+    tool = made(echo, parameters=SCHEMA, approval=True)
+    result = outcome(tool, of=call("c1", n=1), approve=answering(Edit({"n": 1})))
+    assert result.executed_arguments is None
+    assert result.content == '{"got":{"n":1}}'
+
+
+def test_an_edit_back_to_what_was_unwrapped_is_still_not_what_the_model_wrote() -> None:
+    asked = ToolCall("c1", "tool", {"n": 1}, raw_input='"{\\"n\\": 1}"')
+    result = outcome(made(echo, approval=True), of=asked, approve=answering(Edit({"n": 1})))
+    assert result.executed_arguments == {"n": 1}
+
+
+def test_one_and_true_are_not_the_same_arguments() -> None:
+    result = outcome(made(echo, approval=True), of=call("c1", n=1), approve=answering(Edit({"n": True})))
+    assert result.executed_arguments == {"n": True}
+
+
+@pytest.mark.parametrize(
+    ("edited", "text"),
+    [
+        ({"n": "two"}, "$.n: the value is not of type \"integer\"; got the string 'two'"),
+        ({}, '"n" is a required property'),
+        ("n=2", "expected a JSON object"),
+        ({"n": [[]] * 3_000_000}, "max_nodes"),
+    ],
+)
+def test_edited_arguments_are_validated_again(edited: Any, text: str) -> None:
+    watch = Watched()
+    tool = made(echo, parameters=SCHEMA, approval=True)
+    result = outcome(tool, of=call("c1", n=1), approve=answering(Edit(edited)), watch=watch)
+    assert result.is_error
+    assert text in result.text
+    assert "that the user put in their place" in result.text
+    assert watch.states() == ["validating", "awaiting_approval", "validating", "error"]
+
+
+def test_edited_arguments_whose_resources_cannot_be_found_out_are_refused() -> None:
+    tool = made(echo, approval=True, resources=lambda arguments: [arguments["path"]])
+    result = outcome(tool, of=call("c1", path="a"), approve=answering(Edit({})))
+    assert "could not be found out (KeyError: 'path')" in result.text
+
+
+def test_the_text_of_a_free_text_tool_can_be_edited() -> None:
+    tool = made(echo, type="custom", approval=True)
+    asked = ToolCall("c1", "tool", None, type="custom", raw_input="rm -r /")
+    result = outcome(tool, of=asked, approve=answering(Edit({"input": "ls /"})))
+    assert result.executed_arguments == {"input": "ls /"}
+    same = outcome(tool, of=asked, approve=answering(Edit({"input": "rm -r /"})))
+    assert same.executed_arguments is None
+    other = outcome(tool, of=asked, approve=answering(Edit({"text": "ls /"})))
+    assert "$.input: expected one text" in other.text
+
+
+def test_whoever_is_asked_cannot_change_what_runs() -> None:
+    async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
+        arguments["n"] = 9
+        return Allow()
+
+    assert outcome(made(echo, approval=True), of=call("c1", n=1), approve=approve).content == '{"got":{"n":1}}'
+
+
+def test_edited_arguments_that_were_never_run_are_not_called_executed() -> None:
+    async def main() -> None:
+        async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
+            running.cancel()
+            return Edit({"n": 2})
+
+        running = scheduler(made(echo, approval=True), approve=approve)
+        results = await running.run(calls(2))
+        assert [result.executed_arguments for result in results] == [None, None]
+        assert all("never started" in result.text for result in results)
+
+    asyncio.run(main())
