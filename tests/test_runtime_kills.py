@@ -1,0 +1,152 @@
+"""kill -9 at any moment: no committed turn is lost, nothing that ran is run again, and the session goes on to its end.
+
+Every process but the last is killed: from outside after a time, or by itself right before or after a commit or a thing
+that a tool did. `kill_target.py` says what each one checks when it takes the session over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import store_servers
+from kill_target import CALLS, STEPS, WORDS, Outcome, lines_of
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "pidfd_open"), reason="processes are forked and killed as Linux does it"
+)
+
+HERE = Path(__file__).parent
+RANDOM_KILLS = 60
+"""Of each of the two seeds, with SQLite; the moments are some 120 more."""
+SERVER_KILLS = 20
+MOST_RUNS = 40
+"""Of one session: each gets a little further."""
+
+
+class Forks:
+    """A process that forks those that are killed."""
+
+    def __init__(self) -> None:
+        path = os.pathsep.join([str(HERE.parent / "src"), str(HERE)])
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "kill_target.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        assert self._line() == "ready"
+        self.kills = 0
+
+    def run(self, folder: Path, **order: Any) -> Outcome:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"folder": str(folder), **order}) + "\n")
+        self._process.stdin.flush()
+        outcome = Outcome(*json.loads(self._line()))
+        wrong = folder / "wrong"
+        assert not wrong.exists(), wrong.read_text()
+        assert outcome.was_killed or outcome.code == 0
+        effects = lines_of(folder / "effects")
+        assert len(set(effects)) == len(effects), "a call ran twice"
+        self.kills += outcome.was_killed
+        return outcome
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().rstrip("\n")
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """In memory where that can be: what a process has written outlives it there as well, and the disk is slow."""
+    memory = Path("/dev/shm")  # noqa: S108
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def forks() -> Iterator[Forks]:
+    made = Forks()
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def finished(forks: Forks, folder: Path, **order: Any) -> None:
+    """The next process is left alone, and does all that is left."""
+    assert not forks.run(folder, **order).was_killed
+    done = [lines_of(folder / name) for name in ("effects", "told")]
+    assert not forks.run(folder, **order).was_killed
+    assert [lines_of(folder / name) for name in ("effects", "told")] == done, "there was something left to do"
+
+
+def test_a_session_that_is_left_alone_does_all_of_its_work(forks: Forks, folder: Path) -> None:
+    finished(forks, folder)
+    assert len(lines_of(folder / "effects")) == len(WORDS) * STEPS * CALLS
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_killed_right_before_and_after_each_commit_and_each_tool_and_again_while_it_is_taken_over(
+    half: int, forks: Forks, folder: Path
+) -> None:
+    moments = forks.run(made(folder / "whole")).moments
+    assert moments > 50
+    for moment in range(1 + half, moments, 2):  # how many there are varies a little: commits take what waits
+        place = made(folder / str(moment))
+        forks.run(place, die_at=moment)
+        forks.run(place, die_at=1 + moment % 9)
+        finished(forks, place)
+    assert forks.kills >= 50
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_at_random_times(seed: int, forks: Forks, folder: Path) -> None:
+    killed_at_random(forks, folder, random.Random(seed), RANDOM_KILLS)  # noqa: S311 - a draw that can be repeated
+
+
+@pytest.mark.parametrize("server", ["postgres", "redis"])
+def test_killed_at_random_times_with_a_store_on_a_server(server: str, forks: Forks, folder: Path) -> None:
+    url_of = store_servers.postgres_url if server == "postgres" else store_servers.redis_url
+    draw = random.Random(server)  # noqa: S311 - a draw that can be repeated
+    killed_at_random(forks, folder, draw, SERVER_KILLS, url_of=url_of)
+
+
+def killed_at_random(
+    forks: Forks, folder: Path, draw: random.Random, kills: int, url_of: Any = lambda _folder: ""
+) -> None:
+    """Sessions, one after the other, each killed until it is done, until there were so many kills."""
+    places = (made(folder / str(number)) for number in range(10 * kills))
+    length = min(forks.run(place, store=url_of(place)).seconds for place in itertools.islice(places, 3))
+    for place in places:
+        store = url_of(place)
+        for _ in range(MOST_RUNS):
+            if not forks.run(place, store=store, kill_after=draw.uniform(0, length)).was_killed:
+                break
+        finished(forks, place, store=store)
+        if forks.kills >= kills:
+            return
+    pytest.fail(f"only {forks.kills} kills")
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

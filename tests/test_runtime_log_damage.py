@@ -1,0 +1,232 @@
+"""A damaged log is told with its session, its entry and what to do, and never read as if nothing were missing."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+import pytest
+
+from toolglot import InputError, LimitError, Text, ToolglotError, Turn, VersionError
+from toolglot.runtime.log_entries import LAST_NUMBER, TurnsSaid, key_of
+from toolglot.runtime.log_replay import LogRows
+from toolglot.runtime.session_list import list_sessions, recover_session
+from toolglot.runtime.session_log import SessionDamagedError, SessionLog
+from toolglot.runtime.session_search import search_sessions
+from toolglot.store import SqliteStore, StoreLimits
+
+ID = "damaged"
+
+
+def user(text: str) -> Turn:
+    return Turn("user", (Text(text),))
+
+
+def on_a_session(test: Callable[[SqliteStore], Coroutine[Any, Any, None]]) -> None:
+    """A session with five turns, in entries 1 to 5."""
+
+    async def whole() -> None:
+        store = SqliteStore(":memory:")
+        async with await SessionLog.create(store, id=ID) as log:
+            for text in ("one", "two", "three", "four", "five"):
+                await log.say(user(text))
+        await test(store)
+        await store.close()
+
+    asyncio.run(whole())
+
+
+async def put(store: SqliteStore, number: int, value: bytes) -> None:
+    await store.keep("turns", ID, {key_of(number): value}, until=math.inf)
+
+
+async def entry(store: SqliteStore, number: int) -> bytes:
+    return (await store.find("turns", ID, [key_of(number)]))[key_of(number)]
+
+
+async def refused(store: SqliteStore, kind: type[ToolglotError], *words: str) -> None:
+    """Opening says what is wrong, and changes nothing."""
+    before = await store.scan("turns", limit=100)
+    with pytest.raises(kind) as caught:
+        await SessionLog.open(store, ID)
+    for word in (f"'{ID}'", *words):
+        assert word in str(caught.value)
+    assert await store.scan("turns", limit=100) == before
+
+
+@pytest.mark.parametrize("length", [0, 1, 10, -1])
+def test_a_row_that_was_cut_is_told(length: int) -> None:
+    async def test(store: SqliteStore) -> None:
+        await put(store, 3, (await entry(store, 3))[:length])
+        await refused(store, SessionDamagedError, "entry 3 is damaged", "backup", "recover_session")
+
+    on_a_session(test)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"[]", b"3", b"{}", b'{"entry":7}', b'{"entry":"turns"}', b'{"entry":"turns","turns":[{"role":"nobody"}]}'],
+)
+def test_a_row_that_is_no_entry_is_told(value: bytes) -> None:
+    async def test(store: SqliteStore) -> None:
+        await put(store, 3, value)
+        await refused(store, SessionDamagedError, "entry 3 is not as it was written")
+
+    on_a_session(test)
+
+
+@pytest.mark.parametrize("value", [b"\xff\xfe", b'{"entry":"told","entries":"\xff"}', b"[" * 100_000])
+def test_bytes_that_are_no_text_are_told(value: bytes) -> None:
+    async def test(store: SqliteStore) -> None:
+        await put(store, 3, value)
+        await refused(store, SessionDamagedError, "entry 3 is damaged")
+
+    on_a_session(test)
+
+
+@pytest.mark.parametrize("value", [b'{"entry":"dreamt","of":"sheep"}', b'{"entry":"switched","model":"a","mood":1}'])
+def test_an_entry_of_a_newer_toolglot_is_told_as_such(value: bytes) -> None:
+    async def test(store: SqliteStore) -> None:
+        await put(store, 3, value)
+        await refused(store, VersionError, "entry 3", "upgrade toolglot")
+
+    on_a_session(test)
+
+
+def test_a_missing_entry_is_told() -> None:
+    async def test(store: SqliteStore) -> None:
+        await store.remove("turns", ID, [key_of(3)])
+        await refused(store, SessionDamagedError, "entry 3 is missing")
+
+    on_a_session(test)
+
+
+def test_missing_entries_at_the_end_are_told() -> None:
+    async def test(store: SqliteStore) -> None:
+        await store.remove("turns", ID, [key_of(4), key_of(5)])
+        await refused(store, SessionDamagedError, "entry 4 is missing, and all up to 5")
+
+    on_a_session(test)
+
+
+def test_a_log_that_does_not_begin_with_its_reset_is_told() -> None:
+    async def test(store: SqliteStore) -> None:
+        async with await SessionLog.open(store, ID) as log:
+            await log.change(lambda history: history.rewind(history.turns[1].key))
+            first = log.info.first
+        await put(store, first, msgspec.json.encode(TurnsSaid(turns=())))
+        await refused(store, SessionDamagedError, f"entry {first} is not the reset")
+
+    on_a_session(test)
+
+
+def test_a_damaged_row_in_the_list_is_told_and_the_others_are_listed() -> None:
+    async def test(store: SqliteStore) -> None:
+        async with await SessionLog.create(store, id="other"):
+            pass
+        await store.keep("sessions", "", {ID: b"{"}, until=math.inf)
+        await refused(store, SessionDamagedError, "its row in the list is damaged", "recover_session")
+        page = await list_sessions(store)
+        assert [info.id for info in page.sessions] == ["other"]
+        assert page.damaged == (ID,)
+
+    on_a_session(test)
+
+
+def test_what_is_before_the_damage_can_be_gone_on_with() -> None:
+    async def test(store: SqliteStore) -> None:
+        await put(store, 4, b"{")
+        info, problems = await recover_session(store, ID)
+        assert (info.id != ID, info.forked_from, info.turns, len(problems)) == (True, ID, 3, 1)
+        assert "entry 4" in problems[0]
+        async with await SessionLog.open(store, info.id) as log:
+            assert [turn.text for turn in log.history.turns] == ["one", "two", "three"]
+        await refused(store, SessionDamagedError, "entry 4")
+
+    on_a_session(test)
+
+
+def test_a_session_whose_row_is_damaged_is_recovered_whole() -> None:
+    async def test(store: SqliteStore) -> None:
+        await store.keep("sessions", "", {ID: b"{"}, until=math.inf)
+        info, problems = await recover_session(store, ID)
+        assert (info.turns, len(problems)) == (5, 1)
+
+    on_a_session(test)
+
+
+def test_a_key_that_is_no_number_is_told() -> None:
+    async def test(store: SqliteStore) -> None:
+        await store.keep("turns", ID, {"!": b"{}"}, until=math.inf)
+        await store.keep("sessions", "", {ID: b"{"}, until=math.inf)
+        _, problems = await recover_session(store, ID)
+        assert "entry 0 is missing" in problems[1]
+
+    on_a_session(test)
+
+
+def test_totals_beside_the_entries_do_not_matter() -> None:
+    async def test(store: SqliteStore) -> None:
+        await store.add("turns", ID, "anything", {"n": 1.0}, until=math.inf)
+        await store.add("sessions", "", "anything", {"n": 1.0}, until=math.inf)
+        async with await SessionLog.open(store, ID) as log:
+            assert len(log.history) == 5
+        assert len((await list_sessions(store)).sessions) == 1
+
+    on_a_session(test)
+
+
+def test_a_search_tells_of_a_damaged_session_and_goes_on() -> None:
+    async def test(store: SqliteStore) -> None:
+        async with await SessionLog.create(store, id="whole") as log:
+            await log.say(user("needle"))
+            await log.rename("a title")
+        await put(store, 3, b"{")
+        found = {hit.session.id: hit for hit in await search_sessions(store, "NEEDLE")}
+        assert found["whole"].snippet == "needle"
+        assert "entry 3" in found[ID].problem
+
+    on_a_session(test)
+
+
+def test_rows_that_are_large_are_read_a_few_at_a_time() -> None:
+    async def test() -> None:
+        store = SqliteStore(":memory:", limits=StoreLimits(max_call_bytes=4000))
+        async with await SessionLog.create(store, id=ID) as log:
+            for n in range(40):
+                await log.say(user(f"{n} " * 300))
+        async with await SessionLog.open(store, ID) as again:
+            assert again.history.turns == log.history.turns
+        await store.close()
+
+    asyncio.run(test())
+
+
+def test_one_row_that_is_larger_than_a_call_may_be_is_refused() -> None:
+    async def test() -> None:
+        store = SqliteStore(":memory:")
+        async with await SessionLog.create(store, id=ID) as log:
+            await log.say(user("x" * 5000))
+        values = [row.value for row in await store.scan("turns", client=ID, limit=10)]
+        infos = await store.find("sessions", "", [ID])
+        narrow = SqliteStore(":memory:", limits=StoreLimits(max_call_bytes=4000))
+        wide = LogRows(store, ID)
+        assert await wide.are_there(0, [value for value in values if value is not None])
+        await narrow.keep("sessions", "", infos, until=math.inf)
+        with pytest.raises(InputError):
+            await SessionLog.open(narrow, ID)
+        await narrow.close()
+        await store.close()
+
+    asyncio.run(test())
+
+
+def test_numbers_come_to_an_end() -> None:
+    async def test(store: SqliteStore) -> None:
+        with pytest.raises(LimitError, match="too many entries"):
+            await LogRows(store, ID).append(LAST_NUMBER, [b"{}"])
+
+    on_a_session(test)
