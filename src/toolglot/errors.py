@@ -19,6 +19,7 @@
     ├── RenderError           a render that would have broken one of its own laws
     ├── ProviderError         what a provider answered instead of a reply (in wire/failures.py)
     ├── StoreError            a store that cannot do it now (in store/interface.py)
+    │   └── StoreConflictError    … because a row is there that must not be
     └── HistoryError          an operation that the present state of a history forbids
 
 Law of this file: a message says what was wrong, `path` says where (a JSON path from `$`), `hint` says

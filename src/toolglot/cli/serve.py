@@ -24,6 +24,7 @@ from toolglot.gateway.siblings import Siblings
 from toolglot.gateway.telling import Teller
 from toolglot.gateway.workers import MOST_WORKERS, Place, Supervisor, place_in
 from toolglot.simulator.serving import listening
+from toolglot.store import Store, shown
 
 _DESCRIPTION: Final = """\
 Serves a gateway: clients of Anthropic, OpenAI (Chat Completions and Responses), Gemini and Ollama talk to any provider,
@@ -56,7 +57,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="default: $TOOLGLOT_CONFIG, else ./toolglot.toml, else none")
     parser.add_argument("--host", help="where to listen (default: 127.0.0.1, this machine only)")
     parser.add_argument("--port", type=int, help="default: 8400; 0 is a free one")
-    parser.add_argument("--store", metavar="FILE", help="the file of the vault; ':memory:' and 'off' are possible")
+    parser.add_argument(
+        "--store",
+        metavar="PLACE",
+        help="the file of the vault, or postgres://… or redis://…; ':memory:' and 'off' are possible",
+    )
     parser.add_argument("--log", choices=("text", "json", "off"), help="how each request is told (default: text)")
     parser.add_argument(
         "--workers",
@@ -82,7 +87,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.workers > 1:
         _check_shared(config)
     if config.gateway.store not in (MEMORY, OFF):
-        with_store(config.gateway.store, saved_keys)  # one that cannot be opened is told before anything else
+        for warning in with_store(config.gateway.store, _warnings):  # one that cannot be opened is told before all else
+            terminal.note(warning)
     gateway = Gateway(config, reread=lambda: _config(arguments)) if arguments.workers == 1 else None
     with listening(config.gateway.port, config.gateway.host) as sock:
         root = f"http://{_shown(config.gateway.host)}:{sock.getsockname()[1]}"
@@ -94,6 +100,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             return _supervise(arguments, config, sock)
         run_gateway(gateway, sock)
     return 0
+
+
+async def _warnings(store: Store) -> tuple[str, ...]:
+    """What a store does less well than others, which it knows once it has been used."""
+    await saved_keys(store)
+    return store.warnings
 
 
 def _work(arguments: argparse.Namespace, config: Config, place: Place) -> int:
@@ -168,7 +180,7 @@ def _tell(root: str, config: Config, terminal: Terminal) -> None:
     if config.gateway.simulate:
         what = "everything else" if config.upstreams else "everything"
         page.line(f"  simulated      {what}: built-in stand-ins, not real models")
-    page.line(f"  kept in        {clean(config.gateway.store)}")
+    page.line(f"  kept in        {clean(shown(config.gateway.store))}")
     keys = _told_keys(config)
     page.line(f"  client keys    {keys or 'none: any key will do'}")
     if not is_loopback(config.gateway.host):

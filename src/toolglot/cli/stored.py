@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from toolglot.errors import InputError, quote
 from toolglot.gateway.config import MEMORY, OFF, Config, read_config
-from toolglot.store import Store, StoreError, open_store
+from toolglot.store import Store, StoreError, is_address, open_store
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ MOST: Final = 10**15
 
 def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="default: $TOOLGLOT_CONFIG, else ./toolglot.toml, else none")
-    parser.add_argument("--store", metavar="FILE", help="the store itself, in place of the configuration's")
+    parser.add_argument("--store", metavar="PLACE", help="the store itself, in place of the configuration's")
 
 
 def configured(arguments: argparse.Namespace) -> Config | None:
@@ -73,7 +73,7 @@ def with_store(place: str, act: Callable[[Store], Awaitable[T]]) -> T:
 
 def is_there(place: str) -> bool:
     """Whether there is a store: to look into one makes none."""
-    return Path(place).expanduser().exists()
+    return is_address(place) or Path(place).expanduser().exists()
 
 
 # --- words ------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from toolglot.gateway.key_table import STORED_KEYS
 from toolglot.gateway.listing import upstream_models
 from toolglot.gateway.upstream_table import UpstreamSettings
 from toolglot.gateway.upstreams import Upstreams
-from toolglot.store import StoreError, open_store
+from toolglot.store import StoreError, is_address, open_store, shown
 from toolglot.store.schema import MIGRATIONS, check_database, version_of
 from toolglot.upstream import Upstream
 from toolglot.wire.failures import ProviderError
@@ -139,12 +139,14 @@ async def of_store(config: Config) -> list[Finding]:
     if place in (MEMORY, OFF):
         said = f"{place}: what clients cannot keep themselves is forgotten at the end, and workers share nothing"
         return [Finding(_STORE, "warn", said, "set store in [gateway] to a file")]
+    if is_address(place):
+        return [await _of_writing(place, shown(place))]
     path = Path(place).expanduser()
     if not path.exists():
         return [_of_place(path), _of_disk(path)]
     found = await asyncio.to_thread(_of_version, path)
     if found.state == "ok":
-        found = await _of_writing(path, found.said)
+        found = await _of_writing(str(path), found.said)
     return [found, _of_disk(path)]
 
 
@@ -178,12 +180,13 @@ def _of_version(path: Path) -> Finding:
     return Finding(_STORE, "ok", f"{path}, version {is_of}, {_size(path.stat().st_size)}")
 
 
-async def _of_writing(path: Path, said: str) -> Finding:
+async def _of_writing(place: str, said: str) -> Finding:
     """Keep a row for a moment."""
+    where = shown(place)
     begun = time.monotonic()
     try:
         async with asyncio.timeout(PATIENCE):
-            store = await asyncio.to_thread(open_store, str(path))
+            store = await asyncio.to_thread(open_store, place)
             try:
                 await store.keep("doctor", "doctor", {"row": b"row"}, until=math.inf)
                 kept = await store.find("doctor", "doctor", ["row"])
@@ -192,9 +195,11 @@ async def _of_writing(path: Path, said: str) -> Finding:
                 await store.close()
     except (InputError, StoreError, TimeoutError) as error:
         hint = "look at its owner, its mode and its disk; another process may hold it"
-        return Finding(_STORE, "fail", f"{path} cannot be written: {str(error) or 'it takes too long'}", hint)
+        if is_address(place):
+            hint = "look whether the server runs, and at the address, user and password"
+        return Finding(_STORE, "fail", f"{where} cannot be written: {str(error) or 'it takes too long'}", hint)
     if kept != {"row": b"row"}:
-        return Finding(_STORE, "fail", f"{path} does not give back what it keeps", "move the file away")
+        return Finding(_STORE, "fail", f"{where} does not give back what it keeps", "set store in [gateway] to another")
     return Finding(_STORE, "ok", f"{said}, written and read in {(time.monotonic() - begun) * 1000:.0f} ms")
 
 
