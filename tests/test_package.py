@@ -52,7 +52,7 @@ def test_the_base_install_is_three_packages_and_everything_else_is_an_extra() ->
 def test_importing_toolglot_imports_no_extra_and_no_validator() -> None:
     code = "import sys, toolglot; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
     loaded = set(run(sys.executable, "-c", code).stdout.split())
-    extras = {"rich", "uvicorn", "aiohttp", "anyio", "mcp", "asyncpg", "redis", "ray", "hypothesis", "pytest"}
+    extras = {"rich", "uvicorn", "aiohttp", "anyio", "docstring_parser", "mcp", "asyncpg", "redis", "ray", "hypothesis", "pytest"}
     assert "toolglot" in loaded
     assert not loaded & (extras | {"jsonschema_rs", "asyncio", "ssl", "http"})
 

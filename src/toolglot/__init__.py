@@ -86,6 +86,7 @@ from toolglot.streams import StreamReader, StreamTranslator, ToolCallAccumulator
 from toolglot.wire.failures import ProviderError
 
 if TYPE_CHECKING:
+    from toolglot import runtime
     from toolglot.clients import async_client, client
     from toolglot.dialects import (
         Detection,
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
         to_prompt,
         write_calls,
     )
+    from toolglot.runtime import Scheduler, Session, Tool, ToolBox, ToolContext, ToolError, tool
 
 __all__ = [
     "ArgumentsError",
@@ -145,9 +147,11 @@ __all__ = [
     "Role",
     "Said",
     "Sampling",
+    "Scheduler",
     "SchemaTranslator",
     "ServerTool",
     "ServerToolError",
+    "Session",
     "SetAside",
     "Shown",
     "Status",
@@ -157,9 +161,13 @@ __all__ = [
     "Text",
     "TextToolStream",
     "Thinking",
+    "Tool",
+    "ToolBox",
     "ToolCall",
     "ToolCallAccumulator",
     "ToolChoice",
+    "ToolContext",
+    "ToolError",
     "ToolMetadata",
     "ToolMiddleware",
     "ToolParser",
@@ -199,7 +207,9 @@ __all__ = [
     "register_parser",
     "repair",
     "request_for",
+    "runtime",
     "to_prompt",
+    "tool",
     "validate_tool_call",
     "write_calls",
 ]
@@ -209,6 +219,8 @@ _DIALECTS: Final = frozenset(dialects.__all__) & frozenset(__all__)
 """What reads calls in text is loaded when it is first asked for."""
 _CLIENTS: Final = frozenset({"async_client", "client"})
 """So is the gateway in this process."""
+_RUNTIME: Final = frozenset({"Scheduler", "Session", "Tool", "ToolBox", "ToolContext", "ToolError", "tool"})
+"""And what runs tools."""
 
 if not TYPE_CHECKING:
 
@@ -217,6 +229,10 @@ if not TYPE_CHECKING:
             home = dialects
         elif name in _CLIENTS:
             home = importlib.import_module("toolglot.clients")
+        elif name in _RUNTIME:
+            home = importlib.import_module("toolglot.runtime")
+        elif name == "runtime":
+            return importlib.import_module("toolglot.runtime")
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         found = globals()[name] = getattr(home, name)

@@ -56,10 +56,12 @@ class Shown(Struct, frozen=True):
 class Attempt:
     """One try to get an answer, as a transaction on a history."""
 
-    def __init__(self, history: History, *, provider: str = "", model: str = "") -> None:
+    def __init__(self, history: History, *, provider: str = "", model: str = "", issuer: Issuer | None = None) -> None:
+        """`issuer` says who answers where more than a provider and a model is known of it."""
         self._history = history
-        self._issuer_name = provider
+        self._issuer_name = issuer.provider if issuer is not None else provider
         self._model = model
+        self._issuer = issuer
         self._sum = Accumulator()
         self._text = StringIO()
         self._thinking = StringIO()
@@ -104,7 +106,9 @@ class Attempt:
         if not self._sum.is_over:
             raise HistoryError("the attempt is not over and cannot be committed; discard it to give it up")
         provider = self._issuer_name or self._history.target
-        issuer = Issuer(provider, model=self._model or self.reply.model) if provider else None
+        issuer = self._issuer
+        if issuer is None and provider:
+            issuer = Issuer(provider, model=self._model or self.reply.model)
         said = self.reply.turn
         turn = self._history.append(Turn("assistant", said.blocks, issuer=issuer), key=key)
         self.state = "committed"

@@ -11,6 +11,8 @@
     │   ├── ProfileError      a profile file or override that does not make sense
     │   ├── ConfigError       a configuration of the gateway that does not make sense (in gateway/config_file.py)
     │   ├── NoRouteError      a model that no upstream of the gateway serves (in gateway/routing.py)
+    │   ├── SessionMissingError   a session that is not there (in runtime/log_entries.py)
+    │   ├── SessionDamagedError   a session whose log cannot be read (in runtime/log_entries.py)
     │   └── RefusedError      a request that no change could make the target accept
     │       ├── ServerToolError          … because only another provider can run one of its tools
     │       ├── EmptyConversationError   … because it says nothing
@@ -20,6 +22,9 @@
     ├── ProviderError         what a provider answered instead of a reply (in wire/failures.py)
     ├── StoreError            a store that cannot do it now (in store/interface.py)
     │   └── StoreConflictError    … because a row is there that must not be
+    ├── SessionTakenError     a session that another process has (in runtime/log_entries.py)
+    ├── McpServerError        a server of tools that fails (in runtime/mcp_limits.py)
+    ├── ToolError             what a tool says to the model in place of a result (in runtime/tool_values.py)
     └── HistoryError          an operation that the present state of a history forbids
 
 Law of this file: a message says what was wrong, `path` says where (a JSON path from `$`), `hint` says

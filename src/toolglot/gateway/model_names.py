@@ -10,17 +10,33 @@ Case does not count when names are compared; what is sent is written as it was.
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
 
 from toolglot import profiles
+from toolglot.name_patterns import matches, unmarked
 from toolglot.simulator.providers import PROVIDERS as SIMULATED_PROVIDERS
 from toolglot.upstream.providers import PROVIDERS
+
+__all__ = [
+    "ASKED",
+    "LONGEST",
+    "SIMULATED",
+    "Destination",
+    "is_pattern",
+    "is_tier",
+    "matches",
+    "prefixed",
+    "simulated_guess",
+    "simulated_prefix",
+    "simulated_provider",
+    "spellings",
+    "unmarked",
+    "words_of",
+]
 
 LONGEST: Final = profiles.MAX_NAME
 SIMULATED: Final = "simulated"
@@ -28,7 +44,6 @@ SIMULATED: Final = "simulated"
 ASKED: Final = "*"
 """As the model of a target: the one that was asked for. As a name: everything else."""
 
-_MARK: Final = re.compile(r"\[[0-9]{1,4}[km]\]$", re.IGNORECASE)
 _SEPARATORS: Final = re.compile(r"[^a-z0-9]+")
 _TIER: Final = re.compile(r"[a-z]+")
 _STANDS_FOR: Final = {"azure": "openai", "openai_responses": "openai", "vertex": "gemini"}
@@ -42,11 +57,6 @@ class Destination(Struct, frozen=True):
     """The name of an upstream; of a simulated one, its provider."""
     model: str
     simulated: bool = False
-
-
-def unmarked(name: str) -> str:
-    """A name without the mark of a context length."""
-    return _MARK.sub("", name)
 
 
 def spellings(name: str) -> Iterator[str]:
@@ -68,16 +78,6 @@ def is_tier(name: str) -> bool:
 
 def words_of(name: str) -> list[str]:
     return _SEPARATORS.split(name.lower())
-
-
-def matches(name: str, patterns: Collection[str]) -> bool:
-    """Whether a name, which is bounded in length, fits one of the patterns."""
-    return any(_compiled(pattern.lower()).match(name.lower()) for pattern in patterns)
-
-
-@lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(fnmatch.translate(pattern))
 
 
 # --- prefixes ---------------------------------------------------------------------------------------

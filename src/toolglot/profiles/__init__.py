@@ -39,6 +39,7 @@ from toolglot.profiles.loader import (
 from toolglot.profiles.rules import (
     CallRules,
     ChoiceRules,
+    ContextRules,
     IdRules,
     NameRules,
     ReasoningRules,
@@ -129,6 +130,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     schema: SchemaRules
     request: RequestRules
     stream: StreamRules
+    context: ContextRules
 
     def origin(self, key: str) -> Rule:
         """The rule that decided a key, with its layer."""

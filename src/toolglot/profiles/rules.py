@@ -342,6 +342,14 @@ class StreamRules(Group, frozen=True, kw_only=True):
     usage: Annotated[Literal["asked", "always", "never"], Meta(description="When token counts are sent.")] = "asked"
 
 
+class ContextRules(Group, frozen=True, kw_only=True):
+    """How much fits into a request."""
+
+    window: Annotated[
+        int | None, Meta(description="Tokens that a request may hold, its tools included; null: not known.")
+    ] = None
+
+
 class Rules(Group, frozen=True, kw_only=True):
     """Everything that a profile says."""
 
@@ -356,3 +364,4 @@ class Rules(Group, frozen=True, kw_only=True):
     schema: SchemaRules = SchemaRules()
     request: RequestRules = RequestRules()
     stream: StreamRules = StreamRules()
+    context: ContextRules = ContextRules()

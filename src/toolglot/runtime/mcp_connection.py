@@ -90,7 +90,7 @@ class Connection:
                 return await asyncio.shield(self._ready)
         except ImportError:
             await self.close()
-            raise McpServerError("the package `mcp` is not installed: pip install 'toolglot[runtime]'") from None
+            raise McpServerError("the package `mcp` is not installed: pip install 'toolglot[mcp]'") from None
         except TimeoutError:
             await self.close()
             raise McpServerError(f"it did not tell its tools within {self._limits.start:g} s") from None

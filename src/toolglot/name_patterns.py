@@ -1,0 +1,31 @@
+"""Names of models against patterns, and the mark that some clients add to a name.
+
+    claude-opus-4-5[1m]               Claude Code's mark for a long context; no provider knows it
+
+Case does not count when names are compared.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Final
+
+_MARK: Final = re.compile(r"\[[0-9]{1,4}[km]\]$", re.IGNORECASE)
+
+
+def unmarked(name: str) -> str:
+    """A name without the mark of a context length."""
+    return _MARK.sub("", name)
+
+
+def matches(name: str, patterns: Collection[str]) -> bool:
+    """Whether a name, which is bounded in length, fits one of the patterns."""
+    return any(_compiled(pattern.lower()).match(name.lower()) for pattern in patterns)
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(pattern))

@@ -1,0 +1,38 @@
+"""Which of a provider's protocols a conversation is sent in, and what that protocol has to be asked for.
+
+Some providers serve several profiles under one address, and some of their models take tools in one of them only.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from toolglot import profiles
+from toolglot.conversation import Conversation
+from toolglot.profiles import Overrides, Profile
+from toolglot.upstream.upstream import Upstream
+
+RESPONSES = "openai_responses"
+
+
+def profile_for(
+    upstream: Upstream, model: str, conversation: Conversation, *, overrides: Overrides | None = None
+) -> Profile:
+    """The profile that a conversation is rendered for: the provider's own, or the one that takes tools."""
+    own = profiles.get(upstream.target, model, overrides=overrides)
+    instead = own.tools.protocol
+    if instead not in upstream.also:
+        return own
+    has_tools = conversation.tools or any(turn.calls for turn in conversation.turns)
+    return profiles.get(instead, model, overrides=overrides) if has_tools else own
+
+
+def asking_encrypted(conversation: Conversation, profile: Profile) -> Conversation:
+    """Ask for reasoning in a form that can be sent back, where the provider is not to store it and the model thinks."""
+    if profile.protocol != RESPONSES:
+        return conversation
+    if profile.reasoning.default == "off" and conversation.options.reasoning is None:
+        return conversation
+    extra = conversation.extra or {}
+    own = {"store": False, "include": ["reasoning.encrypted_content"], **extra.get(RESPONSES, {})}
+    return replace(conversation, extra={**extra, RESPONSES: own})

@@ -1,0 +1,45 @@
+"""The ways in which a session can be run, as a table: whatever holds for one of them has to hold for all.
+
+A mode says which session runs, and how something is said to it until it answers. Whoever adds a way to run sessions
+adds a line to `MODES`; `test_runtime_modes.py` and `test_runtime_cancellation.py` hold it to what holds for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+import pytest
+
+from toolglot.runtime.memory_log import Log
+from toolglot.runtime.session import Session
+from toolglot.runtime.session_events import Answer, Ended
+
+
+class Mode(NamedTuple):
+    """A way to run a session."""
+
+    of: Callable[[Session, Log | None], Session]
+    """The session that is run, where another one is open; what it writes to, where that is given."""
+    run: Callable[[Session, str], Awaitable[Answer]]
+    """Say something to it, and wait for its answer."""
+
+
+async def to_the_end(session: Session, said: str) -> Answer:
+    return await session.run(said)
+
+
+async def told_live(session: Session, said: str) -> Answer:
+    events = [event async for event in session.stream(said)]
+    ended = [event for event in events if isinstance(event, Ended)]
+    assert ended == events[-1:], "it ends once, and nothing follows"
+    return ended[0].answer
+
+
+MODES: Final[dict[str, Mode]] = {
+    "run": Mode(lambda session, _: session, to_the_end),
+    "stream": Mode(lambda session, _: session, told_live),
+    "spawn": Mode(lambda session, log: session.spawn(log=log), to_the_end),
+}
+
+every_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)

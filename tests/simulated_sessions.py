@@ -1,0 +1,88 @@
+"""Sessions against the strict simulator, in this process: every request it refuses is seen.
+
+with_simulator(lambda stage: …)          # stage.session("openai/gpt-4.1", tools=[…])
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from toolglot.runtime.models import UpstreamModels
+from toolglot.runtime.scheduler import RunLimits
+from toolglot.runtime.session import Session
+from toolglot.runtime.session_limits import SessionLimits
+from toolglot.simulator import PROVIDERS as SIMULATED
+from toolglot.simulator import Simulator
+from toolglot.simulator import url_of as simulated_url
+from toolglot.upstream import PROVIDERS, AsgiTransport, Upstream
+
+T = TypeVar("T")
+
+MODELS = {name: (provider.models or ("some-model",))[0] for name, provider in SIMULATED.items()}
+"""A model of each provider that the simulator stands for."""
+
+TARGETS = tuple(f"{name}/{model}" for name, model in MODELS.items() if name != "minimax")
+"""All but the one whose stand-in thinks in a field that it does not take back."""
+RESPONSES = "openai/gpt-5.5"
+"""Takes tools in the protocol of Responses only."""
+ALL_TARGETS = (*TARGETS, RESPONSES, "anthropic/claude-sonnet-4-5", "gemini/gemini-3-pro", "kimi/kimi-k3")
+
+QUICK = RunLimits(grace=0.2, timeout=20.0, retry_wait=0.0)
+PATIENT = SessionLimits(retry_seconds=5.0)
+
+
+class Stage:
+    """A simulator, and the way of sessions to it."""
+
+    def __init__(self, script: dict[str, Any] | None = None) -> None:
+        self.simulator = Simulator(script)
+        self.transport = AsgiTransport(self.simulator, grace=0.05)
+        self.models = UpstreamModels(
+            {
+                name: Upstream(
+                    name=name,
+                    target=PROVIDERS[name].target,
+                    url=simulated_url("http://simulator", name),
+                    transport=self.transport,
+                    auth=PROVIDERS[name].auth,
+                    key="sk-simulated-0123456789",
+                    also=PROVIDERS[name].also,
+                )
+                for name in SIMULATED
+                if name in PROVIDERS
+            }
+        )
+
+    def session(self, model: str = TARGETS[0], **given: Any) -> Session:
+        settings: dict[str, Any] = {"models": self.models, "run_limits": QUICK, "limits": PATIENT}
+        return Session(model=model, **{**settings, **given})
+
+    @property
+    def refused(self) -> list[str]:
+        """What the simulator refused without having been ordered to."""
+        return [
+            f"{seen.provider} {seen.model}: {seen.status} {seen.rule} {seen.error}"
+            for seen in self.simulator.requests
+            if seen.status >= 300 and not seen.fault
+        ]
+
+    @property
+    def asked(self) -> list[str]:
+        """Whom requests went to."""
+        return [f"{seen.provider}/{seen.model}" for seen in self.simulator.requests]
+
+
+def play(scene: Callable[[Stage], Awaitable[T]], script: dict[str, Any] | None = None, *, seconds: float = 30) -> T:
+    """Run a scene on a stage of its own. Whatever hangs fails."""
+
+    async def run() -> T:
+        stage = Stage(script)
+        async with asyncio.timeout(seconds):
+            try:
+                return await scene(stage)
+            finally:
+                await stage.transport.close()
+
+    return asyncio.run(run())
