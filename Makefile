@@ -95,7 +95,7 @@ coverage: $(READY) servers $(CLIENTS) $(AGENTS)
 	@$(BIN)/pytest -n auto -m "not law" --cov --cov-report=term
 
 bench: $(READY)
-	@failed=0; for bench in ids wire render streams dialects store observing scheduler gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
+	@failed=0; for bench in ids wire render streams dialects store observing scheduler sessions gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
 
 soak: $(READY)
 	@$(BIN)/pytest -n auto -m law --hypothesis-profile=soak

@@ -23,7 +23,7 @@ T = TypeVar("T")
 MODELS = {name: (provider.models or ("some-model",))[0] for name, provider in SIMULATED.items()}
 """A model of each provider that the simulator stands for."""
 
-TARGETS = tuple(f"{name}/{model}" for name, model in MODELS.items() if name != "minimax")
+TARGETS = tuple(f"{name}/{model}" for name, model in MODELS.items())
 """All but the one whose stand-in thinks in a field that it does not take back."""
 RESPONSES = "openai/gpt-5.5"
 """Takes tools in the protocol of Responses only."""

@@ -138,7 +138,7 @@ def test_the_sessions_in_the_readme_run_and_print_what_they_say(number: int) -> 
     "page",
     [
         *("convert", "dialects", "errors", "gateway", "gateway-config", "in-process", "middleware", "referee"),
-        *("schema", "simulator", "streams", "wire"),
+        *("schema", "simulator", "streams", "tools", "wire"),
     ],
 )
 def test_the_python_of_a_page_runs(page: str) -> None:

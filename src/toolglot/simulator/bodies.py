@@ -137,8 +137,8 @@ def _chat(pen: Pen, plan: Plan) -> Fields:
     message: Fields = {"role": "assistant", "content": _chat_content(ask, plan)}
     if ask.provider == "openai":
         message |= {"refusal": None, "annotations": []}
-    if plan.thinking and ask.profile.reasoning.carrier != "thinking_chunks":
-        own = ask.profile.reasoning.carrier
+    own = ask.profile.reasoning.carrier
+    if plan.thinking and own not in ("thinking_chunks", "think_tags"):
         message["reasoning_content" if own == "reasoning_content" else "reasoning"] = plan.thinking
     if plan.calls:
         message["tool_calls"] = [_chat_call(ask, index, call) for index, call in enumerate(plan.calls)]
@@ -161,6 +161,8 @@ def _chat_content(ask: Ask, plan: Plan) -> Any:
     if plan.thinking and ask.profile.reasoning.carrier == "thinking_chunks":
         thought = {"type": "thinking", "thinking": [{"type": "text", "text": plan.thinking}]}
         return [thought, {"type": "text", "text": plan.text}] if plan.text else [thought]
+    if plan.thinking and ask.profile.reasoning.carrier == "think_tags":
+        return f"<think>\n{plan.thinking}\n</think>\n\n{plan.text}"
     return plan.text or (None if plan.calls and ask.provider not in ("mistral", "deepseek") else "")
 
 
