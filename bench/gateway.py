@@ -4,10 +4,14 @@ A Messages client, a Chat provider: a fake one that answers at once, so that wha
 of the gateway's processes for a request, rounds in turn; then what 1,000 slow streams cost in memory and delay, what it
 takes to start, and what it holds when nobody asks. Who cannot be measured breaks their limits; BENCH_PEERS=0 leaves
 them out, and nginx with them. Exits with 1 when a limit is broken.
+
+`--json FILE` writes what was measured too; `scripts/plot_performance.py FILE` makes docs/ tell it.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import platform
 import statistics
 import sys
@@ -44,6 +48,9 @@ HELD_LIMIT: Final = 40_000
 IDLE_LIMIT: Final = 70_000_000
 STARTS: Final = 5
 START_LIMIT: Final = 1.0
+
+measures: dict[str, Any] = {"compared": [], "figures": []}
+"""What was measured, for `--json`."""
 
 
 def wrong_answer(server: Server) -> str:
@@ -126,7 +133,21 @@ def compared(
             rows.append(Row(running[name].title, own, least=least))
         else:
             rows.append(Row(name, own, least=least, missing=missing[name], excused=not peers.wanted()))
+    measures["compared"].append(_noted(title, kind, running, times, limits))
     return table(title, "µs", 1_000, rows, times)
+
+
+def _noted(
+    title: str, kind: str, running: dict[str, Server], times: dict[str, list[float]], limits: dict[str, float]
+) -> dict[str, Any]:
+    """A comparison as data: medians in µs, and the medians of the ratios of each round."""
+    own = times[running[OURS].title]
+    found = {}
+    for name, server in running.items():
+        ratio = statistics.median(one / other for one, other in zip(times[server.title], own, strict=True))
+        found[name] = {"title": server.title, "us": statistics.median(times[server.title]) / 1e3, "ratio": ratio}
+    most = {NGINX: NGINX_LIMIT} if kind == "whole" else {}
+    return {"title": title, "servers": found, "least": limits, "most": most}
 
 
 def _nginx_rows(running: dict[str, Server], missing: dict[str, str], own: str, kind: str) -> list[Row]:
@@ -149,6 +170,7 @@ class Figure:
 
     def show(self) -> bool:
         kept = self.most is None or self.value <= self.most
+        measures["figures"].append({"name": self.name, "value": self.value, "unit": self.unit, "most": self.most})
         limit = f"<= {self.most:,g}" if self.most is not None else ""
         verdict = "" if self.most is None else "yes" if kept else "NO"
         print(f"{self.name:<{NAME_WIDTH}}{self.value:>10,.2f} {self.unit:<7}  {limit:<10}{verdict}".rstrip())
@@ -229,10 +251,23 @@ def fresh(upstream: int, folder: Path) -> list[Figure]:
 def machine() -> str:
     names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     cpu = names[0].partition(":")[2].strip() if names else platform.machine()
-    return f"{len(names)} x {cpu}, Linux {platform.release()}, CPython {platform.python_version()}"
+    release = ".".join(platform.release().split(".")[:2])
+    return f"{len(names)} x {cpu}, Linux {release}, CPython {platform.python_version()}"
 
 
 def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--json", type=Path, metavar="FILE", help="write what was measured there too")
+    file = options.parse_args().json
+    code = _main()
+    if file is not None:
+        measures["machine"] = machine()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(measures, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    return code
+
+
+def _main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         load = Load(folder)

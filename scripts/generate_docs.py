@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from plot_performance import performance_page, performance_svg
 from toolglot import Dialect, canonical_json, profiles
 from toolglot.dialects import known
 from toolglot.gateway import config_file
@@ -26,6 +27,7 @@ from toolglot.gateway.config import GatewaySettings
 from toolglot.gateway.key_table import KeySettings
 from toolglot.gateway.metrics import FAMILIES
 from toolglot.gateway.prices import PriceSettings
+from toolglot.gateway.route_table import RequestSettings, RouteTable
 from toolglot.gateway.upstream_table import UpstreamTable
 from toolglot.profiles import loader
 from toolglot.profiles.loader import Fact, ProfileFile, Rule
@@ -239,6 +241,8 @@ SETTINGS: dict[str, type[msgspec.Struct]] = {
     "upstreams.NAME": UpstreamTable,
     "keys.NAME": KeySettings,
     "prices.PATTERN": PriceSettings,
+    "models.NAME": RouteTable,
+    "default and force": RequestSettings,
 }
 
 
@@ -300,6 +304,8 @@ PAGES = {
     "gateway-config.md": gateway_config,
     "observability.md": observability,
     "pairs.md": pairs,
+    "performance.md": performance_page,
+    "performance.svg": performance_svg,
     "rulebook.md": rulebook,
 }
 

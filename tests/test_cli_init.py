@@ -13,6 +13,7 @@ from toolglot import Policy
 from toolglot.gateway.config import Config, GatewaySettings, parse_config, read_config
 from toolglot.gateway.config_file import ConfigText
 from toolglot.gateway.example_config import example_config
+from toolglot.gateway.route_table import RequestSettings, RouteTable
 from toolglot.gateway.routing import Router
 from toolglot.gateway.upstream_table import UpstreamTable
 from toolglot.upstream.providers import PROVIDERS
@@ -25,6 +26,7 @@ KEYS = {
     "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com",
     "TOOLGLOT_CLIENT_KEY": "c" * 20,
     "TOOLGLOT_CI_KEY": "d" * 20,
+    "TOOLGLOT_METRICS_KEY": "e" * 20,
     "BOX_API_KEY": "key-of-box",
     "TEAM": "blue",
 }
@@ -61,19 +63,26 @@ def test_the_example_is_read_as_it_is_and_serves_simulated_models() -> None:
 def test_the_example_is_read_with_everything_on(environ: dict[str, str]) -> None:
     found = read(uncommented(example_config(environ)), KEYS)
     assert list(found.upstreams) == ["box", *PROVIDERS]
-    assert len(found.models) == 8
+    assert len(found.models) == 9
     assert found.overrides is not None
     assert found.notes == ()
     router = Router(found)
     assert router.route("claude-opus-5[1m]").model == "gpt-5.5"
     assert router.route("my-model").upstream_name == "box"
     assert router.route("unheard-of").upstream_name == "openrouter"
+    careful = router.route("careful")
+    assert [route.settings.force.reasoning_effort for route in (careful, *careful.others) if route.settings] == [
+        "medium",
+        "high",
+    ]
 
 
 def test_the_defaults_that_it_shows_are_the_defaults() -> None:
     on = uncommented(example_config(BARE))
     found = read(on, KEYS)
-    same = msgspec.structs.replace(found.gateway, client_keys=(), middleware=(), simulate=False, store="")
+    same = msgspec.structs.replace(
+        found.gateway, client_keys=(), metrics_key="", middleware=(), simulate=False, store=""
+    )
     assert same == GatewaySettings()
     assert found.policy == read("", KEYS).policy
     assert found.upstreams["openai"] == read("[upstreams.openai]", KEYS).upstreams["openai"]
@@ -83,10 +92,12 @@ def test_the_defaults_that_it_shows_are_the_defaults() -> None:
     assert (box.breaker_failures, box.breaker_seconds) == (5, 20)
 
 
-@pytest.mark.parametrize("kind", [GatewaySettings, UpstreamTable, Policy])
+@pytest.mark.parametrize("kind", [GatewaySettings, UpstreamTable, Policy, RouteTable, RequestSettings])
 def test_every_setting_is_in_it(kind: type[msgspec.Struct]) -> None:
     text = uncommented(example_config(BARE))
-    missing = [name for name in kind.__struct_fields__ if not re.search(rf"(?m)^{name} = ", text)]
+    missing = [
+        name for name in kind.__struct_fields__ if not re.search(rf"(?m)^({name} = |\[models\..*\.{name}\])", text)
+    ]
     assert missing == ([] if kind is not UpstreamTable else ["provider"])
 
 

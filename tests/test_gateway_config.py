@@ -701,6 +701,7 @@ NAMES = st.one_of(
         [
             *("gateway", "policy", "upstreams", "models", "profiles", "openai", "anthropic", "bedrock", "box", "opus"),
             *("host", "port", "client_keys", "store", "middleware", "simulate", "url", "key_env", "headers", "proxy"),
+            *("to", "weights", "each", "force", "default", "policy", "system", "retries", "metrics_key", "temperature"),
             *(
                 "required",
                 "rules",
@@ -825,8 +826,15 @@ def test_the_toml_of_the_page_is_read() -> None:
     blocks = [part.split("```")[0] for part in page.split("```toml\n")[1:]]
     environ = {**ENV, "TEAM_MISTRAL_KEY": "k", "OPENAI_API_KEY_WORK": "k", "TEAM_CI_KEY": "k" * 20}
     found = [parse_config(ConfigText("page", block), environ) for block in blocks]
-    assert [list(each.upstreams) for each in found] == [["openai", "mistral", "box"], ["work"], [], []]
-    assert list(found[2].keys) == ["ci"]
+    assert [list(each.upstreams) for each in found] == [
+        ["openai", "mistral", "box"],
+        ["work"],
+        ["anthropic", "openai"],
+        [],
+        [],
+    ]
+    assert [bool(each) for each in found[2].models[0].settings] == [True, True]
+    assert list(found[3].keys) == ["ci"]
     assert list(found[-1].prices) == ["box/*", "gpt-5*"]
     error = wrong("\n" * 7 + '[upstreams.box]\nfirst_bite_seconds = 1\nurl = "https://a"')
     assert f"error: {error.path}: {error.message}" in page

@@ -17,7 +17,9 @@ from ollama import ListResponse, ShowResponse
 from openai.pagination import SyncPage as OpenAIPage
 from openai.types import Model
 
-from toolglot.gateway.listing import MOST_READ, ListedModel, listing, one, shown, upstream_models, version
+from gateway_client import ask
+from gateway_fixture import gateway
+from toolglot.gateway.listing import MOST_READ, ListedModel, listing, one, shown, upstream_models, usable, version
 from toolglot.wire.failures import ProviderError
 
 ALIAS = ListedModel("opus", "openai", "gpt-5.5")
@@ -226,3 +228,61 @@ def test_law_whatever_a_provider_answers_the_names_are_names(body: Any, protocol
     names = upstream_models(body, protocol)
     assert all(name and name.isprintable() for name in names)
     assert len(set(names)) == len(names)
+
+
+# --- for a key that may not ask for everything ------------------------------------------------------
+
+
+def test_a_model_is_listed_under_a_name_that_the_client_may_ask_for() -> None:
+    def leads_to(name: str, upstream: str, model: str) -> bool:
+        return (name, upstream, model) == ("claude-opus-5", "anthropic", "claude-opus-5")
+
+    found = usable(MODELS, lambda name: name in ("opus", "claude-opus-5", "gemini-3-pro"), leads_to)
+    assert found == [ALIAS, ListedModel("claude-opus-5", "anthropic", "claude-opus-5")]
+    assert usable(MODELS, lambda _: True, leads_to) == list(MODELS)
+    assert usable(MODELS, lambda _: False, leads_to) == []
+    assert usable(MODELS, lambda name: name == "claude-opus-5", lambda *_: False) == []
+
+
+LISTS = {
+    "openai": ("/v1/models", {}, "data", "id"),
+    "anthropic": ("/v1/models", {"anthropic-version": "2023-06-01"}, "data", "id"),
+    "gemini": ("/v1beta/models?pageSize=1000", {}, "models", "name"),
+    "ollama": ("/api/tags", {}, "models", "name"),
+}
+KEYED = """
+[upstreams.openai]
+url = "http://127.0.0.1:9/v1"
+key_env = "UPSTREAM_KEY"
+models = ["gpt-5.5", "gpt-4.1", "o3"]
+[keys.some]
+key = "env:SOME_KEY"
+models = ["gpt-5*", "fast"]
+[keys.all]
+key = "env:ALL_KEY"
+"""
+SECRETS = {"SOME_KEY": "s" * 20, "ALL_KEY": "a" * 20, "UPSTREAM_KEY": "u"}
+
+
+def test_a_client_sees_the_models_that_its_key_may_use_and_no_other_in_every_shape() -> None:
+    models = {"fast": "openai/gpt-4.1", "slow": "openai/o3"}
+    with gateway(None, upstreams=KEYED, models=models, environ=SECRETS) as served:
+
+        def seen(source: str, key: str) -> list[str]:
+            path, headers, field, name = LISTS[source]
+            body = ask(served, path, key=SECRETS[key], headers=headers).body
+            return [model[name].removeprefix("models/") for model in body[field]]
+
+        for source in LISTS:
+            assert seen(source, "SOME_KEY") == ["fast", "gpt-5.5"]
+            assert seen(source, "ALL_KEY") == ["fast", "slow", "openai/gpt-5.5", "openai/gpt-4.1", "openai/o3"]
+
+
+def test_a_client_is_told_nothing_of_a_model_that_its_key_may_not_use() -> None:
+    with gateway(
+        None, upstreams=KEYED, models={"fast": "openai/gpt-4.1", "slow": "openai/o3"}, environ=SECRETS
+    ) as served:
+        for name, status in (("slow", 403), ("fast", 200), ("gpt-5.5", 200), ("nothing-at-all", 403)):
+            for path in (f"/v1/models/{name}", f"/v1beta/models/{name}"):
+                assert ask(served, path, key=SECRETS["SOME_KEY"]).status == status
+            assert ask(served, "/api/show", {"model": name}, key=SECRETS["SOME_KEY"]).status == status

@@ -203,6 +203,33 @@ def test_metrics_are_for_who_has_a_key_unless_told_otherwise(settings: str, key:
         assert ask(served, "/v1/models", key=None).status == (401 if KEYS in settings else 200)
 
 
+SHARED = 'client_keys = ["env:CLIENT_KEY", "env:OTHER_KEY"]'
+OWN = SHARED + '\nmetrics_key = "env:METRICS_KEY"'
+SECRETS = {"CLIENT_KEY": "a" * 20, "OTHER_KEY": "b" * 20, "METRICS_KEY": "m" * 20}
+
+
+@pytest.mark.parametrize(
+    ("settings", "statuses"),
+    [
+        (SHARED, {"CLIENT_KEY": 403, "OTHER_KEY": 403, "METRICS_KEY": 401, "": 401}),
+        (OWN, {"CLIENT_KEY": 401, "OTHER_KEY": 401, "METRICS_KEY": 200, "": 401}),
+        (OWN + '\nmetrics = "open"', {"CLIENT_KEY": 200, "": 200}),
+        (SHARED + '\nmetrics = "off"', {"CLIENT_KEY": 404, "": 401}),
+        ('metrics_key = "env:METRICS_KEY"', {"CLIENT_KEY": 401, "METRICS_KEY": 200, "": 401}),
+    ],
+)
+def test_where_several_clients_share_a_gateway_the_sums_over_all_of_them_have_a_key_of_their_own(
+    settings: str, statuses: dict[str, int]
+) -> None:
+    with gateway(None, settings=settings, environ=SECRETS) as served:
+        found = {name: ask(served, "/metrics", key=SECRETS.get(name)).status for name in statuses}
+        assert found == statuses
+        if "client_keys" in settings:
+            assert ask(served, "/v1/models", key=SECRETS["METRICS_KEY"]).status == 401
+            told = ask(served, "/metrics", key=SECRETS["CLIENT_KEY"])
+            assert told.status == 200 or b"metrics" in told.data
+
+
 def test_a_web_page_cannot_read_the_metrics_of_a_gateway_without_keys() -> None:
     with gateway(None, settings='metrics = "open"') as served:
         assert ask(served, "/metrics", headers={"host": "evil.example"}).status == 403

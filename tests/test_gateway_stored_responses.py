@@ -44,9 +44,11 @@ class CountingStore(SqliteStore):
         self.looks += 1
         return await super().find(kind, client, keys)
 
-    async def keep(self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float) -> None:
+    async def keep(
+        self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
+    ) -> None:
         self.written += sum(map(len, rows.values()))
-        await super().keep(kind, client, rows, until=until)
+        await super().keep(kind, client, rows, until=until, unless=unless)
 
 
 class Bench:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -52,7 +53,19 @@ def test_the_base_install_is_three_packages_and_everything_else_is_an_extra() ->
 def test_importing_toolglot_imports_no_extra_and_no_validator() -> None:
     code = "import sys, toolglot; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
     loaded = set(run(sys.executable, "-c", code).stdout.split())
-    extras = {"rich", "uvicorn", "aiohttp", "anyio", "docstring_parser", "mcp", "asyncpg", "redis", "ray", "hypothesis", "pytest"}
+    extras = {
+        "rich",
+        "uvicorn",
+        "aiohttp",
+        "anyio",
+        "docstring_parser",
+        "mcp",
+        "asyncpg",
+        "redis",
+        "ray",
+        "hypothesis",
+        "pytest",
+    }
     assert "toolglot" in loaded
     assert not loaded & (extras | {"jsonschema_rs", "asyncio", "ssl", "http"})
 
@@ -147,3 +160,20 @@ def test_the_python_of_a_page_runs(page: str) -> None:
     answered = run(sys.executable, "-W", "error", "-c", "\n".join(blocks))
     assert blocks
     assert answered.returncode == 0, answered.stderr
+
+
+@pytest.mark.parametrize("page", ["docs/scheduler.md", "docs/session-store.md", "docs/sessions.md", "README.md"])
+def test_the_python_of_a_page_that_talks_to_a_provider_compiles_and_names_what_there_is(page: str) -> None:
+    """It cannot be run without a key."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    mark = "```py\n" if page == "README.md" else "```python\n"
+    code = "\n".join(part.split("```")[0] for part in text.split(mark)[1:])
+    assert code
+    tree = ast.parse(code)
+    compile(tree, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    imports: list[ast.stmt] = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names: dict[str, object] = {}
+    exec(compile(ast.Module(imports, []), page, "exec"), names)  # noqa: S102 - imports of our own pages
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "toolglot":
+            assert hasattr(names["toolglot"], node.attr), node.attr

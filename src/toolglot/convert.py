@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
@@ -28,8 +28,11 @@ from toolglot.conversation import (
     Media,
     Reply,
     ServerTool,
+    Text,
     Thinking,
+    ToolCall,
     ToolSpec,
+    Turn,
     Usage,
 )
 from toolglot.errors import InputError, LimitError, StoredHistoryError, quote
@@ -41,6 +44,7 @@ from toolglot.render import Rendered, render
 from toolglot.render.answer import for_client
 from toolglot.render.job import Job
 from toolglot.report import Entry, Report
+from toolglot.tool_memory import SplitBody, ToolMemory, text_of
 from toolglot.wire.codecs import codec
 from toolglot.wire.damage import mend
 from toolglot.wire.failures import ProviderError, from_input_error
@@ -61,6 +65,13 @@ Body = bytes | str | Mapping[str, Any]
 Fields = dict[str, Any]
 
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
+_SETTINGS: Final = frozenset(
+    {
+        *("instructions", "max_output_tokens", "temperature", "top_p", "reasoning", "tool_choice"),
+        *("parallel_tool_calls",),
+    }
+)
+"""Fields of a request that continues a stored history which say how it is answered, and not what was said."""
 _KINDS: Final = {Thinking: "thinking", Media: "an image or a sound", ServerTool: "a tool that the provider ran"}
 
 
@@ -71,12 +82,17 @@ class Converted:
         self.body = body
         self.report = report
         self._data = data
-        """The bytes that came, where they say the same."""
+        """The bytes that came, where they say the same; otherwise those that were written, once they are asked for."""
 
-    @cached_property
+    @property
     def data(self) -> bytes:
         """The body as it is sent: the very bytes that came, where nothing was changed."""
-        return self._data if self._data is not None else _encoded(self.body)
+        if self._data is None:
+            self._data = self._written()
+        return self._data
+
+    def _written(self) -> bytes:
+        return _encoded(self.body)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.report)} changes>"
@@ -92,6 +108,11 @@ class ConvertedRequest(Converted):
         self.source = source
         self.target = target
         self.rendered = rendered
+
+    def _written(self) -> bytes:
+        body = self.body
+        known = text_of(self.rendered.conversation.tools, self.target.protocol, body.get("tools"))
+        return _encoded(body if known is None else {**body, "tools": known})
 
     @property
     def model(self) -> str:
@@ -183,14 +204,23 @@ def read_request(
     policy: Policy = DEFAULT_POLICY,
     overrides: Overrides | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    memory: ToolMemory | None = None,
 ) -> ReceivedRequest:
     """A client's request, read once, for a target that is chosen by what it says; the settings are those of `convert`.
+
+    memory: of the tools of earlier requests, for who keeps to itself what comes of them (`tool_memory.py`).
 
     received = toolglot.read_request(body, source="anthropic")
     out = received.for_target("openai", model=chosen(received.conversation))
     """
     _check_policy(policy)
-    from_, fields = profiles.get(source, overrides=overrides), _parsed(body, limits)
+    from_ = _profile(source, "", overrides)
+    if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
+        split = memory.split(body, from_.protocol)
+        if split is not None:
+            conversation, mended = _decoded_split(split, from_, policy)
+            return ReceivedRequest(body, split.fields, conversation, mended, from_, policy, overrides)
+    fields = _parsed(body, limits)
     conversation, mended = _decoded(fields, from_, policy)
     return ReceivedRequest(body, fields, conversation, mended, from_, policy, overrides)
 
@@ -230,23 +260,33 @@ class ReceivedRequest:
         options = self.conversation.options
         if stream is not None and stream != options.stream:
             options = replace(options, stream=stream)
+        elif not model:
+            return
         self.conversation = self._given = replace(
             self.conversation, model=model or self.conversation.model, options=options
         )
 
     @_bounded
     def for_target(
-        self, target: str, *, model: str = "", home: Issuer | None = None, entries: Iterable[Entry] = ()
+        self,
+        target: str,
+        *,
+        model: str = "",
+        home: Issuer | None = None,
+        entries: Iterable[Entry] = (),
+        policy: Policy | None = None,
     ) -> ConvertedRequest:
         """The request that the target accepts.
 
         home: which endpoint and account of the provider it goes to, where opaque things are bound to one.
         entries: what the report tells besides, of changes to `conversation`.
+        policy: in the place of the one that the request was read with.
         """
-        policy, fields, said = self._policy, self.fields, self.conversation
+        fields, said = self.fields, self.conversation
+        policy = policy if policy is not None else self._policy
         named, continued = model or said.model, self.continues
-        to = profiles.get(target, named, overrides=self._overrides)
-        from_ = profiles.get(self._source.name, said.model, overrides=self._overrides)
+        to = _profile(target, named, self._overrides)
+        from_ = _profile(self._source.name, said.model, self._overrides)
         if continued is not None and from_.name != to.name:
             raise StoredHistoryError(
                 f"continues what only {from_.name} has stored", path=f"$.{continued}", hint="send the whole history"
@@ -255,14 +295,15 @@ class ReceivedRequest:
         asked = said if named == said.model else replace(said, model=named)
         rendered = render(asked, to, policy=policy, source=from_, keeps_items=stored, home=home)
         if continued is not None:
-            return _continuing(self._body, fields, named, continued, rendered, from_, to, policy)
+            more = {**_set_since(self._given, said, to), "model": named}
+            return _continuing(self._body, fields, more, continued, rendered, from_, to, policy, entries)
         sent, prompted = _by_prompt(rendered, to, policy)
         kept_model = said.model if not model and from_.name != to.name else ""
         told = [*told_of_names(from_, to, policy, kept_model=kept_model), *self._mended, *entries]
         told += [*rendered.entries, *prompted]
         if from_.protocol != to.protocol:
-            sent = replace(sent, extra=carried(sent.extra, from_.protocol, to.protocol))
-            sent = asking_usage(sent, to)
+            extra = carried(sent.extra, from_.protocol, to.protocol)
+            sent = asking_usage(sent if extra is sent.extra else replace(sent, extra=extra), to)
         is_kept = rendered.is_unchanged and said is self._given and not prompted and not self._mended
         is_same = from_.protocol == to.protocol and named == said.model and is_kept
         written = fields
@@ -291,13 +332,15 @@ def request_for(
     tools: Iterable[ToolSpec] = (),
     policy: Policy = Policy(ids="canonical"),  # noqa: B008
     overrides: Overrides | None = None,
+    home: Issuer | None = None,
 ) -> ConvertedRequest:
     """The request that asks a target to go on with a conversation, or with a history.
 
         out = toolglot.request_for(history, target="anthropic", model="claude-opus-5", tools=tools)
         out.data, out.report
 
-    `tools` are added to those of the conversation. The answer goes through `StreamReader(request=out)`, or through
+    `tools` are added to those of the conversation; `home` says which endpoint and account of the provider it goes to,
+    where opaque things are bound to one. The answer goes through `StreamReader(request=out)`, or through
     `convert_reply(source=target, target=target, request=out)`.
     """
     _check_policy(policy)
@@ -308,7 +351,7 @@ def request_for(
     named = model or conversation.model
     to = profiles.get(target, named, overrides=overrides)
     asked = replace(conversation, model=named, tools=(*conversation.tools, *tools))
-    rendered = render(asked, to, policy=policy)
+    rendered = render(asked, to, policy=policy, home=home)
     sent, prompted = _by_prompt(rendered, to, policy)
     body = codec(to.protocol).request.encode(_as_clasp(sent, to, policy), to)
     entries = (*told_of_names(to, to, policy)[:1], *rendered.entries, *prompted, *_unwritten(sent, to, policy))
@@ -333,24 +376,40 @@ def _by_prompt(rendered: Rendered, target: Profile, policy: Policy) -> tuple[Con
     return again.conversation, [*job.entries, *again.entries]
 
 
+def _set_since(given: Conversation, said: Conversation, target: Profile) -> Fields:
+    """The fields of a body that say what a conversation asks for and the one that was read did not."""
+    if given.options == said.options and given.turns == said.turns:
+        return {}
+    encode = codec(target.protocol).request.encode
+    before, after = (encode(replace(each, turns=_system_of(each)), target) for each in (given, said))
+    return {name: value for name, value in after.items() if name in _SETTINGS and value != before.get(name)}
+
+
+def _system_of(conversation: Conversation) -> tuple[Turn, ...]:
+    """The system prompts at the head of a conversation, as one."""
+    head = tuple(itertools.takewhile(lambda turn: turn.role == "system", conversation.turns))
+    return (replace(head[0], blocks=(Text("\n\n".join(turn.text for turn in head)),)),) if head else ()
+
+
 def _continuing(
     body: Body,
     fields: Fields,
-    model: str,
+    more: Fields,
     field: str,
     rendered: Rendered,
     source: Profile,
     target: Profile,
     policy: Policy,
+    entries: Iterable[Entry],
 ) -> ConvertedRequest:
     """A request that goes home to what is stored there: what it holds cannot be judged, and is left as it is."""
     job = Job(target, policy, source)
     reason = f"the request continues what {target.name} has stored, so that its history was not looked at"
     job.tell("assumed", reason, "policy", path=f"$.{field}")
-    is_same = fields.get("model", model) == model
-    sent = fields if is_same else {**fields, "model": model}
+    is_same = all(fields.get(name, value if name == "model" else None) == value for name, value in more.items())
+    sent = fields if is_same else {**fields, **more}
     data = body if is_same and isinstance(body, bytes) else None
-    report = Report(tuple(job.entries))
+    report = Report((*job.entries, *entries))
     return ConvertedRequest(sent, report, source=source, target=target, rendered=rendered, data=data)
 
 
@@ -396,6 +455,34 @@ def _decoded(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversat
     return conversation, job.entries
 
 
+def _decoded_split(split: SplitBody, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
+    """The same for a body whose tools are known, or will be the next time."""
+    if split.tools is not None:
+        try:
+            conversation, mended = _decoded(split.rest, source, policy)
+        except InputError:
+            return _decoded(split.fields, source, policy)
+        if not mended:
+            return replace(conversation, tools=split.tools), mended
+    conversation, mended = _decoded(split.fields, source, policy)
+    if split.tools is None and conversation.tools and not mended:
+        conversation = replace(conversation, tools=split.remember(conversation.tools))
+    return conversation, mended
+
+
+def _profile(name: str, model: str, overrides: Overrides | None) -> Profile:
+    """What the profiles say, looked up in one step where it was before."""
+    try:
+        return _known_profile(name, model, overrides)
+    except TypeError:  # which no name is that can be looked up
+        return profiles.get(name, model, overrides=overrides)
+
+
+@functools.lru_cache(maxsize=1024)
+def _known_profile(name: str, model: str, overrides: Overrides | None) -> Profile:
+    return profiles.get(name, model, overrides=overrides)
+
+
 def _check_policy(policy: object) -> None:
     if not isinstance(policy, Policy):
         raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint='Policy(required="keep")')
@@ -434,8 +521,11 @@ def _with_nested(tool: ToolSpec, target: Profile) -> ToolSpec:
 
 
 def _unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) -> list[Entry]:
+    found = unwritten(value, profile.protocol)
+    if not found:
+        return []
     job = Job(profile, policy, None)
-    for field, reason in unwritten(value, profile.protocol):
+    for field, reason in found:
         job.tell("dropped", reason, path=f"$.{field}")
     return job.entries
 
@@ -467,7 +557,7 @@ def convert_reply(
     _check_policy(policy)
     if request is not None and not isinstance(request, ConvertedRequest):
         raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
-    from_, to = profiles.get(source, overrides=overrides), profiles.get(target, overrides=overrides)
+    from_, to = _profile(source, "", overrides), _profile(target, "", overrides)
     fields, answered = decode_reply(body, from_, limits)
     job = Job(to, policy, from_)
     rendered = request.rendered if request is not None else None
@@ -477,7 +567,8 @@ def convert_reply(
     is_same = from_.protocol == to.protocol and written == fields
     if from_.protocol != to.protocol:
         job.entries += _unwritten(client, to, policy)
-        _tell_unread(client, codec(to.protocol).reply.decode(written), job)
+        if not _is_plain(client):
+            _tell_unread(client, codec(to.protocol).reply.decode(written), job)
     data = body if is_same and isinstance(body, bytes) else None
     return ConvertedReply(fields if is_same else written, Report(tuple(job.entries)), client, said=reply, data=data)
 
@@ -526,6 +617,20 @@ def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, job: 
 def calls_were_text(found: Iterable[str]) -> str:
     """What a report says of an answer in whose text calls were found."""
     return f"the model wrote calls as text ({', '.join(found)}); they are calls of the answer now"
+
+
+def _is_plain(reply: Reply) -> bool:
+    """Whether every protocol has a place for why a reply ended, for what it cost and for all kinds of its blocks."""
+    has_calls = False
+    for block in reply.turn.blocks:
+        if type(block) is ToolCall:
+            has_calls = True
+        elif type(block) is not Text:
+            return False
+    if reply.stop != ("tool_calls" if has_calls else "stop"):
+        return False
+    usage = reply.usage
+    return usage is None or not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens)
 
 
 def _tell_unread(meant: Reply, read: Reply, job: Job) -> None:

@@ -166,6 +166,10 @@ MOST_STEPS: Final = 100_000
 HASH_LENGTH: Final = 24
 
 
+_POLICIES: Final = get_args(Policy)
+_compiled = lru_cache(maxsize=256)(re.compile)
+
+
 def _sha256(data: bytes) -> bytes:
     return sha256(data).digest()
 
@@ -200,7 +204,7 @@ class Projection:
         """`canonical_id` tells the canonical id of a call that goes by its native one, which `issuer` gave."""
         if not isinstance(profile, Profile):
             raise InputError(f"expected a Profile, got {quote(profile)}", path="profile", hint="profiles.get(name)")
-        if policy not in get_args(Policy):
+        if policy not in _POLICIES:
             raise InputError(f"expected reversible or canonical, got {quote(policy)}", path="policy")
         rules = profile.ids
         self._target = profile.name
@@ -209,7 +213,7 @@ class Projection:
         self._prefix = rules.prefix if prefix is None else prefix
         self._max_length = rules.max_length
         self._fixed_length = rules.fixed_length
-        self._legal = re.compile(rules.pattern)
+        self._legal = _compiled(rules.pattern)
         self._digest = digest
         self._canonical_id = canonical_id
         self._is_home = bool(issuer) and resolve(issuer) == self._target

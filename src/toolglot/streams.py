@@ -14,6 +14,7 @@ the events are the same, and what they add up to is what `convert_reply` makes o
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from io import StringIO
 from typing import Any, Final, Protocol
 
@@ -309,6 +310,8 @@ class StreamTranslator:
         stream = codec(to.protocol).stream
         self.content_type = stream.CONTENT_TYPE
         self._encoder = stream.Encoder(_wish(request, created, whole_calls=wants_whole))
+        self._closing: Collection[str] = getattr(stream, "CLOSING", ())
+        """Events that wait for the end of their block: where that does not come, we write them with it ourselves."""
         self._raw: list[bytes] = []
         self._written: list[bytes] = []
         """What waits until it is known whether the provider's own bytes can be forwarded: these, and ours."""
@@ -372,7 +375,7 @@ class StreamTranslator:
         self._waiting += len(frame.raw)
         if home.was_changed or self._waiting > MOST_WAITING:
             output.append(self._own_bytes())
-        elif home.is_settled or home.is_over:
+        elif (home.is_settled or home.is_over) and frame.name not in self._closing:
             output += self._raw
             self._drop_waiting()
 

@@ -34,6 +34,9 @@ MAX_COST: Final = 5_000_000
 """The largest list of a schema (an enum, required names, branches) times the values to hold against it."""
 LISTED_COST: Final = 100_000
 """Beyond this cost only the first mismatch is told: each could be as long as the list."""
+MAX_FLAT: Final = 100
+_NAMES: Final = frozenset({str})
+_SCALARS: Final = frozenset({str, bool, type(None)})
 CACHED_BYTES: Final = 65_536
 """Larger schemas are compiled anew each time, not kept."""
 
@@ -82,7 +85,7 @@ class Validator:
     def mismatches(self, arguments: dict[str, Any], *, path: str = "$") -> tuple[Mismatch, ...]:
         """Where arguments and the schema disagree: the first 20 places, none if they agree."""
         compiled = self._compiled
-        instance = jsontext.clone(arguments, limits=self._limits, path=path)
+        instance = _flat(arguments, self._limits) or jsontext.clone(arguments, limits=self._limits, path=path)
         cost = compiled.weight * instance.nodes
         if cost > MAX_COST:
             raise LimitError("the arguments are too large for a schema with such long lists", path=path)
@@ -94,6 +97,19 @@ class Validator:
             found = compiled.validator.iter_errors(instance.value) if cost <= LISTED_COST else (first,)
             return tuple(_mismatch(error, path) for error in itertools.islice(found, MAX_MISMATCHES))
         return ()
+
+
+def _flat(arguments: dict[str, Any], limits: Limits) -> jsontext.Cloned | None:
+    """What a clone of arguments would be that are plain JSON without anything inside of each other, as most are; None
+    where it takes more than a look to say so."""
+    if type(arguments) is not dict or not _SCALARS.issuperset(map(type, arguments.values())):
+        return None
+    if not _NAMES.issuperset(map(type, arguments)) or len(arguments) >= min(limits.max_nodes, MAX_FLAT):
+        return None
+    said = "".join([*arguments, *[value for value in arguments.values() if type(value) is str]])
+    if not said.isascii() or len(said) > limits.max_bytes:
+        return None
+    return jsontext.Cloned(arguments, (), 1 + len(arguments), len(said))
 
 
 def _weight(schema: Any) -> int:

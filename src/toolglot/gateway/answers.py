@@ -15,9 +15,9 @@ from toolglot.errors import InputError
 from toolglot.gateway.counting import decode_count, encode_count, estimate_async
 from toolglot.gateway.doors import Action, Door
 from toolglot.gateway.exchange import Exchange
-from toolglot.gateway.listing import ListedModel, listing, one, shown, upstream_models, version
+from toolglot.gateway.listing import ListedModel, listing, one, shown, upstream_models, usable, version
 from toolglot.gateway.openapi import document_bytes
-from toolglot.gateway.requests import ClientRequest, Send, header_pairs, refusal, send_json
+from toolglot.gateway.requests import ClientRequest, refusal
 from toolglot.gateway.services import Services
 from toolglot.gateway.siblings import Siblings
 from toolglot.gateway.telling import Teller, Told
@@ -58,18 +58,17 @@ class Answers:
             "openapi": self._openapi,
         }
 
-    async def run(self, door: Door, request: ClientRequest, send: Send, told: Told) -> None:
+    async def run(self, door: Door, request: ClientRequest, told: Told) -> None:
         status, body, headers = await self._runs[door.action](door, request, told)
         told.status, told.is_answered = status, True
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        pairs = header_pairs({"x-toolglot-request": told.id, **headers})
-        await send_json(send, status, data, pairs)  # to HEAD, servers send its length only
+        await request.caller.answer(status, {"x-toolglot-request": told.id, **headers}, data)
 
     # --- counts -------------------------------------------------------------------------------------
 
     async def _count(self, door: Door, request: ClientRequest, told: Told) -> tuple[int, Any, Mapping[str, str]]:
         """The upstream's own count where it has one; otherwise an estimate, which is marked."""
-        exchange = Exchange(self._services, door, request, _nowhere, told)
+        exchange = Exchange(self._services, door, request, told)
         out, upstream = await exchange.rendered()
         count = await _counted(out, upstream)
         is_estimate = count is None
@@ -82,9 +81,14 @@ class Answers:
     # --- models -------------------------------------------------------------------------------------
 
     async def _models(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
-        return 200, listing(door.source, await self._all_models(), request.query), {}
+        ring, client = self._services.ring, request.client
+        models = usable(
+            await self._all_models(), lambda name: ring.may_use(client, name), self._services.router.leads_to
+        )
+        return 200, listing(door.source, models, request.query), {}
 
-    async def _model(self, door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _model(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        self._services.meter.permit(request.client, door.model)
         return 200, one(door.source, await self._named(door.model)), {}
 
     async def _show(self, _door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
@@ -95,6 +99,7 @@ class Answers:
         named = (body.get("model") or body.get("name")) if isinstance(body, dict) else None
         if not isinstance(named, str):
             raise InputError("expected the name of a model", path="$.model")
+        self._services.meter.permit(request.client, named)
         return 200, shown(await self._named(named)), {}
 
     async def _version(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
@@ -181,10 +186,6 @@ class Answers:
         if page is None:
             raise refusal("not_found", f"there is no request {door.name[:60]!r}, or not any more", 404)
         return 200, page, {}
-
-
-async def _nowhere(_: Any) -> None:
-    """Nothing is sent while a request is only counted."""
 
 
 async def _counted(out: ConvertedRequest, upstream: Upstream) -> int | None:

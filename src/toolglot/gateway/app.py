@@ -1,4 +1,6 @@
-"""The gateway as an ASGI app: who asks, what for, and an answer in their own protocol whatever happens.
+"""The gateway: who asks, what for, and an answer in their own protocol whatever happens.
+
+Requests come over connections of its own (`connections.py`), or from any ASGI server.
 
 Laws: no request is answered before its key is known to be one; every error has the shape that its client reads; a
 client that goes away takes its upstream request with it; what is open at the same time is bounded.
@@ -10,7 +12,8 @@ import asyncio
 import os
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -21,6 +24,7 @@ from toolglot.conversation import Failure
 from toolglot.convert import error_for
 from toolglot.errors import InputError
 from toolglot.gateway.answers import Answers
+from toolglot.gateway.asgi_caller import asgi_request
 from toolglot.gateway.chain import Chain, MiddlewareError, load_steps
 from toolglot.gateway.choosing import Rotation
 from toolglot.gateway.config import Config
@@ -43,11 +47,9 @@ from toolglot.gateway.requests import (
     Receive,
     Scope,
     Send,
-    header_pairs,
     refusal,
-    send_json,
-    until_gone,
 )
+from toolglot.gateway.room import Room
 from toolglot.gateway.routing import NoRouteError, Router
 from toolglot.gateway.services import Services
 from toolglot.gateway.siblings import Siblings
@@ -63,10 +65,9 @@ from toolglot.store import Store, StoreError, open_store
 from toolglot.wire.failures import ProviderError
 
 INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
-WATCH_AFTER: Final = 0.02
-"""Seconds after which somebody looks whether the client is still there: a task that a short answer does not need."""
 PRUNE_SECONDS: Final = 600.0
 RETIRE_SECONDS: Final = 0.5
+LONGEST_REMEMBERED: Final = 300
 _KEYS: Final = frozenset({"auth", "billing"})
 """Failures that are about somebody's key."""
 _TRACED: Final = frozenset({"generate", "count", "pass"})
@@ -115,6 +116,7 @@ class Gateway:
         self.open = 0
         """Requests that are being answered."""
         self.stopping = Stopping()
+        self.room = Room(lambda: self.config.gateway, self.teller.say)
         self.siblings: Siblings | None = None
         """The other workers, where there are any."""
 
@@ -153,7 +155,9 @@ class Gateway:
         """What serves the requests under a configuration."""
         settings = config.gateway
         seconds = settings.retention_hours * 3600
-        ring = KeyRing(self._store, settings.client_keys, config.keys, tell=self.teller.say)
+        ring = KeyRing(
+            self._store, settings.client_keys, config.keys, metrics_key=settings.metrics_key, tell=self.teller.say
+        )
         await ring.start()
         usage_seconds, prices = settings.usage_days * 86_400, Prices(config.prices)
         return Services(
@@ -228,6 +232,7 @@ class Gateway:
             await asyncio.to_thread(self.tracing.close)
         if self._services is not None:
             self.teller.event("stop", open=self.open)
+        self.teller.flush()
         self._services = self._store = None
         self._tasks = []
 
@@ -254,27 +259,7 @@ class Gateway:
             return
         if scope["type"] != "http":
             raise InputError(f"expected an HTTP request, got {scope['type']!r}", path="scope")
-        if self._services is None:
-            await self.start()
-        request = ClientRequest(scope, receive)
-        door = find(request.method, request.path, request.query, request.headers)
-        source = door.source if door is not None else spoken_at(request.path, request.headers)
-        told = Told(request.id, "", request.method, request.path)
-        told.source, told.action = source, door.action if door is not None else "pass"
-        self.open += 1
-        self.stopping.begin(told)
-        if self.config.gateway.metrics != "off":
-            self.metrics.begin(told)
-        try:
-            await self._watched(self._answer(scope, door, request, send, told), request, receive, told)
-        except GoneError:
-            told.error = GONE
-        except Exception as error:  # noqa: BLE001 - the last line: whatever it is, the client gets an answer
-            await self._fail(error, source, told, send)
-        finally:
-            self.open -= 1
-            self.stopping.end(told)
-            self.teller.end(told)
+        await self.serve(asgi_request(scope, receive, send))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """The beginning and the end, as an ASGI server tells them."""
@@ -293,88 +278,90 @@ class Gateway:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def _watched(self, answering: Awaitable[None], request: ClientRequest, receive: Receive, told: Told) -> None:
-        """Answer, unless the client goes away first: then everything that was begun for it is cancelled."""
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - ASGI apps run in tasks
-        loop = asyncio.get_running_loop()
-        watch: asyncio.Future[None] | None = None
-        later: asyncio.TimerHandle | None = None
+    # --- requests -----------------------------------------------------------------------------------
 
-        def ended(_: object) -> None:
-            if not told.is_answered:
-                told.error = GONE
-                task.cancel()
-
-        def begin_watching() -> None:
-            nonlocal watch
-            watch = asyncio.ensure_future(until_gone(receive))
-            watch.add_done_callback(ended)
-
-        def soon() -> None:
-            nonlocal later
-            later = loop.call_later(WATCH_AFTER, begin_watching)
-
-        request.when_read = soon
+    async def serve(self, request: ClientRequest) -> None:
+        """Answer a request, unless its client goes away first: then everything that was begun for it is cancelled."""
+        if self._services is None:
+            await self.start()
+        caller = request.caller
+        door = find(request.method, request.path, request.query, request.headers)
+        told = Told(request.id, "", request.method, request.path)
+        if door is not None:
+            told.source, told.action = door.source, door.action
+        else:
+            told.source, told.action = spoken_at(request.path, request.headers), "pass"
+        self.open += 1
+        self.stopping.begin(told, caller.task)
+        if self.config.gateway.metrics != "off":
+            self.metrics.begin(told)
+        caller.watch(_watcher(told, caller.task))
         try:
-            await answering
+            await self._answer(door, request, told)
+        except GoneError:
+            told.error = GONE
         except asyncio.CancelledError:
             if taken_back(told):
-                raise ProviderError(STOPPING) from None
-            if watch is None or not watch.done() or watch.cancelled():
+                await self._fail(ProviderError(STOPPING), request, told)
+            elif caller.is_gone:
+                _go_on()
+                told.error = GONE
+            else:
                 raise
-            task.uncancel()
-            raise GoneError from None
+        except Exception as error:  # noqa: BLE001 - the last line: whatever it is, the client gets an answer
+            await self._fail(error, request, told)
         finally:
             told.is_answered = True
-            if later is not None:
-                later.cancel()
-            if watch is not None:
-                watch.cancel()
+            caller.let_go()
+            self.open -= 1
+            self.stopping.end(told)
+            self.teller.end(told)
 
-    async def _answer(self, scope: Scope, door: Door | None, request: ClientRequest, send: Send, told: Told) -> None:
-        await self._admit(scope, door, request)
+    async def _answer(self, door: Door | None, request: ClientRequest, told: Told) -> None:
+        await self._admit(door, request)
         told.client = request.client
         if self.tracing is not None and told.action in _TRACED:
             told.trace = self.tracing.begin(told, request.headers)
         self.stopping.refuse_new(told)
-        if self.open > self.config.gateway.max_concurrent:
+        settings = self.config.gateway
+        if self.open > settings.max_concurrent:
             busy = "the gateway serves as many requests at once as it may (max_concurrent)"
             raise ProviderError(Failure("overloaded", busy, retry_after=1))
         assert self._services is not None and self._answers is not None and self._passing is not None  # noqa: S101, PT018 - started
         if door is None:
             with await self._services.meter.passing(request.client, told):
-                await self._passing.run(request, send, told, self.config.gateway.max_body_bytes)
+                await self._passing.run(request, told, settings.max_body_bytes)
             return
         if request.method not in door.methods:
             allowed = ", ".join(door.methods)
             said = f"{request.path[:200]} takes {allowed}, not {request.method}"
             raise refusal("bad_request", said, 405, headers={"allow": allowed})
         if request.method == "POST":
-            request.body = await request.read(self.config.gateway.max_body_bytes)
+            request.body = await request.read(settings.max_body_bytes)
             told.request, told.arrived = request.body, time.perf_counter()
         if door.action == "generate":
-            await Exchange(self._services, door, request, send, told).run()
+            await Exchange(self._services, door, request, told).run()
         elif door.action == "metrics":
-            await self._show_metrics(self._services.vault, send, told)
+            await self._show_metrics(self._services.vault, request, told)
         elif door.action == "ready" and self.stopping.is_draining:
             told.status, told.is_answered = 503, True
-            await send_json(send, 503, b'{"status":"draining"}', header_pairs({"x-toolglot-request": told.id}))
+            await request.caller.answer(503, {"x-toolglot-request": told.id}, b'{"status":"draining"}')
         else:
-            await self._answers.run(door, request, send, told)
+            await self._answers.run(door, request, told)
 
-    async def _admit(self, scope: Scope, door: Door | None, request: ClientRequest) -> None:
+    async def _admit(self, door: Door | None, request: ClientRequest) -> None:
         """Refuse who may not ask."""
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES:
+        if request.header_bytes > MOST_HEADER_BYTES:
             raise refusal("too_large", f"the headers are longer than {MOST_HEADER_BYTES} bytes", 431)
         assert self._services is not None  # noqa: S101 - started
-        ring = self._services.ring
-        if not ring.is_demanded and is_loopback(self.config.gateway.host):
+        ring, settings = self._services.ring, self.config.gateway
+        if not ring.is_demanded and _is_loopback(settings.host):
             _refuse_pages(request)
-        is_open = self.config.gateway.metrics == "open"
+        is_open = settings.metrics == "open"
         if door is not None and (door.action in OPEN or (is_open and door.action == "metrics")):
             return
-        request.client = await ring.admit(request.key)
+        is_sum = door is not None and door.action == "metrics" and settings.metrics == "keyed"
+        request.client = await (ring.admit_to_metrics if is_sum else ring.admit)(request.key)
 
     # --- what is counted ----------------------------------------------------------------------------
 
@@ -391,7 +378,7 @@ class Gateway:
             return b""
         return self.metrics.text(vault.hits, vault.misses)
 
-    async def _show_metrics(self, vault: Vault, send: Send, told: Told) -> None:
+    async def _show_metrics(self, vault: Vault, request: ClientRequest, told: Told) -> None:
         if self.config.gateway.metrics == "off":
             raise refusal("not_found", 'nothing is counted here (metrics = "off")', 404)
         told.status, told.is_answered = 200, True
@@ -399,9 +386,7 @@ class Gateway:
             text = await self.siblings.metrics()
         else:
             text = self.metrics.text(vault.hits, vault.misses)
-        headers = header_pairs({"content-type": CONTENT_TYPE, "content-length": str(len(text))})
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": text})
+        await request.caller.answer(200, {"content-type": CONTENT_TYPE}, text)
 
     def _store_failed(self, error: StoreError) -> None:
         self.metrics.store_failed()
@@ -409,7 +394,7 @@ class Gateway:
 
     # --- errors -------------------------------------------------------------------------------------
 
-    async def _fail(self, error: Exception, source: str, told: Told, send: Send) -> None:
+    async def _fail(self, error: Exception, request: ClientRequest, told: Told) -> None:
         failure = self._failure_of(error)
         if isinstance(failure, Failure) and failure.kind in _KEYS and failure.status is not None and told.tries:
             # Otherwise it looks as if the client's own key were wrong.
@@ -423,6 +408,7 @@ class Gateway:
             told.failures.append((told.upstream, error.failure.kind))
         if told.status:  # the answer has begun: its own end is all that the client can still be told
             return
+        source = told.source
         converted = error_for(failure, target=source, overrides=self.config.overrides)
         if isinstance(failure, Failure) and converted.status < 400:
             # It stood in an answer of status 200: that body is no error to whom it comes with another status.
@@ -439,7 +425,7 @@ class Gateway:
         if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal) and told.upstream:
             own = {"x-toolglot-upstream": f"{told.upstream}/{told.sent_model}"}
         named = {**given, **own, "x-toolglot-request": told.id, **(CLOSE if self.stopping.is_draining else {})}
-        await send_json(send, told.status, data, header_pairs(named))
+        await request.caller.answer(told.status, named, data)
 
     def _failure_of(self, error: Exception) -> Failure | InputError:
         if isinstance(error, ProviderError):
@@ -458,14 +444,39 @@ class Gateway:
         return INTERNAL
 
 
+def _watcher(told: Told, task: asyncio.Task[None] | None) -> Callable[[], None]:
+    """What is done when the client of a request goes away."""
+
+    def left() -> None:
+        if not told.is_answered and task is not None:
+            told.error = GONE
+            task.cancel()
+
+    return left
+
+
 def _refuse_pages(request: ClientRequest) -> None:
     """A web page may not use a gateway that asks for no key: neither as itself nor under a name that leads here."""
     host = request.headers.get("host", "")
     origin = request.headers.get("origin", "")
-    if host and not is_loopback(_host_of(f"//{host}")):
+    if host and not _is_local(f"//{host}"):
         raise refusal("permission", "a gateway without client keys answers to loopback names only (Host)", 403)
-    if origin and not is_loopback(_host_of(origin)):
+    if origin and not _is_local(origin):
         raise refusal("permission", "a gateway without client keys answers to no web page (Origin)", 403)
+
+
+def _is_local(address: str) -> bool:
+    """Whether an address is one of this machine; those that are asked for are few."""
+    return _remembered_local(address) if len(address) <= LONGEST_REMEMBERED else is_loopback(_host_of(address))
+
+
+@lru_cache(maxsize=64)
+def _remembered_local(address: str) -> bool:
+    return is_loopback(_host_of(address))
+
+
+_is_loopback: Final = lru_cache(maxsize=16)(is_loopback)
+"""For names of the configuration."""
 
 
 def _host_of(address: str) -> str:
@@ -473,6 +484,13 @@ def _host_of(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
+
+
+def _go_on() -> None:
+    """The current task was cancelled because its client went away, and goes on to its own end."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
 
 
 async def _retired(old: Services) -> None:

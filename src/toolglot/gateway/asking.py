@@ -11,6 +11,7 @@ import asyncio
 import random
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -22,10 +23,13 @@ from toolglot.errors import RefusedError
 from toolglot.gateway.breaker import Breaker
 from toolglot.gateway.doors import Door
 from toolglot.gateway.requests import ClientRequest, GatewayRefusal
+from toolglot.gateway.route_changes import changed
+from toolglot.gateway.route_table import RouteSettings
 from toolglot.gateway.services import Services
 from toolglot.gateway.telling import Told
 from toolglot.gateway.vault import without_opaque
-from toolglot.profiles import Profile
+from toolglot.policy import Policy
+from toolglot.profiles import Overrides, Profile
 from toolglot.report import Entry
 from toolglot.store import StoreError
 from toolglot.upstream import Answer, Upstream
@@ -74,16 +78,23 @@ class Asking:
         self._door = door
         self._request = request
         self._told = told
+        self.source = self.profile(door.source)
+        """What the client speaks."""
         self.said = Conversation()
         """What the client said, as it said it."""
+        self.settings: RouteSettings | None = None
+        """What the name that was asked for says besides where it leads."""
+        self._set: list[Entry] = []
+        """What was changed because of that."""
 
     def profile(self, name: str, model: str = "") -> Profile:
-        return profiles.get(name, model, overrides=self._services.config.overrides)
+        return _profile(name, model, self._services.config.overrides)
 
     @property
-    def source(self) -> Profile:
-        """What the client speaks."""
-        return self.profile(self._door.source)
+    def policy(self) -> Policy:
+        """What to do where there is a choice, on the route that is taken."""
+        own = self.settings.policy if self.settings is not None else None
+        return own if own is not None else self._services.config.policy
 
     def target(self, upstream: Upstream, conversation: Conversation) -> str:
         """The protocol of a provider that has several: the client's own, or the one that takes tools."""
@@ -111,7 +122,12 @@ class Asking:
         except StoreError as error:  # as if nothing had been kept: most requests are good without
             self._told.error = f"nothing was recalled: {error}"
             self._told.store_errors += 1
-        return await self.apart(lambda: self._render(received, profile, home, told))
+        if self.settings is not None:
+            received.conversation, self._set = changed(received.conversation, self.settings)
+            told += self._set
+        if len(self._request.body) <= LARGE:
+            return self._render(received, profile, home, told)
+        return await asyncio.to_thread(self._render, received, profile, home, told)
 
     async def apart(self, work: Callable[[], T]) -> T:
         """What work on the client's request gives, done in a thread if it is a large one."""
@@ -122,7 +138,7 @@ class Asking:
     ) -> ConvertedRequest:
         if self.source.protocol != profile.protocol == RESPONSES:
             received.conversation = _asking_encrypted(received.conversation, profile)
-        out = received.for_target(profile.name, model=home.model, home=home, entries=entries)
+        out = received.for_target(profile.name, model=home.model, home=home, entries=entries, policy=self.policy)
         self._told.target, self._told.entries, self._told.rendered = profile.name, out.report.entries, out.data
         return out
 
@@ -199,7 +215,7 @@ class Asking:
             return None
         received.conversation, dropped = without_opaque(received.conversation)
         home = upstream.home(out.model, out.target.name)
-        again = self._render(received, out.target, home, [*entries, *dropped])
+        again = self._render(received, out.target, home, [*entries, *self._set, *dropped])
         return again if again.data != out.data else None
 
     def _headers_for(self, out: ConvertedRequest) -> dict[str, str]:
@@ -207,6 +223,11 @@ class Asking:
             return {}
         given = self._request.headers
         return {name: given[name] for name in _PASSED_ON.get(out.source.protocol, ()) if name in given}
+
+
+@lru_cache(maxsize=1024)
+def _profile(name: str, model: str, overrides: Overrides | None) -> Profile:
+    return profiles.get(name, model, overrides=overrides)
 
 
 NO_FAILURE: Final = Failure("server")

@@ -23,16 +23,18 @@ import msgspec
 from msgspec import Meta, Struct
 
 from toolglot import profiles
-from toolglot.errors import InputError, ProfileError
+from toolglot.errors import ProfileError
 from toolglot.gateway.config_checks import Wrong, is_loopback, wrong_host
 from toolglot.gateway.config_file import ConfigError, ConfigText, checked, keys_of, read_text, table_of, unknown
 from toolglot.gateway.key_table import STORED_KEYS, KeySettings, read_client_key, read_keys, short_keys
 from toolglot.gateway.model_table import ModelEntry, read_models
 from toolglot.gateway.prices import PriceSettings, read_own_prices
-from toolglot.gateway.secret import ENV, variable
+from toolglot.gateway.route_table import RouteReader, read_policy
+from toolglot.gateway.secret import ENV, shown_variable, variable
 from toolglot.gateway.upstream_table import UpstreamSettings, discovered_upstreams, read_upstream
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
+from toolglot.store.addresses import is_address
 
 __all__ = ["Config", "ConfigError", "GatewaySettings", "discovered", "parse_config", "read_config"]
 
@@ -76,7 +78,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             title="a text",
-            description="The SQLite file of the vault and of stored responses, relative to the configuration; "
+            description="The SQLite file of the vault and of stored responses, relative to the configuration, or the "
+            "address of a server that several gateways share: `postgres://…`, `redis://…`, or `env:NAME`, the variable "
+            "that holds it, since an address has a password ([stores](stores.md)); "
             "`:memory:` forgets at the end, `off` stores no responses, and the vault forgets at the end. "
             "Default: `toolglot/gateway.db` in "
             "`$XDG_STATE_HOME` or `~/.local/state`.",
@@ -113,6 +117,16 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             description="Requests that are served at the same time; the next one is told to come again.",
         ),
     ] = 1000
+    max_connections: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            title="a whole number from 1",
+            description="Connections that are held at the same time, used or idle; the next one is told to come again. "
+            "[Descriptors](operations.md#connections) may allow fewer.",
+        ),
+    ] = 20_000
     ping_seconds: Annotated[
         float,
         Meta(
@@ -149,10 +163,20 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         Literal["keyed", "open", "off"],
         Meta(
             title='one of "keyed", "open", "off"',
-            description="Who may read [`/metrics`](observability.md): who has a client key, where there are any; "
-            "everybody; nobody, and nothing is counted.",
+            description="Who may read [`/metrics`](observability.md): who has the `metrics_key`, or, without one, the "
+            "only client key that there is, and everybody where none is demanded; everybody; nobody, and nothing is "
+            "counted.",
         ),
     ] = "keyed"
+    metrics_key: Annotated[
+        str,
+        Meta(
+            title="a text",
+            description='The key for `/metrics`, and for nothing else: `"env:NAME"`, the variable that holds it, or '
+            '`"sha256:HEX"`, its hash. Where there are several client keys, nobody sees the sums over all of them '
+            "without it.",
+        ),
+    ] = ""
     tracing: Annotated[
         bool,
         Meta(
@@ -239,14 +263,16 @@ def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
         name: read_upstream(name, table, environ, overrides, text)
         for name, table in table_of(document.get("upstreams", {}), text, "upstreams").items()
     }
+    policy = read_policy(table_of(document.get("policy", {}), text, "policy"), GATEWAY_POLICY, text, "policy")
+    routes = RouteReader(text, environ, overrides, policy)
     listed = {name: upstream.models for name, upstream in upstreams.items()}
     if not upstreams and not settings.simulate:
         notes = (*notes, f"{text.origin} names no upstream: write [upstreams.NAME], or simulate = true in [gateway]")
     return Config(
         gateway=settings,
-        policy=_policy(document.get("policy", {}), text),
+        policy=policy,
         upstreams=upstreams,
-        models=read_models(document.get("models", {}), listed, simulate=settings.simulate, text=text),
+        models=read_models(document.get("models", {}), listed, simulate=settings.simulate, routes=routes),
         keys=keys,
         prices=read_own_prices(document.get("prices", {}), text),
         overrides=overrides,
@@ -265,12 +291,13 @@ def _gateway(
     for name in settings.middleware:
         if not _MIDDLEWARE.fullmatch(name):
             raise text.error("this is no middleware", "gateway", "middleware", hint='write "package.module:Name"')
-    notes = short_keys(settings.client_keys, environ)
+    notes = short_keys((*settings.client_keys, settings.metrics_key), environ)
     at = ("gateway", "client_keys")
     given = [key if key == STORED_KEYS else read_client_key(key, environ, text, *at) for key in settings.client_keys]
     settings = msgspec.structs.replace(
         settings,
         client_keys=tuple(dict.fromkeys([*given, *named])),
+        metrics_key=_metrics_key(settings.metrics_key, environ, text),
         store=_store(settings.store, environ, text),
     )
     if STORED_KEYS in settings.client_keys and settings.store in (MEMORY, OFF):
@@ -278,6 +305,10 @@ def _gateway(
         raise text.error(f'"{STORED_KEYS}" needs a store in a file', *at, hint=hint)
     _check_host(settings, text)
     return settings, notes
+
+
+def _metrics_key(value: str, environ: Mapping[str, str], text: ConfigText) -> str:
+    return read_client_key(value, environ, text, "gateway", "metrics_key") if value else ""
 
 
 def _check_host(settings: GatewaySettings, text: ConfigText) -> None:
@@ -293,10 +324,21 @@ def _check_host(settings: GatewaySettings, text: ConfigText) -> None:
         raise text.error(wrong.message, *keys, hint=wrong.hint)
 
 
+def _store_of(name: str, environ: Mapping[str, str], text: ConfigText) -> str:
+    """The address that a variable holds, which is no text for a file: there may be a password in it."""
+    address = variable(environ, name)
+    if not is_address(address):
+        hint = "set it to postgres://USER:PASSWORD@HOST/DATABASE or redis://:PASSWORD@HOST/0"
+        raise text.error(f"{shown_variable(name)} holds no address of a store", "gateway", "store", hint=hint)
+    return address
+
+
 def _store(value: str, environ: Mapping[str, str], text: ConfigText) -> str:
     """The place of the store in full."""
-    if value in (MEMORY, OFF):
+    if value in (MEMORY, OFF) or is_address(value):
         return value
+    if value.startswith(ENV):
+        return _store_of(value.removeprefix(ENV), environ, text)
     if "\0" in value:
         raise text.error("this is no name of a file", "gateway", "store")
     state = Path(environ.get("XDG_STATE_HOME", ""))
@@ -311,19 +353,7 @@ def _store(value: str, environ: Mapping[str, str], text: ConfigText) -> str:
     return str(home / (value[2:] or ".local/state/toolglot/gateway.db"))
 
 
-# --- [policy] and [profiles] ------------------------------------------------------------------------
-
-
-def _policy(value: Any, text: ConfigText) -> Policy:
-    known = list(Policy.__struct_fields__)
-    table = table_of(value, text, "policy")
-    for key in table:
-        if key not in known:
-            raise unknown(key, known, text, "policy")
-    try:
-        return msgspec.structs.replace(GATEWAY_POLICY, **table)
-    except InputError as error:
-        raise text.error(error.message, *error.path.split("."), hint=error.hint or "see docs/convert.md") from None
+# --- [profiles] -------------------------------------------------------------------------------------
 
 
 def _overrides(document: Mapping[str, Any], text: ConfigText) -> Overrides | None:

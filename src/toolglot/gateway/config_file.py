@@ -33,7 +33,7 @@ _PART: Final = r"(?:[A-Za-z0-9_-]+|\"[^\"\\]*\"|'[^']*')"
 _KEY: Final = re.compile(rf"\s*(\[\[?)?\s*({_PART}(?:\s*\.\s*{_PART})*)\s*[\]=]")
 _QUOTED_OR_BARE: Final = re.compile(_PART)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
-_UNQUOTED: Final = frozenset({"client_keys", "key", "headers", "proxy", "key_env", "url"})
+_UNQUOTED: Final = frozenset({"client_keys", "metrics_key", "key", "headers", "proxy", "key_env", "url"})
 """Settings in which somebody may have written a key."""
 
 

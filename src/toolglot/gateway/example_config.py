@@ -26,12 +26,14 @@ _HEAD: Final = """\
 #retention_hours = 168                    # how long what is stored is kept
 #usage_days = 400                         # how long what each client used is kept
 #max_body_bytes = 67108864
-#max_concurrent = 1000
+#max_concurrent = 1000                    # requests at the same time
+#max_connections = 20000                  # connections at the same time, idle ones too
 #ping_seconds = 15                        # a sign of life in silent streams; 0: none
 #drain_seconds = 30                       # how long open answers go on when the gateway stops
 #log = "text"                             # or "json", "off"
 #reports = 500                            # how many requests /toolglot/requests remembers
 #metrics = "keyed"                        # who may read /metrics: or "open", "off"
+#metrics_key = "env:TOOLGLOT_METRICS_KEY" # the key for /metrics alone; or "sha256:HEX"
 #tracing = false                          # spans of OpenTelemetry: pip install 'toolglot[otel]'
 #middleware = ["my_package.my_module:MyMiddleware"]
 simulate = true                           # the built-in simulated models answer what no upstream serves
@@ -82,6 +84,34 @@ _TAIL: Final = """\
 #"fast" = ["groq/llama-3.3-70b", "cerebras/llama-3.3-70b"] # the next one where one fails
 #"even" = { to = ["openai/gpt-5.5", "azure/gpt-5.5"], weights = [3, 1] } # each conversation to one of them
 #"*" = "openrouter/*"                     # everything else, under its own name
+
+# A name can set more than where it leads; so can each target of a list, as a table with `to`.
+#[models.careful]
+#to = ["anthropic/claude-opus-5", { to = "openai/gpt-5.5", force = { reasoning_effort = "high" } }]
+#system = "Answer in English."            # a system prompt before the client's own
+#policy = { stream_calls = "whole" }      # fields of [policy]
+#target = "anthropic"                     # the profile that its upstreams are taken for, also one of [profiles]
+#headers = { "x-team" = "env:TEAM" }
+#retries = 2                              # these five: in the place of the upstream's own
+#retry_seconds = 4
+#connect_seconds = 5
+#first_byte_seconds = 120
+#idle_seconds = 60
+#[models.careful.default]                 # what holds where the client says nothing
+#max_tokens = 16000
+#top_p = 0.95
+#top_k = 40
+#stop = ["END"]
+#seed = 7
+#presence_penalty = 0
+#frequency_penalty = 0
+#[models.careful.force]                   # what holds whatever the client says
+#temperature = 0.2
+#reasoning_mode = "adaptive"              # or "off", "on", "between_tools"
+#reasoning_effort = "medium"
+#reasoning_budget_tokens = 8000
+#tool_choice = "auto"                     # or "none", "required"
+#parallel_tool_calls = false
 
 # --- keys: client keys with limits; more are made by `toolglot keys add`, see docs/keys.md --------------------
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
 
 from toolglot import jsontext
-from toolglot.conversation import Failure, Reply
+from toolglot.conversation import Failure, Reply, Usage
 from toolglot.convert import ConvertedReply, ConvertedRequest, ReceivedRequest, convert_reply, read_request
 from toolglot.errors import InputError, RefusedError
 from toolglot.gateway.asking import LARGE, MOST_ANSWER, RESPONSES, Asked, Asking, moves_on
@@ -27,16 +28,7 @@ from toolglot.gateway.json_array import CONTENT_TYPE as ARRAY
 from toolglot.gateway.json_array import JsonArray
 from toolglot.gateway.metering import Ticket
 from toolglot.gateway.pings import Pings
-from toolglot.gateway.requests import (
-    ClientRequest,
-    Headers,
-    Send,
-    header_pairs,
-    refusal,
-    send_json,
-    send_piece,
-    send_start,
-)
+from toolglot.gateway.requests import ClientRequest, refusal
 from toolglot.gateway.response_items import with_request
 from toolglot.gateway.routing import Route
 from toolglot.gateway.services import Services
@@ -46,6 +38,7 @@ from toolglot.middleware import Request
 from toolglot.report import Entry
 from toolglot.store import StoreError
 from toolglot.streams import StreamTranslator
+from toolglot.tool_memory import ToolMemory
 from toolglot.upstream import Answer, Upstream
 from toolglot.wire.failures import ProviderError
 
@@ -57,9 +50,14 @@ MOST_AFTER_END: Final = 64 * 1024
 
 Fields = dict[str, Any]
 
+_COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name != "extra")
+_counts_of: Final = attrgetter(*_COUNTS)
+_MEMORY: Final = ToolMemory()
+"""Of the tools of all clients: nothing of one can be learned by another but that somebody has sent the same ones."""
 _REPLY_IDS: Final = {"anthropic": "msg_", "openai": "chatcmpl-", "openai_responses": "resp_"}
 """How the ids of answers begin, by client."""
 
+_UNBUFFERED: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _KEPT: Final = ("anthropic-ratelimit-", "x-ratelimit-", "anthropic-organization-id", "openai-processing-ms")
 """Headers of a provider that its own clients look at."""
 
@@ -67,17 +65,19 @@ _KEPT: Final = ("anthropic-ratelimit-", "x-ratelimit-", "anthropic-organization-
 class Exchange:
     """One request to a model."""
 
-    def __init__(self, services: Services, door: Door, request: ClientRequest, send: Send, told: Told) -> None:
+    def __init__(self, services: Services, door: Door, request: ClientRequest, told: Told) -> None:
         self._services = services
         self._config = services.config
         self._door = door
         self._request = request
-        self._send = send
+        self._caller = request.caller
         self._told = told
         self._asking = Asking(services, door, request, told)
         self._shown: Request | None = None
         """The request as middleware saw it."""
         self._ticket: Ticket | None = None
+        self._has_rules = False
+        """Its client has a key that may have limits."""
 
     async def run(self) -> None:
         """Answer the request. What goes wrong before the answer begins is raised."""
@@ -104,8 +104,10 @@ class Exchange:
     async def _answer(self, received: ReceivedRequest, route: Route, entries: list[Entry]) -> None:
         """Answer by one upstream."""
         upstream = self._use(route)
-        self._services.meter.afford(self._request.client, self._told)
-        received = await self._joined(received, upstream)
+        if self._has_rules:
+            self._services.meter.afford(self._request.client, self._told)
+        if self._door.source == RESPONSES:
+            received = await self._joined(received, upstream)
         self._asking.said = received.given
         asked = await self._asking.asked(received, upstream, route.model, entries)
         try:
@@ -135,12 +137,17 @@ class Exchange:
 
     async def _ready(self, *, is_used: bool = True) -> tuple[ReceivedRequest, list[Route]]:
         """The request as it is to be sent, and who is asked, one after the other."""
-        received = await self._asking.apart(lambda: self._read(self._request.body))
+        body = self._request.body
+        received = self._read(body) if len(body) <= LARGE else await asyncio.to_thread(self._read, body)
         routes = self._routed(received)
         meter, client = self._services.meter, self._request.client
-        meter.permit(client, self._told.model)
-        if is_used:
+        self._has_rules = self._services.ring.key_of(client) is not None
+        if self._has_rules:
+            meter.permit(client, self._told.model)
+        if is_used and self._has_rules:
             self._ticket = await meter.admit(client, self._told, len(self._request.body))
+        elif is_used:
+            self._ticket = Ticket(client, None, 0)
         if self._services.chain:
             upstream = self._use(routes[0])
             received = self._through_chain(await self._joined(received, upstream), upstream)
@@ -154,6 +161,7 @@ class Exchange:
             policy=self._config.policy,
             overrides=self._config.overrides,
             limits=self._services.limits,
+            memory=_MEMORY,
         )
         wants = self._door.stream
         if wants is None and self._door.streams_unless_told and received.conversation.options.stream is None:
@@ -165,7 +173,9 @@ class Exchange:
         said, told = received.conversation, self._told
         told.model, told.is_stream = said.model, bool(said.options.stream)
         route = self._services.router.route(said.model)
-        if route.others and route.each == "request":
+        if not route.others and not route.weights:
+            routes = [route]
+        elif route.others and route.each == "request":
             routes = self._services.rotation.ordered(route)
         else:
             routes = ordered(route, conversation_key(self._request.client, said) if route.weights else "")
@@ -175,6 +185,7 @@ class Exchange:
     def _use(self, route: Route) -> Upstream:
         """The upstream of a route, which is told to be the one that is asked."""
         upstream, told = self._services.upstreams.of(route), self._told
+        self._asking.settings = route.settings
         told.upstream, told.sent_model, told.is_simulated = upstream.name, route.model, upstream.is_simulated
         return upstream
 
@@ -229,7 +240,7 @@ class Exchange:
         await self._keep(out, reply.said, reply.reply, upstream, body)
         self._told.status, self._told.is_answered = 200, True
         self._told.sends()
-        await send_json(self._send, 200, written, self._headers(out, answer, upstream))
+        await self._caller.answer(200, self._headers(out, answer, upstream), written)
         return None
 
     def _reply(self, data: bytes, out: ConvertedRequest) -> tuple[ConvertedReply, Fields, bytes]:
@@ -239,7 +250,7 @@ class Exchange:
             source=out.target.name,
             target=self._door.source,
             request=out,
-            policy=self._config.policy,
+            policy=self._asking.policy,
             overrides=self._config.overrides,
             limits=self._services.limits,
             reply_id=self._reply_id(),
@@ -254,7 +265,7 @@ class Exchange:
             source=out.target.name,
             target=self._door.source,
             request=out,
-            policy=self._config.policy,
+            policy=self._asking.policy,
             overrides=self._config.overrides,
             limits=self._services.limits,
             created=int(time.time()),
@@ -266,8 +277,9 @@ class Exchange:
         async def give(data: bytes) -> None:
             if not self._told.status:
                 self._told.status = 200
-                await send_start(self._send, content_type, self._headers(out, asked.answer, upstream))
-            await send_piece(self._send, data)
+                kind = {"content-type": content_type, **_UNBUFFERED}
+                await self._caller.begin(200, kind | self._headers(out, asked.answer, upstream))
+            await self._caller.give(data)
 
         pings = Pings(lambda: translator.ping() if array is None else b"", give, self._config.gateway.ping_seconds)
         is_kept = False
@@ -284,7 +296,7 @@ class Exchange:
                 await self._streamed(out, translator, upstream)
             self._told.is_answered = True
             await give(array.end() if array is not None else b"")
-            await send_piece(self._send, b"", more=False)
+            await self._caller.end()
         except BaseException:
             if not translator.is_over and self._told.status and taken_back(self._told):
                 await self._cut(translator, give, array)
@@ -303,7 +315,7 @@ class Exchange:
         data = translator.fail(STOPPING)
         self._told.is_answered = True
         await give(data if array is None else array.add(data) + array.end())
-        await send_piece(self._send, b"", more=False)
+        await self._caller.end()
 
     def _reply_id(self) -> str:
         """An id that no other answer has, for clients that know answers by it: not every provider gives such a one."""
@@ -313,7 +325,9 @@ class Exchange:
         """A reply with what the core cannot know: when it was made, and what the request asked for."""
         if out.source.protocol == out.target.protocol:
             return body
-        dated = {**body, **{name: int(time.time()) for name in ("created", "created_at") if body.get(name) == 0}}
+        dated = body
+        if body.get("created") == 0 or body.get("created_at") == 0:
+            dated = {**body, **{name: int(time.time()) for name in ("created", "created_at") if body.get(name) == 0}}
         return with_request(self._given_fields(), dated) if self._door.source == RESPONSES else dated
 
     async def _translated(self, answer: Answer, translator: StreamTranslator) -> AsyncIterator[bytes]:
@@ -383,10 +397,13 @@ class Exchange:
     ) -> None:
         """Keep what the client does not: for its own next request, or because its protocol says so."""
         self._told.usage, self._told.stop, self._told.reply_model = _usage(told), told.stop or "", said.model
-        client = self._request.client
+        is_renamed = self._asking.said.model != out.model
+        serves = self._services.vault.serves(out.source, out.target, is_renamed=is_renamed)
+        if not serves and (body is None or self._door.source != RESPONSES):
+            return
         try:
             async with asyncio.timeout(STORE_PATIENCE):
-                await self._kept(client, out, said, told, upstream, body)
+                await self._kept(serves, out, said, told, upstream, body)
         except StoreError as error:  # the answer is there, and it is the client's
             self._told.error = f"nothing was kept: {error}"
             self._told.store_errors += 1
@@ -395,9 +412,10 @@ class Exchange:
             self._told.store_errors += 1
 
     async def _kept(
-        self, client: str, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
+        self, serves: bool, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
     ) -> None:
-        if self._services.vault.serves(out.source, out.target, is_renamed=self._asking.said.model != out.model):
+        client = self._request.client
+        if serves:
             home = upstream.home(out.model, out.target.name)
             await self._services.vault.keep(client, self._asking.said, said, told, home)
         if body is not None and self._door.source == RESPONSES:
@@ -411,7 +429,7 @@ class Exchange:
         fields: Fields = jsontext.parse(self._request.body, limits=self._services.limits).value
         return fields
 
-    def _headers(self, out: ConvertedRequest, answer: Answer, upstream: Upstream) -> Headers:
+    def _headers(self, out: ConvertedRequest, answer: Answer, upstream: Upstream) -> dict[str, str]:
         simulated = " (simulated)" if upstream.is_simulated else ""
         headers = {
             "x-toolglot-request": self._told.id,
@@ -423,7 +441,10 @@ class Exchange:
             headers.update({name: value for name, value in given.items() if name.startswith(_KEPT)})
         named = given.get("request-id") or given.get("x-request-id") or self._told.id
         headers["request-id" if out.source.protocol == "anthropic" else "x-request-id"] = named
-        return header_pairs({name: self._services.own_keys.hidden(value) for name, value in headers.items()})
+        hidden, all_of_it = self._services.own_keys.hidden, "\n".join(headers.values())
+        if hidden(all_of_it) == all_of_it:
+            return headers
+        return {name: hidden(value) for name, value in headers.items()}
 
 
 async def _after_end(pieces: AsyncIterator[bytes], translator: StreamTranslator) -> AsyncIterator[bytes]:
@@ -444,10 +465,10 @@ async def _after_end(pieces: AsyncIterator[bytes], translator: StreamTranslator)
 
 
 def _usage(reply: Reply) -> dict[str, int] | None:
-    if reply.usage is None:
+    usage = reply.usage
+    if usage is None:
         return None
-    counts = {name: getattr(reply.usage, name) for name in reply.usage.__struct_fields__ if name != "extra"}
-    return {name: count for name, count in counts.items() if count is not None}
+    return {name: count for name, count in zip(_COUNTS, _counts_of(usage), strict=True) if count is not None}
 
 
 def _switched(route: Route, other: Route, error: Exception) -> Entry:

@@ -30,6 +30,7 @@ from msgspec.structs import replace
 
 from toolglot.errors import InputError, quote
 from toolglot.gateway.key_table import LONGEST_NAME, STORED_KEYS, KeySettings, digest
+from toolglot.gateway.model_names import matches, spellings
 from toolglot.gateway.requests import refusal
 from toolglot.store import Row, Store, StoreError
 
@@ -185,6 +186,7 @@ class KeyRing:
         configured: Iterable[str] = (),
         named: Mapping[str, KeySettings] | None = None,
         *,
+        metrics_key: str = "",
         clock: Callable[[], float] = time.time,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -193,6 +195,7 @@ class KeyRing:
         self._configured = frozenset(given) - {STORED_KEYS}
         self._is_always_demanded = bool(given)
         self._named = {key.hashed: key for key in configured_keys(named or {})}
+        self._metrics_key = metrics_key
         self._clock = clock
         self._tell = tell
         self._keys: Mapping[str, ClientKey] = {}
@@ -213,6 +216,11 @@ class KeyRing:
     def key_of(self, client: str) -> ClientKey | None:
         """The key of a client that was admitted; None: it has no limits."""
         return self._named.get(client) or self._keys.get(client)
+
+    def may_use(self, client: str, model: str) -> bool:
+        """Whether a client that was admitted may ask for a model by this name."""
+        key = self.key_of(client)
+        return key is None or not key.models or any(matches(name, key.models) for name in spellings(model.strip()))
 
     async def start(self) -> None:
         """Read the keys for the first time: what goes wrong is the caller's to hear."""
@@ -248,6 +256,20 @@ class KeyRing:
         if self._has(client):
             return client
         raise refusal("auth", self._why_not(secret, client), 401)
+
+    async def admit_to_metrics(self, secret: str) -> str:
+        """The same for who wants to see the sums over all clients: the key that is made for it, or, where none is, the
+        only client that there is."""
+        if not self._metrics_key:
+            client = await self.admit(secret)
+            if not self.is_demanded or not self.is_shared:
+                return client
+            told = "these are sums over all clients, and a client sees its own only; who runs this gateway can set"
+            raise refusal("permission", f'{told} metrics_key or metrics = "open" in [gateway]', 403)
+        client = digest(secret)
+        if hmac.compare_digest(self._metrics_key, client):
+            return client
+        raise refusal("auth", "the metrics of this gateway have a key of their own (metrics_key)", 401)
 
     async def fresh(self, seconds: float) -> None:
         """See to it that what is known is not older than that."""

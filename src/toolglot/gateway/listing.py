@@ -9,10 +9,11 @@ Law: pure, and without a clock: nobody knows when a model was made, so every sha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolglot import profiles
 from toolglot.conversation import Failure
@@ -70,6 +71,22 @@ def listing(source: str, models: Sequence[ListedModel], query: Mapping[str, str]
     if protocol == "bedrock":
         return {"modelSummaries": bodies}
     return {"object": "list", "data": bodies}
+
+
+def usable(
+    models: Iterable[ListedModel], may_use: Callable[[str], bool], leads_to: Callable[[str, str, str], bool]
+) -> list[ListedModel]:
+    """The models that a client may ask for, by a name under which it may.
+
+    may_use: whether it may ask for a name. leads_to: whether a name leads to a model of an upstream.
+    """
+    found: list[ListedModel] = []
+    for model in models:
+        if may_use(model.name):
+            found.append(model)
+        elif not model.simulated and may_use(model.model) and leads_to(model.model, model.upstream, model.model):
+            found.append(replace(model, name=model.model))
+    return found
 
 
 def one(source: str, model: ListedModel) -> Fields:

@@ -23,6 +23,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 from toolglot.conversation import Failure, Usage
@@ -63,6 +64,8 @@ BYTES_PER_TOKEN: Final = 4
 MOST_SUPPOSED: Final = 32_000
 """Tokens that a request under way counts at most: a long body may be a picture."""
 _AT_ONCE: Final = 1000
+_COUNTED: Final = ("input", "output", "cache_read", "cache_write")
+_counts_of: Final = attrgetter(*[f"{name}_tokens" for name in _COUNTED])
 
 Name = tuple[str, str, str]
 
@@ -338,22 +341,15 @@ class Meter:
         if not _is_answered(told) or told.error:
             amounts["failed"] = 1
         if usage is not None:
-            amounts |= {
-                "input": usage.input_tokens or 0,
-                "output": usage.output_tokens or 0,
-                "cache_read": usage.cache_read_tokens or 0,
-                "cache_write": usage.cache_write_tokens or 0,
-                "cost": cost or 0,
-            }
+            amounts |= {name: count for name, count in zip(_COUNTED, _counts_of(usage), strict=True) if count}
+            if cost:
+                amounts["cost"] = cost
         if cost is None:
             amounts["unpriced"] = 1
         if _is_answered(told) and not told.usage:
             amounts["uncounted"] = 1
-        day = period_of(now)["day"]
-        until = now + self._usage_seconds
-        self._total(USAGE, owner, self._usage_name(owner, day, told), until).add(
-            {name: amount for name, amount in amounts.items() if amount}
-        )
+        name = self._usage_name(owner, period_of(now)["day"], told)
+        self._total(USAGE, owner, name, now + self._usage_seconds).add(amounts)
 
     def _usage_name(self, owner: str, day: str, told: Told) -> str:
         """The key of a row of usage; a client that makes up names does not make up rows."""

@@ -8,11 +8,14 @@ Law: errors and headers only. What a model says is the client's, also where it q
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from toolglot.gateway.config import Config
+from toolglot.gateway.model_table import ModelEntry
+from toolglot.gateway.secret import Secret
 from toolglot.gateway.upstream_table import UpstreamSettings
 from toolglot.wire.masking import MASK
 
@@ -23,10 +26,11 @@ _SCHEME: Final = re.compile(r"(?i:bearer|basic|token)\s+")
 
 
 class OwnKeys:
-    """Knows the keys of all upstreams."""
+    """Knows the keys of all upstreams, and of the routes to them."""
 
     def __init__(self, config: Config) -> None:
-        keys = [key for upstream in config.upstreams.values() for key in _keys(upstream) if len(key) >= SHORTEST]
+        found = itertools.chain(*map(_keys, config.upstreams.values()), *map(_route_keys, config.models))
+        keys = [key for key in found if len(key) >= SHORTEST]
         self._text = _pattern(keys)
         self._data = re.compile(self._text.pattern.encode()) if self._text is not None else None
 
@@ -49,6 +53,16 @@ def _keys(upstream: UpstreamSettings) -> Iterator[str]:
     if upstream.aws is not None:
         yield upstream.aws.secret_key
         yield upstream.aws.session_token
-    for name, value in upstream.headers.items():
+    yield from _header_keys(upstream.headers)
+
+
+def _route_keys(entry: ModelEntry) -> Iterator[str]:
+    for settings in entry.settings:
+        if settings is not None:
+            yield from _header_keys(settings.headers)
+
+
+def _header_keys(headers: Mapping[str, Secret]) -> Iterator[str]:
+    for name, value in headers.items():
         if _SECRET_NAME.search(name):
             yield _SCHEME.sub("", value.reveal(), count=1)

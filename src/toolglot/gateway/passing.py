@@ -18,7 +18,7 @@ from urllib.parse import unquote, unquote_plus
 from toolglot import profiles
 from toolglot.gateway.doors import spoken_at
 from toolglot.gateway.own_keys import OwnKeys
-from toolglot.gateway.requests import ClientRequest, Send, header_pairs, refusal, send_piece
+from toolglot.gateway.requests import ClientRequest, refusal
 from toolglot.gateway.telling import Told
 from toolglot.gateway.upstreams import Upstreams
 from toolglot.upstream import Answer, Upstream
@@ -56,7 +56,7 @@ class Passing:
         self._own_keys = own_keys
         self._is_shared = is_shared
 
-    async def run(self, request: ClientRequest, send: Send, told: Told, most: int) -> None:
+    async def run(self, request: ClientRequest, told: Told, most: int) -> None:
         source = spoken_at(request.path, request.headers)
         upstream = self._one(source, request)
         body = await request.read(most)
@@ -69,14 +69,14 @@ class Passing:
         try:
             pieces = await self._pieces(answer)
             hidden = self._own_keys.hidden
-            kept = header_pairs({name: hidden(answer.headers[name]) for name in _KEPT if name in answer.headers})
-            kept += header_pairs({"x-toolglot-request": told.id, "x-toolglot-upstream": upstream.name})
+            kept = {name: hidden(answer.headers[name]) for name in _KEPT if name in answer.headers}
+            kept |= {"x-toolglot-request": told.id, "x-toolglot-upstream": upstream.name}
             told.status = answer.status if 200 <= answer.status <= 599 else 502
-            await send({"type": "http.response.start", "status": told.status, "headers": kept})
+            await request.caller.begin(told.status, kept)
             async for piece in pieces:
-                await send_piece(send, piece)
+                await request.caller.give(piece)
             told.is_answered = True
-            await send_piece(send, b"", more=False)
+            await request.caller.end()
         finally:
             await answer.close()
 

@@ -1,4 +1,4 @@
-"""A client's HTTP request as the gateway sees it, and the answers that it can be given.
+"""A client's HTTP request as the gateway sees it, and the other end of it, which is given an answer.
 
 Law: whatever is read is bounded: headers, body, and what a compressed body becomes.
 """
@@ -6,19 +6,14 @@ Law: whatever is read is bounded: headers, body, and what a compressed body beco
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from typing import Any, Final
-from urllib.parse import parse_qsl, quote
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Final, Protocol
+from urllib.parse import parse_qsl
 
 from toolglot.conversation import Failure, FailureKind
 from toolglot.wire.failures import ProviderError
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
 
 MOST_HEADER_BYTES: Final = 64 * 1024
 LONGEST_UPLOAD: Final = 120.0
@@ -27,7 +22,12 @@ LONGEST_PAUSE: Final = 30.0
 """Seconds between two pieces of it."""
 _WINDOWS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Ways to compress a body, as zlib numbers them."""
-_JSON: Final = (b"content-type", b"application/json")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = Mapping[str, str]
+"""By names in small letters. What no header may hold is replaced where they are written."""
 
 
 class GoneError(Exception):
@@ -40,75 +40,134 @@ class GatewayRefusal(ProviderError):  # noqa: N818 - it is what the gateway says
     headers: Mapping[str, str] = {}
 
 
+class Caller(Protocol):
+    """The other end of a request: where its body comes from, and where its answer goes.
+
+    An answer is given whole (`answer`), or in pieces: `begin`, `give` …, `end`. To one who has gone nothing is given,
+    without an error: whoever waits for that asks to be told (`watch`).
+    """
+
+    is_gone: bool
+    task: asyncio.Task[None] | None
+    """Which answers it."""
+
+    def watch(self, left: Callable[[], None]) -> None:
+        """Call `left` when the client goes away, once all of its body is here."""
+        ...
+
+    def let_go(self) -> None:
+        """Nobody watches any more."""
+        ...
+
+    async def read(self, most: int) -> bytes:
+        """All of the body."""
+        ...
+
+    async def answer(self, status: int, headers: Headers, data: bytes) -> None:
+        """A whole answer, which is JSON unless the headers say something else."""
+        ...
+
+    async def begin(self, status: int, headers: Headers) -> None: ...
+
+    async def give(self, data: bytes) -> None: ...
+
+    async def end(self) -> None: ...
+
+
+_chances: list[str] = []
+"""Random numbers, drawn many at once."""
+os.register_at_fork(after_in_child=_chances.clear)
+
+
+def _chance() -> str:
+    try:
+        return _chances.pop()
+    except IndexError:
+        drawn = os.urandom(12 * 64).hex()
+        _chances.extend([drawn[start : start + 24] for start in range(24, len(drawn), 24)])
+        return drawn[:24]
+
+
 class ClientRequest:
     """What a client asks."""
 
     __slots__ = (
-        *("_receive", "body", "client", "headers", "id", "method", "path", "query", "raw_path", "raw_query"),
-        "when_read",
+        *("body", "caller", "client", "header_bytes", "headers", "id", "method", "path", "query", "raw_path"),
+        "raw_query",
     )
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
-        self.id = "tg_" + secrets.token_hex(12)
-        self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self.raw_path: str = (scope.get("raw_path") or quote(self.path).encode()).decode("latin-1")
+    def __init__(
+        self,
+        caller: Caller,
+        method: str,
+        path: str,
+        raw_path: str,
+        raw_query: str,
+        headers: dict[str, str],
+        header_bytes: int,
+    ) -> None:
+        self.id = f"tg_{_chance()}"
+        self.caller = caller
+        self.method = method
+        self.path = path
+        self.raw_path = raw_path
         """As it came, with what is quoted in it."""
-        self.raw_query: str = scope.get("query_string", b"").decode("latin-1")
-        self.query = dict(parse_qsl(self.raw_query, keep_blank_values=True)) if self.raw_query else {}
-        self.headers: dict[str, str] = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        self.raw_query = raw_query
+        self.query = dict(parse_qsl(raw_query, keep_blank_values=True)) if raw_query else {}
+        self.headers = headers
+        self.header_bytes = header_bytes
+        """How long the headers were, all of them."""
         self.body = b""
         self.client = ""
         """Who asks: a hash of the key that came, never the key."""
-        self.when_read: Callable[[], None] | None = None
-        """Called when all of the body is here: from then on, what is received is that the client went away."""
-        self._receive = receive
 
     @property
     def key(self) -> str:
         """The key that came with the request, wherever its protocol puts it; empty: none did."""
+        headers = self.headers
         for name in ("x-api-key", "x-goog-api-key", "api-key"):
-            if self.headers.get(name):
-                return self.headers[name].strip()
-        scheme, _, value = self.headers.get("authorization", "").partition(" ")
+            if headers.get(name):
+                return headers[name].strip()
+        scheme, _, value = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return value.strip()
         return str(self.query.get("key", ""))
 
     async def read(self, most: int) -> bytes:
         """The whole body, unpacked."""
-        try:
-            async with asyncio.timeout(LONGEST_PAUSE) as limit:
-                data = await self._received(most, limit)
-        except TimeoutError:
-            raise refusal("timeout", "the request took too long to arrive", 408) from None
-        packed = self.headers.get("content-encoding", "").strip().lower()
+        data = await self.caller.read(most)
+        if "content-encoding" not in self.headers:
+            return data
+        packed = self.headers["content-encoding"].strip().lower()
         if packed in ("", "identity"):
             return data
         return await asyncio.to_thread(unpacked, data, packed, most)
 
-    async def _received(self, most: int, limit: asyncio.Timeout) -> bytes:
-        pieces: list[bytes] = []
-        size = 0
-        clock = asyncio.get_running_loop().time
-        end = clock() + LONGEST_UPLOAD
-        while True:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise GoneError
-            piece = message.get("body", b"")
-            size += len(piece)
-            if size > most:
-                raise refusal("too_large", f"the request is larger than {most} bytes (max_body_bytes)", 413)
-            pieces.append(piece)
-            if not message.get("more_body"):
-                if self.when_read is not None:
-                    self.when_read()
-                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            if piece:
-                limit.reschedule(min(end, clock() + LONGEST_PAUSE))
+
+async def read_pieces(more: Callable[[], Awaitable[tuple[bytes, bool]]], most: int) -> bytes:
+    """A body out of its pieces, in time. `more` gives the next one, and whether it is the last."""
+    pieces: list[bytes] = []
+    size = 0
+    clock = asyncio.get_running_loop().time
+    end = clock() + LONGEST_UPLOAD
+    try:
+        async with asyncio.timeout(LONGEST_PAUSE) as limit:
+            while True:
+                piece, is_last = await more()
+                size += len(piece)
+                refuse_large(size, most)
+                pieces.append(piece)
+                if is_last:
+                    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                if piece:
+                    limit.reschedule(min(end, clock() + LONGEST_PAUSE))
+    except TimeoutError:
+        raise refusal("timeout", "the request took too long to arrive", 408) from None
+
+
+def refuse_large(size: int, most: int) -> None:
+    if size > most:
+        raise refusal("too_large", f"the request is larger than {most} bytes (max_body_bytes)", 413)
 
 
 def unpacked(data: bytes, packed: str, most: int) -> bytes:
@@ -124,8 +183,7 @@ def unpacked(data: bytes, packed: str, most: int) -> bytes:
         plain = reader.decompress(data, most + 1)
     except zlib.error:
         raise refusal("bad_request", f"the body is not {packed}, as its content-encoding says") from None
-    if len(plain) > most:
-        raise refusal("too_large", f"the request is larger than {most} bytes (max_body_bytes)", 413)
+    refuse_large(len(plain), most)
     if not reader.eof:
         raise refusal("bad_request", f"the {packed} body ends too early")
     if reader.unused_data:
@@ -144,39 +202,3 @@ def refusal(
     refused = GatewayRefusal(Failure(kind, message, status, code))
     refused.headers = headers or {}
     return refused
-
-
-# --- answers ----------------------------------------------------------------------------------------
-
-
-def header_pairs(headers: Mapping[str, str]) -> Headers:
-    """Headers as they are sent. What no header may hold is left out of it."""
-    return [(name.lower().encode("latin-1", "ignore"), _plain(value)) for name, value in headers.items()]
-
-
-def _plain(value: str) -> bytes:
-    if value.isascii() and value.isprintable():
-        return value.encode()
-    return "".join([char if " " <= char <= "~" else "?" for char in value]).encode()
-
-
-async def send_json(send: Send, status: int, data: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    sized = [_JSON, (b"content-length", b"%d" % len(data)), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": sized})
-    await send({"type": "http.response.body", "body": data})
-
-
-async def send_start(send: Send, content_type: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
-    kind = (b"content-type", content_type.encode())
-    unbuffered = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
-    await send({"type": "http.response.start", "status": 200, "headers": [kind, *unbuffered, *headers]})
-
-
-async def send_piece(send: Send, data: bytes, *, more: bool = True) -> None:
-    await send({"type": "http.response.body", "body": data, "more_body": more})
-
-
-async def until_gone(receive: Receive) -> None:
-    """Returns when the client has gone away."""
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -47,6 +47,7 @@ from toolglot.gateway.model_names import (
     words_of,
 )
 from toolglot.gateway.model_table import Each, ModelEntry
+from toolglot.gateway.route_table import RouteSettings
 from toolglot.simulator.providers import PROVIDERS as SIMULATED_PROVIDERS
 from toolglot.upstream.providers import PROVIDERS
 from toolglot.wire.masking import mask
@@ -75,6 +76,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """How conversations are spread over this one and the others; none: the others only stand in."""
     each: Each = "conversation"
     """What is spread: whole conversations, or every request for itself."""
+    settings: RouteSettings | None = None
+    """What the entry says besides where it leads; None: nothing."""
 
 
 class Listed(NamedTuple):
@@ -224,6 +227,14 @@ class Router:
         """Every name that can be asked for: those of `[models]`, then the models of each upstream, then stand-ins."""
         return list(dict.fromkeys(self._listed()))
 
+    def leads_to(self, name: str, upstream: str, model: str) -> bool:
+        """Whether a name leads to this model of this upstream first."""
+        try:
+            route = self.route(name)
+        except NoRouteError:
+            return False
+        return (route.upstream_name, route.model, route.simulated) == (upstream, model, False)
+
     def _listed(self) -> Iterator[Listed]:
         for name in self._candidates():
             route = self.route(name)
@@ -254,8 +265,9 @@ def _by_entry(entry: ModelEntry, name: str) -> Route:
             model=unmarked(name) if found.model == ASKED else found.model,
             alias_of=entry.name,
             simulated=found.simulated,
+            settings=settings,
         )
-        for found in entry.destinations
+        for found, settings in zip(entry.destinations, entry.settings or (None,) * len(entry.destinations), strict=True)
     ]
     return (
         msgspec.structs.replace(first, others=tuple(others), weights=entry.weights, each=entry.each)

@@ -21,6 +21,8 @@ from typing import Any, Final
 from toolglot.errors import InputError
 from toolglot.gateway.app import Gateway
 from toolglot.gateway.config import Config, read_config
+from toolglot.gateway.memory import give_back_early
+from toolglot.gateway.room import widened
 from toolglot.middleware import ToolMiddleware
 from toolglot.simulator.serving import listening
 
@@ -88,6 +90,8 @@ def serve(
 def run(gateway: Gateway, sock: socket.socket) -> None:
     """Serve on a socket until told to stop; raises what kept it from starting."""
     server = server_of(gateway)
+    give_back_early(os.environ)
+    gateway.room.descriptors = widened()
     _spare_collector()
     if threading.current_thread() is threading.main_thread():
         # Until uvicorn listens to it, and when it raises it again at the end.

@@ -33,9 +33,9 @@ class Stopping:
         """Nobody is waited for any more."""
         self._open: dict[Told, asyncio.Task[None] | None] = {}
 
-    def begin(self, told: Told) -> None:
-        """The current task answers this request."""
-        self._open[told] = asyncio.current_task()
+    def begin(self, told: Told, task: asyncio.Task[None] | None) -> None:
+        """A task answers this request."""
+        self._open[told] = task
 
     def end(self, told: Told) -> None:
         self._open.pop(told, None)

@@ -6,6 +6,7 @@ in number and in bytes; one client key sees its own requests only.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections import OrderedDict
@@ -28,6 +29,11 @@ LONGEST_HEADER: Final = 400
 QUIET: Final = frozenset({"root", "health", "ready", "metrics"})
 """What is asked every few seconds, and told only where it fails."""
 _LONGEST_REMEMBERED: Final = 1_000
+_MOST_REMEMBERED: Final = 8
+
+LINES_SECONDS: Final = 0.05
+MOST_LINES: Final = 500
+"""How long, and how many, lines of the log wait to be written together."""
 
 GONE: Final = "the client went away"
 
@@ -37,61 +43,63 @@ LogForm = Literal["text", "json", "off"]
 class Told:
     """One request, from its arrival to its end."""
 
+    # What nearly every request has is not written down for each.
+    action: str = ""
+    """What the address is for."""
+    source: str = ""
+    model: str = ""
+    """As the client asked for it."""
+    upstream: str = ""
+    target: str = ""
+    sent_model: str = ""
+    is_simulated: bool = False
+    is_stream: bool = False
+    status: int = 0
+    is_answered: bool = False
+    """The last of the answer is being sent: a client that leaves now has everything."""
+    seconds: float = 0.0
+    first_byte: float | None = None
+    arrived: float = 0.0
+    """When all of the request was here. This and the next four are by a clock of their own; 0: not yet."""
+    asked: float = 0.0
+    """When the upstream was asked first."""
+    first_heard: float = 0.0
+    """When the first piece of a stream came."""
+    heard: float = 0.0
+    """When that part of its answer came which gave the client something: of a stream a piece, otherwise all."""
+    sent: float = 0.0
+    """When that was sent to the client."""
+    tries: int = 0
+    """How often an upstream was asked."""
+    is_broken: bool = False
+    """It went wrong after the answer had begun."""
+    is_cut: bool = False
+    """The gateway ends, and does not wait for it."""
+    store_errors: int = 0
+    error: str = ""
+    retried: str = ""
+    """Why a second try was made."""
+    entries: tuple[Entry, ...] = ()
+    """What was changed on the way there."""
+    reply_entries: tuple[Entry, ...] = ()
+    """What was changed on the way back."""
+    usage: Any = None
+    stop: str = ""
+    """Why the answer ended."""
+    reply_model: str = ""
+    """As the upstream calls it."""
+    request: bytes = b""
+    rendered: bytes = b""
+    trace: Trace | None = None
+
     def __init__(self, id: str, client: str, method: str, path: str) -> None:
         self.id = id
         self.client = client
         self.method = method
         self.path = path
         self.begun = time.time()
-        self.action = ""
-        """What the address is for."""
-        self.source = ""
-        self.model = ""
-        """As the client asked for it."""
-        self.upstream = ""
-        self.target = ""
-        self.sent_model = ""
-        self.is_simulated = False
-        self.is_stream = False
-        self.status = 0
-        self.is_answered = False
-        """The last of the answer is being sent: a client that leaves now has everything."""
-        self.seconds = 0.0
-        self.first_byte: float | None = None
-        self.arrived = 0.0
-        """When all of the request was here. This and the next four are by a clock of their own; 0: not yet."""
-        self.asked = 0.0
-        """When the upstream was asked first."""
-        self.first_heard = 0.0
-        """When the first piece of a stream came."""
-        self.heard = 0.0
-        """When that part of its answer came which gave the client something: of a stream a piece, otherwise all."""
-        self.sent = 0.0
-        """When that was sent to the client."""
-        self.tries = 0
-        """How often an upstream was asked."""
         self.failures: list[tuple[str, str]] = []
         """Of each try that failed: the upstream, and the kind of failure."""
-        self.is_broken = False
-        """It went wrong after the answer had begun."""
-        self.is_cut = False
-        """The gateway ends, and does not wait for it."""
-        self.store_errors = 0
-        self.error = ""
-        self.retried = ""
-        """Why a second try was made."""
-        self.entries: tuple[Entry, ...] = ()
-        """What was changed on the way there."""
-        self.reply_entries: tuple[Entry, ...] = ()
-        """What was changed on the way back."""
-        self.usage: Any = None
-        self.stop = ""
-        """Why the answer ended."""
-        self.reply_model = ""
-        """As the upstream calls it."""
-        self.request = b""
-        self.rendered = b""
-        self.trace: Trace | None = None
 
     def asking(self, upstream: Upstream) -> dict[str, str]:
         """An upstream is asked now; headers that it gets for this."""
@@ -185,10 +193,18 @@ def header_of(entries: tuple[Entry, ...], *, is_same: bool = False) -> str:
     """The short form of a report: how many changes, and the first ones in words."""
     if not entries:
         return "unchanged" if is_same else "translated, nothing was changed"
+    return _remembered_header(entries) if len(entries) <= _MOST_REMEMBERED else _header_of(entries)
+
+
+def _header_of(entries: tuple[Entry, ...]) -> str:
     tally = ", ".join(f"{count} {action}" for action, count in counts(entries).items())
     words = "; ".join(str(entry) for entry in entries[:3])
     said = _masked(f"{tally}: {words}")
     return said if len(said) <= LONGEST_HEADER else said[: LONGEST_HEADER - 3] + "..."
+
+
+_remembered_header: Final = lru_cache(maxsize=256)(_header_of)
+"""The changes of an agent's requests are the same, one after the other."""
 
 
 def _told(entry: Entry) -> dict[str, Any]:
@@ -216,6 +232,9 @@ class Teller:
         self._stream = stream
         self._told: OrderedDict[str, Told] = OrderedDict()
         self._size = 0
+        self._lines: list[str] = []
+        """Of the log, that are not yet written."""
+        self._writing: asyncio.TimerHandle | None = None
         self.worker = 0
         """The number of this process, where several write to one log."""
         self.listeners: list[Callable[[Told], None]] = []
@@ -226,8 +245,9 @@ class Teller:
         """A request is over. One that had nothing to say is not remembered."""
         told.seconds = time.time() - told.begun
         if self._most and told.request:
+            size = told.size
             self._told[told.id] = told
-            self._size += told.size
+            self._size += size
             while len(self._told) > self._most or (self._size > MOST_BYTES and len(self._told) > 1):
                 self._size -= self._told.popitem(last=False)[1].size
         for listener in self.listeners:
@@ -247,7 +267,7 @@ class Teller:
     def log(self, told: Told) -> None:
         if self._form == "off" or (told.action in QUIET and told.status < 400):
             return
-        self._write(self._json("request", told.summary()) if self._form == "json" else line_of(told))
+        self._write_soon(self._json("request", told.summary()) if self._form == "json" else line_of(told))
 
     def event(self, name: str, **fields: Any) -> None:
         """Tell programs that read the log of something that is not about one request: it started, it stopped."""
@@ -266,10 +286,35 @@ class Teller:
         own = {"worker": self.worker} if self.worker else {}
         return msgspec.json.encode({"event": event, **own, **fields}).decode()
 
+    def _write_soon(self, line: str) -> None:
+        """Write a line with those of the next moment: to write each for itself costs a tenth of a request."""
+        self._lines.append(line)
+        if self._writing is not None and len(self._lines) < MOST_LINES:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self.flush()
+            return
+        if self._writing is None:
+            self._writing = loop.call_later(LINES_SECONDS, self.flush)
+        else:
+            self.flush()
+
     def _write(self, line: str) -> None:
-        stream = self._stream if self._stream is not None else sys.stderr
-        stream.write(self.hide(line) + "\n")
-        stream.flush()
+        self._lines.append(line)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        lines, self._lines = self._lines, []
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+        if lines:
+            stream = self._stream if self._stream is not None else sys.stderr
+            stream.write(self.hide("\n".join(lines)) + "\n")
+            stream.flush()
 
 
 def line_of(told: Told) -> str:
@@ -278,13 +323,26 @@ def line_of(told: Told) -> str:
     if told.upstream:
         simulated = " (simulated)" if told.is_simulated else ""
         way = f"{told.source} {told.model} → {told.upstream}/{told.sent_model}{simulated}"
-    changes = ", ".join(f"{count} {action}" for action, count in counts(told.entries + told.reply_entries).items())
-    head = _masked(_printable(f"{told.status} {told.method} {told.path}  {way}"))
-    failed = ", ".join(f"{name} failed ({kind})" for name, kind in told.failures) if told.status < 400 else ""
-    tail = "  ".join(filter(None, (failed, f"retried: {told.retried}" if told.retried else "", told.error)))
-    parts = (head, f"{told.seconds * 1000:.0f} ms", changes, mask(_printable(tail)) if tail else "")
-    said = "  ".join(filter(None, parts))[:600]
+    said = f"{_shown(f'{told.status} {told.method} {told.path}  {way}')}  {told.seconds * 1000:.0f} ms"
+    if told.entries or told.reply_entries:
+        changes = counts(told.entries + told.reply_entries)
+        said += "  " + ", ".join([f"{count} {action}" for action, count in changes.items()])
+    if told.failures or told.retried or told.error:
+        failed = ", ".join(f"{name} failed ({kind})" for name, kind in told.failures) if told.status < 400 else ""
+        tail = "  ".join(filter(None, (failed, f"retried: {told.retried}" if told.retried else "", told.error)))
+        said += f"  {mask(_printable(tail))}" if tail else ""
+    said = said[:600]
     return f"{said}  {told.id}" if told.request else said
+
+
+def _shown(text: str) -> str:
+    """A text as a line may hold it."""
+    return _remembered_line(text) if len(text) <= _LONGEST_REMEMBERED else mask(_printable(text))
+
+
+@lru_cache(maxsize=512)
+def _remembered_line(text: str) -> str:
+    return mask(_printable(text))
 
 
 def _printable(text: str) -> str:

@@ -14,11 +14,12 @@ from msgspec import Meta, Struct
 
 from toolglot import profiles
 from toolglot.errors import InputError, quote
-from toolglot.gateway.config_checks import SECRET_HEADERS, Wrong, wrong_header, wrong_proxy, wrong_url
+from toolglot.gateway.config_checks import Wrong, wrong_proxy, wrong_url
 from toolglot.gateway.config_file import ConfigText, checked, nearest
 from toolglot.gateway.model_names import SIMULATED
 from toolglot.gateway.model_table import LONGEST_NAME
 from toolglot.gateway.secret import ENV, NONE, Secret, is_sendable, is_variable, shown_variable, variable
+from toolglot.gateway.upstream_values import HEADERS, Seconds, read_headers, read_target, read_variable
 from toolglot.profiles import Overrides
 from toolglot.upstream.aws_signing import AwsCredentials, region_of
 from toolglot.upstream.providers import PROVIDERS, Auth, Provider, aws_credentials, url_of
@@ -28,7 +29,6 @@ OWN_TARGET: Final = "openai_compatible"
 """The profile of an upstream of which nothing is known but its address."""
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
-_Seconds = Annotated[float, Meta(gt=0, le=86_400, title="a number of seconds above 0")]
 
 
 class UpstreamTable(Struct, frozen=True, kw_only=True):
@@ -69,14 +69,7 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
             "demanded. Default: the provider's; without a provider, `bearer` with `key_env` and else `none`.",
         ),
     ] = None
-    headers: Annotated[
-        dict[str, str],
-        Meta(
-            max_length=100,
-            title="a table of texts",
-            description='Headers to send along; `"env:NAME"` is the value of a variable.',
-        ),
-    ] = {}
+    headers: HEADERS = {}
     proxy: Annotated[
         str,
         Meta(
@@ -89,9 +82,9 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
         bool,
         Meta(title="true or false", description="Allow plain `http://` to another machine."),
     ] = False
-    connect_seconds: Annotated[_Seconds, Meta(description="How long connecting may take.")] = 10
-    first_byte_seconds: Annotated[_Seconds, Meta(description="How long the answer may take to begin.")] = 600
-    idle_seconds: Annotated[_Seconds, Meta(description="How long an answer that has begun may be silent.")] = 300
+    connect_seconds: Annotated[Seconds, Meta(description="How long connecting may take.")] = 10
+    first_byte_seconds: Annotated[Seconds, Meta(description="How long the answer may take to begin.")] = 600
+    idle_seconds: Annotated[Seconds, Meta(description="How long an answer that has begun may be silent.")] = 300
     retries: Annotated[
         int,
         Meta(
@@ -125,7 +118,7 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
             description="Failures in a row after which it is not asked for a while.",
         ),
     ] = 5
-    breaker_seconds: Annotated[_Seconds, Meta(description="How long that while is.")] = 20
+    breaker_seconds: Annotated[Seconds, Meta(description="How long that while is.")] = 20
     models: Annotated[
         tuple[str, ...],
         Meta(
@@ -203,7 +196,7 @@ class _Reader:
             key=key,
             key_env=key_env,
             aws=self._aws(url) if auth == "aws" and not key else None,
-            headers=self._headers(),
+            headers=read_headers(table.headers, self.environ, self.text, *self.at, "headers"),
             proxy=self._proxy(),
             connect_seconds=table.connect_seconds,
             first_byte_seconds=table.first_byte_seconds,
@@ -237,18 +230,11 @@ class _Reader:
         return found
 
     def _target(self) -> str:
+        if self.table.target:
+            return read_target(self.table.target, self.overrides, self.text, *self.at, "target")
         own = self.overrides.names if self.overrides else ()
-        known = [*profiles.names(), *profiles.BASES, *own]
-        if not self.table.target:
-            default = self.name if self.name in own else OWN_TARGET
-            return self.provider.target if self.provider else default
-        target = profiles.resolve(self.table.target)
-        if target not in known:
-            close = nearest(target, [*known, *profiles.ALIASES])
-            guess = f"did you mean {close[0]}? " if close else ""
-            hint = f"{guess}Known: {', '.join(sorted(known))}. One of your own: [profiles.NAME]."
-            raise self._error(f"there is no profile {quote(mask(self.table.target))}", "target", hint)
-        return target
+        default = self.name if self.name in own else OWN_TARGET
+        return self.provider.target if self.provider else default
 
     def _url(self) -> str:
         url = self.table.url
@@ -294,39 +280,16 @@ class _Reader:
             raise self._error(error.message, "url", error.hint) from None
         return credentials
 
-    def _headers(self) -> dict[str, Secret]:
-        headers: dict[str, Secret] = {}
-        for name, value in self.table.headers.items():
-            self._raise(wrong_header(name), "headers", name)
-            is_named = value.startswith(ENV)
-            if not is_named and (name.lower() in SECRET_HEADERS or mask(value) != value):
-                message, hint = "this looks like a key, which must not stand in the file", f'write "{ENV}NAME"'
-                raise self.text.error(message, *self.at, "headers", name, hint=hint)
-            resolved = self._named(value, "headers", name) if is_named else value
-            if name.lower() in headers or not is_sendable(resolved):
-                message = "a header is there once, and holds one line of ASCII characters"
-                raise self.text.error(message, *self.at, "headers", name)
-            headers[name.lower()] = Secret(resolved)
-        return headers
-
     def _proxy(self) -> Secret:
         value = self.table.proxy
         if not value:
             return NONE
-        resolved = self._named(value, "proxy") if value.startswith(ENV) else value
+        resolved = read_variable(value, self.environ, self.text, *self.at, "proxy") if value.startswith(ENV) else value
         if "@" in value:
             hint = f'put the address into a variable and write proxy = "{ENV}NAME"'
             raise self._error("a password must not stand in the file", "proxy", hint)
         self._raise(wrong_proxy(resolved), "proxy")
         return Secret(resolved)
-
-    def _named(self, value: str, *keys: str) -> str:
-        """The value of `env:NAME`."""
-        name = value.removeprefix(ENV)
-        found = variable(self.environ, name) if is_variable(name) else ""
-        if not found:
-            raise self.text.error(f"{shown_variable(name)} is not set in the environment", *self.at, *keys)
-        return found
 
     def _raise(self, wrong: Wrong | None, *keys: str) -> None:
         if wrong is not None:

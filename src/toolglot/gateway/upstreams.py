@@ -5,11 +5,13 @@ Law: a simulated upstream is asked only by a route that is marked as one.
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 from toolglot.gateway.breaker import Breaker
 from toolglot.gateway.config import Config
+from toolglot.gateway.route_table import RouteSettings
 from toolglot.gateway.routing import Route
 from toolglot.gateway.upstream_table import UpstreamSettings
 from toolglot.simulator import Simulator
@@ -18,6 +20,7 @@ from toolglot.upstream import PROVIDERS, AsgiTransport, HttpTransport, TimeLimit
 
 PREFACE: Final = "[simulated by toolglot: no provider is configured for this model; see toolglot init] "
 """What a stand-in says first, where nobody scripted it. It calls no tool that was not spoken of: agents run them."""
+T = TypeVar("T")
 _NEVER: Final = 1 << 30
 _SIMULATOR: Final = "http://simulator"
 
@@ -30,6 +33,8 @@ class Upstreams:
         self._simulator = simulator
         self._transports: dict[str, Transport] = {}
         self._made: dict[tuple[bool, str], Upstream] = {}
+        self._set: dict[tuple[bool, str, int], Upstream] = {}
+        """Those that a route wants otherwise than they are configured."""
         self._breakers: dict[tuple[bool, str], Breaker] = {}
 
     def of(self, route: Route) -> Upstream:
@@ -39,7 +44,15 @@ class Upstreams:
         if made is None:
             make = self._simulated if route.simulated else self._real
             made = self._made[key] = make(route.upstream_name)
-        return made
+        return made if route.settings is None else self._as_set(made, route.settings)
+
+    def _as_set(self, upstream: Upstream, settings: RouteSettings) -> Upstream:
+        """An upstream as a route wants it: the same connections and the same breaker."""
+        key = (upstream.is_simulated, upstream.name, id(settings))  # they are the configuration's, as long as this is
+        found = self._set.get(key)
+        if found is None:
+            found = self._set[key] = _with(upstream, settings)
+        return found
 
     def breaker(self, upstream: Upstream) -> Breaker:
         """What is known of how an upstream does."""
@@ -70,6 +83,7 @@ class Upstreams:
             await transport.close()
         self._transports.clear()
         self._made.clear()
+        self._set.clear()
 
     def _real(self, name: str) -> Upstream:
         settings = self._settings[name]
@@ -118,3 +132,25 @@ class Upstreams:
     def simulator(self) -> Simulator:
         """The stand-ins of all providers."""
         return self._simulator or Simulator({"calls_unasked": False, "preface": PREFACE})
+
+
+def _with(upstream: Upstream, settings: RouteSettings) -> Upstream:
+    """An upstream with what a route sets in the place of its own."""
+    patience, limits = settings.patience, upstream.limits
+    return dataclasses.replace(
+        upstream,
+        target=settings.target or upstream.target,
+        also=() if settings.target else upstream.also,
+        headers={**upstream.headers, **{name: value.reveal() for name, value in settings.headers.items()}},
+        retries=_first(patience.retries, upstream.retries),
+        retry_seconds=_first(patience.retry_seconds, upstream.retry_seconds),
+        limits=TimeLimits(
+            _first(patience.connect_seconds, limits.connect),
+            _first(patience.first_byte_seconds, limits.first_byte),
+            _first(patience.idle_seconds, limits.idle),
+        ),
+    )
+
+
+def _first(own: T | None, usual: T) -> T:
+    return own if own is not None else usual

@@ -35,7 +35,7 @@ def for_client(
     answer = Answer(source, target, request, job, reply_id)
     id, model = answer.begin(reply.id, reply.model)
     turn = strip_opaque(reply.turn, job) if answer.is_abroad else reply.turn
-    said = tuple([block for block in turn.blocks if not answer.is_void(block)])
+    said = tuple([block for block in turn.blocks if (type(block) is Text and block.text) or not answer.is_void(block)])
     last = said[-1] if said and reply.stop in ("length", "error") else None
     blocks = tuple(
         [
@@ -60,19 +60,19 @@ class Answer:
         self._request = request
         self._job = job
         self.is_abroad = source.protocol != target.protocol
-        self._given = ids.Projection(target, policy="reversible")
-        self._key = ""
+        self._given: ids.Projection | None = None
+        """The ids of the client's calls, from the first one on."""
+        self._mint = _Mint(source.name, len(request.ids) if request is not None else None)
         self._calls = 0
         self._runnable = 0
 
     def begin(self, id: str, model: str) -> tuple[str, str]:
         """The id and the model of the answer, which a client of another protocol must be told."""
-        so_far = f"{len(self._request.ids)}" if self._request is not None else ""
-        self._key = hashlib.sha256(f"{self._source.name}|{id}|{so_far}".encode()).hexdigest()[:22]
+        self._mint.reply_id = id
         if not self.is_abroad:
             return id, model
         asked = self._request.conversation.model if self._request is not None else ""
-        return self._reply_id or id or f"reply_{self._key}", model or asked
+        return self._reply_id or id or f"reply_{self._mint.key}", model or asked
 
     def is_void(self, block: Block) -> bool:
         """Whether a client of another protocol has no use for a block: it says nothing."""
@@ -148,10 +148,17 @@ class Answer:
         raw_id = call.id if call.id.strip() else None
         if raw_id is None and self._is_at_home_without():
             return call
-        key = self._key if raw_id is not None else f"{self._key}|{_said(call)}"
-        issuer = Issuer(self._source.name if self.is_abroad or raw_id is None else self._target.name)
-        canonical = ids.mint(self._source.name, raw_id, call.name, key, index)
-        given = self._given.add(replace(call, id=canonical, metadata=ToolMetadata(raw_id, issuer)))
+        issuer = self._source.name if self.is_abroad else self._target.name
+        if self._given is None:
+            self._given = ids.Projection(
+                self._target, policy="reversible", canonical_id=self._mint.canonical_id, issuer=issuer
+            )
+        self._mint.call, self._mint.index = call, index
+        if raw_id is not None and raw_id not in self._given and call.metadata is None:
+            given = self._given.add(call)
+        else:
+            origin = ToolMetadata(raw_id, Issuer(issuer if raw_id is not None else self._source.name))
+            given = self._given.add(replace(call, id=self._mint.canonical_id(), metadata=origin))
         if raw_id is not None and ids.translate(raw_id, to="openai") != ids.translate(given, to="openai"):
             reason = f"the id {raw_id[:80]!r} is taken or not legal for the client; it is {given!r} there"
             self._job.tell("replaced", reason, "projection", call_ids=(given,))
@@ -187,6 +194,32 @@ class Answer:
             return call
         self.tell_unreadable(call, "it became text", cut=cut)
         return Text(UNREADABLE.format(name=call.name, written=_shown(call)))
+
+
+class _Mint:
+    """Ids that a history would give to the calls of one answer; most calls get theirs without."""
+
+    __slots__ = ("_so_far", "_source", "call", "index", "reply_id")
+
+    def __init__(self, source: str, so_far: int | None) -> None:
+        self._source = source
+        self._so_far = so_far
+        self.reply_id = ""
+        self.call = ToolCall("", "")
+        """The call that is given an id just now."""
+        self.index = 0
+
+    @property
+    def key(self) -> str:
+        """What tells this answer from others."""
+        so_far = "" if self._so_far is None else self._so_far
+        return hashlib.sha256(f"{self._source}|{self.reply_id}|{so_far}".encode()).hexdigest()[:22]
+
+    def canonical_id(self, _: str = "") -> str:
+        call = self.call
+        raw_id = call.id if call.id.strip() else None
+        key = self.key if raw_id is not None else f"{self.key}|{_said(call)}"
+        return ids.mint(self._source, raw_id, call.name, key, self.index)
 
 
 def _shown(call: ToolCall) -> str:

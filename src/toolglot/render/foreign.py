@@ -61,6 +61,11 @@ def strip_foreign(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 
 def strip_opaque(turn: Turn, job: Job) -> Turn:
     """A model's turn for a client of another protocol, without what only the model's provider can read."""
+    for block in turn.blocks:
+        if type(block) is Thinking or (isinstance(block, Text | ToolCall) and block.signature):
+            break
+    else:
+        return turn
     tally = _Tally(job)
     blocks = unless_same(tuple([_readable_block(block, turn, tally) for block in turn.blocks]), turn.blocks)
     tally.tell()

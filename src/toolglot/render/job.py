@@ -38,13 +38,14 @@ class Job:
         self.entries: list[Entry] = []
         self.keeps_items = False
         """The provider has stored what it answered, so that an item goes home by its id alone."""
-        self._survey = Survey(())
+        self._survey: Survey | None = None
 
     def survey(self, turns: tuple[Turn, ...]) -> Survey:
         """What the turns hold; looked at once for all passes that leave them as they are."""
-        if self._survey.turns is not turns:
-            self._survey = Survey(turns)
-        return self._survey
+        survey = self._survey
+        if survey is None or survey.turns is not turns:
+            survey = self._survey = Survey(turns)
+        return survey
 
     def tell(
         self,

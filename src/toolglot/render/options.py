@@ -6,6 +6,7 @@ becomes the nearest thing, and is told. Works on options alone, so its place amo
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec.structs import asdict, replace
@@ -51,13 +52,25 @@ def fit_options(options: Options, job: Job, *, has_tools: bool) -> Options:
     if user is not None and not job.profile.request.user:
         job.tell("dropped", f"there is no field that names the user {job.rule('request.user')}", path="$.user")
         user = None
+    if (
+        sampling is options.sampling
+        and reasoning is options.reasoning
+        and output is options.output
+        and user is options.user
+    ):
+        return options
     fitted = replace(options, sampling=sampling, reasoning=reasoning, output=output, user=user)
     return options if fitted == options else fitted
 
 
+_beside_limit: Final = attrgetter(*[name for name in Sampling.__struct_fields__ if name != "max_tokens"])
+_UNSET: Final = _beside_limit(Sampling())
+
+
 def _fit_sampling(sampling: Sampling, job: Job) -> Sampling:
     changes: dict[str, Any] = {}
-    for name, value in asdict(sampling).items():
+    is_plain = _beside_limit(sampling) == _UNSET
+    for name, value in () if is_plain else asdict(sampling).items():
         if value in (None, ()) or name == "max_tokens" or name in job.profile.request.sampling:
             continue
         changes[name] = () if name == "stop" else None

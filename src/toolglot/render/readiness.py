@@ -7,7 +7,6 @@ it is; what this file does not know is not ready.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Final
 
 from toolglot.conversation import Block, Options, Text, ToolCall, ToolResult, Turn
@@ -58,6 +57,8 @@ class Ready:
         self._is_parallel = profile.calls.parallel
         self._takes_words_beside = profile.calls.with_text
         self.calls: list[ToolCall] = []
+        self.call_ids: list[str] = []
+        """Once all turns were looked at."""
         self.results: list[ToolResult] = []
         self._words: list[Block] = []
         """Whatever is neither."""
@@ -65,10 +66,6 @@ class Ready:
         """How many calls have no result yet."""
         self._last = ""
         self._last_has_results = False
-
-    @cached_property
-    def call_ids(self) -> list[str]:
-        return [call.id for call in self.calls]
 
     def used(self) -> Iterable[tuple[str | None, str]]:
         """The tools that are called, by namespace and name. What is ready has no namespaces."""
@@ -133,7 +130,7 @@ class Ready:
 
     def _are_pairs(self) -> bool:
         """Whether the results answer the calls one by one, each by an id of its own that hides nothing."""
-        ids = self.call_ids
+        ids = self.call_ids = [call.id for call in self.calls]
         if [result.call_id for result in self.results] != ids or len(set(ids)) != len(ids):
             return False
         return all(map(str.strip, ids)) and SMUGGLED_MARK not in " ".join(ids)

@@ -46,6 +46,7 @@ from toolglot.render.options import fit_options
 from toolglot.render.own_fields import leave_behind
 from toolglot.render.readiness import Ready, look_at
 from toolglot.render.reasoning import add_demanded, drop_trailing, keep_accepted
+from toolglot.render.remembered import fitted_before, remember_fitted
 from toolglot.render.roles import fit_roles
 from toolglot.render.serial import make_serial
 from toolglot.render.tool_table import EmittedTool, Key, ToolTable
@@ -116,21 +117,17 @@ def render(
         taken = names.turns if names is not None else _taken_in(conversation.turns, issuer, job)
         turns, options = _fit_turns(taken, options, job)
     conversation = replace(conversation, turns=turns, options=options)
-    tools = fit_tools(conversation, job)
-    choice, chosen = fit_choice(conversation, tools, job)
-    table = _table(turns, chosen, ready, job)
-    if choice is not None and choice.names:
-        choice = replace(choice, names=tuple(map(table.chosen_name, choice.names)))
-    if choice is not options.tool_choice:
-        options = replace(options, tool_choice=choice)
+    known = fitted_before(conversation, ready, job)
+    if known is not None:
+        job.entries += known.entries
+        table, emitted = known.table, given.tools if known.emitted is None else known.emitted
+    else:
+        table, emitted, options = _fitted_tools(conversation, ready, job)
     projection = projection_for(job, names.canonical_id if names is not None else None, issuer.provider)
-    emitted = tuple([tool.emitted for tool in chosen])
-    if not table.is_plain:
-        emitted = tuple([_emitted_tool(tool, table, profile) for tool in chosen])
     sent = emit_calls(turns, table, projection, ready, job)
     rendered = Conversation(
         unless_same(tuple(sent) if ready is not None else _hold_to_laws(sent, job), turns),
-        unless_same(emitted, given.tools),
+        emitted,
         options,
         conversation.model,
         conversation.extra,
@@ -139,6 +136,24 @@ def render(
     places = _Places(names, taken)
     entries = tuple([places.named(entry) for entry in job.entries])
     return Rendered(rendered, entries, table, projection, is_unchanged, names)
+
+
+def _fitted_tools(
+    conversation: Conversation, ready: Ready | None, job: Job
+) -> tuple[ToolTable, tuple[ToolSpec, ...], Options]:
+    """The tools of a request, by name and as they are sent, and its settings with the tool choice that is left."""
+    before, options = len(job.entries), conversation.options
+    choice, chosen = fit_choice(conversation, fit_tools(conversation, job), job)
+    table = _table(conversation.turns, chosen, ready, job)
+    if choice is not None and choice.names:
+        choice = replace(choice, names=tuple(map(table.chosen_name, choice.names)))
+    if choice is not options.tool_choice:
+        options = replace(options, tool_choice=choice)
+    emitted = tuple([tool.emitted for tool in chosen])
+    if not table.is_plain:
+        emitted = tuple([_emitted_tool(tool, table, job.profile) for tool in chosen])
+    same = unless_same(emitted, conversation.tools)
+    return table, remember_fitted(conversation, table, same, job.entries[before:], job), options
 
 
 def _hold_to_laws(turns: Iterable[Turn], job: Job) -> tuple[Turn, ...]:

@@ -54,6 +54,11 @@ class ToolTable:
         self.is_plain = not self.names.renamed and not any(map(_NAMESPACE, self._flat))
         """No name is another than the client's."""
 
+    @property
+    def keys(self) -> Iterable[Key]:
+        """The tools that have a name here, declared or called."""
+        return self._flat
+
     @cached_property
     def _tools(self) -> dict[str, EmittedTool]:
         """The tools by the names that the model knows."""

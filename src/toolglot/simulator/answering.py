@@ -16,7 +16,7 @@ from toolglot import profiles
 from toolglot.conversation import FailureKind
 from toolglot.errors import InputError, quote
 from toolglot.jsontext import parse
-from toolglot.profiles import MAX_NAME, Profile
+from toolglot.profiles import MAX_NAME, Overrides, Profile
 from toolglot.referee import lint
 from toolglot.simulator import bodies, listings, providers, refusals, returned
 from toolglot.simulator.ask import Ask, ask_of, hash_of
@@ -90,8 +90,9 @@ class _RefusedError(Exception):
 class Desk:
     """Answers requests by a script. Its state: how often rules were used, faults on order, what is stored."""
 
-    def __init__(self, script: Script, clock: Callable[[], float]) -> None:
+    def __init__(self, script: Script, clock: Callable[[], float], overrides: Overrides | None = None) -> None:
         self.script = script
+        self.overrides = overrides
         self.faults: deque[Fault] = deque()
         self._clock = clock
         self._sealer = Sealer(script.seed)
@@ -213,7 +214,7 @@ class _Job:
     def _generated(self, call: Call, body: Fields) -> Outcome:
         named = body.get("model") if not call.model else call.model
         self.model = named if isinstance(named, str) and len(named) <= MAX_NAME else ""
-        profile = profiles.get(call.target, self.model)
+        profile = profiles.get(call.target, self.model, overrides=self.desk.overrides)
         ask = self._accepted(call, body, profile)
         place = self.desk.rule_for(ask)
         how, ordered_by = self._ordered(place)
@@ -276,7 +277,9 @@ class _Job:
             message = "Missing required parameter: 'model'."
             raise _RefusedError(Refusal(kind="bad_request", message=message, param="model"))
         violations = [
-            found for found in lint(body, profile.name, self.model) if (self.protocol, found.key) not in NOT_HELD
+            found
+            for found in lint(body, profile.name, self.model, self.desk.overrides)
+            if (self.protocol, found.key) not in NOT_HELD
         ]
         if violations:
             raise _RefusedError(refusals.refused_by(violations, body))

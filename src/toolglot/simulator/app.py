@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS
+from toolglot.profiles import Overrides
 from toolglot.simulator.answering import Desk, Outcome, Request
 from toolglot.simulator.faults import Order, read_fault, whole
 from toolglot.simulator.providers import PROVIDERS
@@ -62,7 +63,7 @@ Log = Callable[[Recorded, float], None]
 
 
 class Simulator:
-    """All providers in one ASGI app.
+    """All providers in one ASGI app. `overrides` make them other than they are: a variant that a test needs.
 
     simulator = Simulator({"rules": [{"reply": {"text": "Hello"}}]})     # or the name of a file
     simulator.fault("429,retry_after=2")        # the next request gets it
@@ -77,12 +78,14 @@ class Simulator:
         clock: Callable[[], float] = time.time,
         max_bytes: int = DEFAULT_LIMITS.max_bytes,
         log: Log | None = None,
+        overrides: Overrides | None = None,
     ) -> None:
         self._clock = clock
+        self._overrides = overrides
         self._max_bytes = max_bytes
         self._log = log
         self._first = script_from(script if script is not None else {})
-        self._desk = Desk(self._first, clock)
+        self._desk = Desk(self._first, clock, overrides)
         self._recorded: deque[tuple[Recorded, int]] = deque()
         self._size = 0
 
@@ -93,7 +96,7 @@ class Simulator:
         """
         if script is not None and fields:
             raise InputError("give a script or its fields, not both", path="script")
-        desk = Desk(script_from(script if script is not None else fields), self._clock)
+        desk = Desk(script_from(script if script is not None else fields), self._clock, self._overrides)
         desk.faults.extend(self._desk.faults)
         self._desk = desk
 
@@ -114,7 +117,7 @@ class Simulator:
 
     def reset(self) -> None:
         """Back to the first script; no faults, no requests."""
-        self._desk = Desk(self._first, self._clock)
+        self._desk = Desk(self._first, self._clock, self._overrides)
         self._recorded.clear()
         self._size = 0
 

@@ -32,6 +32,8 @@ MOST_AHEAD: Final = 64 * 1024
 """Bytes of an answer that wait for who reads it; more stay in the provider's hands."""
 IDLE_CONNECTION: Final = 30.0
 """Seconds that a connection is kept for the next request; servers close them sooner or later themselves."""
+MOST_JOINED: Final = 64 * 1024
+"""Bytes of a request that are copied behind its head, to be sent with it."""
 _STEP: Final = 256 * 1024
 """A packed piece is unpacked in pieces of this size."""
 
@@ -71,7 +73,7 @@ def plain_place(url: str) -> tuple[Place, str, str] | None:
 
 
 def head_of(ask: Ask, host: str, target: str) -> bytes | None:
-    """The head of a request; None: it has something in it that a library should look at."""
+    """The head of a request but for its length; None: it has something in it that a library should look at."""
     headers = ask.headers
     said = "".join([*headers, *headers.values()])
     is_plain = said.isascii() and said.isprintable() and ask.method in _METHODS and _NOT_OURS.isdisjoint(headers)
@@ -83,9 +85,14 @@ def head_of(ask: Ask, host: str, target: str) -> bytes | None:
         lines.append("accept: */*")
     if "accept-encoding" not in headers:
         lines.append("accept-encoding: gzip, deflate")
+    return ("\r\n".join(lines) + "\r\n").encode()
+
+
+def with_length(ask: Ask, head: bytes) -> bytes:
+    """All of the head of a request."""
     if ask.body or ask.method != "GET":
-        lines.append(f"content-length: {len(ask.body)}")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+        return b"%bcontent-length: %d\r\n\r\n" % (head, len(ask.body))
+    return head + b"\r\n"
 
 
 class LostError(Exception):
@@ -118,10 +125,12 @@ class Connection(asyncio.Protocol):
         "_answer",
         "_asked",
         "_came",
+        "_due",
         "_headers",
         "_limits",
         "_parser",
         "_pool",
+        "_timer",
         "free_since",
         "is_used",
         "loop",
@@ -142,6 +151,8 @@ class Connection(asyncio.Protocol):
         self.is_used = False
         """It has served a request before."""
         self.free_since = 0.0
+        self._due = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
     async def ask(self, head: bytes, body: bytes, limits: TimeLimits) -> DirectAnswer:
         """The answer, as soon as it begins."""
@@ -150,21 +161,31 @@ class Connection(asyncio.Protocol):
         self._limits = limits
         self._parser = httptools.HttpResponseParser(self)
         self._headers, self._came = {}, 0
-        timer = self.loop.call_later(limits.first_byte, self._too_late, asked)
+        due = self._due = self.loop.time() + limits.first_byte
+        timer = self._timer
+        if timer is not None and timer.when() > due:
+            timer.cancel()
+            timer = None
+        if timer is None:
+            self._timer = self.loop.call_at(due, self._look)
         try:
-            if body:
+            if len(body) > MOST_JOINED:
                 self.transport.writelines([head, body])
             else:
-                self.transport.write(head)
+                self.transport.write(head + body)
             return await asked
         except BaseException:
             self._give_up(asked)
             raise
-        finally:
-            timer.cancel()
 
-    def _too_late(self, asked: asyncio.Future[DirectAnswer]) -> None:
-        if self._asked is asked:
+    def _look(self) -> None:
+        """One timer for many requests: it looks whether one waits too long, and sleeps for the rest."""
+        self._timer = None
+        if self._asked is None:
+            return
+        if self._due > self.loop.time():
+            self._timer = self.loop.call_at(self._due, self._look)
+        else:
             self._lose(LostError("timeout", f"sent nothing within {self._limits.first_byte:g} s"))
 
     def _give_up(self, asked: asyncio.Future[DirectAnswer]) -> None:
@@ -198,6 +219,9 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._pool.all.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         answer = self._answer
         if exc is None and answer is not None and answer.ends_with_connection:
             self._answer = None
@@ -392,6 +416,9 @@ class DirectAnswer:
             connection.let_go(self)
 
     async def whole(self, most: int) -> bytes:
+        if self._is_over and self._size <= most and "content-encoding" not in self.headers:
+            pieces, self._pieces = self._pieces, deque()  # as most short answers are by now
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
         return await read_whole(self._ask, self, most)
 
     async def close(self) -> None:

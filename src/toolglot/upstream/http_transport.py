@@ -12,12 +12,12 @@ import os
 import ssl
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from toolglot.errors import InputError
 from toolglot.upstream.proxies import Proxies
-from toolglot.upstream.transport import Answer, Ask, TimeLimits
+from toolglot.upstream.transport import Answer, Ask, FixedHeaders, TimeLimits
 
 if TYPE_CHECKING:
     from toolglot.upstream.aiohttp_transport import AiohttpTransport
@@ -25,11 +25,21 @@ if TYPE_CHECKING:
 if find_spec("aiohttp") is None:
     raise ImportError("aiohttp")
 try:
-    from toolglot.upstream.direct_http import Pool, head_of, plain_place
+    from toolglot.upstream.direct_http import Place, Pool, head_of, plain_place, with_length
 
     IS_DIRECT = True
 except ImportError:  # httptools is not there: aiohttp does everything
     IS_DIRECT = False
+
+
+class Way(NamedTuple):
+    """How requests with the same address and headers go."""
+
+    by: HttpTransport
+    url: str
+    method: str
+    place: Place
+    head: bytes
 
 
 class HttpTransport:
@@ -54,15 +64,32 @@ class HttpTransport:
         """The answer, as soon as it begins."""
         if self._is_closed:
             raise InputError("this transport is closed", path="transport")
-        found = plain_place(ask.url) if self._pool is not None else None
-        if found is not None and self._pool is not None:
-            place, host, target = found
-            scheme = "https" if place.is_secure else "http"
-            if self._proxies.between(scheme, place.host, urlsplit(ask.url).port) is None:
-                head = head_of(ask, host, target)
-                if head is not None:
-                    return await self._pool.send(ask, head, place, limits)
+        if self._pool is not None:
+            way = self._way(ask)
+            if way is not None:
+                return await self._pool.send(ask, with_length(ask, way.head), way.place, limits)
         return await self._with_library().send(ask, limits)
+
+    def _way(self, ask: Ask) -> Way | None:
+        """Where a request goes directly; None: that is not for this file."""
+        headers = ask.headers
+        known = headers.made if type(headers) is FixedHeaders else None
+        if known is not None and known.by is self and known.url == ask.url and known.method == ask.method:
+            return cast("Way", known)
+        found = plain_place(ask.url)
+        if found is None:
+            return None
+        place, host, target = found
+        scheme = "https" if place.is_secure else "http"
+        if self._proxies.between(scheme, place.host, urlsplit(ask.url).port) is not None:
+            return None
+        head = head_of(ask, host, target)
+        if head is None:
+            return None
+        way = Way(self, ask.url, ask.method, place, head)
+        if type(headers) is FixedHeaders:
+            headers.made = way
+        return way
 
     async def close(self) -> None:
         self._is_closed = True

@@ -27,6 +27,17 @@ from toolglot.errors import InputError
 from toolglot.wire.failures import ProviderError
 
 
+class FixedHeaders(dict[str, str]):
+    """Headers that many requests have. Nobody changes them, so that what was made of them can be used again."""
+
+    __slots__ = ("made",)
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        super().__init__(headers)
+        self.made: Any = None
+        """What a transport remembers of them."""
+
+
 class Ask(Struct, frozen=True, kw_only=True):
     """A request as it goes out. Header names are in small letters."""
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from toolglot.conversation import Issuer
@@ -23,9 +23,12 @@ from toolglot.profiles import Profile
 from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for, protocol_headers
 from toolglot.upstream.aws_signing import AwsCredentials, region_of, signing_headers
 from toolglot.upstream.providers import Auth
-from toolglot.upstream.transport import DEFAULT_LIMITS, Answer, Ask, TimeLimits, Transport
+from toolglot.upstream.transport import DEFAULT_LIMITS, Answer, Ask, FixedHeaders, TimeLimits, Transport
+
+T = TypeVar("T")
 
 AGENT: Final = "toolglot"
+MOST_KNOWN: Final = 256
 _OWN: Final = frozenset(
     {
         *("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization", "cookie"),
@@ -61,12 +64,35 @@ class Upstream:
     is_simulated: bool = False
     clock: Callable[[], float] = field(default=time.time, repr=False)
     """The time of day, for signatures."""
+    _known: dict[tuple[str, ...], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was made before of a profile and a model."""
 
     async def ask(self, out: ConvertedRequest, extra_headers: Mapping[str, str] | None = None) -> Answer:
         """Send a converted request. The answer may be an error of the provider's: look at its status."""
-        path = path_for(out.target, out.model, out.stream)
-        headers = {**protocol_headers(out.target, out.stream), **_passed(extra_headers)}
-        return await self.send(path, out.data, headers=headers, model=out.model)
+        profile, model, stream = out.target, out.model, out.stream
+        if extra_headers or (self.auth == "aws" and not self.key):
+            headers = {**protocol_headers(profile, stream), **_passed(extra_headers)}
+            return await self.send(path_for(profile, model, stream), out.data, headers=headers, model=model)
+        key = ("ask", profile.name, profile.protocol, model, "stream" if stream else "")
+        known = self._known.get(key) or self._remember(key, self._usual(profile, model, stream))
+        address, usual = known
+        return await self.transport.send(Ask(url=address, headers=usual, body=out.data, name=self.name), self.limits)
+
+    def _usual(self, profile: Profile, model: str, stream: bool) -> tuple[str, FixedHeaders]:
+        """Where a request goes that says nothing unusual, and its headers."""
+        address = joined(self.url, path_for(profile, model, stream), model=model)
+        return address, FixedHeaders(self._said(protocol_headers(profile, stream)))
+
+    def _remember(self, key: tuple[str, ...], made: T) -> T:
+        if len(self._known) >= MOST_KNOWN:  # clients choose the names of models
+            self._known.clear()
+        self._known[key] = made
+        return made
+
+    def _said(self, headers: Mapping[str, str] | None) -> dict[str, str]:
+        """All headers of a request, but for a signature."""
+        own = {name.lower(): value for name, value in self.headers.items()}
+        return {"user-agent": AGENT, **(headers or {}), **own, **auth_headers(self.auth, self.key)}
 
     async def count(
         self, profile: Profile, model: str, body: bytes, extra_headers: Mapping[str, str] | None = None
@@ -98,8 +124,7 @@ class Upstream:
     ) -> Answer:
         """Send anything to a path under the address. The names of `headers` are in small letters."""
         address = joined(self.url, path, model=model)
-        own = {name.lower(): value for name, value in self.headers.items()}
-        said = {"user-agent": AGENT, **(headers or {}), **own, **auth_headers(self.auth, self.key)}
+        said = self._said(headers)
         if self.auth == "aws" and not self.key:
             said |= self._signature(method, address, said, body)
         return await self.transport.send(
@@ -125,6 +150,11 @@ class Upstream:
 
     def home(self, model: str = "", target: str = "") -> Issuer:
         """Who makes what this upstream answers: opaque things go back there only."""
+        key = ("home", model, target)
+        known: Issuer | None = self._known.get(key)
+        return known or self._remember(key, self._home(model, target))
+
+    def _home(self, model: str, target: str) -> Issuer:
         parts = urlsplit(self.url)
         secret = self.key or (self.aws.access_key if self.aws else "")
         return Issuer(

@@ -6,7 +6,11 @@ text is kept beside it.
 
 from __future__ import annotations
 
+import functools
+import re
 from typing import Any, Final
+
+import jiter
 
 from toolglot import arguments, jsontext
 from toolglot.canonical_json import ENVELOPE_DEPTH
@@ -14,6 +18,13 @@ from toolglot.conversation import FREE_TEXT, ToolCall
 from toolglot.errors import InputError
 from toolglot.jsontext import compact
 from toolglot.limits import DEEPEST, Limits
+
+SHORT: Final = 2_000
+MOST_NESTED: Final = 32
+_LARGE: Final = re.compile(r"[0-9]{20}|[0-9][.0-9]{0,19}[eE]")
+"""A number that may be too large."""
+_read: Final = functools.partial(jiter.from_json, allow_inf_nan=False, cache_mode="keys", catch_duplicate_keys=True)
+"""As `jsontext` reads. What it does not take, that reads, or says why not."""
 
 LIMITS: Final = Limits(max_depth=DEEPEST - ENVELOPE_DEPTH)
 """What is deeper could not be stored as an object; it stays text."""
@@ -26,8 +37,22 @@ def object_of(call: ToolCall) -> dict[str, Any]:
     return call.arguments or {}
 
 
+def _is_usual(text: str) -> bool:
+    """Whether a text is one of those that nearly all are: short, not deep, without numbers that may be too large."""
+    if len(text) > SHORT or not text.isascii() or text.count("{") + text.count("[") > MOST_NESTED:
+        return False
+    return _LARGE.search(text) is None
+
+
 def read_object(text: str) -> tuple[dict[str, Any] | None, str | None]:
     """The object that a text is, if it is one; and the text where the object does not say it all."""
+    if _is_usual(text):
+        try:
+            value = _read(text.encode())
+        except ValueError:
+            value = None
+        if type(value) is dict:
+            return value, None if compact(value) == text else text
     try:
         value = jsontext.parse(text, limits=LIMITS).value
     except InputError:

@@ -192,7 +192,9 @@ def _wait(kind: FailureKind, found: Found, headers: Mapping[str, str], message: 
 
 def _plain(headers: Mapping[str, str]) -> dict[str, str]:
     """Headers by their names in lower case."""
-    plain = {}
+    plain: dict[str, str] = {}
+    if not headers:
+        return plain
     for _, (name, value) in zip(range(MAX_HEADERS), headers.items(), strict=False):
         if isinstance(name, str) and isinstance(value, str):
             plain[name.lower()] = value

@@ -6,7 +6,6 @@ with how often it stood there. Fields that say nothing (null, empty) are not wor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from toolglot.conversation import Conversation, Extra, Reply, ToolResult, Turn
@@ -32,7 +31,7 @@ _HOUSEKEEPING: Final = frozenset(
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
-def unwritten(value: Conversation | Reply, protocol: str) -> Iterator[tuple[str, str]]:
+def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str]]:
     """Every field that a protocol will not show: the field, and what to tell of it."""
     counts: dict[tuple[str, str], int] = {}
     silent = _HOUSEKEEPING if isinstance(value, Reply) else frozenset[str]()
@@ -41,27 +40,25 @@ def unwritten(value: Conversation | Reply, protocol: str) -> Iterator[tuple[str,
             if written_in == protocol:
                 continue
             for field, written in fields.items():
-                if not field.startswith(_NOTE) and written not in _EMPTY and field not in silent:
+                if not field.startswith(_NOTE) and field not in silent and written not in _EMPTY:
                     counts[place, field] = counts.get((place, field), 0) + 1
-    for (place, field), count in counts.items():
-        times = "" if count == 1 else f" ({count} times)"
-        yield field[:80], f"{field[:80]} on {place} has no place there{times}"
+    return [
+        (field[:80], f"{field[:80]} on {place} has no place there{'' if count == 1 else f' ({count} times)'}")
+        for (place, field), count in counts.items()
+    ]
 
 
-def _extras(value: Conversation | Reply) -> Iterator[tuple[str, Extra]]:
-    if value.extra is not None:
-        yield "the body", value.extra
+def _extras(value: Conversation | Reply) -> list[tuple[str, Extra]]:
+    found: list[tuple[str, Extra]] = [] if value.extra is None else [("the body", value.extra)]
     if isinstance(value, Reply):
-        yield from _of_answer(value.extra)
-        yield from _of_turn(value.turn)
+        if value.extra is not None:
+            _add_answer(value.extra, found)
+        _add_turns((value.turn,), found)
         if value.usage is not None and value.usage.extra is not None:
-            yield "the usage", value.usage.extra
-        return
-    for turn in value.turns:
-        yield from _of_turn(turn)
-    for tool in value.tools:
-        if tool.extra is not None:
-            yield "a tool", tool.extra
+            found.append(("the usage", value.usage.extra))
+        return found
+    _add_turns(value.turns, found)
+    found += [("a tool", tool.extra) for tool in value.tools if tool.extra is not None]
     options = value.options
     for place, part in (
         ("the tool choice", options.tool_choice),
@@ -69,24 +66,24 @@ def _extras(value: Conversation | Reply) -> Iterator[tuple[str, Extra]]:
         ("the output format", options.output),
     ):
         if part is not None and part.extra is not None:
-            yield place, part.extra
+            found.append((place, part.extra))
+    return found
 
 
-def _of_answer(extra: Extra | None) -> Iterator[tuple[str, Extra]]:
+def _add_answer(extra: Extra, found: list[tuple[str, Extra]]) -> None:
     """What stood beside the answer, where a protocol wraps it in an object of its own."""
-    for protocol, fields in (extra or {}).items():
+    for protocol, fields in extra.items():
         around = fields.get(_AROUND)
         if isinstance(around, dict):
-            yield "the answer", {protocol: around}
+            found.append(("the answer", {protocol: around}))
 
 
-def _of_turn(turn: Turn) -> Iterator[tuple[str, Extra]]:
-    if turn.extra is not None:
-        yield "a message", turn.extra
-    for block in turn.blocks:
-        if block.extra is not None:
-            yield "a block", block.extra
-        if isinstance(block, ToolResult) and isinstance(block.content, tuple):
-            for part in block.content:
-                if part.extra is not None:
-                    yield "a part of a result", part.extra
+def _add_turns(turns: tuple[Turn, ...], found: list[tuple[str, Extra]]) -> None:
+    for turn in turns:
+        if turn.extra is not None:
+            found.append(("a message", turn.extra))
+        for block in turn.blocks:
+            if block.extra is not None:
+                found.append(("a block", block.extra))
+            if type(block) is ToolResult and isinstance(block.content, tuple):
+                found += [("a part of a result", part.extra) for part in block.content if part.extra is not None]

@@ -27,7 +27,9 @@ _READERS: Final[dict[str, Callable[[Fields, str], Any]]] = {
 
 def read_sampling(fields: Fields, names: Mapping[str, str]) -> Sampling:
     """The settings; `names` says what each is called here."""
-    return Sampling(**{setting: _READERS[setting](fields, name) for setting, name in names.items()})
+    return Sampling(
+        **{setting: _READERS[setting](fields, name) for setting, name in names.items() if fields.get(name) is not None}
+    )
 
 
 def write_sampling(sampling: Sampling, names: Mapping[str, str]) -> Fields:

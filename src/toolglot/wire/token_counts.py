@@ -29,6 +29,9 @@ def read_split(fields: Fields, names: CountNames, extra: Extra | None, reasoning
 
 
 def write_split(usage: Usage, names: CountNames) -> Fields:
+    if usage.cache_read_tokens is None and usage.cache_write_tokens is None:
+        counted = {names.input: usage.input_tokens, names.output: usage.output_tokens}
+        return counted if None not in counted.values() else present(counted)
     cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
     fresh = None if usage.input_tokens is None else usage.input_tokens - cached
     counts = (fresh, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)

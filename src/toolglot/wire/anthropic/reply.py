@@ -90,7 +90,10 @@ def encode(reply: Reply) -> Fields:
         "content": write_blocks(blocks) if is_home else _write_foreign(blocks),
     }
     said = note(reply.extra, PROTOCOL, "stop_reason")
-    word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
+    if said is None:
+        word = None if reply.stop is None else _STOPS_BACK[reply.stop]
+    else:
+        word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
     if word is not None:
         body["stop_reason"] = word
     if not is_home:
@@ -102,12 +105,14 @@ def encode(reply: Reply) -> Fields:
 
 def _write_foreign(blocks: tuple[Block, ...]) -> list[Fields]:
     """What another provider's model said. Media has no place in a reply."""
-    written = [
-        _write_thought(block) if isinstance(block, Thinking) else write_block(block)
-        for block in blocks
-        if not isinstance(block, Media)
-    ]
-    return [fields for fields in written if fields is not None]
+    found: list[Fields] = []
+    for block in blocks:
+        if type(block) is Media:
+            continue
+        fields = _write_thought(block) if type(block) is Thinking else write_block(block)
+        if fields is not None:
+            found.append(fields)
+    return found
 
 
 def _write_thought(block: Thinking) -> Fields | None:
@@ -116,6 +121,8 @@ def _write_thought(block: Thinking) -> Fields | None:
 
 
 def _write_usage(usage: Usage) -> Fields:
+    if usage.reasoning_tokens is None and (usage.extra is None or PROTOCOL not in usage.extra):
+        return write_split(usage, _COUNTS)
     fields = write_split(usage, _COUNTS)
     details = write_details({_THOUGHT: usage.reasoning_tokens}, note(usage.extra, PROTOCOL, "details"))
     if details is not None:

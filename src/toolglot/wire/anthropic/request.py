@@ -21,6 +21,7 @@ from toolglot.conversation import (
 )
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
+from toolglot.tool_memory import written_tools
 from toolglot.wire.anthropic.blocks import PROTOCOL, READERS, read_content, write_blocks
 from toolglot.wire.function_tools import as_it_came, is_foreign, no_parameters, provider_tool
 from toolglot.wire.reading import (
@@ -86,9 +87,14 @@ def decode(body: Fields) -> Conversation:
     )
 
 
+_NOTED: Final = frozenset({"stop_sequences", "metadata", "output_config"})
+
+
 def _read_rest(body: Fields) -> Extra | None:
     """What the body says that has no canonical place."""
     rest = leftover(body, _BODY, PROTOCOL)
+    if _NOTED.isdisjoint(body) and body.get("tools") != []:
+        return rest
     written: Fields = {key: [] for key in ("tools", "stop_sequences") if body.get(key) == []}
     for key, known in (("metadata", _METADATA), ("output_config", _OUTPUT)):
         if type(body.get(key)) is dict:
@@ -102,8 +108,8 @@ def _read_system(body: Fields) -> list[Turn]:
         return []
     if type(system) is not str and type(system) is not list:
         raise expected("a string or an array of text blocks", system, ".system")
-    form = "text" if type(system) is str else None
-    extra = noted(None, PROTOCOL, content=form, system="top")
+    own = {"~content": "text", "~system": "top"} if type(system) is str else {"~system": "top"}
+    extra: Extra = {PROTOCOL: own}
     return [Turn("system", read_content(system, ".system"), extra=extra)]
 
 
@@ -115,6 +121,8 @@ def _read_message(fields: Fields) -> Turn:
             for block in content:
                 blocks.append(READERS[block["type"]](block))  # noqa: PERF401 - a comprehension is slower for so few
             return Turn(role, tuple(blocks))  # as nearly all are written
+        if len(fields) == 2 and type(content) is str and (role == "user" or role == "assistant"):
+            return Turn(role, (Text(content),), extra={PROTOCOL: {"~content": "text"}})
     except (KeyError, TypeError, InputError):
         return _read_odd_message(fields)
     return _read_odd_message(fields)
@@ -152,12 +160,20 @@ def _read_tool(fields: Fields) -> ToolSpec:
 def _read_options(body: Fields) -> Options:
     return Options(
         sampling=read_sampling(body, _SAMPLING),
-        reasoning=_read_reasoning(body),
-        tool_choice=held_or_none(body, "tool_choice", _read_choice),
-        output=held_or_none(body, "output_config", lambda config: held_or_none(config, "format", _read_format)),
+        reasoning=_read_reasoning(body) if "thinking" in body or "output_config" in body else None,
+        tool_choice=held_or_none(body, "tool_choice", _read_choice) if "tool_choice" in body else None,
+        output=held_or_none(body, "output_config", _read_output) if "output_config" in body else None,
         stream=optional(body, "stream", bool),
-        user=held_or_none(body, "metadata", lambda metadata: optional(metadata, "user_id", str)),
+        user=held_or_none(body, "metadata", _read_user) if "metadata" in body else None,
     )
+
+
+def _read_output(config: Fields) -> OutputFormat | None:
+    return held_or_none(config, "format", _read_format)
+
+
+def _read_user(metadata: Fields) -> str | None:
+    return optional(metadata, "user_id", str)
 
 
 def _read_choice(fields: Fields) -> ToolChoice:
@@ -205,7 +221,7 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     if top:
         body["system"] = _write_system(top)
     body["messages"] = [_write_message(turn) for turn in turns]
-    tools = [written for tool in conversation.tools if (written := _write_tool(tool)) is not None]
+    tools = written_tools(conversation.tools, PROTOCOL, _write_tools)
     if tools or note(conversation.extra, PROTOCOL, "tools") is not None:
         body["tools"] = tools
     if options.tool_choice is not None:
@@ -247,6 +263,10 @@ def _write_message(turn: Turn) -> Fields:
         (block,) = turn.blocks
         content = block.text if isinstance(block, Text) else content
     return restored({"role": role, "content": content}, turn.extra, PROTOCOL)
+
+
+def _write_tools(tools: tuple[ToolSpec, ...]) -> list[Fields]:
+    return [written for tool in tools if (written := _write_tool(tool)) is not None]
 
 
 def _write_tool(tool: ToolSpec) -> Fields | None:

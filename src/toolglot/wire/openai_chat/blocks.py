@@ -203,6 +203,13 @@ _SAID_READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {**_READE
 
 def read_call(fields: Fields) -> ToolCall | Opaque:
     """A call as an assistant message lists it. Some hosts leave out its type or its id."""
+    id, inner = fields.get("id"), fields.get("function")
+    if len(fields) == 3 and fields.get("type") == "function" and type(id) is str and type(inner) is dict:
+        name, written = inner.get("name"), inner.get("arguments")
+        if len(inner) == 2 and type(name) is str and type(written) is str:  # as nearly all are written
+            parsed, raw = read_arguments(written)
+            extra = None if raw is None else {PROTOCOL: {"~arguments": "raw"}}
+            return ToolCall(id, name, parsed, raw_input=raw, extra=extra)
     kind = optional(fields, "type", str)
     if kind == "custom":
         return _custom_call(fields)

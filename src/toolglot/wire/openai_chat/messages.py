@@ -7,6 +7,7 @@ calls. A turn made elsewhere may need several messages, since every tool result 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from toolglot.conversation import Block, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
@@ -24,10 +25,11 @@ from toolglot.wire.openai_chat.blocks import (
     write_part,
     write_result,
 )
-from toolglot.wire.reading import Fields, each, leftover, note, noted, one_of, optional, refilled
+from toolglot.wire.reading import Fields, each, leftover, note, noted, one_of, optional, refilled, required
 
 _MESSAGE = frozenset({"role", "content"})
 _REASONING: Final = ("reasoning_content", "reasoning")
+_REASONING_FIELDS: Final = frozenset(_REASONING)
 _ASSISTANT = _MESSAGE | {"tool_calls", "refusal", "function_call"}
 
 
@@ -52,12 +54,13 @@ def style_of(profile: Profile | None) -> Style:
     """What a target's profile says about the form of its messages."""
     if profile is None:
         return PLAIN
-    carrier = profile.reasoning.carrier
-    return Style(
-        "reasoning" if carrier == "reasoning_details" else carrier if carrier in _CARRIERS else PLAIN.thinking,
-        "developer" if profile.turns.developer_role else "system",
-        nothing=profile.calls.empty_content,
-    )
+    return _style(profile.reasoning.carrier, profile.turns.developer_role, profile.calls.empty_content)
+
+
+@lru_cache(maxsize=64)
+def _style(carrier: str, has_developer: bool, nothing: Literal["null", "empty", "omit"]) -> Style:
+    thinking = "reasoning" if carrier == "reasoning_details" else carrier if carrier in _CARRIERS else PLAIN.thinking
+    return Style(thinking, "developer" if has_developer else "system", nothing=nothing)
 
 
 def read_message(fields: Fields) -> Turn:
@@ -65,18 +68,22 @@ def read_message(fields: Fields) -> Turn:
 
 
 def read_assistant(fields: Fields) -> Turn:
-    thoughts = [key for key in _REASONING if type(fields.get(key)) is str]
+    blocks: list[Block] = []
+    thoughts: list[str] = []
+    if not _REASONING_FIELDS.isdisjoint(fields):
+        thoughts = [key for key in _REASONING if type(fields.get(key)) is str]
+        blocks += [Thinking(fields[key], extra={PROTOCOL: {"~field": key}}) for key in thoughts]
     parts, form = read_said(fields)
-    blocks: list[Block] = [Thinking(fields[key], extra={PROTOCOL: {"~field": key}}) for key in thoughts]
     blocks += parts
-    refusal, called = optional(fields, "refusal", str), optional(fields, "function_call", dict)
-    if refusal is not None:
-        blocks.append(Text(refusal, extra=placed("refusal")))
-    if called is not None:
+    if fields.get("refusal") is not None:
+        blocks.append(Text(required(fields, "refusal", str), extra=placed("refusal")))
+    if fields.get("function_call") is not None:
+        called = required(fields, "function_call", dict)
         value = {"type": "function_call", "function_call": called}
         blocks.append(Opaque(PROTOCOL, value, "function_call", placed("function_call")))
     calls = optional(fields, "tool_calls", list)
-    blocks += each(calls or (), read_call, ".tool_calls")
+    if calls:
+        blocks += each(calls, read_call, ".tool_calls")
     extra = leftover(fields, _ASSISTANT.union(thoughts) if thoughts else _ASSISTANT, PROTOCOL)
     return Turn(
         "assistant",
@@ -124,6 +131,10 @@ def write_turn(turn: Turn, messages: list[Fields], style: Style = PLAIN) -> None
         if style.nothing != "null" and said.get("content", "") is None and "tool_calls" in said:
             _write_nothing(said, style)
         return
+    text = _plain_text(turn)
+    if text is not None:
+        messages.append({"role": turn.role, "content": text})
+        return
     before = len(messages)
     parts: list[str | Fields] = []
     for block in turn.blocks:
@@ -140,6 +151,16 @@ def write_turn(turn: Turn, messages: list[Fields], style: Style = PLAIN) -> None
         if parts or form != "none":
             fields["content"] = write_content(parts, form)
         messages.append(refilled(fields, own))
+
+
+def _plain_text(turn: Turn) -> str | None:
+    """What a user or a system prompt says, where it is one text and nothing else; None for any other turn."""
+    if len(turn.blocks) != 1 or (turn.role != "user" and turn.role != "system"):
+        return None
+    (block,) = turn.blocks
+    if type(block) is not Text or (block.extra is not None and PROTOCOL in block.extra):
+        return None
+    return block.text if turn.extra is None or PROTOCOL not in turn.extra else None
 
 
 def _write_nothing(fields: Fields, style: Style) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from toolglot.conversation import Reply, StopReason, Text, Turn, Usage
+from toolglot.conversation import Reply, StopReason, Text, ToolCall, Turn, Usage
 from toolglot.errors import InputError
 from toolglot.wire.openai_chat.blocks import PROTOCOL
 from toolglot.wire.openai_chat.messages import PLAIN, read_assistant, write_assistant
@@ -22,7 +22,6 @@ from toolglot.wire.reading import (
     present,
     refilled,
     required,
-    rest_of,
     restored,
     with_rest,
 )
@@ -70,7 +69,9 @@ def decode(body: Fields) -> Reply:
     choices = _choices(body)
     ((turn, said, rest),) = each(choices[:1], _read_choice, ".choices")
     id, model = optional(body, "id", str) or "", optional(body, "model", str) or ""
-    empty = {key for key, value in (("id", id), ("model", model)) if not value}
+    known = _BODY
+    if not id or not model:
+        known = _BODY - {key for key, value in (("id", id), ("model", model)) if not value}
     return Reply(
         turn,
         stop_of(said, turn),
@@ -78,7 +79,7 @@ def decode(body: Fields) -> Reply:
         id,
         model,
         noted(
-            leftover(body, _BODY - empty, PROTOCOL),
+            leftover(body, known, PROTOCOL),
             PROTOCOL,
             choice=rest,
             choices=choices[1:] or None,
@@ -95,20 +96,25 @@ def _choices(body: Fields) -> list[Any]:
 
 
 def _read_choice(fields: Fields) -> tuple[Turn, str | None, Fields]:
-    return (
-        held(fields, "message", _read_message),
-        optional(fields, "finish_reason", str),
-        rest_of(fields, _CHOICE) or {},
-    )
+    said = optional(fields, "finish_reason", str)
+    rest = leftover(fields, _CHOICE, PROTOCOL)
+    return held(fields, "message", _read_message), said, {} if rest is None else rest[PROTOCOL]
+
+
+_ROLES: Final = {"assistant": True}
 
 
 def _read_message(fields: Fields) -> Turn:
-    return one_of(fields, "role", {"assistant": read_assistant})(fields)
+    if fields.get("role") != "assistant":
+        one_of(fields, "role", _ROLES)
+    return read_assistant(fields)
 
 
 def stop_of(said: str | None, turn: Turn) -> StopReason | None:
     """Why a reply ended, by what is in it rather than by what it says. One that only refuses was filtered."""
-    meant = meant_by(said, _STOPS, has_calls=bool(turn.calls))
+    if said is None:
+        return None
+    meant = meant_by(said, _STOPS, has_calls=ToolCall in map(type, turn.blocks))
     return "filter" if meant == "stop" and _only_refuses(turn) else meant
 
 
@@ -120,18 +126,18 @@ def _only_refuses(turn: Turn) -> bool:
 
 
 def _read_usage(fields: Fields) -> Usage:
-    (cached, written), prompt_rest = read_details(fields, _PROMPT, "cached_tokens", "cache_write_tokens")
-    (reasoning,), completion_rest = read_details(fields, _COMPLETION, "reasoning_tokens")
-    rests = {_PROMPT: prompt_rest, _COMPLETION: completion_rest}
+    cached = written = reasoning = None
+    rests: Fields = {}
+    if _PROMPT in fields:
+        (cached, written), rests[_PROMPT] = read_details(fields, _PROMPT, "cached_tokens", "cache_write_tokens")
+    if _COMPLETION in fields:
+        (reasoning,), rests[_COMPLETION] = read_details(fields, _COMPLETION, "reasoning_tokens")
     no_total = None if "total_tokens" in fields else True
-    return Usage(
-        optional(fields, "prompt_tokens", int),
-        optional(fields, "completion_tokens", int),
-        cached,
-        written,
-        reasoning,
-        noted(leftover(fields, _USAGE, PROTOCOL), PROTOCOL, no_total=no_total, **rests),
-    )
+    extra = leftover(fields, _USAGE, PROTOCOL)
+    if rests or no_total:
+        extra = noted(extra, PROTOCOL, no_total=no_total, **rests)
+    prompt, completion = optional(fields, "prompt_tokens", int), optional(fields, "completion_tokens", int)
+    return Usage(prompt, completion, cached, written, reasoning, extra)
 
 
 # --- writing ----------------------------------------------------------------------------------------

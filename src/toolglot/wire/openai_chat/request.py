@@ -17,6 +17,7 @@ from toolglot.conversation import (
     ToolSpec,
 )
 from toolglot.profiles import Profile
+from toolglot.tool_memory import written_tools
 from toolglot.wire.openai_chat.blocks import PROTOCOL
 from toolglot.wire.openai_chat.messages import read_message, style_of, write_turn
 from toolglot.wire.openai_chat.thinking_switch import claimed, read_reasoning, write_reasoning
@@ -175,7 +176,7 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     for turn in conversation.turns:
         write_turn(turn, messages, style)
     body["messages"] = messages
-    tools = [written for tool in conversation.tools if (written := write_tool(tool)) is not None]
+    tools = written_tools(conversation.tools, PROTOCOL, _write_tools)
     if tools or note(conversation.extra, PROTOCOL, "tools") is not None:
         body["tools"] = tools
     if options.tool_choice is not None:
@@ -190,6 +191,10 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     if options.user is not None:
         body["user"] = options.user
     return restored(body, conversation.extra, PROTOCOL)
+
+
+def _write_tools(tools: tuple[ToolSpec, ...]) -> list[Fields]:
+    return [written for tool in tools if (written := write_tool(tool)) is not None]
 
 
 def _write_choice(body: Fields, choice: ToolChoice, tools: tuple[ToolSpec, ...]) -> None:

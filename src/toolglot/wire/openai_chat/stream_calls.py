@@ -227,7 +227,7 @@ class Calls:
         if at is None:
             return self._of_new_index(piece)
         if piece.name and at.key in self._in_list and (piece.index is None or self._is_whole(at)):
-            return self._begin(piece)
+            return self._begin_beside(piece)
         return at if self._continues(at, piece) else self._begin(piece)
 
     def _of_known_id(self, known: _Call, at: _Call | None, piece: Piece) -> _Call:
@@ -238,14 +238,20 @@ class Calls:
         return call if self._continues(call, piece) else self._begin(piece)
 
     def _of_new_id(self, at: _Call | None, piece: Piece) -> _Call:
-        if at is None or (at.key in self._in_list and piece.name):
+        if at is None:
             return self._begin(piece)
+        if at.key in self._in_list and piece.name:
+            return self._begin_beside(piece)
         if not at.id:
             is_next = at.name and (piece.name or piece.text) and self._is_whole(at)
             return at if not is_next and self._joins(at, piece.name) else self._begin(piece)
         if piece.index is not None and not piece.name and piece.text.strip() and not self._is_whole(at):
             self.sequence.tell("a call changes its id; the first one counts")
             return at
+        return self._begin_beside(piece)
+
+    def _begin_beside(self, piece: Piece) -> _Call:
+        """A call at an index that another one has: a client that goes by it would take both for one."""
         if piece.index is not None:
             self.sequence.tell("several calls have the same index")
         return self._begin(piece)

@@ -16,6 +16,7 @@ from toolglot.conversation import (
     Turn,
 )
 from toolglot.profiles import Profile
+from toolglot.tool_memory import written_tools
 from toolglot.wire.openai_responses.items import ItemWriter, joined_runs, read_item
 from toolglot.wire.openai_responses.parts import PROTOCOL
 from toolglot.wire.openai_responses.tools import read_tools, write_tools
@@ -183,7 +184,7 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     if turns or note(extra, PROTOCOL, "input") is None:
         body["input"] = _write_input(turns)
     if conversation.tools or note(extra, PROTOCOL, "tools") is not None:
-        body["tools"] = write_tools(conversation.tools)
+        body["tools"] = written_tools(conversation.tools, PROTOCOL, write_tools)
     if options.tool_choice is not None:
         _write_choice(body, options.tool_choice)
     body.update(write_sampling(options.sampling, _SAMPLING))

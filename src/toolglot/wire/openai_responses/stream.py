@@ -8,7 +8,16 @@ from toolglot.wire.framing import SseFramer
 from toolglot.wire.openai_responses.stream_reading import Decoder
 from toolglot.wire.openai_responses.stream_writing import Encoder
 
-__all__ = ["CONTENT_TYPE", "Decoder", "Encoder", "framer"]
+__all__ = ["CLOSING", "CONTENT_TYPE", "Decoder", "Encoder", "framer"]
 
 CONTENT_TYPE: Final = "text/event-stream"
 framer: Final = SseFramer
+CLOSING: Final = frozenset(
+    {
+        *("response.output_text.done", "response.refusal.done", "response.content_part.done"),
+        *("response.function_call_arguments.done", "response.custom_tool_call_input.done"),
+        *("response.reasoning_text.done", "response.reasoning_summary_text.done"),
+        "response.reasoning_summary_part.done",
+    }
+)
+"""Events that say the end of a part of an item, before that of the item itself."""

@@ -1,0 +1,482 @@
+"""Connections of clients as HTTP has them: kept, ended, pipelined, old, and asked for more than there is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from uvicorn.server import ServerState
+
+from gateway_client import request_of
+from gateway_fixture import Served, gateway
+from toolglot.gateway.asgi_caller import asgi_request
+from toolglot.gateway.connections import MOST_JOINED, BoundedProtocol
+from toolglot.gateway.requests import ClientRequest, GoneError
+from toolglot.simulator import serve
+from toolglot.simulator.serving import Server
+
+SOON = 5.0
+HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+CHAT = request_of("openai", "openai_chat/gpt-4.1")[1]
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Iterator[Server]:
+    with serve({"rules": [{"reply": {"text": "Hello."}}]}) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def served(simulated: Server) -> Iterator[Served]:
+    with gateway(simulated) as running:
+        yield running
+
+
+def connected(served: Served) -> socket.socket:
+    parts = urlsplit(served.url)
+    return socket.create_connection((parts.hostname, parts.port), timeout=SOON)
+
+
+def all_of(sock: socket.socket) -> bytes:
+    """Everything up to the end of the connection."""
+    got = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := sock.recv(65536):
+            got += piece
+    sock.close()
+    return got
+
+
+def said(served: Served, data: bytes) -> bytes:
+    sock = connected(served)
+    sock.sendall(data)
+    return all_of(sock)
+
+
+def one_answer(sock: socket.socket) -> tuple[bytes, bytes]:
+    """The head and the body of an answer that has a length."""
+    got = b""
+    while b"\r\n\r\n" not in got:
+        got += sock.recv(65536)
+    head, _, body = got.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    while len(body) < length:
+        body += sock.recv(65536)
+    return head, body
+
+
+def posted(body: Any, more: str = "", version: str = "1.1") -> bytes:
+    data = json.dumps(body).encode()
+    head = f"POST /v1/chat/completions HTTP/{version}\r\nhost: 127.0.0.1\r\n{more}content-length: {len(data)}\r\n\r\n"
+    return head.encode() + data
+
+
+def test_a_connection_is_kept_for_the_next_request(served: Served) -> None:
+    sock = connected(served)
+    for _ in range(3):
+        sock.sendall(HEALTH + b"\r\n")
+        head, body = one_answer(sock)
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"\r\ndate: " in head
+        assert b"connection:" not in head
+        assert json.loads(body) == {"status": "ok"}
+    sock.close()
+
+
+def test_a_connection_ends_when_its_client_says_so(served: Served) -> None:
+    got = said(served, HEALTH + b"connection: close\r\n\r\n")
+    assert b"\r\nconnection: close\r\n" in got
+    assert got.endswith(b'{"status":"ok"}')
+
+
+def test_what_follows_a_request_that_ends_the_connection_is_not_answered(served: Served) -> None:
+    got = said(served, HEALTH + b"connection: close\r\n\r\n" + HEALTH + b"\r\n")
+    assert got.count(b"HTTP/1.1 ") == 1
+
+
+def test_an_old_client_gets_its_answer_up_to_the_end_of_the_connection(served: Served) -> None:
+    got = said(served, b"GET /health HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n")
+    assert got.startswith(b"HTTP/1.1 200")
+    assert b"\r\nconnection: close\r\n" in got
+
+
+def test_a_stream_for_an_old_client_has_no_chunks(served: Served) -> None:
+    head, _, body = said(served, posted({**CHAT, "stream": True}, version="1.0")).partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head
+    assert body.startswith(b"data: {")
+    assert body.endswith(b"data: [DONE]\n\n")
+
+
+def test_a_stream_comes_in_chunks_and_leaves_the_connection_in_order(served: Served) -> None:
+    got = said(served, posted({**CHAT, "stream": True}) + HEALTH + b"connection: close\r\n\r\n")
+    head, _, rest = got.partition(b"\r\n\r\n")
+    assert b"\r\ntransfer-encoding: chunked" in head
+    body, last, after = rest.partition(b"\r\n0\r\n\r\n")
+    assert last
+    assert b"data: [DONE]" in body
+    assert after.startswith(b"HTTP/1.1 200")
+
+
+def test_requests_at_once_are_answered_in_their_order(served: Served) -> None:
+    paths = ["/health", "/v1/models", "/nothing", "/health", "/"]
+    asked = [f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode() for path in paths]
+    got = said(served, b"".join(asked) + HEALTH + b"connection: close\r\n\r\n")
+    assert [part[:3] for part in got.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"404", b"200", b"200", b"200"]
+    assert got.index(b'"object":"list"') < got.index(b'"name":"toolglot"')
+
+
+def test_more_requests_at_once_than_may_wait_end_the_connection(served: Served) -> None:
+    sock = connected(served)
+    with contextlib.suppress(ConnectionError):
+        sock.sendall(posted(CHAT) * 100)
+    assert all_of(sock).count(b"HTTP/1.1 ") < 100
+
+
+def test_who_asks_whether_to_send_a_body_is_told_to(served: Served) -> None:
+    sock = connected(served)
+    whole = posted(CHAT, "expect: 100-continue\r\n")
+    head, _, body = whole.partition(b"\r\n\r\n")
+    sock.sendall(head + b"\r\n\r\n")
+    assert sock.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    sock.sendall(body)
+    head, _ = one_answer(sock)
+    assert head.startswith(b"HTTP/1.1 200")
+    sock.close()
+
+
+def test_who_is_refused_is_not_asked_for_a_body(served: Served) -> None:
+    head = b"POST /v1/messages HTTP/1.1\r\nhost: evil.example\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n"
+    sock = connected(served)
+    sock.sendall(head)
+    got, _ = one_answer(sock)
+    assert got.startswith(b"HTTP/1.1 403")
+    sock.close()
+
+
+def test_a_body_in_pieces_is_read_as_one(served: Served) -> None:
+    sock = connected(served)
+    long = {**CHAT, "messages": [{"role": "user", "content": "x" * 300_000}]}
+    data = posted(long)
+    for start in range(0, len(data), 50_000):
+        sock.sendall(data[start : start + 50_000])
+    head, _ = one_answer(sock)
+    assert head.startswith(b"HTTP/1.1 200")
+    sock.close()
+
+
+def test_a_body_in_chunks_is_read_as_one(served: Served) -> None:
+    data = json.dumps(CHAT).encode()
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n"
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(data[at : at + 7]), data[at : at + 7]) for at in range(0, len(data), 7))
+    got = said(served, head + b"connection: close\r\n\r\n" + chunks + b"0\r\n\r\n")
+    assert got.startswith(b"HTTP/1.1 200")
+
+
+def test_a_head_without_a_body_is_answered_without_one(served: Served) -> None:
+    head, _, body = said(served, HEALTH.replace(b"GET", b"HEAD") + b"connection: close\r\n\r\n").partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"content-length: 15" in head
+    assert body == b""
+
+
+def test_an_upgrade_to_something_else_is_answered_as_what_it_is_besides(served: Served) -> None:
+    got = said(served, HEALTH + b"connection: upgrade, close\r\nupgrade: websocket\r\n\r\n")
+    assert got.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("data", [b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"GET http:// HTTP/1.1\r\n\r\n"])
+def test_what_is_no_request_is_told_so(served: Served, data: bytes) -> None:
+    got = said(served, data)
+    assert got.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert got.endswith(b"Invalid HTTP request received.")
+
+
+def test_nonsense_in_the_middle_of_an_answer_ends_it(served: Served) -> None:
+    sock = connected(served)
+    sock.sendall(posted({**CHAT, "stream": True}) + b"\0\0\0")
+    assert all_of(sock).count(b"HTTP/1.1 ") <= 1
+
+
+def test_headers_that_are_too_long_are_refused_in_words(served: Served) -> None:
+    got = said(served, HEALTH + b"x-long: " + b"a" * 65_600 + b"\r\nconnection: close\r\n\r\n")
+    assert got.startswith(b"HTTP/1.1 431") or got == b""
+
+
+def test_a_name_that_no_header_may_hold_does_not_get_into_one(served: Served) -> None:
+    body = {**CHAT, "model": "openai_chat/gpt-4.1é\r\nx-evil: 1"}
+    got = said(served, posted(body, "connection: close\r\n"))
+    assert b"\r\nx-evil" not in got
+    body = {**CHAT, "model": "openai_chat/gpt-é"}
+    assert b"\r\nx-toolglot-upstream: openai_chat/gpt-?\r\n" in said(served, posted(body, "connection: close\r\n"))
+
+
+# --- one connection by itself -----------------------------------------------------------------------
+
+
+class Wire(asyncio.Transport):
+    """A transport that goes nowhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.is_aborted = False
+        self._is_closing = False
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+
+    def close(self) -> None:
+        self._is_closing = True
+
+    def abort(self) -> None:
+        self._is_closing = self.is_aborted = True
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:  # noqa: ARG002 - there is none
+        return default
+
+
+class Room:
+    def takes(self, *_: Any) -> bool:
+        return True
+
+
+class Quick(BoundedProtocol):
+    head_seconds = 0.01
+
+
+def played(
+    serve: Callable[[ClientRequest], Awaitable[None]], script: Callable[[BoundedProtocol, Wire], Awaitable[None]]
+) -> Wire:
+    """What is written on a connection while a script acts on it, and requests are answered by `serve`."""
+    wire = Wire()
+
+    async def play() -> None:
+        app: Any = SimpleNamespace(serve=serve, room=Room())
+        config: Any = SimpleNamespace(app=app, timeout_keep_alive=75)
+        protocol = Quick(config, ServerState(), {}, asyncio.get_running_loop())
+        protocol.connection_made(wire)
+        await script(protocol, wire)
+        protocol.connection_lost(None)
+        await asyncio.sleep(0)
+
+    asyncio.run(play())
+    return wire
+
+
+async def healthy(request: ClientRequest) -> None:
+    await request.caller.answer(200, {}, b"{}")
+
+
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_a_server_that_ends_closes_what_is_idle_and_lets_answers_end() -> None:
+    async def idle(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.shutdown()
+        assert wire.is_closing()
+
+    assert played(healthy, idle).written == b""
+
+    async def busy(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(HEALTH + b"\r\n")
+        protocol.shutdown()
+        assert not wire.is_closing()
+        await settled()
+        assert wire.is_closing()
+
+    assert b"\r\nconnection: close\r\n" in played(healthy, busy).written
+
+
+def test_an_answer_that_says_so_ends_the_connection() -> None:
+    async def serve(request: ClientRequest) -> None:
+        await request.caller.answer(299, {"connection": "close", "x": "a\r\nb: c"}, b"x" * (MOST_JOINED + 1))
+
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(HEALTH + b"\r\n")
+        await settled()
+        assert wire.is_closing()
+
+    head, _, body = played(serve, script).written.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 299 \r\n")
+    assert head.count(b"connection: close") == 1
+    assert b"x: a??b: c" in head
+    assert len(body) == MOST_JOINED + 1
+
+
+def test_what_is_no_http_in_the_middle_of_an_answer_ends_it() -> None:
+    async def serve(request: ClientRequest) -> None:
+        await request.caller.begin(200, {})
+        await asyncio.sleep(60)
+
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(HEALTH + b"\r\n")
+        await settled()
+        protocol.data_received(b"\0")
+        assert wire.is_aborted
+
+    assert played(serve, script).written.count(b"HTTP/1.1") == 1
+
+
+def test_nothing_is_written_while_the_client_does_not_read_or_once_it_is_gone() -> None:
+    ended: list[str] = []
+
+    async def serve(request: ClientRequest) -> None:
+        caller = request.caller
+        await caller.begin(200, {})
+        await caller.give(b"a")
+        await caller.end()
+        ended.append(f"{caller.is_gone}")
+
+    async def read_late(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.pause_writing()
+        protocol.pause_writing()
+        protocol.data_received(HEALTH + b"\r\n")
+        await settled()
+        assert wire.written == b""
+        protocol.resume_writing()
+        await settled()
+        assert wire.written.endswith(b"\r\n\r\n1\r\na\r\n0\r\n\r\n")
+
+    played(serve, read_late)
+
+    async def never_read(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.pause_writing()
+        protocol.data_received(HEALTH + b"\r\n")
+        await settled()
+        protocol.connection_lost(None)
+        await settled()
+
+    assert played(serve, never_read).written == b""
+
+    async def whole(request: ClientRequest) -> None:
+        await healthy(request)
+        ended.append("whole")
+
+    assert played(whole, never_read).written == b""
+    assert ended == ["False", "True", "whole"]
+
+
+def test_a_request_that_is_not_answered_ends_its_connection() -> None:
+    async def serve(request: ClientRequest) -> None:
+        pass
+
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(HEALTH + b"\r\n")
+        await settled()
+        assert wire.is_closing()
+
+    assert played(serve, script).written == b""
+
+
+def test_a_client_that_left_before_its_body_was_read_has_gone() -> None:
+    found: list[str] = []
+
+    async def serve(request: ClientRequest) -> None:
+        await asyncio.sleep(0)
+        try:
+            await request.caller.read(100)
+        except GoneError:
+            found.append("gone")
+
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(HEALTH + b"\r\n")
+        await asyncio.sleep(0)
+        protocol.connection_lost(None)
+        await settled()
+
+    played(serve, script)
+    assert found == ["gone"]
+
+
+def test_a_head_that_begins_late_has_its_own_time() -> None:
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(HEALTH + b"\r\n")
+        await settled()
+        protocol.data_received(b"GET /")
+        assert not wire.is_closing()
+        async with asyncio.timeout(SOON):
+            while not wire.is_closing():
+                await asyncio.sleep(0.005)
+
+    played(healthy, script)
+
+
+# --- the same from any ASGI server ------------------------------------------------------------------
+
+
+def asgi(messages: list[dict[str, Any]], use: Callable[[ClientRequest], Awaitable[None]]) -> list[Any]:
+    """What an ASGI server is sent by a use of a request for which it has these messages."""
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        if not messages:
+            await asyncio.sleep(60)
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def play() -> None:
+        headers = [(b"host", b"127.0.0.1")]
+        scope = {"type": "http", "method": "POST", "path": "/a b", "query_string": b"x=1", "headers": headers}
+        request = asgi_request(scope, receive, send)
+        assert (request.raw_path, request.query, request.header_bytes) == ("/a%20b", {"x": "1"}, 13)
+        await use(request)
+
+    asyncio.run(play())
+    return sent
+
+
+def test_a_request_of_an_asgi_server_is_read_and_answered() -> None:
+    async def use(request: ClientRequest) -> None:
+        assert await request.read(100) == b"abcd"
+        await request.caller.answer(200, {"x": "é\n"}, b"{}")
+        request.caller.let_go()
+
+    last = {"type": "http.request", "body": b"cd"}
+    pieces: list[dict[str, Any]] = [{"type": "http.request", "body": b"ab", "more_body": True}, last]
+    start, body = asgi(pieces, use)
+    assert (b"x", b"??") in start["headers"]
+    assert (b"content-length", b"2") in start["headers"]
+    assert body == {"type": "http.response.body", "body": b"{}"}
+
+
+def test_a_client_of_an_asgi_server_that_leaves_in_its_body_has_gone() -> None:
+    async def use(request: ClientRequest) -> None:
+        with pytest.raises(GoneError):
+            await request.read(100)
+        assert request.caller.is_gone
+
+    assert asgi([{"type": "http.request", "body": b"a", "more_body": True}, {"type": "http.disconnect"}], use) == []
+
+
+def test_a_client_of_an_asgi_server_that_leaves_later_is_noticed() -> None:
+    async def use(request: ClientRequest) -> None:
+        left = asyncio.Event()
+        request.caller.watch(left.set)
+        await request.read(100)
+        async with asyncio.timeout(SOON):
+            await left.wait()
+        assert request.caller.is_gone
+        request.caller.let_go()
+
+    more: dict[str, Any] = {"type": "http.request", "body": b"", "more_body": False}
+    assert asgi([more, {**more}, {"type": "http.disconnect"}], use) == []

@@ -1,0 +1,88 @@
+"""The plot and the tables of docs/performance.md: drawn from what the bench wrote, whatever that holds."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "scripts"))
+
+from plot_performance import (  # noqa: E402 - scripts are no package
+    NAMES,
+    WIDTH,
+    measures_kept,
+    performance_page,
+    performance_svg,
+    plot,
+    tables,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def measures(**changes: float) -> dict[str, Any]:
+    """A run in which some servers took another time."""
+    found = copy.deepcopy(measures_kept())
+    for name, us in changes.items():
+        for part in found["compared"]:
+            part["servers"][name]["us"] = us
+    return found
+
+
+def test_what_is_drawn_is_what_was_measured() -> None:
+    found = measures_kept()
+    drawn = ET.fromstring(plot(found))  # noqa: S314 - our own
+    words = [text.text or "" for text in drawn.iter(f"{SVG}text")]
+    assert all(sum(word == shown for word in words) == len(found["compared"]) for shown in NAMES.values())
+    assert found["machine"] in words
+    assert "prefers-color-scheme: dark" in plot(found)
+
+
+@pytest.mark.parametrize("us", [0.4, 1.0, 999.0, 1e6, 3.7e7])
+def test_every_mark_lies_on_the_plot_and_what_is_more_lies_further_right(us: float) -> None:
+    drawn = ET.fromstring(plot(measures(litellm=us)))  # noqa: S314 - our own
+    places = [float(dot.attrib["cx"]) for dot in drawn.iter(f"{SVG}circle")]
+    assert all(0 < place < WIDTH for place in places)
+    times = [server["us"] for part in measures(litellm=us)["compared"] for server in _in_order(part)]
+    assert sorted(places) == [place for _, place in sorted(zip(times, places, strict=True))]
+
+
+def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
+    return [part["servers"][name] for name in NAMES]
+
+
+def test_a_limit_is_kept_or_not_and_who_is_missing_is_told() -> None:
+    found = measures_kept()
+    whole = found["compared"][0]
+    for server, ratio in (("litellm", 51.0), ("llm-rosetta", 4.9), ("nginx", 1 / 14)):
+        whole["servers"][server]["ratio"] = ratio
+    lines = tables(found).splitlines()
+    told = {name: next(line for line in lines if line.startswith(f"| {name}")) for name in NAMES}
+    assert "| yes |" in told["litellm"]
+    assert "| no |" in told["llm-rosetta"]
+    assert "| yes: 14" in told["nginx"]
+    del whole["servers"]["litellm"]
+    assert any("| litellm | not measured |" in line for line in tables(found).splitlines())
+    assert plot(found)
+
+
+def test_a_run_without_the_others_is_drawn_too() -> None:
+    found = measures_kept()
+    for part in found["compared"]:
+        part["servers"] = {"toolglot": {"title": "toolglot", "us": 1000.0, "ratio": 1.0}}
+    assert tables(found).startswith(f"{found['machine']}.")
+    drawn = ET.fromstring(plot(found))  # noqa: S314 - our own
+    assert len(list(drawn.iter(f"{SVG}circle"))) == len(found["compared"])
+
+
+def test_the_page_has_the_plot_and_the_tables_of_the_last_run() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
+    assert page == performance_page()
+    assert "(performance.svg)" in page
+    assert (ROOT / "docs" / "performance.svg").read_text("utf-8") == performance_svg()
