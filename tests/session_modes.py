@@ -6,11 +6,18 @@ adds a line to `MODES`; `test_runtime_modes.py` and `test_runtime_cancellation.p
 
 from __future__ import annotations
 
+import io
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 import pytest
 
+from toolglot.cli.chat_session import Chat
+from toolglot.cli.foreground import Foreground
+from toolglot.cli.line_input import PipedLines
+from toolglot.cli.run_once import RunOnce
+from toolglot.cli.session_options import Settings
+from toolglot.cli.terminal import Terminal
 from toolglot.runtime.memory_log import Log
 from toolglot.runtime.session import Session
 from toolglot.runtime.session_events import Answer, Ended
@@ -36,10 +43,25 @@ async def told_live(session: Session, said: str) -> Answer:
     return ended[0].answer
 
 
+def _nobody() -> tuple[Terminal, Foreground]:
+    """A terminal that nobody sees, and nobody who types."""
+    return Terminal(io.StringIO(), io.StringIO()), Foreground(PipedLines(io.StringIO()))
+
+
+async def as_chat(session: Session, said: str) -> Answer:
+    return await Chat(session, None, *_nobody()).say(said)
+
+
+async def as_run(session: Session, said: str) -> Answer:
+    return (await RunOnce(Settings(), *_nobody()).answer(session, said)).answer
+
+
 MODES: Final[dict[str, Mode]] = {
     "run": Mode(lambda session, _: session, to_the_end),
     "stream": Mode(lambda session, _: session, told_live),
     "spawn": Mode(lambda session, log: session.spawn(log=log), to_the_end),
+    "toolglot chat": Mode(lambda session, _: session, as_chat),
+    "toolglot run": Mode(lambda session, _: session, as_run),
 }
 
 every_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)

@@ -24,13 +24,17 @@ MODELS = {name: (provider.models or ("some-model",))[0] for name, provider in SI
 """A model of each provider that the simulator stands for."""
 
 TARGETS = tuple(f"{name}/{model}" for name, model in MODELS.items())
-"""All but the one whose stand-in thinks in a field that it does not take back."""
 RESPONSES = "openai/gpt-5.5"
 """Takes tools in the protocol of Responses only."""
 ALL_TARGETS = (*TARGETS, RESPONSES, "anthropic/claude-sonnet-4-5", "gemini/gemini-3-pro", "kimi/kimi-k3")
 
 QUICK = RunLimits(grace=0.2, timeout=20.0, retry_wait=0.0)
 PATIENT = SessionLimits(retry_seconds=5.0)
+
+
+def spoken(text: str) -> str:
+    """What was said, without what MiniMax thinks, which it writes into its content."""
+    return text.rpartition("</think>")[2].strip()
 
 
 class Stage:

@@ -72,7 +72,9 @@ def test_a_dialect_is_read_as_it_is_meant_however_it_is_cut(
 
 
 def test_every_dialect_has_its_examples() -> None:
-    counts = dict.fromkeys(registry.names(), 0)
+    counts = dict.fromkeys(
+        (name for name in registry.names() if not name.startswith("own_")), 0
+    )  # others are of other tests
     for dialect, _, _ in vectors():
         counts[dialect] += 1
     assert {name: count for name, count in counts.items() if count < FEWEST} == {}

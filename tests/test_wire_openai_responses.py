@@ -388,7 +388,7 @@ def test_a_message_whose_first_part_was_taken_out_is_still_one() -> None:
     ]
     assert items_of(Turn("assistant", (second, Text("new")))) == [
         message("assistant", said("a"), id="msg_1"),
-        {"role": "assistant", "content": "new"},
+        {"type": "message", "role": "assistant", "content": "new"},
     ]
 
 
@@ -456,7 +456,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
                 "id": "rs_b82e2178ecf4d0c5859dc2e169d7fed8673f9f6e",
                 "summary": [{"type": "summary_text", "text": "hm"}],
             },
-            {"role": "assistant", "content": "ab"},
+            {"type": "message", "role": "assistant", "content": "ab"},
             {"type": "function_call", "call_id": "toolu_1", "name": "f", "arguments": '{"a":[1,"é"]}'},
             {"type": "function_call_output", "call_id": "toolu_1", "output": "out"},
             message("user", asked("and?")),

@@ -311,7 +311,8 @@ class ItemWriter:
         elif message is not None and self._plain and self._plain[-1][0] is message:
             self._plain[-1][1].append(part["text"])
         else:
-            self._open, self._open_extra = {"role": "assistant", "content": ""}, None
+            # Without its type some servers of this protocol cannot tell what the item is (llama.cpp).
+            self._open, self._open_extra = {"type": "message", "role": "assistant", "content": ""}, None
             self._plain.append((self._open, [part["text"]]))
             self._items.append(self._open)
 

@@ -1,0 +1,241 @@
+"""A conversation at the terminal: what `toolglot chat` does when its options are read.
+
+    read a message ──▶ a command: do it
+                   ──▶ anything else: say it, and show what comes
+
+Law: everything that changes the session is done by the session. Whatever happens to an answer, the prompt comes back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from toolglot.cli.approval import Approvals, AskedApproval, tell_denied
+from toolglot.cli.chat_commands import COMMANDS, Leave, Next, do
+from toolglot.cli.foreground import Foreground, InterruptedReadingError
+from toolglot.cli.line_input import TypedLines, quiet_controls, reader_of, visible
+from toolglot.cli.session_host import SessionHost, Wanted, as_input_error
+from toolglot.cli.session_models import is_simulated
+from toolglot.cli.session_options import Settings, state_folder
+from toolglot.cli.session_turn import say
+from toolglot.cli.stopped import problem_of
+from toolglot.cli.terminal import Terminal, clean
+from toolglot.cli.transcript_view import TranscriptView, footer, safe_line
+from toolglot.errors import InputError, ToolglotError
+from toolglot.runtime.session import Session
+from toolglot.runtime.session_events import Answer
+from toolglot.runtime.session_log import SessionTakenError
+
+PROMPT: Final = "> "
+MORE: Final = ". "
+FAILED: Final = 1
+
+
+def chat(settings: Settings, terminal: Terminal) -> int:
+    """Talk until somebody leaves; the exit code."""
+    completion = Completion()
+    memory = state_folder() / "chat_input.jsonl" if settings.store else None
+    foreground = Foreground(reader_of(memory=memory, complete=completion.of))
+    hall = Hall(settings, terminal, foreground, completion)
+    try:
+        with quiet_controls():
+            return foreground.run(hall.run)
+    except ToolglotError as error:
+        raise as_input_error(error) from None
+
+
+class Completion:
+    """The words that may follow, at the prompt."""
+
+    def __init__(self) -> None:
+        self.models: Sequence[str] = ()
+        self.sessions: Sequence[str] = ()
+
+    def of(self, line: str) -> Sequence[str]:
+        command, has_more, _ = line.partition(" ")
+        if not line.startswith("/"):
+            return ()
+        if not has_more:
+            return [f"/{name}" for name in COMMANDS]
+        return {"/model": self.models, "/resume": self.sessions}.get(command, ())
+
+
+class Hall:
+    """One session after the other, until somebody leaves."""
+
+    def __init__(
+        self, settings: Settings, terminal: Terminal, foreground: Foreground, completion: Completion | None = None
+    ) -> None:
+        self._settings = settings
+        self._terminal = terminal
+        self._foreground = foreground
+        self._completion = completion or Completion()
+        self._is_person = foreground.reader.is_person
+        self._view = TranscriptView(terminal.out)
+
+    async def run(self) -> int:
+        ask = AskedApproval(self._foreground, self._view) if self._is_person else None
+        approvals = Approvals(self._settings.allow, ask)
+        async with SessionHost(self._settings, approve=approvals) as host:
+            code = await self._talk(host)
+        tell_denied(approvals, self._terminal)
+        return code
+
+    async def _talk(self, host: SessionHost) -> int:
+        following: Wanted | None = host.wanted
+        model, failed = "", False
+        self._completion.models = host.models.names()
+        self._foreground.interrupted = _too_late
+        while following is not None:
+            async with host.open(following, model=model) as session:
+                self._completion.sessions = [info.id for info in await host.sessions()]
+                room = Chat(session, host, self._terminal, self._foreground, self._view)
+                self._greet(host, session)
+                ended = await room.talk()
+                following, model = ended.wanted, ended.model
+                failed = failed or room.has_failed
+        if self._foreground.is_ending:
+            return 128 + self._foreground.signal
+        return FAILED if failed and not self._is_person else 0
+
+    def _greet(self, host: SessionHost, session: Session) -> None:
+        page = self._terminal.out if self._is_person else self._terminal.err
+        kept = f"session {session.id}" if host.store is not None else "nothing is kept"
+        page.line(f"{page.paint(clean(session.model), 'bold')} · {kept}{_count(session)}")
+        if is_simulated(session.model):
+            page.line(page.paint("simulated: no real model answers. Set a key, or see toolglot init.", "yellow"))
+        for note in host.notes:
+            self._terminal.note(note)
+        if self._is_person:
+            page.line(page.paint("/help tells what there is, Ctrl-D leaves", "dim"))
+            last = _last_words(session)
+            if last:
+                page.line(page.paint(f"last: {last}", "dim"))
+        page.stream.flush()
+
+
+class Chat:
+    """The talk in one session."""
+
+    def __init__(
+        self,
+        session: Session,
+        host: SessionHost | None,
+        terminal: Terminal,
+        foreground: Foreground,
+        view: TranscriptView | None = None,
+    ) -> None:
+        self.session = session
+        self.host = host
+        self.terminal = terminal
+        self.foreground = foreground
+        self.view = view or TranscriptView(terminal.out)
+        self.has_failed = False
+        self.prefill = ""
+        """What stands at the next prompt already."""
+
+    # --- reading ------------------------------------------------------------------------------------
+
+    async def talk(self) -> Next:
+        """Until somebody leaves this session."""
+        while True:
+            try:
+                said = await self._message()
+            except EOFError:
+                self._end_prompt()
+                return Leave
+            except InputError as error:
+                self.terminal.error(error)
+                continue
+            if not said.strip():
+                continue
+            self._remember(said)
+            following = await self._heard(said)
+            if following is not None:
+                return following
+
+    async def _heard(self, said: str) -> Next | None:
+        """Do what was said; what follows, where this session is left."""
+        try:
+            if said.startswith("/"):
+                return await do(self, said)
+            await self.say(said)
+        except SessionTakenError:
+            raise
+        except ToolglotError as error:
+            self.view.end_line()
+            self.has_failed = True
+            self.terminal.error(as_input_error(error))
+        return Leave if self.foreground.is_ending else None
+
+    async def _message(self) -> str:
+        """What is said next: lines, as long as they end in a backslash. The second Ctrl-C is the end."""
+        interrupted = False
+        while True:
+            prefill, self.prefill = self.prefill, ""
+            try:
+                return await self._lines(prefill)
+            except InterruptedReadingError:
+                self._end_prompt()
+                if interrupted:
+                    raise EOFError from None
+                interrupted = True
+                self.view.note("once more, or Ctrl-D, to leave")
+
+    async def _lines(self, prefill: str) -> str:
+        page = self.terminal.out
+        lines = [await self.foreground.line(visible(page.paint(PROMPT, "bold", "green")), prefill)]
+        while lines[-1].endswith("\\"):
+            lines[-1] = lines[-1][:-1]
+            lines.append(await self.foreground.line(visible(page.paint(MORE, "green"))))
+        return "\n".join(lines)
+
+    def _end_prompt(self) -> None:
+        if self.foreground.reader.is_person:
+            self.terminal.out.line()
+
+    def _remember(self, said: str) -> None:
+        reader = self.foreground.reader
+        if isinstance(reader, TypedLines):
+            reader.remember(said)
+
+    # --- saying -------------------------------------------------------------------------------------
+
+    async def say(self, said: str | None) -> Answer:
+        """Say it, and show what comes of it."""
+        began = time.monotonic()
+        timeout = self.host.settings.timeout if self.host is not None else None
+        turned = await say(self.session, said, self.view.show, foreground=self.foreground, timeout=timeout)
+        answer = turned.answer
+        self.view.end_line()
+        problem = problem_of(answer)
+        if problem is not None:
+            self.has_failed = True
+            self.terminal.out.stream.flush()
+            self.terminal.error(problem)
+        elif answer.stop == "cancelled":
+            self.view.note("stopped: the time is over" if turned.is_late else "stopped")
+        if self.foreground.reader.is_person and answer.stop != "cancelled":
+            took = time.monotonic() - began
+            self.view.note(footer(answer, took, simulated=is_simulated(answer.model)))
+        if self.foreground.reader.is_person:
+            self.terminal.out.line()
+        self.terminal.out.stream.flush()
+        return answer
+
+
+def _too_late(_: int) -> None:
+    """Ctrl-C that comes when an answer is over already stops nothing; whoever is told to end reads no more lines."""
+
+
+def _count(session: Session) -> str:
+    count = len(session.history)
+    return f" · {count} turn{'s' if count != 1 else ''}" if count else ""
+
+
+def _last_words(session: Session) -> str:
+    """What was said last, of a session that goes on."""
+    turns = [turn for turn in session.history.turns if turn.role in ("user", "assistant") and turn.text.strip()]
+    return f"{turns[-1].role}: {safe_line(turns[-1].text, 100)}" if turns else ""

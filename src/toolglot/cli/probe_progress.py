@@ -1,0 +1,108 @@
+"""How far a discovery is: a table on a terminal, a line for each probe elsewhere, nothing if that was asked for.
+
+Law: what an endpoint says is shown without control characters and never as markup.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from toolglot.cli.terminal import Page, clean
+from toolglot.discovery.findings import Finding, Probed
+from toolglot.discovery.probe import GROUPS, Probe
+from toolglot.discovery.reporting import shown
+
+
+class Silent:
+    """Says nothing."""
+
+    def begun(self, probe: Probe) -> None:
+        """A probe is being asked."""
+
+    def ended(self, probed: Probed, found: Sequence[Finding]) -> None:
+        """A probe is over."""
+
+
+class Lines(Silent):
+    """A line for each probe that is over."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+
+    def ended(self, probed: Probed, found: Sequence[Finding]) -> None:
+        if probed.reason.startswith("not a question of"):
+            return
+        self._page.line(f"{probed.probe:<24} {told(probed, found)}")
+        self._page.stream.flush()
+
+
+def told(probed: Probed, found: Sequence[Finding]) -> str:
+    """What came of a probe, in a few words."""
+    if probed.outcome != "found":
+        return clean(f"{probed.outcome}: {probed.reason}")[:160]
+    words = [f"{one.key or one.probe} {shown(one)}" for one in found if one.probe != "replies.example"]
+    return clean("; ".join(words))[:160]
+
+
+class Table(Silent):
+    """A table with a row for each group, drawn anew as it goes on."""
+
+    def __init__(self, probes: Sequence[Probe], live: Any) -> None:
+        self._live = live
+        self._total = {group: sum(probe.group == group for probe in probes) for group in GROUPS}
+        self._done = dict.fromkeys(GROUPS, 0)
+        self._requests = dict.fromkeys(GROUPS, 0)
+        self._last = dict.fromkeys(GROUPS, "")
+        self._odd: set[str] = set()
+        """Groups of which something is shown that is to be looked out for; it stays."""
+        self._now = "looking for the way in"
+        self._draw()
+
+    def begun(self, probe: Probe) -> None:
+        self._now = probe.question
+        self._draw()
+
+    def ended(self, probed: Probed, found: Sequence[Finding]) -> None:
+        group = probed.group
+        self._done[group] += 1
+        self._requests[group] += probed.requests
+        quirk = next((one.quirk for one in found if one.quirk), "")
+        if quirk or (probed.outcome == "found" and group not in self._odd):
+            self._last[group] = clean(quirk or told(probed, found))
+        if quirk:
+            self._odd.add(group)
+        self._draw()
+
+    def _draw(self) -> None:
+        table = importlib.import_module("rich.table").Table(box=None, pad_edge=False)
+        text = importlib.import_module("rich.text").Text
+        for heading in ("", "probes", "requests", ""):
+            table.add_column(heading, justify="right" if heading else "left", no_wrap=True, overflow="ellipsis")
+        for group, title in GROUPS.items():
+            if self._total[group]:
+                done = f"{self._done[group]}/{self._total[group]}"
+                table.add_row(text(title), text(done), text(str(self._requests[group])), text(self._last[group]))
+        table.add_row(text("now", style="dim"), text(""), text(""), text(clean(self._now), style="dim"))
+        self._live.update(table)
+
+
+@contextlib.contextmanager
+def progress_on(page: Page, probes: Sequence[Probe], *, quiet: bool) -> Iterator[Silent]:
+    """Who is told of the progress."""
+    if quiet:
+        yield Silent()
+    elif not page.is_terminal or os.environ.get("TERM") == "dumb":
+        yield Lines(page)
+    else:
+        try:
+            rich = importlib.import_module("rich.live")
+            console = importlib.import_module("rich.console").Console(file=page.stream, no_color=not page.has_color)
+        except ImportError:
+            yield Lines(page)
+            return
+        with rich.Live(console=console, transient=True, refresh_per_second=8) as live:
+            yield Table(probes, live)

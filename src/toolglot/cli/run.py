@@ -1,0 +1,72 @@
+"""`toolglot run`: a prompt, answered with tools, for scripts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Final
+
+from toolglot.cli.options import add_quiet
+from toolglot.cli.session_options import add_session_options, settings_of
+from toolglot.cli.terminal import Terminal
+from toolglot.errors import InputError
+
+MOST_PROMPT: Final = 16 * 1024 * 1024
+STDIN: Final = "-"
+
+_DESCRIPTION: Final = """\
+Asks a model, runs the tools that it calls, and prints its answer. On a terminal, stderr tells what happens meanwhile.
+
+Models come from toolglot.toml (see 'toolglot init'), else from the keys in the environment. Without any, a built-in
+simulated model answers, and says so. What was said is kept as a session, which --continue goes on with, also with
+another model."""
+
+_EPILOG: Final = """\
+examples:
+  toolglot run "What is the capital of Peru?"
+  git diff | toolglot run - --system "Review this change."
+  toolglot run "Is it raining in Bonn?" --tools weather.py --model anthropic/claude-opus-5
+  toolglot run "What changed last week?" --mcp "uvx mcp-server-git" --allow 'git_*'
+  toolglot run "And before that?" --continue --model openai/gpt-5.5 --json
+
+Tools that are marked with approval=True, and those of MCP servers that do not say that they only read, run when they
+are allowed: with --allow, or by whoever sits at the terminal. Otherwise the model is told that they were not.
+
+Ctrl-C and SIGTERM stop the run in order and keep the session; a second one waits for nobody.
+
+exit codes: 0 answered; 1 failed, refused, cut off, or stopped by a limit; 2 used wrongly; 130 Ctrl-C; 143 SIGTERM
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("prompt", metavar="PROMPT", help="what to say; '-' is stdin")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON document: the answer, calls, usage, the session")
+    form.add_argument("--stream-json", action="store_true", help="a line of JSON for each event, as they happen")
+    add_quiet(parser)
+    add_session_options(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from toolglot.cli.run_once import run_once  # noqa: PLC0415 - what it needs is an extra
+
+    prompt = _prompt(arguments.prompt)
+    form = "json" if arguments.json else "stream-json" if arguments.stream_json else "text"
+    return run_once(settings_of(arguments), prompt, terminal, form=form, quiet=arguments.quiet)
+
+
+def _prompt(given: str) -> str:
+    if given != STDIN:
+        prompt = given
+    else:
+        data = sys.stdin.buffer.read(MOST_PROMPT + 1)
+        if len(data) > MOST_PROMPT:
+            raise InputError(f"longer than {MOST_PROMPT} bytes", path="stdin", hint="say less")
+        try:
+            prompt = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8 at byte {error.start}", path="stdin", hint="send text") from None
+    if not prompt.strip():
+        raise InputError("nothing is said", path="PROMPT" if given != STDIN else "stdin", hint="write a prompt")
+    return prompt

@@ -1,0 +1,216 @@
+"""What the sessions of one command share: models, tools, MCP servers, the store. And the sessions themselves.
+
+    async with SessionHost(settings, approve=…) as host:
+        async with await host.open(host.wanted) as session: …
+
+Law: everything that was opened is closed, in the reverse order, whatever happened.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from types import TracebackType
+from typing import Final, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolglot.cli.session_models import ConfiguredModels
+from toolglot.cli.session_options import Settings
+from toolglot.cli.session_tools import load_tools, mcp_servers
+from toolglot.errors import InputError, ToolglotError, quote
+from toolglot.gateway.config import read_config
+from toolglot.history import History
+from toolglot.runtime.approvals import Approve
+from toolglot.runtime.memory_log import Log, MemoryLog
+from toolglot.runtime.session import Session
+from toolglot.runtime.session_info import SessionInfo
+from toolglot.runtime.session_limits import SessionLimits
+from toolglot.runtime.session_list import list_sessions, remove_session
+from toolglot.runtime.session_log import SessionLog, SessionMissingError, SessionTakenError
+from toolglot.runtime.tools import Tool, ToolBox
+from toolglot.store import Store, StoreError, open_store
+
+SHORTEST_ID: Final = 4
+"""Letters of an id from which on it can be guessed."""
+_MOST_GUESSED: Final = 1000
+
+
+class New(Struct, frozen=True):
+    """A session that is not there yet."""
+
+
+class Known(Struct, frozen=True):
+    """A session of the store."""
+
+    id: str
+
+
+class Branch(Struct, frozen=True):
+    """A session that goes on from a history, and is kept nowhere."""
+
+    history: History
+
+
+class Latest(Struct, frozen=True):
+    """The session of the store that was used last."""
+
+
+Wanted = New | Known | Branch | Latest
+
+
+class SessionHost:
+    """Opens sessions."""
+
+    def __init__(self, settings: Settings, *, approve: Approve | None = None) -> None:
+        self.settings = settings
+        self.approve = approve
+        self.config = read_config(settings.config, os.environ)
+        self.models = ConfiguredModels(self.config)
+        self._loaded: list[Tool] = [each for given in settings.tools for each in load_tools(given)]
+        self._servers = mcp_servers(settings.mcp) if settings.mcp else None
+        self.tools = ToolBox()
+        self.store: Store | None = None
+        self._stack = AsyncExitStack()
+
+    @property
+    def wanted(self) -> Wanted:
+        """The session that the options name."""
+        if self.settings.session:
+            return Known(self.settings.session)
+        return Latest() if self.settings.go_on else New()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth telling whoever runs the command."""
+        problems = [problem for server in self._servers or () for problem in server.problems]
+        return (*self.config.notes, *problems)
+
+    # --- its life -----------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._stack.push_async_callback(self.models.close)
+            if self.settings.store:
+                self.store = open_store(self.settings.store, durable=True)
+                self._stack.push_async_callback(self.store.close)
+            if self._servers is not None:
+                self.tools = await self._stack.enter_async_context(self._servers)
+            self.tools.add(*self._loaded)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    # --- sessions -----------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def open(self, wanted: Wanted, *, model: str = "") -> AsyncIterator[Session]:
+        """A session. `model`: who is asked, in the place of what the options and the session say."""
+        chosen = model or self.settings.model
+        log = await self._log(wanted, chosen)
+        try:
+            kept = log.model if isinstance(log, SessionLog) else ""
+            session = self._session(log, self._asked_first(kept, chosen))
+            opened = await session.__aenter__()
+            if chosen:
+                opened.switch(chosen)  # the session knows, and keeps, that it is another one
+        except BaseException:
+            await log.close()
+            raise
+        try:
+            yield opened
+        finally:
+            await session.__aexit__(None, None, None)
+            if isinstance(wanted, New) and self.store is not None and not len(session.history):
+                with suppress(ToolglotError):
+                    await remove_session(self.store, session.id)  # nothing was said in it
+
+    def _session(self, log: Log, model: str) -> Session:
+        settings = self.settings
+        return Session(
+            model=model,
+            tools=self.tools,
+            system=settings.system,
+            models=self.models,
+            fallback=settings.fallback or self.models.stand_ins(settings.model or model),
+            policy=replace(self.config.policy, ids="canonical"),
+            overrides=self.config.overrides,
+            limits=_limits(settings),
+            approve=self.approve,
+            log=log,
+        )
+
+    def _asked_first(self, kept: str, chosen: str) -> str:
+        """The model that a session has before another one is chosen: its own, where it can still be asked."""
+        if kept:
+            try:
+                return self.models.find(kept).name
+            except InputError as error:
+                if not chosen:
+                    hint = f"name another one with --model. {error.hint}"
+                    raise InputError(
+                        f"the session's model cannot be asked: {error.message}", path="model", hint=hint
+                    ) from None
+        return chosen or self.models.first(os.environ)
+
+    async def _log(self, wanted: Wanted, model: str) -> Log:
+        if isinstance(wanted, Branch):
+            return MemoryLog(wanted.history)
+        if self.store is None:
+            return MemoryLog()
+        if isinstance(wanted, New):
+            asked = self.models.find(model or self.models.first(os.environ))
+            return await SessionLog.create(self.store, model=asked.name)
+        id = wanted.id if isinstance(wanted, Known) else (await self._latest()).id
+        return await SessionLog.open(self.store, await full_id(self.store, id))
+
+    async def _latest(self) -> SessionInfo:
+        assert self.store is not None  # noqa: S101 - for the type checker: `_log` has looked
+        page = await list_sessions(self.store, limit=1)
+        if not page.sessions:
+            raise InputError("there is no session yet", path="--continue", hint="leave it out to begin one")
+        return page.sessions[0]
+
+    async def sessions(self, limit: int = 20) -> Sequence[SessionInfo]:
+        """Those that were used last."""
+        return (await list_sessions(self.store, limit=limit)).sessions if self.store is not None else ()
+
+
+def _limits(settings: Settings) -> SessionLimits:
+    given = SessionLimits(max_cost=settings.max_cost)
+    return given if settings.max_turns is None else replace(given, max_turns=settings.max_turns)
+
+
+async def full_id(store: Store, id: str) -> str:
+    """The id of the session that is meant: it may be given by its first or last letters."""
+    page = await list_sessions(store, limit=_MOST_GUESSED)
+    known = [info.id for info in page.sessions] + [*page.damaged]
+    if id in known or len(id) < SHORTEST_ID:
+        return id
+    fitting = [found for found in known if found.startswith(id) or found.endswith(id)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        some = ", ".join(fitting[:4])
+        raise InputError(f"{len(fitting)} sessions begin or end with {quote(id)}", path="session", hint=some)
+    raise SessionMissingError(
+        f"there is no session {quote(id)}", path="session", hint="`toolglot sessions list` shows those that there are"
+    )
+
+
+def as_input_error(error: ToolglotError) -> InputError:
+    """What cannot go on, for the command line: what, where, what to do."""
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, SessionTakenError):
+        message, _, advice = str(error).partition(": ")
+        return InputError(message, path="", hint=advice)
+    return InputError(str(error), path="store" if isinstance(error, StoreError) else "")

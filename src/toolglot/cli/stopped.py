@@ -1,0 +1,42 @@
+"""Why there is no whole answer, in the words of the command line: what, and what to do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.conversation import Failure
+from toolglot.errors import InputError
+from toolglot.runtime.session_events import Answer, Stop
+
+_STOPS: Final[dict[Stop, tuple[str, str]]] = {
+    "length": ("the answer was cut off at the longest that the model may write", "ask it to go on"),
+    "filter": ("the provider withheld the answer, for its content", "say it otherwise"),
+    "loop_limit": ("the model called tools until it was stopped", "allow more with --max-turns, or let it go on"),
+    "budget": ("the limit in money is reached", "allow more with --max-cost"),
+    "calls_open": ("the model called tools that nothing here runs", "give the tools a function"),
+}
+
+_HINTS: Final = {
+    "auth": "check the key of this provider",
+    "permission": "check what the key of this provider allows",
+    "not_found": "check the model's name; --model names another",
+    "rate_limit": "wait, or name another model with --fallback",
+    "overloaded": "try again, or name another model with --fallback",
+    "timeout": "try again, or name another model with --fallback",
+    "server": "try again, or name another model with --fallback",
+    "quota": "add credit with this provider, or name another model",
+}
+
+
+def problem_of(answer: Answer) -> InputError | None:
+    """What is wrong with an answer; None: nothing, or it was cancelled."""
+    if answer.stop == "failed":
+        return _failed(answer.failure or Failure("server"), answer.model)
+    found = _STOPS.get(answer.stop)
+    return InputError(found[0], path=answer.model, hint=found[1]) if found is not None else None
+
+
+def _failed(failure: Failure, model: str) -> InputError:
+    status = f" {failure.status}" if failure.status is not None else ""
+    said = f": {failure.message}" if failure.message else ""
+    return InputError(f"{failure.kind}{status}{said}", path=model, hint=_HINTS.get(failure.kind, ""))

@@ -1,0 +1,419 @@
+"""`toolglot chat` in a real terminal."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from chat_stage import Folder, folder
+from cli_run import command
+from pty_terminal import CTRL_C, CTRL_D, Screen, in_terminal
+
+PROVIDERS = ("ANTHROPIC", "OPENAI", "GEMINI", "GOOGLE")
+NO_KEYS = {**dict.fromkeys((f"{name}_API_KEY" for name in PROVIDERS), ""), "TOOLGLOT_MODEL": "", "TOOLGLOT_CONFIG": ""}
+
+
+def begun(screen: Screen) -> Screen:
+    screen.expect("Ctrl-D leaves")
+    screen.expect("> ")
+    return screen
+
+
+def leave(screen: Screen) -> None:
+    screen.say("/quit")
+    assert screen.ended() == 0
+
+
+def roles(place: Folder) -> list[str]:
+    (session,) = place.sessions()
+    shown = place.run("sessions", "show", session["id"], "--format", "json").json
+    return [turn["role"] for turn in shown["conversation"]]
+
+
+def test_text_streams_and_the_session_is_kept(tmp_path: Path) -> None:
+    with folder(tmp_path, chunk=5, pace=0.02) as place, place.terminal("chat") as screen:
+        begun(screen).say("please stream")
+        screen.expect("These words go on")
+        before = len(screen.text)
+        screen.expect(" out · ")
+        assert len(screen.text) > before + 500, "the rest came later"
+        screen.expect("> ")
+        screen.send(CTRL_D)
+        assert screen.ended() == 0
+        assert roles(place) == ["user", "assistant"]
+        (session,) = place.sessions()
+        assert session["title"] == "please stream"
+        assert session["model"] == "anthropic/claude-sonnet-4-5"
+
+
+def test_a_tool_call_is_shown_while_it_runs_with_its_state_and_result(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+        begun(screen).say("use weather")
+        screen.expect('→ weather {"city":"Bonn"}')
+        screen.expect("✓ weather ")
+        screen.expect("7 degrees in Bonn")
+        screen.expect("That is done.")
+        screen.expect("> ")
+        leave(screen)
+        assert roles(place) == ["user", "assistant", "tool", "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "ran"),
+    [
+        ("y", "deleted a.txt", "a.txt"),
+        ("n not that one", "Reason: not that one", ""),
+        ("", "", ""),
+    ],
+)
+def test_an_approval_is_asked_for(tmp_path: Path, said: str, shown: str, ran: str) -> None:
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+        begun(screen).say("use delete")
+        screen.expect("? delete wants to run")
+        screen.expect('"path": "a.txt"')
+        screen.expect("[e]dit: ")
+        if not said:  # what is no answer is asked again, and the end of the input is no leave
+            screen.say("perhaps")
+            screen.expect("[e]dit: ")
+            screen.send(CTRL_D)
+        else:
+            screen.say(said)
+        screen.expect(shown)
+        screen.expect("That is done.")
+        found = tmp_path / "deleted"
+        assert (found.read_text() if found.exists() else "") == ran
+
+
+def test_an_approval_for_always_is_asked_for_once(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+        begun(screen).say("use delete")
+        screen.expect("[e]dit: ")
+        screen.say("a")
+        screen.expect("That is done.")
+        screen.expect("> ")
+        screen.say("use delete")
+        assert "wants to run" not in screen.expect("That is done.")
+
+
+def test_arguments_are_edited_before_a_tool_runs(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+        begun(screen).say("use delete")
+        screen.expect("[e]dit: ")
+        screen.say("e")
+        screen.expect('arguments: {"path":"a.txt"}')
+        screen.send("\x15")  # the line is emptied
+        screen.say("[1")
+        screen.expect("not JSON")
+        screen.expect("[e]dit: ")
+        screen.say("e")
+        screen.expect('arguments: {"path":"a.txt"}')
+        screen.send('\x7f\x7f-2"}')
+        screen.send("\r")
+        screen.expect("deleted a.txt-2")
+        screen.expect("That is done.")
+        assert (tmp_path / "deleted").read_text() == "a.txt-2"
+
+
+def test_ctrl_c_in_the_middle_of_a_stream_takes_it_back_and_the_talk_goes_on(tmp_path: Path) -> None:
+    with folder(tmp_path, chunk=5, pace=0.1) as place, place.terminal("chat") as screen:
+        begun(screen).say("please stream")
+        screen.expect("These words")
+        screen.send(CTRL_C)
+        screen.expect("taken back")
+        screen.expect("stopped")
+        screen.expect("> ")
+        place.server.script(rules=[{"reply": {"text": "Well said."}}], pace=0)
+        screen.say("hello")
+        screen.expect("Well said.")
+        leave(screen)
+        assert roles(place) == ["user", "user", "assistant"]
+        assert [seen.status for seen in place.server.requests] == [200, 200]
+
+
+def test_ctrl_c_in_the_middle_of_a_tool_cancels_it_and_the_talk_goes_on(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+        begun(screen).say("use wait")
+        screen.expect("still here")
+        screen.send(CTRL_C)
+        screen.expect("⊘ wait")
+        screen.expect("stopped")
+        screen.expect("> ")
+        screen.say("hello")
+        screen.expect("Well said.")
+        leave(screen)
+        assert roles(place) == ["user", "assistant", "tool", "user", "assistant"]
+
+
+def test_ctrl_c_at_an_approval_cancels_the_turn(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+        begun(screen).say("use delete")
+        screen.expect("[e]dit: ")
+        screen.send(CTRL_C)
+        screen.expect("stopped")
+        screen.expect("> ")
+        assert not (tmp_path / "deleted").exists()
+        screen.say("hello")
+        screen.expect("Well said.")
+
+
+def test_ctrl_c_twice_at_the_prompt_leaves_and_once_only_clears_the_line(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat") as screen:
+        begun(screen).send("half a line")
+        screen.expect("half a line")
+        screen.send(CTRL_C)
+        screen.expect("once more, or Ctrl-D, to leave")
+        screen.expect("> ")
+        screen.say("hello")
+        screen.expect("Well said.")
+        screen.expect("> ")
+        screen.send(CTRL_C)
+        screen.expect("to leave")
+        screen.expect("> ")
+        screen.send(CTRL_C)
+        assert screen.ended() == 0
+        assert "half a line" not in str(place.run("sessions", "show", place.sessions()[0]["id"]).out)
+
+
+def test_sigterm_leaves_in_order_in_the_middle_of_a_tool_and_at_the_prompt(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        with place.terminal("chat", "--tools", "tools.py") as screen:
+            begun(screen).say("use wait")
+            screen.expect("still here")
+            screen.process.send_signal(signal.SIGTERM)
+            screen.expect("⊘ wait")
+            assert screen.ended() == 128 + signal.SIGTERM
+        with place.terminal("chat", "--continue") as screen:
+            begun(screen)
+            screen.process.send_signal(signal.SIGTERM)
+            assert screen.ended() == 128 + signal.SIGTERM
+        assert roles(place) == ["user", "assistant", "tool"]
+
+
+def test_a_session_is_gone_on_with_and_shows_where_it_was(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        with place.terminal("chat") as screen:
+            begun(screen).say("remember the number 4711")
+            screen.expect("Well said.")
+            leave(screen)
+        (session,) = place.sessions()
+        for words in (["--continue"], ["--session", session["id"][:-2]]):
+            with place.terminal("chat", *words) as screen:
+                screen.expect(session["id"])
+                screen.expect("last: assistant: Well said.")
+                screen.expect("> ")
+                screen.say("hello again")
+                screen.expect("Well said.")
+                leave(screen)
+        assert "4711" in str(place.server.requests[-1].body)
+        assert len(place.sessions()) == 1
+
+
+def test_a_session_that_another_process_holds_is_told_with_its_holder(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat") as screen:
+        begun(screen).say("hello")
+        screen.expect("Well said.")
+        screen.expect("> ")
+        ended = place.run("run", "me too", "--continue")
+        assert ended.code == 2
+        assert f"is held by process {screen.process.pid} on " in ended.err
+        assert "hint: close it there" in ended.err
+
+
+def test_undo_takes_back_and_offers_what_was_said_for_editing(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat") as screen:
+        begun(screen).say("one")
+        screen.expect("Well said.")
+        screen.expect("> ")
+        screen.say("two")
+        screen.expect("Well said.")
+        screen.expect("> ")
+        screen.say("/undo")
+        screen.expect("taken back: two")
+        screen.expect("> two")
+        screen.say(" and a half")
+        screen.expect("Well said.")
+        leave(screen)
+        sent = str(place.server.requests[-1].body)
+        assert "two and a half" in sent
+        assert roles(place) == ["user", "assistant"] * 2
+
+
+def test_model_switches_in_the_middle_of_a_talk(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+        begun(screen).say("use weather")
+        screen.expect("That is done.")
+        screen.expect("> ")
+        screen.say("/model")
+        screen.expect("now: anthropic/claude-sonnet-4-5")
+        screen.expect("quick")
+        screen.say("/model qui\t")
+        screen.expect("from now on openai/gpt-4.1")
+        screen.say("hello")
+        screen.expect("openai/gpt-4.1 · ")
+        leave(screen)
+        assert [seen.provider for seen in place.server.requests] == ["anthropic", "anthropic", "openai"]
+        assert all(seen.status == 200 for seen in place.server.requests)
+        assert place.sessions()[0]["model"] == "openai/gpt-4.1"
+
+
+def test_what_a_broken_try_showed_is_taken_back(tmp_path: Path) -> None:
+    with folder(tmp_path, chunk=5) as place, place.terminal("chat") as screen:
+        place.server.fault("reset,after=8")
+        begun(screen).say("please stream")
+        screen.expect("taken back: what stands above from “These")
+        screen.expect("> ")
+        leave(screen)
+        assert roles(place) == ["user", "assistant"]
+
+
+def test_control_sequences_of_models_and_tools_are_harmless(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+        begun(screen).say("paint")
+        screen.expect("a \\x1b[31mred\\x1b[0m word")
+        screen.expect("> ")
+        screen.say("use evil")
+        screen.expect("a \\x1b]0;owned\\x07 b")
+        assert "\x1b]0;owned" not in screen.raw
+        assert "\x1b[31mred" not in screen.raw
+
+
+def test_lines_are_continued_and_pasted_ones_are_one_message(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat") as screen:
+        begun(screen).say("one \\")
+        screen.expect(". ")
+        screen.say("two")
+        screen.expect("Well said.")
+        screen.expect("> ")
+        screen.send("\x1b[200~three\nfour\x1b[201~")
+        screen.expect("four")
+        screen.say("")
+        screen.expect("Well said.")
+        leave(screen)
+        bodies = [str(seen.body) for seen in place.server.requests]
+        assert len(bodies) == 2
+        assert "one \\ntwo" in bodies[0]
+        assert "three\\nfour" in bodies[1]
+
+
+def test_what_was_typed_is_remembered_until_the_next_time(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        for _ in range(2):
+            with place.terminal("chat") as screen:
+                begun(screen)
+                screen.send("\x1b[A\x1b[A" if place.server.requests else "first words")
+                screen.expect("first words")
+                screen.say("")
+                screen.expect("Well said.")
+                leave(screen)
+        assert [str(seen.body).count("first words") for seen in place.server.requests] == [1, 1]
+        memory = tmp_path / "state" / "toolglot" / "chat_input.jsonl"
+        assert memory.stat().st_mode & 0o077 == 0
+
+
+def test_fork_resume_save_and_the_other_commands(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+        begun(screen).say("hello")
+        screen.expect("Well said.")
+        (first,) = place.sessions()
+        for said, shown in [
+            ("/help", "/resume [ID]"),
+            ("/tools", "delete"),
+            ("/cost", "this session: "),
+            ("/compress", "too little"),
+            ("/nonsense", "there is no command '/nonsense'"),
+            ("/modle", "did you mean /model?"),
+            ("/model no/such", "from now on simulated/"),
+            ("/model anthropic/claude-opus-5", "from now on anthropic/claude-opus-5"),
+            ("/save talk.md", "written to talk.md"),
+            ("/save talk.md", "exists already"),
+            ("/save talk.json", "written to talk.json"),
+            ("/save", "no file is named"),
+            ("/fork", f"{first['id']} stays as it is"),
+        ]:
+            screen.say(said)
+            screen.expect(shown)
+            screen.expect("> ")
+        assert "Well said." in (tmp_path / "talk.md").read_text()
+        assert '"toolglot.session"' in (tmp_path / "talk.json").read_text()
+        screen.say("only here")
+        screen.expect("Well said.")
+        screen.expect("> ")
+        screen.say("/resume")
+        screen.expect(first["id"])
+        screen.expect("> ")
+        screen.say(f"/resume {first['id']}")
+        screen.expect(f"{first['id']} · 2 turns")
+        screen.expect("> ")
+        screen.say("/go")
+        screen.expect("> ")
+        screen.say("/quit")
+        assert screen.ended() == 0
+        assert sorted(session["turns"] for session in place.sessions()) in ([2, 4], [3, 4])
+
+
+def test_without_a_key_a_simulated_model_answers_and_says_so(tmp_path: Path) -> None:
+    with in_terminal("chat", cwd=tmp_path, HOME=str(tmp_path), XDG_STATE_HOME="", **NO_KEYS) as screen:
+        screen.expect("simulated: no real model answers")
+        begun(screen).say("hello")
+        screen.expect("[simulated by toolglot")
+        screen.expect("You said: hello")
+        leave(screen)
+    assert (tmp_path / ".local" / "state" / "toolglot" / "sessions.db").exists()
+
+
+def test_nothing_is_kept_where_nothing_was_said_or_nothing_is_to_be_kept(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        with place.terminal("chat", "--no-store") as screen:
+            screen.expect("nothing is kept")
+            begun(screen).say("hello")
+            screen.expect("Well said.")
+            screen.expect("> ")
+            screen.say("/fork")
+            screen.expect("2 turns")
+            screen.expect("> ")
+            screen.say("/resume")
+            screen.expect("nothing is kept, so")
+            screen.expect("> ")
+            screen.say("/save talk.json")
+            screen.expect("written")
+            leave(screen)
+        assert not (tmp_path / "state").exists()
+        with place.terminal("chat") as screen:
+            begun(screen)
+            leave(screen)
+        assert place.sessions() == []
+
+
+# --- without a terminal -----------------------------------------------------------------------------
+
+
+def test_piped_lines_are_messages_and_the_answers_are_plain(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        ended = place.run("chat", "--tools", "tools.py", stdin=b"hello\nuse weather\nuse delete\n\n/quit\nnever said\n")
+        assert ended.code == 0
+        assert "\x1b" not in ended.out
+        assert ended.out.startswith("Well said.\n")
+        assert "7 degrees in Bonn" in ended.out
+        assert "delete was not run" in ended.err, "nobody can be asked"
+        assert "--allow delete" in ended.err
+        assert not (tmp_path / "deleted").exists()
+        assert "never said" not in str([seen.body for seen in place.server.requests])
+        assert "anthropic/claude-sonnet-4-5 · session" in ended.err
+
+
+def test_piped_chat_ends_with_1_where_an_answer_failed(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        place.server.fault(401)
+        ended = place.run("chat", stdin=b"hello\nhello\n")
+        assert ended.code == 1
+        assert "auth" in ended.err
+        assert "Well said." in ended.out, "the talk goes on"
+
+
+def test_no_words_of_python_are_shown_for_a_wrong_option(tmp_path: Path) -> None:
+    ended = command("chat", "--no-store", "--continue", cwd=tmp_path)
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
+    assert "hint: leave --no-store out" in ended.err

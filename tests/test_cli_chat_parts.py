@@ -1,0 +1,519 @@
+"""The parts of the commands that run sessions: lines, wrapping, the view, models, approvals."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import sys
+import termios
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolglot import Entry, Failure, Shown, ToolCall, ToolResult, ToolSpec, Turn, Usage
+from toolglot.cli.approval import Approvals, AskedApproval
+from toolglot.cli.chat_session import Completion
+from toolglot.cli.foreground import Foreground, InterruptedReadingError
+from toolglot.cli.line_input import (
+    AnsweredLines,
+    PipedLines,
+    TypedLines,
+    quiet_controls,
+    reader_of,
+    remembered,
+    visible,
+)
+from toolglot.cli.main import build_parser
+from toolglot.cli.run_record import RunRecord, event_line
+from toolglot.cli.session_models import ConfiguredModels
+from toolglot.cli.session_options import session_place, settings_of, state_folder
+from toolglot.cli.session_tools import load_tools, mcp_servers
+from toolglot.cli.stopped import problem_of
+from toolglot.cli.terminal import Page
+from toolglot.cli.transcript_text import markdown_of
+from toolglot.cli.transcript_view import TranscriptView, money, safe_line, safe_text, seconds
+from toolglot.cli.word_wrap import WordWrap, cells
+from toolglot.conversation import Media, Opaque, Text, Thinking
+from toolglot.errors import InputError, LimitError
+from toolglot.gateway.config import parse_config
+from toolglot.gateway.config_file import ConfigText
+from toolglot.runtime.approvals import Allow, AllowAlways, Deny, Edit
+from toolglot.runtime.call_states import CallChange
+from toolglot.runtime.session_events import (
+    Answer,
+    Asking,
+    CallChanged,
+    CallSeen,
+    Compressed,
+    Dropped,
+    Ended,
+    Said,
+    Switched,
+    Thought,
+    Told,
+    TurnKept,
+)
+from toolglot.runtime.tools import Tool, tool
+
+CALL = ToolCall("id", "look", {"at": "it"})
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+# --- wrapping ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.law
+@given(st.lists(st.text(alphabet="ab \n界", max_size=12), max_size=12), st.integers(1, 20))
+def test_wrapping_only_puts_line_breaks_in_the_place_of_blanks(pieces: list[str], width: int) -> None:
+    wrap = WordWrap(lambda: width)
+    shown = "".join(wrap.feed(piece) for piece in pieces) + wrap.flush()
+    text = "".join(pieces)
+    assert shown.split() == text.split()
+    whole = WordWrap(lambda: width)
+    assert whole.feed(text) + whole.flush() == shown, "however it came"
+    for line in shown.split("\n"):
+        assert cells(line.rstrip()) <= width or len(line.split()) == 1
+
+
+def test_a_word_without_end_is_not_held_back() -> None:
+    wrap = WordWrap(lambda: 10)
+    assert wrap.feed("x" * 500)
+
+
+# --- safe text --------------------------------------------------------------------------------------
+
+
+@pytest.mark.law
+@given(st.text())
+def test_no_control_character_reaches_a_terminal(text: str) -> None:
+    assert all(letter == "\n" or letter.isprintable() or ord(letter) > 0x9F for letter in safe_text(text))
+    assert "\n" not in safe_line(text)
+
+
+def test_lines_are_cut_and_amounts_are_short() -> None:
+    assert safe_line("a b\nc" * 50, 10) == "a b ca b…"
+    assert [money(None), money(Decimal("1.234")), money(Decimal("0.00123"))] == ["", "$1.23", "$0.0012"]
+    assert [seconds(0.0123), seconds(1.26), seconds(75)] == ["12 ms", "1.3 s", "1 min 15 s"]
+
+
+# --- the view ---------------------------------------------------------------------------------------
+
+
+def shown(*events: Any, tty: bool = True, says: bool = True, encoding: str = "") -> str:
+    stream: io.StringIO = Tty() if tty else io.StringIO()
+    if encoding:
+        stream = Encoded(encoding)
+    view = TranscriptView(Page(stream, "never"), says=says, clock=iter(range(1000)).__next__)
+    for event in events:
+        view.show(event)
+    view.end_line()
+    return stream.getvalue()
+
+
+class Encoded(io.StringIO):
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+
+def changed(state: Any, result: ToolResult | None = None, **more: Any) -> CallChanged:
+    return CallChanged(CallChange(CALL, state, result, **more))
+
+
+def test_the_view_shows_a_whole_run() -> None:
+    text = shown(
+        Asking("a/b", "anthropic"),
+        Thought("\nI think"),
+        Said("Hello\nthere"),
+        CallSeen(CALL),
+        changed("validating"),
+        changed("executing"),
+        changed("executing", progress="half"),
+        changed("executing", attempt=2),
+        changed("success", ToolResult("id", "\n".join(f"line {n}" for n in range(9)))),
+        TurnKept(Turn("assistant")),
+        Asking("a/b", "anthropic", 2),
+        Switched("a/b", "c/d", "a/b did not answer"),
+        Compressed(4),
+        Told(Entry(action="dropped", reason="an image", fault="loss")),
+        Told(Entry(action="added", reason="a limit", fault="policy")),
+        Dropped(Shown(text="Half an answer"), "it broke", "a/b"),
+        Said("Done.\n"),
+        Ended(Answer()),
+        tty=False,
+    )
+    assert text == (
+        "I think\nHello\nthere\n"
+        '→ look {"at":"it"}\n→ look once more (2)\n'
+        "✓ look 2.0 s:\n    line 0\n    line 1\n    line 2\n    line 3\n    … 5 more lines\n"
+        "  a/b → c/d: a/b did not answer\n  a summary took the place of 4 turns\n  lost: an image\n"
+        "⌫ taken back: what stands above from “Half an answer” on is not kept (it broke)\n"
+        "Done.\n"
+    )
+
+
+def test_a_call_that_never_ran_is_shown_with_what_it_was_to_run() -> None:
+    text = shown(changed("error", ToolResult("id", "not so", is_error=True)), tty=False)
+    assert text == '→ look {"at":"it"}\n✗ look: not so\n'
+    assert shown(changed("cancelled", ToolResult("id", None)), tty=False).endswith("⊘ look\n")
+
+
+def test_a_terminal_that_lacks_marks_gets_plain_ones() -> None:
+    text = shown(changed("executing"), changed("success", ToolResult("id", "x")), encoding="ascii")
+    assert text == '-> look {"at":"it"}\nok look 1.0 s: x\n'
+
+
+def test_where_words_are_not_shown_only_calls_are_taken_back() -> None:
+    assert shown(Said("x"), Dropped(Shown(text="x"), "r", "m"), tty=False, says=False) == ""
+    assert "a call is not kept" in shown(Dropped(Shown(calls=("look",)), "", "m"), tty=False, says=False)
+
+
+def test_what_happens_while_somebody_is_asked_is_shown_later() -> None:
+    stream = io.StringIO()
+    view = TranscriptView(Page(stream, "never"))
+    with view.held():
+        view.show(Said("later"))
+        view.question("look", {})
+        before = stream.getvalue()
+    assert "later" not in before
+    assert stream.getvalue().endswith("later")
+
+
+# --- lines ------------------------------------------------------------------------------------------
+
+
+def test_piped_lines_end_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("one\r\ntwo"))
+    reader = reader_of()
+    assert isinstance(reader, PipedLines)
+    assert [reader.read(""), reader.read("")] == ["one", "two"]
+    with pytest.raises(EOFError):
+        reader.read("")
+    with pytest.raises(LimitError):
+        PipedLines(io.StringIO("x" * 5_000_000)).read("")
+
+
+def test_answers_are_asked_for_on_another_page() -> None:
+    page = Tty()
+    lines = AnsweredLines(Tty("yes\n"), page)
+    assert lines.is_person
+    assert lines.read(visible("\x1b[1msure? \x1b[0m"), "old") == "yes"
+    assert page.getvalue() == "  now: old\n\x1b[1msure? \x1b[0m"
+    with pytest.raises(EOFError):
+        lines.read("")
+    assert not AnsweredLines(io.StringIO(), page).is_person
+
+
+def test_what_was_typed_is_read_again_and_kept_short(tmp_path: Path) -> None:
+    memory = tmp_path / "typed.jsonl"
+    assert remembered(None) == []
+    assert remembered(memory) == []
+    memory.write_text("not json\n3\n" + "".join(f"{json.dumps(str(n))}\n" for n in range(3000)))
+    assert remembered(memory)[-1] == "2999"
+    assert len(memory.read_text().splitlines()) == 1000
+
+
+def test_typed_lines_complete_words_and_remember(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = tmp_path / "new" / "typed.jsonl"
+    completion = Completion()
+    completion.models = ["a/one", "a/two"]
+    completion.sessions = ["s1"]
+    lines = TypedLines(memory=memory, complete=completion.of)
+    lines.remember("hello\nyou")
+    lines.remember("  ")
+    assert remembered(memory) == ["hello\nyou"]
+    assert {"/model", "/undo", "/quit"} < set(completion.of("/mo"))
+    assert completion.of("/model a") == ["a/one", "a/two"]
+    assert completion.of("/resume ") == ["s1"]
+    assert completion.of("hello") == ()
+    monkeypatch.setattr(sys, "stdin", io.StringIO("typed\n"))
+    assert lines.read("> ", "prefilled") == "typed"
+    assert lines._completion("a/t", 5) is None
+
+
+# --- the foreground ---------------------------------------------------------------------------------
+
+
+class Lines:
+    """A person who says this."""
+
+    is_person = True
+
+    def __init__(self, *lines: str | BaseException) -> None:
+        self.lines = list(lines)
+        self.prompts: list[str] = []
+
+    def read(self, prompt: str, prefill: str = "") -> str:
+        self.prompts.append(prompt + prefill)
+        line = self.lines.pop(0) if self.lines else EOFError()
+        if isinstance(line, BaseException):
+            raise line
+        return line
+
+
+def test_the_loop_asks_the_main_thread_for_lines() -> None:
+    foreground = Foreground(Lines("one", KeyboardInterrupt(), ValueError("broken"), EOFError()))
+
+    async def work() -> int:
+        assert await foreground.line("> ") == "one"
+        for kind in (InterruptedReadingError, ValueError, EOFError):
+            with pytest.raises(kind):
+                await foreground.line("> ")
+        return 7
+
+    assert foreground.run(work) == 7
+
+
+def test_what_the_work_raises_is_raised_and_an_interrupt_without_a_listener_cancels_it() -> None:
+    async def fails() -> int:
+        raise InputError("no")
+
+    with pytest.raises(InputError):
+        Foreground(Lines()).run(fails)
+    foreground = Foreground(Lines())
+
+    async def waits() -> int:
+        foreground.interrupt()
+        await asyncio.sleep(60)
+        return 0
+
+    assert foreground.run(waits) == 130
+
+
+# --- approvals --------------------------------------------------------------------------------------
+
+
+def asked(*lines: str | BaseException, rounds: int = 1, arguments: dict[str, Any] | None = None) -> list[Any]:
+    foreground = Foreground(Lines(*lines))
+    approval = AskedApproval(foreground, TranscriptView(Page(io.StringIO(), "never")))
+    needs = tool(lambda: None, name="look", approval=True)
+    decisions: list[Any] = []
+
+    async def work() -> int:
+        decisions.extend([await approval(CALL, needs, arguments or {}) for _ in range(rounds)])
+        return 0
+
+    foreground.run(work)
+    return decisions
+
+
+def test_what_a_person_says_decides() -> None:
+    assert asked("y") == [Allow()]
+    assert asked("what?", "YES") == [Allow()]
+    assert asked("n") == [Deny("The user did not allow it.")]
+    assert asked("no  too dear ") == [Deny("too dear")]
+    assert asked("always", rounds=2) == [AllowAlways(), AllowAlways()], "and is asked once"
+    assert asked("e", '{"at": 2}') == [Edit({"at": 2})]
+    assert asked("e", "[1]", "e", "{", "n") == [Deny("The user did not allow it.")]
+    assert asked(EOFError()) == [Deny("The user did not allow it.")]
+
+
+def test_without_a_person_the_options_decide() -> None:
+    needs = tool(lambda: None, name="git_push", approval=True)
+    reads = Tool(spec=ToolSpec("read"), side_effects=False, approval=True)
+
+    async def decide(approvals: Approvals, which: Tool) -> Any:
+        return await approvals(CALL, which, {})
+
+    assert asyncio.run(decide(Approvals(("git_*",)), needs)) == Allow()
+    assert asyncio.run(decide(Approvals(), reads)) == Allow()
+    denied = asyncio.run(decide(Approvals(("other",)), needs))
+    assert isinstance(denied, Deny)
+    assert "--allow git_push" in denied.reason
+
+
+# --- models -----------------------------------------------------------------------------------------
+
+
+def models(text: str, **environ: str) -> ConfiguredModels:
+    return ConfiguredModels(parse_config(ConfigText("toolglot.toml", text), {"HOME": "/home/me", **environ}))
+
+
+def test_names_of_the_configuration_lead_to_models_and_are_found_again() -> None:
+    found = models(
+        '[gateway]\nsimulate = true\n[upstreams.openai]\nkey_env = "K"\n[upstreams.groq]\nkey_env = "K"\n'
+        '[models]\nbest = ["openai/gpt-5.5", "groq/llama"]\n',
+        K="k",
+    )
+    assert found.find("best").name == "openai/gpt-5.5"
+    assert found.find("openai/gpt-5.5") is found.find("openai/gpt-5.5")
+    assert found.stand_ins("best") == ("groq/llama",)
+    assert found.stand_ins("openai/gpt-5.5") == ()
+    assert found.find("simulated/anthropic/claude-opus-5").name == "simulated/anthropic/claude-opus-5"
+    assert found.find("simulated/anthropic/claude-opus-5").upstream.is_simulated
+    assert found.first({}) == "best"
+    assert found.first({"TOOLGLOT_MODEL": " x/y "}) == "x/y"
+
+
+def test_the_first_model_is_a_real_one_where_there_is_one() -> None:
+    assert models('[upstreams.anthropic]\nkey_env = "K"\n', K="k").first({}).startswith("anthropic/claude")
+    assert models("[gateway]\nsimulate = true\n").first({}).startswith("simulated/")
+    with pytest.raises(InputError, match="nobody is named"):
+        models('[upstreams.groq]\nkey_env = "K"\n', K="k").first({})
+    with pytest.raises(InputError, match="no upstream serves"):
+        models('[upstreams.groq]\nkey_env = "K"\n', K="k").find("nonsense")
+
+
+# --- other words ------------------------------------------------------------------------------------
+
+
+def test_why_there_is_no_answer_is_told_with_what_to_do() -> None:
+    failed = problem_of(Answer(stop="failed", failure=Failure("rate_limit", "slow down", 429), model="a/b"))
+    assert failed is not None
+    assert (failed.message, failed.path) == ("rate_limit 429: slow down", "a/b")
+    assert "--fallback" in failed.hint
+    assert problem_of(Answer()) is None
+    assert problem_of(Answer(stop="cancelled")) is None
+    for stop in ("length", "filter", "loop_limit", "budget", "calls_open"):
+        problem = problem_of(Answer(stop=stop))
+        assert problem is not None
+        assert problem.hint
+
+
+def test_a_transcript_shows_every_kind_of_block() -> None:
+    blocks = (
+        Text("said"),
+        Thinking("thought\ntwice"),
+        Thinking(redacted="x"),
+        ToolCall("a", "look", None, raw_input="raw"),
+        ToolResult("a", "x" * 30_000, name="look"),
+        Media("image"),
+        Opaque("openai", {}),
+    )
+    text = markdown_of([Turn("assistant", blocks)])
+    for shown_ in ("said", "> thought\n> twice", "> (not shown)", "→ `look` raw", "\n…\n", "[image]", "[Opaque]"):
+        assert shown_ in text
+
+
+def test_events_become_lines_for_programs() -> None:
+    media = ToolResult("id", (Text("x"), Media("image")), executed_arguments={"at": 1})
+    line = event_line(changed("success", media, attempt=2))
+    assert line is not None
+    assert line["media"][0]["kind"] == "image"
+    assert line["executed_arguments"] == {"at": 1}
+    assert line["attempt"] == 2
+    assert event_line(changed("executing", progress="half")) == {
+        "event": "call",
+        "id": "id",
+        "name": "look",
+        "state": "executing",
+        "progress": "half",
+    }
+    assert event_line(Ended(Answer(usage=Usage()))) is None
+    kept = event_line(TurnKept(Turn("assistant", key="k")))
+    assert kept == {"event": "kept", "role": "assistant", "key": "k"}
+    told = event_line(Told(Entry(action="added", reason="a limit", fault="policy")))
+    assert told is not None
+    assert told["entry"]["reason"] == "a limit"
+    for event in (Asking("a/b", "anthropic"), Said("x"), CallSeen(CALL), Compressed(3)):
+        assert event_line(event) is not None
+    assert event_line(Thought("hm")) == {"event": "thought", "text": "hm"}
+
+
+def test_where_sessions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert session_place(None) == "/home/me/.local/state/toolglot/sessions.db"
+    monkeypatch.setenv("TEAM", "postgres://x")
+    assert session_place("env:TEAM") == "postgres://x"
+    monkeypatch.setenv("HOME", "")
+    with pytest.raises(InputError, match="no home directory"):
+        state_folder()
+
+
+def test_a_record_has_what_was_dropped_and_who_was_switched_to() -> None:
+    record = RunRecord(clock=lambda: 0.0)
+    record.take(Dropped(Shown(text="half"), "it broke", "a/b"))
+    record.take(Switched("a/b", "c/d", "it broke"))
+    record.take(changed("cancelled", ToolResult("id", "never")))
+    told = record.document(Answer(stop="failed", failure=Failure("server", "down", 500)), session=None, simulated=False)
+    assert told["dropped"][0]["shown"]["text"] == "half"
+    assert told["switched"][0]["after"] == "c/d"
+    assert told["calls"][0]["seconds"] is None
+    assert told["failure"] == {"kind": "server", "message": "down", "status": 500, "code": ""}
+
+
+def test_without_readline_lines_are_typed_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "readline", None)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("typed\n"))
+    lines = TypedLines()
+    lines.remember("nothing")
+    assert lines.read("> ", "prefilled") == "typed"
+    assert lines._completion("x", 0) is None
+
+
+def test_at_a_terminal_control_characters_are_not_echoed_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    master, slave = os.openpty()
+    with os.fdopen(master), os.fdopen(slave, "r") as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        before = termios.tcgetattr(slave)[3]
+        with quiet_controls():
+            assert termios.tcgetattr(slave)[3] == before & ~termios.ECHOCTL
+        assert termios.tcgetattr(slave)[3] == before
+        monkeypatch.setattr(sys, "stdout", Tty())
+        assert isinstance(reader_of(), TypedLines)
+
+
+def test_without_a_terminal_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    with quiet_controls():
+        pass
+    monkeypatch.setitem(sys.modules, "termios", None)
+    with quiet_controls():
+        pass
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(EOFError):
+        reader_of().read("")
+    with pytest.raises(EOFError):
+        AnsweredLines(None, io.StringIO()).read("")
+
+
+def test_a_system_prompt_may_be_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("brief.txt").write_text(" Be brief.\n")
+    Path("long.txt").write_text("x" * 1_000_001)
+
+    def system(given: str) -> str | None:
+        return settings_of(build_parser(["run"]).parse_args(["run", "x", "--no-store", "--system", given])).system
+
+    assert system("@brief.txt") == "Be brief."
+    assert system("Be long.") == "Be long."
+    assert system("") is None
+    with pytest.raises(InputError, match="longer than"):
+        system("@long.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("from toolglot import tool\n@tool\ndef f(x, /): ...\n", "positional-only"),
+        ("import other_broken\n", "other_broken.py:1: is not Python"),
+        ("_x = 1\n", "has no nothing"),
+    ],
+)
+def test_what_a_file_does_when_it_is_loaded_is_told(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "other_broken.py").write_text("def (")
+    made = tmp_path / "made.py"
+    made.write_text(text)
+    with pytest.raises(InputError) as refused:
+        load_tools(f"{made}:nothing" if "_x" in text else str(made))
+    assert told in str(refused.value)
+
+
+def test_servers_are_named_after_their_programs_and_apart() -> None:
+    found = mcp_servers(["python3.11 a/git.py", "uvx git", "/usr/bin/git --x", "https://h/mcp", "https://h/other"])
+    assert [server.name for server in found] == ["git", "git-2", "git-3", "h", "h-2"]

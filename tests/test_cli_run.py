@@ -1,0 +1,414 @@
+"""`toolglot run`: one prompt, one answer, for scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chat_stage import folder
+from cli_run import Cli
+from mcp_servers.serving import EVERY_KIND, over_http
+from pty_terminal import CTRL_C
+from toolglot.cli.main import main
+
+SERVER = f"{shlex.quote(sys.executable)} {shlex.quote(EVERY_KIND)}"
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+def test_the_answer_is_on_stdout_and_nothing_else(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        assert place.run("run", "hello") == (0, "Well said.\n", "")
+        ended = place.run("run", "use weather", "--tools", "tools.py")
+        assert (ended.code, ended.out) == (0, "That is done.\n")
+        assert ended.err == "this is no answer\n", "what a tool prints is not the answer"
+
+
+def test_the_prompt_may_come_from_stdin(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        assert place.run("run", "-", stdin="grüß dich\n".encode()).code == 0
+        assert "grüß dich" in str(place.server.requests[-1].body)
+        assert place.run("run", "-", stdin=b"  \n").code == 2
+        ended = place.run("run", "-", stdin=b"\xff\xfe")
+        assert ended.code == 2
+        assert "error: stdin: not UTF-8" in ended.err
+
+
+def test_json_has_the_answer_the_calls_and_what_they_cost(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        ended = place.run("run", "use weather", "--tools", "tools.py", "--json")
+        assert ended.code == 0
+        told = ended.json
+        (session,) = place.sessions()
+        assert told["answer"] == "That is done."
+        assert told["stop"] == "stop"
+        assert told["model"] == "anthropic/claude-sonnet-4-5"
+        assert told["simulated"] is False
+        assert told["session"] == session["id"]
+        assert told["usage"]["input_tokens"] > 0
+        assert told["cost_usd"] > 0
+        assert told["failure"] is None
+        (call,) = told["calls"]
+        assert call["name"] == "weather"
+        assert call["arguments"] == {"city": "Bonn"}
+        assert (call["state"], call["result"], call["is_error"], call["attempts"]) == (
+            "success",
+            "7 degrees in Bonn",
+            False,
+            1,
+        )
+        assert all({"action", "reason", "fault"} <= set(entry) for entry in told["report"])
+
+
+def test_stream_json_is_a_line_for_each_event(tmp_path: Path) -> None:
+    with folder(tmp_path, chunk=5) as place:
+        place.server.fault("reset,after=6")
+        ended = place.run(
+            "run", "use weather", "--tools", "tools.py", "--stream-json", "--system", "Be brief.", "--no-store"
+        )
+        events = [json.loads(line) for line in ended.out.splitlines()]
+        kinds = [event["event"] for event in events]
+        assert {"asking", "said", "call_seen", "call", "dropped", "kept", "told", "ended"} <= set(kinds)
+        assert kinds.count("ended") == 1
+        assert kinds[-1] == "ended"
+        states = [event["state"] for event in events if event["event"] == "call"]
+        assert states == ["validating", "scheduled", "executing", "success"]
+        assert events[-1]["answer"] == "That is done."
+        assert events[-1]["session"] is None
+        assert len(events[-1]["dropped"]) == 1
+
+
+def test_a_tool_that_needs_an_approval_is_denied_with_the_option_that_allows_it(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        words = ("run", "use delete", "--tools", "tools.py", "--json")
+        ended = place.run(*words)
+        assert ended.code == 0
+        assert ended.json["calls"][0]["state"] == "error"
+        assert "--allow delete" in ended.json["calls"][0]["result"]
+        assert "delete was not run" in ended.err
+        assert not (tmp_path / "deleted").exists()
+        for allow in (["--allow", "del*"], ["--allow-all"]):
+            ended = place.run(*words, *allow)
+            assert ended.json["calls"][0]["result"] == "deleted a.txt"
+
+
+def test_a_session_is_gone_on_with_by_another_model(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        first = place.run("run", "use weather", "--tools", "tools.py", "--json").json
+        ended = place.run("run", "and now?", "--continue", "--model", "quick", "--json")
+        assert ended.json["session"] == first["session"]
+        assert ended.json["model"] == "openai/gpt-4.1"
+        assert place.server.requests[-1].status == 200
+        assert "7 degrees" in str(place.server.requests[-1].body)
+        ended = place.run("run", "again", "--session", first["session"], "--json")
+        assert ended.json["model"] == "openai/gpt-4.1", "the session knows whom it was switched to"
+        assert place.run("run", "x", "--session", "nothing-like-it").code == 2
+
+
+def test_another_model_answers_where_the_first_one_does_not(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        place.server.fault(401)
+        ended = place.run("run", "hello", "--fallback", "quick", "--json")
+        assert ended.code == 0
+        assert ended.json["model"] == "openai/gpt-4.1"
+        (switched,) = ended.json["switched"]
+        assert switched["before"] == "anthropic/claude-sonnet-4-5"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["hello"], 1, "error: anthropic/claude-sonnet-4-5: auth 401"),
+        (["cut this"], 1, "cut off"),
+        (["for ever", "--tools", "tools.py", "--max-turns", "2"], 1, "--max-turns"),
+        (["use wait", "--tools", "tools.py", "--timeout", "0.3"], 1, "--timeout 0.3 is over"),
+        (["use weather", "--tools", "tools.py", "--max-cost", "0.000001"], 1, "--max-cost"),
+    ],
+    ids=["failed", "cut", "loop", "timeout", "budget"],
+)
+def test_what_is_no_whole_answer_ends_with_1(tmp_path: Path, words: list[str], code: int, told: str) -> None:
+    with folder(tmp_path) as place:
+        if words == ["hello"]:
+            place.server.fault(401)
+        ended = place.run("run", *words)
+        assert ended.code == code
+        assert told in ended.err
+        assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["x", "--model", "no such model at all", "--config", "none.toml"], "none.toml: cannot be read"),
+        (["x", "--tools", "missing.py"], "missing.py: there is no such file"),
+        (["x", "--tools", "."], "is a folder"),
+        (["x", "--tools", "broken.py"], "broken.py:2: is not Python"),
+        (["x", "--tools", "empty.py"], "empty.py: defines no tools"),
+        (["x", "--tools", "raises.py"], "raises.py:1: cannot be loaded: ZeroDivisionError"),
+        (["x", "--tools", "exits.py"], "exits.py:1: cannot be loaded: SystemExit"),
+        (["x", "--tools", "needs.py"], "needs.py:1: cannot be loaded: ModuleNotFoundError"),
+        (["x", "--tools", "unfit.py"], "a generator cannot be a tool"),
+        (["x", "--tools", "definition.py"], "nothing runs it"),
+        (["x", "--tools", "tools.py:nothing"], "has no nothing"),
+        (["x", "--tools", "tools.py:__name__"], "expected a tool"),
+        (["x", "--tools", "no.such.module"], "no such file or module"),
+        (["x", "--tools", "data.bin"], "is no Python file"),
+        (["x", "--tools", "tools.py", "--tools", "tools.py"], "there is a tool named 'weather' already"),
+        (["x", "--mcp", "no-such-command-here"], "the MCP server 'no-such-command-here' failed"),
+        (["x", "--mcp", "none.json"], "none.json"),
+        (["x", "--mcp", "wrong.json"], "wrong.json: $.mcpServers.a"),
+        (["x", "--mcp", "'"], "is no command"),
+        (["x", "--mcp", " "], "no server is named"),
+        (["x", "--mcp", "http://"], "expected an address"),
+        (["x", "--system", "@none.txt"], "none.txt: cannot be read"),
+        (["x", "--system", "@data.bin"], "data.bin: not UTF-8"),
+        (["x", "--store", "env:NOT_SET_ANYWHERE"], "the environment has no NOT_SET_ANYWHERE"),
+        (["x", "--store", ""], "no place for a store"),
+        (["x", "--store", "."], "this is not a file"),
+        (["x", "--store", "mysql://x"], "there is no store of the kind"),
+        (["x", "--max-turns", "0"], "expected a whole number from 1"),
+        (["x", "--timeout", "soon"], "expected seconds"),
+        (["x", "--continue", "--no-store"], "a session that is gone on with is in a store"),
+        (["x", "--continue"], "there is no session yet"),
+        (["x", "--session", "a"], "there is no session"),
+        ([""], "nothing is said"),
+    ],
+)
+def test_what_is_used_wrongly_ends_with_2_one_line_and_a_hint(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(cli.folder / "state"))
+    for name, text in FILES.items():
+        cli.write(name, text)
+    ended = cli("run", *words)
+    assert ended.code == 2
+    assert told in ended.err
+    assert "Traceback" not in ended.err
+    assert ended.out == ""
+    assert len([line for line in ended.err.splitlines() if line.startswith(("error: ", "toolglot run: "))]) == 1
+
+
+FILES: dict[str, Any] = {
+    "tools.py": 'def weather(city: str) -> str:\n    """The weather."""\n    return city\n',
+    "broken.py": "x = 1\ndef f(:\n",
+    "empty.py": "_hidden = 1\nfrom os.path import join\n",
+    "raises.py": "1 / 0\n",
+    "exits.py": "raise SystemExit(3)\n",
+    "needs.py": "import surely_not_installed\n",
+    "unfit.py": "def numbers():\n    yield 1\n",
+    "definition.py": "from toolglot import ToolSpec\nfrom toolglot.runtime.tools import Tool\n"
+    "only = Tool(spec=ToolSpec('only'))\n",
+    "data.bin": b"\xff\xfe\x00",
+    "wrong.json": {"mcpServers": {"a": {"command": 3}}},
+}
+
+
+def test_public_functions_names_lists_and_modules_are_tools(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLGLOT_MODEL", "simulated/openai/gpt-4.1")
+    cli.write("beside.py", "WORD = 'here'\n")
+    cli.write(
+        "plain.py",
+        "from beside import WORD\n\ndef look(x: str) -> str:\n    return WORD\n\ndef other() -> int:\n    return 1\n\n"
+        "BOTH = [look, other]\n",
+    )
+    for given in ("plain.py", "plain.py:look,other", "plain.py:BOTH"):
+        ended = cli("run", "look at it", "--tools", given, "--json", "--no-store", "-q")
+        assert ended.code == 0, ended.err
+        assert [call["result"] for call in ended.json["calls"]] == ["here"], given
+    assert cli("run", "x", "--tools", "textwrap:dedent", "--no-store").code == 0
+
+
+def test_tools_of_mcp_servers_over_stdio_http_and_a_configuration(tmp_path: Path) -> None:
+    script = {
+        "rules": [
+            {"when": {"results": 0}, "reply": {"calls": [{"name": "echo", "arguments": {"text": "aye"}}]}},
+            {"reply": {"text": "Done."}},
+        ]
+    }
+    with folder(tmp_path, **script) as place:
+        config = {"mcpServers": {"kinds": {"command": sys.executable, "args": [EVERY_KIND]}}}
+        place.write("servers.json", json.dumps(config))
+        for given in (SERVER, "servers.json"):
+            told = place.run("run", "go", "--mcp", given, "--allow", "echo", "--json").json
+            assert told["calls"][0]["result"] == "aye"
+        with over_http() as (address, _):
+            told = place.run("run", "go", "--mcp", address, "--allow", "echo", "--json").json
+            assert told["calls"][0]["result"] == "aye"
+        told = place.run("run", "go", "--mcp", SERVER, "--json").json
+        assert "--allow echo" in told["calls"][0]["result"], "a server's tools ask"
+        place.server.script(
+            rules=[
+                {"when": {"results": 0}, "reply": {"calls": [{"name": "add", "arguments": {"a": 1, "b": 2}}]}},
+                {"reply": {"text": "Done."}},
+            ]
+        )
+        told = place.run("run", "go", "--mcp", SERVER, "--json").json
+        assert told["calls"][0]["state"] == "success", "unless they say that they only read"
+
+
+def test_two_servers_of_one_program_are_told_apart(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        assert place.run("run", "hello", "--mcp", SERVER, "--mcp", SERVER, "--no-store").code == 0
+
+
+# --- signals ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_run_in_order_and_keeps_the_session(tmp_path: Path, number: signal.Signals) -> None:
+    with folder(tmp_path) as place, place.started("run", "use wait", "--tools", "tools.py", "--stream-json") as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if json.loads(line).get("progress"):
+                process.send_signal(number)
+                break
+        out, err = process.communicate(timeout=20)
+        assert process.returncode == 128 + number
+        ended = json.loads(out.splitlines()[-1])
+        assert ended["stop"] == "cancelled"
+        assert ended["calls"][0]["state"] == "cancelled"
+        assert b"the session is kept" in err
+        again = place.run("run", "hello", "--continue")
+        assert (again.code, again.out) == (0, "Well said.\n")
+        assert all(seen.status == 200 for seen in place.server.requests)
+
+
+STUBBORN = """\
+import sys
+import time
+
+from toolglot import ToolContext
+
+
+def stubborn(context: ToolContext) -> None:
+    print("begun", file=sys.stderr, flush=True)
+    context.cancelled.wait(60)
+    print("told", file=sys.stderr, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_signal_waits_for_nobody(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        place.write("stubborn.py", STUBBORN)
+        words = ("run", "stubborn", "--tools", "stubborn.py", "-m", "simulated/openai/gpt-4.1", "-q", "--json")
+        with place.started(*words) as process:
+            assert process.stderr is not None
+            for said in (b"begun\n", b"told\n"):
+                assert process.stderr.readline() == said
+                process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=20)
+            assert (process.returncode, out) == (130, b"")
+        shown = place.run("sessions", "show", place.sessions()[0]["id"], "--format", "json").json
+        assert [turn["role"] for turn in shown["conversation"]] == ["user", "assistant"], "what was said is kept"
+
+
+def test_ctrl_c_before_anything_is_open_ends_with_130(tmp_path: Path) -> None:
+    slow = f'{shlex.quote(sys.executable)} -c \'import sys; open("here", "w").close(); sys.stdin.read()\''
+    with folder(tmp_path) as place:
+        os.mkfifo(tmp_path / "here")
+        with place.started("run", "x", "--mcp", slow) as process:
+            (tmp_path / "here").read_text()  # the server is there, and says nothing
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=20)
+            assert process.returncode == 130
+
+
+# --- at a terminal ----------------------------------------------------------------------------------
+
+
+def test_progress_is_told_on_a_terminal_and_approvals_are_asked_there(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("run", "use delete", "--tools", "tools.py") as screen:
+        screen.expect("? delete wants to run")
+        screen.expect("[e]dit: ")
+        screen.say("e")
+        screen.expect('now: {"path":"a.txt"}')
+        screen.say('{"path": "b.txt"}')
+        screen.expect("✓ delete")
+        screen.expect("That is done.")
+        screen.expect("session ")
+        assert screen.ended() == 0
+        assert (tmp_path / "deleted").read_text() == "b.txt"
+
+
+def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("run", "use wait", "--tools", "tools.py") as screen:
+        screen.expect("still here")
+        screen.send(CTRL_C)
+        screen.expect("⊘ wait")
+        screen.expect("stopped: interrupted; the session is kept")
+        assert screen.ended() == 130
+
+
+def test_the_answer_is_harmless_on_a_terminal_and_as_it_is_in_a_pipe(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        assert place.run("run", "paint").out == "a \x1b[31mred\x1b[0m word\n"
+        with place.terminal("run", "paint") as screen:
+            screen.expect("a \\x1b[31mred\\x1b[0m word")
+            assert screen.ended() == 0
+
+
+# --- without a key, without extras ------------------------------------------------------------------
+
+
+def test_without_a_key_a_simulated_model_answers_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.endswith("_API_KEY") or name.startswith(("TOOLGLOT_", "AWS_")):
+            monkeypatch.delenv(name)
+    assert main(["run", "hello", "--no-store", "--json"]) == 0
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert told["simulated"] is True
+    assert told["cost_usd"] is None
+    assert told["answer"].startswith("[simulated by toolglot")
+    assert "no real model answers" in err
+
+
+@pytest.mark.parametrize(
+    ("package", "words", "hint"),
+    [
+        ("anyio", ["run", "x"], "pip install 'toolglot[runtime]'"),
+        ("anyio", ["chat"], "pip install 'toolglot[runtime]'"),
+        ("anyio", ["sessions", "list"], "pip install 'toolglot[runtime]'"),
+        ("mcp", ["run", "x", "--no-store", "--mcp", "cat"], "toolglot[mcp]"),
+    ],
+)
+def test_a_missing_extra_is_told_with_what_to_install(
+    tmp_path: Path, package: str, words: list[str], hint: str
+) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None\nfrom toolglot.cli.main import main\nsys.exit(main({words!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 2, done.stderr
+    assert hint in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_needs_no_extra(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['anyio'] = None\nfrom toolglot.cli.main import main\nsys.exit(main(['run', '--help']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 0
+    assert "exit codes: 0 answered" in " ".join(done.stdout.split())
