@@ -1,0 +1,389 @@
+"""Probes of calls and results in the history: what they hold, where they stand, and what stands beside them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from toolglot.conversation import Text, ToolResult, Turn
+from toolglot.discovery.bodies import (
+    FIELD_PROTOCOLS,
+    ID,
+    ID_2,
+    IMAGE,
+    PIXEL,
+    TOOL,
+    Body,
+    Style,
+    call,
+    calls,
+    messages_of,
+    result,
+    results,
+    says,
+    user,
+)
+from toolglot.discovery.heard import Heard
+from toolglot.discovery.line import Question
+from toolglot.discovery.probe import (
+    ALL,
+    Case,
+    Probe,
+    Steps,
+    finding,
+    is_accepted,
+    unless_ignored,
+    yes_or_no,
+)
+from toolglot.jsontext import compact
+
+_HISTORY: Final = ("history",)
+_FLAGGED: Final = ("anthropic", "bedrock")
+"""Protocols with a field that marks a failed result."""
+_MERGED: Final = "two turns of one role in a row are refused, which hides it"
+
+
+# --- calls ------------------------------------------------------------------------------------------
+
+
+def _odd_arguments(style: Style) -> Body:
+    body = style.body(user(), calls(), result())
+    _set_arguments(messages_of(body), '["Bonn"]' if style.protocol in _TEXTUAL else ["Bonn"])
+    return body
+
+
+_TEXTUAL: Final = ("openai_chat", "openai_responses", "cohere")
+"""Protocols that write arguments as a text."""
+
+
+def _set_arguments(value: Any, arguments: Any) -> None:
+    """Put something in the place of every call's arguments."""
+    for item in value if isinstance(value, list) else value.values():
+        if isinstance(item, dict):
+            for field in ("arguments", "input", "args"):
+                if field in item and ("name" in item):
+                    item[field] = arguments
+        if isinstance(item, dict | list):
+            _set_arguments(item, arguments)
+
+
+def _content(case: Case) -> Steps:
+    """What may stand for the text of a turn that only calls."""
+    shown: list[Heard] = []
+    taken: dict[str, bool] = {case.style.nothing: True}
+    for nothing in ("null", "empty"):
+        if nothing in taken:
+            continue
+        style = msgspec.structs.replace(case.style, nothing=nothing)
+        body = style.body(user(), calls(), result())
+        heard = yield Question(body=body, about=f"a turn that only calls, its content {nothing}")
+        taken[nothing] = is_accepted(heard)
+        shown.append(heard)
+    value = next((nothing for nothing in ("null", "empty") if taken.get(nothing)), "omit")
+    quirk = 'a turn that only calls needs content ""' if value == "empty" else ""
+    return [finding("calls.content", "calls.empty_content", value, *shown, quirk=quirk)]
+
+
+def _beside_text(style: Style) -> Body:
+    return style.body(user(), Turn("assistant", (Text("I look it up."), call())), result())
+
+
+def _parallel(style: Style) -> Body:
+    return style.body(user(), calls(ID, ID_2), results(ID, ID_2))
+
+
+def _call_after_text(style: Style) -> Body:
+    return style.body(user(), says("One moment."), calls(), result())
+
+
+# --- results ----------------------------------------------------------------------------------------
+
+
+def _unanswered(style: Style) -> Body:
+    return style.body(user(), calls(), user("Well?"))
+
+
+def _orphan(style: Style) -> Body:
+    return style.body(user("Hello"), says("Hello."), result())
+
+
+def _doubled(style: Style) -> Body:
+    return style.body(user(), calls(), results(ID, ID))
+
+
+def _far(style: Style) -> Body:
+    return style.body(user(), calls(), user("Well?"), says("One moment."), result())
+
+
+def _split(style: Style) -> Body:
+    return style.body(user(), calls(ID, ID_2), result(ID), result(ID_2))
+
+
+def _after_text(style: Style) -> Body:
+    return style.body(user(), calls(), Turn("user", (Text("Here it is:"), ToolResult(ID, "7 degrees", name=TOOL))))
+
+
+def _before_text(style: Style) -> Body:
+    return style.body(user(), calls(), Turn("user", (ToolResult(ID, "7 degrees", name=TOOL), Text("Go on."))))
+
+
+def _reversed(style: Style) -> Body:
+    return style.body(user(), calls(ID, ID_2), results(ID_2, ID))
+
+
+def _with_image(style: Style) -> Body:
+    content = (Text("The map:"), IMAGE)
+    return style.body(user(), calls(), Turn("tool", (ToolResult(ID, content, name=TOOL),)))
+
+
+def _then_user(style: Style) -> Body:
+    return style.body(user(), calls(), result(), user("And tomorrow?"))
+
+
+def _result_name(case: Case) -> Steps:
+    style = msgspec.structs.replace(case.style, result_name=not case.style.result_name)
+    heard = yield Question(
+        body=style.body(user(), calls(), result()),
+        about="a result that names its tool" if style.result_name else "a result that does not name its tool",
+    )
+    if style.result_name:
+        value = "optional" if is_accepted(heard) else "refused"
+    else:
+        value = "optional" if is_accepted(heard) else "required"
+    quirk = "a result must name its tool" if value == "required" else ""
+    return [finding("results.name", "results.name", value, heard, quirk=quirk)]
+
+
+def _name_ignored(case: Case) -> str:
+    return "" if case.style.result_name else unless_ignored(case)
+
+
+def _result_image(case: Case) -> Steps:
+    heard = yield Question(body=_with_image(case.style), about="a picture in a result")
+    value = ("image",) if is_accepted(heard) else ()
+    quirk = "" if value else "no pictures in results"
+    return [finding("results.image", "results.media", value, heard, quirk=quirk)]
+
+
+def _says_image(case: Case) -> str:
+    return "" if PIXEL in compact(_with_image(case.style)) else "the protocol has no place for it"
+
+
+def _if_alternating(case: Case) -> str:
+    return _MERGED if case.found.get("turns.alternate") else ""
+
+
+def _if_apart(case: Case) -> str:
+    """In Responses, what follows text without a turn between is beside it."""
+    is_apart = case.found.get("calls.with_text") is False
+    return _if_alternating(case) or ("text may not stand beside calls" if is_apart else "")
+
+
+def _if_serial(case: Case) -> str:
+    return "a turn may hold one call only" if case.found.get("calls.parallel") is False else ""
+
+
+def _if_split(case: Case) -> str:
+    return _if_serial(case) or _if_alternating(case)
+
+
+def _if_alone(case: Case) -> str:
+    return "nothing may share a turn with results" if case.found.get("results.alone") else ""
+
+
+PROBES: Final = (
+    Probe(
+        name="calls.content",
+        group="calls",
+        question="the content of a turn that only calls",
+        steps=_content,
+        keys=("calls.empty_content",),
+        most=2,
+        needs=_HISTORY,
+        protocols=("openai_chat",),
+    ),
+    yes_or_no(
+        "calls.arguments",
+        "calls.arguments_object_only",
+        "arguments that are no object",
+        _odd_arguments,
+        yes=False,
+        no=True,
+        needs=_HISTORY,
+        is_care=True,
+    ),
+    yes_or_no(
+        "calls.parallel",
+        "calls.parallel",
+        "two calls in a turn",
+        _parallel,
+        yes=True,
+        no=False,
+        needs=_HISTORY,
+        quirk="one call in a turn",
+    ),
+    yes_or_no(
+        "calls.with_text",
+        "calls.with_text",
+        "text beside a call",
+        _beside_text,
+        yes=True,
+        no=False,
+        needs=_HISTORY,
+        protocols=tuple(name for name in ALL if name != "cohere"),
+        quirk="no text beside calls",
+    ),
+    yes_or_no(
+        "calls.after",
+        "calls.after",
+        "a turn that calls after one that does not",
+        _call_after_text,
+        yes="any",
+        no="user_or_result",
+        needs=(*_HISTORY, "dialogue"),
+        why_not=_if_apart,
+    ),
+    yes_or_no(
+        "results.complete",
+        "results.complete",
+        "a call without a result",
+        _unanswered,
+        yes=False,
+        no=True,
+        needs=_HISTORY,
+        is_care=True,
+    ),
+    yes_or_no(
+        "results.paired",
+        "results.paired",
+        "a result without a call",
+        _orphan,
+        yes=False,
+        no=True,
+        needs=(*_HISTORY, "dialogue"),
+        is_care=True,
+    ),
+    yes_or_no(
+        "results.single",
+        "results.single",
+        "two results of one call",
+        _doubled,
+        yes=False,
+        no=True,
+        needs=_HISTORY,
+        is_care=True,
+    ),
+    yes_or_no(
+        "results.adjacent",
+        "results.adjacent",
+        "a result that comes later",
+        _far,
+        yes=False,
+        no=True,
+        needs=(*_HISTORY, "dialogue"),
+    ),
+    yes_or_no(
+        "results.together",
+        "results.together",
+        "the results of one turn in two",
+        _split,
+        yes=False,
+        no=True,
+        needs=_HISTORY,
+        protocols=FIELD_PROTOCOLS,
+        why_not=_if_split,
+    ),
+    yes_or_no(
+        "results.alone",
+        "results.alone",
+        "text after results in one turn",
+        _before_text,
+        yes=False,
+        no=True,
+        needs=_HISTORY,
+        protocols=FIELD_PROTOCOLS,
+    ),
+    yes_or_no(
+        "results.first",
+        "results.first",
+        "text before results in one turn",
+        _after_text,
+        yes=False,
+        no=True,
+        needs=_HISTORY,
+        protocols=FIELD_PROTOCOLS,
+        why_not=_if_alone,
+    ),
+    yes_or_no(
+        "results.order",
+        "results.call_order",
+        "results in another order than their calls",
+        _reversed,
+        yes=False,
+        no=True,
+        needs=_HISTORY,
+        why_not=_if_serial,
+    ),
+    Probe(
+        name="results.name",
+        group="results",
+        question="the tool's name on a result",
+        steps=_result_name,
+        keys=("results.name",),
+        needs=_HISTORY,
+        protocols=("openai_chat",),
+        why_not=_name_ignored,
+    ),
+    Probe(
+        name="results.image",
+        group="results",
+        question="a picture in a result",
+        steps=_result_image,
+        keys=("results.media",),
+        needs=_HISTORY,
+        why_not=_says_image,
+    ),
+    yes_or_no(
+        "results.empty",
+        "results.empty",
+        "an empty result",
+        lambda style: style.body(user(), calls(), result(text="")),
+        yes=True,
+        no=False,
+        needs=_HISTORY,
+        protocols=tuple(name for name in ALL if name != "gemini"),
+    ),
+    yes_or_no(
+        "results.error",
+        "results.error_flag",
+        "a result that is marked as failed",
+        lambda style: style.body(user(), calls(), result(text="no such city", is_error=True)),
+        yes=True,
+        no=False,
+        needs=_HISTORY,
+        protocols=_FLAGGED,
+        why_not=unless_ignored,
+    ),
+    yes_or_no(
+        "results.empty_error",
+        "results.empty_error",
+        "a failed result without content",
+        lambda style: style.body(user(), calls(), result(text="", is_error=True)),
+        yes=True,
+        no=False,
+        needs=_HISTORY,
+        protocols=_FLAGGED,
+    ),
+    yes_or_no(
+        "results.user_after",
+        "results.user_after",
+        "a user turn after results",
+        _then_user,
+        yes=True,
+        no=False,
+        needs=_HISTORY,
+        protocols=("openai_chat", "cohere", "ollama", "openai_responses"),
+        quirk="no user turn directly after results",
+    ),
+)

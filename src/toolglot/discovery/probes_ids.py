@@ -1,0 +1,259 @@
+"""Probes of ids and names: which characters, how long, where twice."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from toolglot.discovery.bodies import ID, Body, Style, calls, messages_of, result, says, tool, user, without_ids
+from toolglot.discovery.findings import Finding
+from toolglot.discovery.heard import Heard
+from toolglot.discovery.line import Question
+from toolglot.discovery.probe import Case, Probe, Steps, UnclearError, finding, highest, is_accepted, yes_or_no
+
+ID_LADDER: Final = (40, 64, 128, 256, 512, 1024)
+NAME_LADDER: Final = (32, 64, 128, 256)
+WITH_IDS: Final = ("openai_chat", "anthropic", "openai_responses", "bedrock", "cohere")
+"""Protocols whose ids pair calls and results; Gemini and Ollama may leave them out."""
+
+MARKS: Final = {
+    "_": "_",
+    "-": "-",
+    ".": ".",
+    ":": ":",
+    "other punctuation": "/",
+    "letters of other alphabets": "é",
+    "white space": " ",
+}
+"""A character of each class that hosts tell apart."""
+_ABROAD: Final = "letters of other alphabets"
+_SPACE: Final = "white space"
+
+
+def pattern_of(accepted: dict[str, bool], count: str = "+") -> str:
+    """A regular expression for what was accepted, so many times."""
+    refused = [name for name, fits in accepted.items() if not fits]
+    if not refused:
+        return f"(?s:.{count})"
+    if refused == [_SPACE]:
+        return rf"\S{count}"
+    if refused == [_ABROAD, _SPACE]:
+        return f"[!-~]{count}"
+    marks = "".join(mark for mark in (".", ":", "_", "-") if accepted[mark])
+    return f"[A-Za-z0-9{marks}]{count}"
+
+
+# --- ids --------------------------------------------------------------------------------------------
+
+
+def _with_id(style: Style, id: str) -> Body:
+    return style.body(user(), calls(id), result(id))
+
+
+def _characters(case: Case) -> Steps:
+    if case.style.ids == "ordinal":
+        return (yield from _ordinal(case))
+    every = "A" + "".join(MARKS.values()) + "9"
+    heard = yield Question(body=_with_id(case.style, every), about="an id with all kinds of characters")
+    shown = [heard]
+    accepted = dict.fromkeys(MARKS, is_accepted(heard))
+    for name, mark in MARKS.items() if not is_accepted(heard) else ():
+        heard = yield Question(body=_with_id(case.style, f"Ab3d{mark}6gH9"), about=f"an id with {name} in it")
+        accepted[name] = is_accepted(heard)
+        shown.append(heard)
+    refused = [name for name, fits in accepted.items() if not fits]
+    note = f"refused in an id: {', '.join(refused)}" if refused else ""
+    return [finding("ids.characters", "ids.pattern", pattern_of(accepted), *shown, note=note)]
+
+
+def _ordinal(case: Case) -> Steps:
+    """Only ids of the tool's name and a number were accepted: that others are refused is asked once more."""
+    plain = msgspec.structs.replace(case.style, ids="plain")
+    heard = yield Question(body=_with_id(plain, ID), about="an id of letters and digits")
+    if is_accepted(heard):
+        raise UnclearError("ids of letters and digits are sometimes refused")
+    quirk = "ids are functions.NAME:NUMBER"
+    return [
+        finding("ids.characters", "ids.style", "ordinal", heard, quirk=quirk),
+        finding("ids.characters", "ids.pattern", r"functions\.[A-Za-z0-9_-]+:[0-9]+", heard),
+    ]
+
+
+def _if_ordinal(case: Case) -> str:
+    return "ids are made of the tool's name and a number" if case.style.ids == "ordinal" else ""
+
+
+def _id_length(case: Case) -> Steps:
+    def ask(length: int) -> Question:
+        id = (ID * (length // len(ID) + 1))[:length]
+        return Question(body=_with_id(case.style, id), about=f"an id of {length} characters")
+
+    longer = yield ask(len(ID) + 1)
+    if not is_accepted(longer):
+        shorter = yield ask(len(ID) - 1)
+        return _exact(longer, shorter)
+    most, shown = yield from highest(ask, len(ID) + 1, ID_LADDER)
+    quirk = f"ids have at most {most} characters" if most < ID_LADDER[0] else ""
+    return [finding("ids.length", "ids.max_length", most, longer, *shown, quirk=quirk, **_untried(most, ID_LADDER))]
+
+
+def _exact(longer: Heard, shorter: Heard) -> list[Finding]:
+    found = [finding("ids.length", "ids.max_length", len(ID), longer, shorter)]
+    if not is_accepted(shorter):
+        quirk = f"ids have exactly {len(ID)} characters"
+        found.append(finding("ids.length", "ids.style", "fixed", longer, shorter, quirk=quirk))
+        found.append(finding("ids.length", "ids.fixed_length", len(ID), longer, shorter))
+    return found
+
+
+def _untried(most: int, ladder: tuple[int, ...]) -> dict[str, str]:
+    return {"note": "longer ones were not tried"} if most == ladder[-1] else {}
+
+
+def _twice(style: Style) -> Body:
+    return style.body(user(), calls(ID), result(ID), says(), user(), calls(ID), result(ID))
+
+
+def _no_ids(style: Style) -> Body:
+    bare: Body = without_ids(style.body(user(), calls(ID), result(ID)))
+    return bare
+
+
+def _item_id(case: Case) -> Steps:
+    def ask(id: str) -> Question:
+        body = case.style.body(user(), calls(ID), result(ID))
+        next(item for item in messages_of(body) if item.get("type") == "function_call")["id"] = id
+        return Question(body=body, about=f"a call item with the id {id}")
+
+    foreign = yield ask("item_0123456789abcdef")
+    if is_accepted(foreign):
+        return [finding("ids.item", "ids.item_id_prefix", "", foreign)]
+    own = yield ask("fc_0123456789abcdef")
+    quirk = "the id of a call item begins with fc" if is_accepted(own) else ""
+    return [finding("ids.item", "ids.item_id_prefix", "fc", foreign, own, quirk=quirk, settles=is_accepted(own))]
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+FIRSTS: Final = {"digit": "9", "_": "_"}
+"""What may stand at the beginning of a name, or not."""
+NAME_MARKS: Final = ("-", ".", ":", "/")
+
+
+def _named(style: Style, name: str) -> Body:
+    return style.body(user(), tools=(tool(name),))
+
+
+def name_pattern(firsts: dict[str, bool], marks: dict[str, bool]) -> str:
+    rest = "".join(mark for mark in (".", ":", "-") if marks[mark])
+    if marks["/"]:
+        return r"\S+"
+    whole = f"A-Za-z0-9_{rest}"
+    if all(firsts.values()):
+        return f"[{whole}]+"
+    first = "A-Za-z" + ("_" if firsts["_"] else "") + ("0-9" if firsts["digit"] else "")
+    return f"[{first}][{whole}]*"
+
+
+def _name_characters(case: Case) -> Steps:
+    shown: list[Heard] = []
+    taken: dict[str, bool] = {}
+    tries = {**{first: f"{mark}weather" for first, mark in FIRSTS.items()}, **{m: f"get{m}weather" for m in NAME_MARKS}}
+    for what, name in tries.items():
+        heard = yield Question(body=_named(case.style, name), about=f"a tool called {name}")
+        taken[what] = is_accepted(heard)
+        shown.append(heard)
+    firsts = {first: taken[first] for first in FIRSTS}
+    value = name_pattern(firsts, {mark: taken[mark] for mark in NAME_MARKS})
+    refused = [name for what, name in tries.items() if not taken[what]]
+    note = f"refused as names: {', '.join(refused)}" if refused else ""
+    return [finding("names.characters", "names.pattern", value, *shown, note=note)]
+
+
+def _name_length(case: Case) -> Steps:
+    def ask(length: int) -> Question:
+        return Question(body=_named(case.style, "w" * length), about=f"a tool with a name of {length} characters")
+
+    most, shown = yield from highest(ask, len("get_weather"), NAME_LADDER)
+    return [finding("names.length", "names.max_length", most, *shown, **_untried(most, NAME_LADDER))]
+
+
+PROBES: Final = (
+    Probe(
+        name="ids.characters",
+        group="ids",
+        question="which characters an id may have",
+        steps=_characters,
+        keys=("ids.pattern",),
+        most=1 + len(MARKS),
+        needs=("history",),
+    ),
+    Probe(
+        name="ids.length",
+        group="ids",
+        question="how long an id may be",
+        steps=_id_length,
+        keys=("ids.max_length", "ids.style", "ids.fixed_length"),
+        most=14,
+        needs=("history",),
+        why_not=_if_ordinal,
+    ),
+    yes_or_no(
+        "ids.twice",
+        "ids.unique_in",
+        "the same id on calls of two turns",
+        _twice,
+        yes="turn",
+        no="conversation",
+        needs=("history", "dialogue"),
+    ),
+    yes_or_no(
+        "ids.missing",
+        "ids.required",
+        "calls and results without ids",
+        _no_ids,
+        yes=False,
+        no=True,
+        needs=("history",),
+        is_care=True,
+    ),
+    Probe(
+        name="ids.item",
+        group="ids",
+        question="the id of a call item",
+        steps=_item_id,
+        keys=("ids.item_id_prefix",),
+        most=2,
+        needs=("history",),
+        protocols=("openai_responses",),
+    ),
+    Probe(
+        name="names.characters",
+        group="ids",
+        question="which characters a tool's name may have",
+        steps=_name_characters,
+        keys=("names.pattern",),
+        most=len(FIRSTS) + len(NAME_MARKS),
+        needs=("tools",),
+    ),
+    Probe(
+        name="names.length",
+        group="ids",
+        question="how long a tool's name may be",
+        steps=_name_length,
+        keys=("names.max_length",),
+        most=12,
+        needs=("tools",),
+    ),
+    yes_or_no(
+        "names.twice",
+        "names.unique",
+        "two tools of one name",
+        lambda style: style.body(user(), tools=(tool(), tool())),
+        yes=False,
+        no=True,
+        needs=("tools",),
+        is_care=True,
+    ),
+)

@@ -1,0 +1,311 @@
+"""Probes of what the endpoint says: how a model calls tools, and what its streams look like.
+
+These look at replies, so they need a model that does as it is asked. What is not seen is not concluded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from toolglot import dialects
+from toolglot.conversation import Conversation, Reply, Text, Thinking, ToolCall, ToolChoice, Turn
+from toolglot.discovery.bodies import TOOL, TWO_CITIES, WEATHER, Body, tool, user
+from toolglot.discovery.findings import Finding
+from toolglot.discovery.heard import Heard
+from toolglot.discovery.line import Question
+from toolglot.discovery.probe import Case, Probe, Steps, UnclearError, finding, is_accepted, text_of
+from toolglot.discovery.secrecy import one_line
+from toolglot.jsontext import compact
+
+REPLY_TOKENS: Final = 400
+PROMPTED: Final = "hermes"
+"""The dialect in which tools are put into a prompt: most models have seen it."""
+_MOST_TEXT: Final = 20_000
+TYPED: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer", "description": "How many days, such as 3"},
+        "metric": {"type": "boolean"},
+        "hours": {"type": "array", "items": {"type": "integer"}},
+    },
+    "required": ["city", "days", "metric", "hours"],
+}
+_TYPES: Final[dict[str, type]] = {"string": str, "integer": int, "boolean": bool, "array": list}
+_TYPED_QUESTION: Final = "Use the tool for Bonn: 3 days, metric units, at the hours 9 and 15."
+
+_CARRIERS: Final = {
+    "anthropic": "thinking_blocks",
+    "bedrock": "reasoning_blocks",
+    "gemini": "thought_parts",
+    "openai_responses": "reasoning_items",
+    "cohere": "thinking_chunks",
+    "ollama": "thinking",
+}
+_CHAT_CARRIERS: Final = ("reasoning_content", "reasoning_details", "reasoning")
+
+
+# --- one call ---------------------------------------------------------------------------------------
+
+
+def _native(case: Case) -> Steps:
+    """Whether calls come in the protocol's own fields, as text, or not at all."""
+    ask = Question(
+        body=case.style.body(user(), limit=REPLY_TOKENS), about="a question for a tool", reply_tokens=REPLY_TOKENS
+    )
+    heard = yield ask
+    if not is_accepted(heard) or heard.reply is None:
+        raise UnclearError(heard.words)
+    if heard.reply.turn.calls:
+        return _of_call(case, heard, heard.reply.turn.calls)
+    found = _in_text(heard)
+    if found:
+        return found
+    forced = yield Question(
+        body=case.style.body(user(), choice=ToolChoice("required"), limit=REPLY_TOKENS),
+        about="a question for which a tool is required",
+        reply_tokens=REPLY_TOKENS,
+    )
+    if forced.accepted and forced.reply is not None and forced.reply.turn.calls:
+        note = "only when a tool was required"
+        calls = forced.reply.turn.calls
+        return [
+            *_of_call(case, forced, calls),
+            finding("replies.calls", "", note, heard, forced, quirk=f"it calls {note}"),
+        ]
+    return [finding("replies.native", "", None, heard, forced, confidence="weak", note="it made no call")]
+
+
+def _of_call(case: Case, heard: Heard, calls: tuple[ToolCall, ...]) -> list[Finding]:
+    found = [finding("replies.native", "", True, heard, note=f"it called {one_line(calls[0].name, 80)}")]
+    found.append(finding("replies.example", "", example_of(case.protocol, heard), heard))
+    found += _of_ids(calls, heard)
+    found += _of_arguments(case, heard)
+    if calls[0].name != TOOL:
+        found.append(finding("replies.name", "", one_line(calls[0].name, 80), heard, quirk="it renames tools"))
+    return found
+
+
+def _of_ids(calls: tuple[ToolCall, ...], heard: Heard) -> list[Finding]:
+    ids = [call.id for call in calls]
+    note = f"such as {one_line(ids[0], 80)!r}" if ids[0] else ""
+    quirk = "calls come without an id" if not all(ids) else "calls of one turn share an id" * (len({*ids}) < len(ids))
+    return [finding("replies.ids", "", bool(all(ids)), heard, note=note, quirk=quirk)]
+
+
+def _of_arguments(case: Case, heard: Heard) -> list[Finding]:
+    """How arguments are written in replies: what a protocol writes as text, some write as an object."""
+    if case.protocol != "openai_chat":
+        return []
+    written = [call.get("function", {}).get("arguments") for call in chat_calls(heard.value)]
+    if any(isinstance(value, dict) for value in written):
+        return [finding("replies.arguments", "", "object", heard, quirk="arguments come as an object, not as a text")]
+    broken = [value for value in written if isinstance(value, str) and not _is_object(value)]
+    if broken:
+        quirk = "arguments are not always JSON"
+        return [finding("replies.arguments", "", "broken", heard, quirk=quirk, note=one_line(broken[0], 100))]
+    return [finding("replies.arguments", "", "string", heard)]
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+
+
+def chat_calls(value: Any) -> Iterator[Body]:
+    """The calls of a Chat Completions reply, as they were written."""
+    for choice in (value.get("choices") or ()) if isinstance(value, dict) else ():
+        message = choice.get("message") if isinstance(choice, dict) else None
+        for call in (message.get("tool_calls") or ()) if isinstance(message, dict) else ():
+            if isinstance(call, dict) and isinstance(call.get("function"), dict):
+                yield call
+
+
+_CALL_PLACES: Final = {
+    "anthropic": ("content", "tool_use"),
+    "openai_responses": ("output", "function_call"),
+}
+
+
+def example_of(protocol: str, heard: Heard) -> str:
+    """A call as the endpoint wrote it."""
+    value = heard.value
+    if protocol == "openai_chat":
+        return compact(next(chat_calls(value), None))[:600]
+    if protocol in _CALL_PLACES and isinstance(value, dict):
+        field, kind = _CALL_PLACES[protocol]
+        items = value.get(field)
+        own = (item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))
+        return compact(next((item for item in own if item.get("type") == kind), None))[:600]
+    call = heard.reply.turn.calls[0] if heard.reply is not None else None
+    return compact({"name": call.name, "arguments": call.arguments})[:600] if call is not None else ""
+
+
+def _in_text(heard: Heard) -> list[Finding]:
+    text = text_of(heard)[:_MOST_TEXT]
+    seen = dialects.detect(text, (TOOL,)) if text else None
+    if seen is None or seen.dialect is None:
+        return []
+    sure: Any = "observed" if seen.sure == "marked" else "weak"
+    quirk = f"calls are written as text, in the dialect {seen.dialect}"
+    return [
+        finding("replies.native", "", False, heard, quirk=quirk, confidence=sure),
+        finding("replies.dialect", "", seen.dialect, heard, confidence=sure),
+        finding("replies.native", "calls.in_text", True, heard, confidence=sure),
+        finding("replies.example", "", one_line(text, 600), heard),
+    ]
+
+
+def _by_prompt(case: Case) -> Steps:
+    """Tools that are not accepted as such, in the prompt: whether the model can do with that."""
+    told = dialects.to_prompt((WEATHER,), Conversation((user(),)), PROMPTED)
+    turns = (Turn("system", (Text(told.system),)), *told.turns)
+    heard = yield Question(
+        body=case.style.body(*turns, tools=None, limit=REPLY_TOKENS),
+        about="a tool that is described in the prompt",
+        reply_tokens=REPLY_TOKENS,
+    )
+    is_seen = is_accepted(heard) and bool(dialects.parse_text(text_of(heard)[:_MOST_TEXT], dialect=PROMPTED).calls)
+    note = "it called the tool" if is_seen else "it made no call; whether it can is not settled"
+    sure: Any = "observed" if is_seen else "weak"
+    quirk = "tools are not accepted as such: they are described in the prompt"
+    return [finding("replies.by_prompt", "tools.by_prompt", PROMPTED, heard, confidence=sure, note=note, quirk=quirk)]
+
+
+# --- more about replies -----------------------------------------------------------------------------
+
+
+def _parallel(case: Case) -> Steps:
+    heard = yield Question(
+        body=case.style.body(user(TWO_CITIES), limit=REPLY_TOKENS),
+        about="a question for two calls at once",
+        reply_tokens=REPLY_TOKENS,
+    )
+    if not is_accepted(heard) or heard.reply is None:
+        raise UnclearError(heard.words)
+    count = len(heard.reply.turn.calls)
+    if count > 1:
+        return [
+            finding("replies.parallel", "", True, heard, note=f"{count} calls in one reply"),
+            *_of_ids(heard.reply.turn.calls, heard),
+        ]
+    return [finding("replies.parallel", "", None, heard, confidence="weak", note=f"it made {count} when asked for two")]
+
+
+def _argument_types(case: Case) -> Steps:
+    heard = yield Question(
+        body=case.style.body(user(_TYPED_QUESTION), tools=(tool(schema=TYPED),), limit=REPLY_TOKENS),
+        about="a call with arguments of several types",
+        reply_tokens=REPLY_TOKENS,
+    )
+    if not is_accepted(heard) or heard.reply is None:
+        raise UnclearError(heard.words)
+    call = next(iter(heard.reply.turn.calls), None)
+    if call is None:
+        raise UnclearError("it made no call")
+    wrong = mistyped(call.arguments or {})
+    quirk = f"arguments of another type than the schema says: {', '.join(wrong)}" if wrong else ""
+    return [finding("replies.types", "", not wrong, heard, quirk=quirk)]
+
+
+def mistyped(arguments: dict[str, Any]) -> list[str]:
+    """Parameters of `TYPED` whose values are of another type, or missing."""
+    wrong = []
+    for name, schema in TYPED["properties"].items():
+        value = arguments.get(name)
+        kind = _TYPES[schema["type"]]
+        if type(value) is not kind:
+            wrong.append(f"{name} ({'missing' if name not in arguments else type(value).__name__})")
+    return wrong
+
+
+def _thinking(case: Case) -> Steps:
+    heard = yield Question(
+        body=case.style.body(user("Which is larger, 9.9 or 9.11? Think first."), tools=None, limit=REPLY_TOKENS),
+        about="a question to think about",
+        reply_tokens=REPLY_TOKENS,
+    )
+    if not is_accepted(heard) or heard.reply is None:
+        raise UnclearError(heard.words)
+    carrier = carrier_of(case.protocol, heard.value, heard.reply)
+    if not carrier:
+        return [finding("reasoning.field", "", "", heard, confidence="weak", note="it showed no thinking")]
+    found = [finding("reasoning.field", "reasoning.carrier", carrier, heard)]
+    if case.protocol == "openai_chat":
+        found.append(finding("reasoning.field", "reasoning.default", "on", heard, note="it thinks without being asked"))
+    return found
+
+
+def carrier_of(protocol: str, value: Any, reply: Reply) -> str:
+    """Where the thinking of a reply stands; empty if it shows none."""
+    if protocol == "openai_chat":
+        choices = value.get("choices") if isinstance(value, dict) else None
+        message = choices[0].get("message") if isinstance(choices, list) and isinstance(choices[0], dict) else None
+        if not isinstance(message, dict):
+            return ""
+        named = next((name for name in _CHAT_CARRIERS if message.get(name)), "")
+        content = message.get("content")
+        if named or not content:
+            return named
+        if isinstance(content, list):
+            return "thinking_chunks" if any(_is_thinking(part) for part in content) else ""
+        return "think_tags" if str(content).lstrip().startswith("<think>") else ""
+    has_any = any(isinstance(block, Thinking) for block in reply.turn.blocks)
+    return _CARRIERS[protocol] if has_any else ""
+
+
+def _is_thinking(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "thinking"
+
+
+PROBES: Final = (
+    Probe(
+        name="replies.native",
+        group="replies",
+        question="how it calls a tool",
+        steps=_native,
+        keys=("calls.in_text",),
+        most=2,
+        reply_tokens=REPLY_TOKENS,
+        needs=("tools",),
+    ),
+    Probe(
+        name="replies.by_prompt",
+        group="replies",
+        question="whether it can use a tool of the prompt",
+        steps=_by_prompt,
+        keys=("tools.by_prompt",),
+        reply_tokens=REPLY_TOKENS,
+        request_tokens=400,
+        why_not=lambda case: "tools are accepted as such" if case.found.get("tools") else "",
+    ),
+    Probe(
+        name="replies.parallel",
+        group="replies",
+        question="whether it makes several calls at once",
+        steps=_parallel,
+        reply_tokens=REPLY_TOKENS,
+        needs=("tools",),
+    ),
+    Probe(
+        name="replies.types",
+        group="replies",
+        question="whether arguments have the types of the schema",
+        steps=_argument_types,
+        reply_tokens=REPLY_TOKENS,
+        needs=("tools",),
+    ),
+    Probe(
+        name="reasoning.field",
+        group="reasoning",
+        question="where its thinking stands",
+        steps=_thinking,
+        keys=("reasoning.carrier", "reasoning.default"),
+        reply_tokens=REPLY_TOKENS,
+    ),
+)

@@ -1,0 +1,271 @@
+"""Probes of the rest of a request: fields, limits, sampling, structured output, and what must stand for thinking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from toolglot.conversation import Options, OutputFormat, Reasoning, Sampling
+from toolglot.discovery.bodies import (
+    PLACEHOLDER,
+    SIGNATURE,
+    Body,
+    Style,
+    calls,
+    messages_of,
+    result,
+    says,
+    user,
+)
+from toolglot.discovery.heard import Heard
+from toolglot.discovery.line import Question
+from toolglot.discovery.probe import Case, Probe, Steps, finding, is_accepted, unless_ignored, yes_or_no
+
+LEAST: Final = 16
+"""A limit of the answer that every endpoint takes."""
+_HELLO: Final = "Say hello."
+_SAMPLING: Final[dict[str, Any]] = {
+    "temperature": 1,
+    "top_p": 0.9,
+    "top_k": 20,
+    "stop": ("STOP",),
+    "seed": 7,
+    "presence_penalty": 0.1,
+    "frequency_penalty": 0.1,
+}
+EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_OBJECT: Final = {
+    "type": "object",
+    "properties": {"greeting": {"type": "string"}},
+    "required": ["greeting"],
+    "additionalProperties": False,
+}
+
+
+def _unknown_field(style: Style) -> Body:
+    return {**style.body(user(_HELLO), tools=None), "x_toolglot_probe": True}
+
+
+# --- the limit of the answer ------------------------------------------------------------------------
+
+
+def _limit_field(case: Case) -> Steps:
+    other = "max_completion_tokens" if case.style.limit_field == "max_tokens" else "max_tokens"
+    style = msgspec.structs.replace(case.style, limit_field=other)
+    heard = yield Question(body=style.body(user(_HELLO), tools=None), about=f"the limit as {other}")
+    has_new = case.style.limit_field == "max_completion_tokens" or is_accepted(heard)
+    value = "max_completion_tokens" if has_new else "max_tokens"
+    is_new_only = case.style.limit_field == "max_completion_tokens" and not is_accepted(heard)
+    quirk = "only max_completion_tokens limits an answer" if is_new_only else ""
+    return [finding("request.limit_field", "request.max_tokens_field", value, heard, quirk=quirk)]
+
+
+def _unlimited(style: Style) -> Body:
+    return style.with_limit(style.body(user("Answer with the one word: hello."), tools=None), None)
+
+
+def _least_limit(case: Case) -> Steps:
+    shown: list[Heard] = []
+    bad, good = 0, LEAST
+    number = 1
+    while good - bad > 1:
+        heard = yield Question(
+            body=case.style.body(user(_HELLO), tools=None, limit=number), about=f"a limit of {number}"
+        )
+        shown.append(heard)
+        bad, good = (bad, number) if is_accepted(heard) else (number, good)
+        number = (bad + good) // 2
+    quirk = f"the limit of an answer is at least {good}" if good > 1 else ""
+    return [finding("request.least_limit", "request.min_max_tokens", good, *shown, quirk=quirk)]
+
+
+# --- settings ---------------------------------------------------------------------------------------
+
+
+def _each(name: str, key: str, values: Iterator[tuple[str, Options]], about: str) -> Callable[[Case], Steps]:
+    """Steps that try settings one by one and list those that are accepted."""
+    tries = list(values)
+
+    def steps(case: Case) -> Steps:
+        accepted: list[str] = []
+        shown: list[Heard] = []
+        plain = case.style.body(user(_HELLO), tools=None)
+        for word, options in tries:
+            body = case.style.body(user(_HELLO), tools=None, options=options)
+            if body == plain:
+                continue  # the protocol has no word for it
+            heard = yield Question(body=body, about=f"{about} {word}")
+            shown.append(heard)
+            accepted += [word] if is_accepted(heard) else []
+        return [finding(name, key, tuple(accepted), *shown)] if shown else []
+
+    return steps
+
+
+def _sampled() -> Iterator[tuple[str, Options]]:
+    for name, value in _SAMPLING.items():
+        yield name, Options(sampling=Sampling(**{name: value}))
+
+
+def _efforts() -> Iterator[tuple[str, Options]]:
+    for effort in EFFORTS:
+        yield effort, Options(reasoning=Reasoning(effort=effort))
+
+
+_OUTPUTS: Final = {
+    "json": OutputFormat("json"),
+    "json_schema": OutputFormat("json_schema", "greeting", _OBJECT, strict=True),
+}
+
+
+def _outputs() -> Iterator[tuple[str, Options]]:
+    for name, form in _OUTPUTS.items():
+        yield name, Options(output=form)
+
+
+def _output_and_tools(case: Case) -> Steps:
+    kinds: tuple[str, ...] = case.found["request.output"]
+    kind: str = tuple(kinds)[-1]
+    body = case.style.body(user("Say hello, as JSON."), options=Options(output=_OUTPUTS[kind]))
+    heard = yield Question(body=body, about=f"{kind} output together with tools")
+    return [finding("request.output_tools", "request.output_with_tools", is_accepted(heard), heard)]
+
+
+def _has_output(case: Case) -> str:
+    return "" if case.found.get("request.output") else "no structured output was found"
+
+
+def _cache_mark(style: Style) -> Body:
+    body = style.body(user(_HELLO), tools=None)
+    messages_of(body)[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    return body
+
+
+# --- thinking ---------------------------------------------------------------------------------------
+
+
+def _back(case: Case) -> Steps:
+    """Whether thinking must come back, and on which turns."""
+    if not case.style.thinking:
+        heard = yield Question(body=case.style.body(user(), calls(), result()), about="calls without their thinking")
+        if not is_accepted(heard):
+            return []
+        # A model that did not think has nothing to give back.
+        thinks = "reasoning.carrier" in case.found
+        return [finding("reasoning.back", "reasoning.placeholder_on", "none", heard, settles=thinks)]
+    bare = msgspec.structs.replace(case.style, thinking="")
+    refused = yield Question(body=bare.body(user(), calls(), result()), about="calls without their thinking")
+    if case.protocol == "gemini":
+        quirk = "the first call of a step must carry its thought signature, or the placeholder"
+        return [
+            finding("reasoning.back", "reasoning.placeholder_on", "first_call", refused, quirk=quirk),
+            finding("reasoning.back", "reasoning.placeholder", SIGNATURE, refused),
+        ]
+    only_calls = msgspec.structs.replace(case.style, thinking="calls")
+    body = only_calls.body(user("Hello"), says("Hello."), user(), calls(), result())
+    heard = yield Question(body=body, about="an answer without its thinking, before calls with it")
+    where = "calls" if is_accepted(heard) else "assistant"
+    case.style = msgspec.structs.replace(case.style, thinking=where)
+    turns = "every assistant turn" if where == "assistant" else "a turn that calls"
+    quirk = f"{case.style.thinking_field} must come back on {turns}"
+    return [
+        finding("reasoning.back", "reasoning.placeholder_on", where, refused, heard, quirk=quirk),
+        finding("reasoning.back", "reasoning.placeholder", PLACEHOLDER, refused, heard),
+        finding("reasoning.back", "reasoning.foreign", "text", refused, heard, note="a placeholder is accepted"),
+    ]
+
+
+PROBES: Final = (
+    yes_or_no(
+        "request.unknown",
+        "request.unknown_fields",
+        "a field that nobody knows",
+        _unknown_field,
+        yes="ignored",
+        no="refused",
+    ),
+    Probe(
+        name="request.limit_field",
+        group="request",
+        question="the field that limits an answer",
+        steps=_limit_field,
+        keys=("request.max_tokens_field",),
+        protocols=("openai_chat",),
+        why_not=unless_ignored,
+    ),
+    yes_or_no(
+        "request.unlimited",
+        "request.max_tokens_required",
+        "a request that does not limit its answer",
+        _unlimited,
+        yes=False,
+        no=True,
+        quirk="the limit of an answer is required",
+    ),
+    Probe(
+        name="request.least_limit",
+        group="request",
+        question="the smallest limit of an answer",
+        steps=_least_limit,
+        keys=("request.min_max_tokens",),
+        most=5,
+    ),
+    Probe(
+        name="request.sampling",
+        group="request",
+        question="which sampling settings are accepted",
+        steps=_each("request.sampling", "request.sampling", _sampled(), "the setting"),
+        keys=("request.sampling",),
+        most=len(_SAMPLING),
+        why_not=unless_ignored,
+    ),
+    Probe(
+        name="request.output",
+        group="request",
+        question="which structured output is accepted",
+        steps=_each("request.output", "request.output", _outputs(), "output as"),
+        keys=("request.output",),
+        most=len(_OUTPUTS),
+        why_not=unless_ignored,
+    ),
+    Probe(
+        name="request.output_tools",
+        group="request",
+        question="structured output together with tools",
+        steps=_output_and_tools,
+        keys=("request.output_with_tools",),
+        needs=("tools",),
+        why_not=_has_output,
+    ),
+    yes_or_no(
+        "request.cache",
+        "request.cache_markers",
+        "a cache marker",
+        _cache_mark,
+        yes=True,
+        no=False,
+        protocols=("anthropic",),
+        why_not=unless_ignored,
+    ),
+    Probe(
+        name="reasoning.back",
+        group="reasoning",
+        question="whether thinking must come back with calls",
+        steps=_back,
+        keys=("reasoning.placeholder_on", "reasoning.placeholder", "reasoning.foreign"),
+        most=2,
+        needs=("history",),
+    ),
+    Probe(
+        name="reasoning.efforts",
+        group="reasoning",
+        question="which efforts are accepted",
+        steps=_each("reasoning.efforts", "reasoning.efforts", _efforts(), "the effort"),
+        keys=("reasoning.efforts",),
+        most=len(EFFORTS),
+        protocols=("openai_chat", "openai_responses"),
+        why_not=unless_ignored,
+    ),
+)

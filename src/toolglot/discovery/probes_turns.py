@@ -1,0 +1,251 @@
+"""Probes of turns: who speaks when, and what a turn may hold."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from toolglot.conversation import Text, Turn
+from toolglot.discovery.bodies import (
+    FIELD_PROTOCOLS,
+    IMAGE,
+    MESSAGE_PROTOCOLS,
+    Body,
+    Style,
+    messages_of,
+    raw_message,
+    says,
+    user,
+)
+from toolglot.discovery.line import Question
+from toolglot.discovery.probe import (
+    ALL,
+    Case,
+    Probe,
+    Steps,
+    finding,
+    is_accepted,
+    text_of,
+    unless_ignored,
+    yes_or_no,
+)
+
+_WITH_BLOCKS: Final = tuple(name for name in ALL if name not in ("ollama", "cohere"))
+"""Protocols in which a turn is sent with its texts apart."""
+
+
+def _ending(case: Case) -> Steps:
+    """Whether a request may end with an assistant turn, and whether that is then continued."""
+    begun = "The capital of Italy is the city of Ro"
+    body = case.style.body(user("What is the capital of Italy?"), says(begun), tools=None)
+    heard = yield Question(body=body, about="a request that ends with the start of the answer")
+    if is_accepted(heard):
+        goes_on = text_of(heard).lstrip().lower().startswith("me")
+        found = [
+            finding("turns.prefill", "turns.last", "any", heard),
+            finding("turns.prefill", "turns.prefill", "yes" if goes_on else "no", heard, settles=goes_on),
+        ]
+        return found if not goes_on else found[1:]
+    shown = [heard]
+    value = "no"
+    for about, change in _FLAGS.items() if case.protocol == "openai_chat" else ():
+        flagged = case.style.body(user("What is the capital of Italy?"), says(begun), tools=None)
+        change(flagged)
+        heard = yield Question(body=flagged, about=f"the start of the answer, marked with {about}")
+        shown.append(heard)
+        if is_accepted(heard):
+            value = "flag"
+            break
+    return [
+        finding("turns.prefill", "turns.last", "user_or_result", *shown),
+        finding("turns.prefill", "turns.prefill", value, *shown),
+    ]
+
+
+def _mark(name: str) -> Any:
+    return lambda body: messages_of(body)[-1].update({name: True})
+
+
+_FLAGS: Final = {"prefix": _mark("prefix"), "partial": _mark("partial")}
+
+
+def _system_inside(case: Case) -> Steps:
+    def ask(about: str, *messages: Body | Turn) -> Question:
+        body = case.style.body(user("Hello"), says("Hello."), user("How are you?"), tools=None)
+        turns = messages_of(body)
+        for place, message in zip((2, 1, 0), messages, strict=False):
+            if isinstance(message, dict):
+                turns.insert(place, message)
+        return Question(body=body, about=about)
+
+    note = raw_message(case.protocol, "system", "Be brief.")
+    none = Turn("user")
+    before_user = yield ask("a system message before a user turn", note)
+    if is_accepted(before_user):
+        return [finding("turns.system_inside", "turns.system_inside", "anywhere", before_user)]
+    before_answer = yield ask("a system message before an assistant turn", none, note)
+    if is_accepted(before_answer):
+        found = finding("turns.system_inside", "turns.system_inside", "before_assistant", before_user, before_answer)
+        return [found]
+    shown = [before_user, before_answer]
+    value = "first_only"
+    if case.protocol in FIELD_PROTOCOLS:
+        first = yield ask("a system message at the beginning", none, none, note)
+        shown.append(first)
+        value = "first_only" if is_accepted(first) else "no"
+    quirk = "no system message among the turns" if value == "no" else "a system message may stand first only"
+    return [finding("turns.system_inside", "turns.system_inside", value, *shown, quirk=quirk)]
+
+
+def _if_never_first(case: Case) -> str:
+    is_late = case.found.get("turns.system_inside") in ("before_assistant", "no")
+    return "a system message may not stand before a user turn" if is_late else ""
+
+
+def _system_twice(style: Style) -> Body:
+    body = style.body(user("Hello"), tools=None)
+    messages_of(body)[0:0] = [raw_message(style.protocol, "system", text) for text in ("Be brief.", "Be polite.")]
+    return body
+
+
+def _developer(style: Style) -> Body:
+    body = style.body(user("Hello"), tools=None)
+    messages_of(body).insert(0, raw_message(style.protocol, "developer", "Be brief."))
+    return body
+
+
+def _speaker_name(style: Style) -> Body:
+    body = style.body(user("Hello"), tools=None)
+    messages_of(body)[-1]["name"] = "anna"
+    return body
+
+
+def _with_block(text: str) -> Any:
+    return lambda style: style.body(Turn("user", (Text(text), Text("Hello"))), tools=None)
+
+
+def _silent_turn(style: Style) -> Body:
+    body = style.body(user("Hello"), says("?"), user("How are you?"), tools=None)
+    turn = messages_of(body)[1]
+    if style.protocol in ("openai_chat", "cohere", "ollama"):
+        turn["content"] = ""
+    elif style.protocol == "gemini":
+        turn["parts"] = []
+    else:
+        turn["content"] = []
+    return body
+
+
+def _picture(style: Style) -> Body:
+    return style.body(Turn("user", (Text("What is this?"), IMAGE)), tools=None)
+
+
+def _user_image(case: Case) -> Steps:
+    heard = yield Question(body=_picture(case.style), about="a picture in a user turn")
+    value = ("image",) if is_accepted(heard) else ()
+    return [finding("turns.image", "turns.media", value, heard, quirk="" if value else "no pictures from the user")]
+
+
+PROBES: Final = (
+    yes_or_no(
+        "turns.alternate",
+        "turns.alternate",
+        "two user turns in a row",
+        lambda style: style.body(user("Hello"), user("How are you?"), tools=None),
+        yes=False,
+        no=True,
+        quirk="user and assistant must alternate",
+    ),
+    yes_or_no(
+        "turns.first",
+        "turns.first",
+        "a conversation that the assistant begins",
+        lambda style: style.body(says("Hello."), user("How are you?"), tools=None),
+        needs=("dialogue",),
+        yes="any",
+        no="user",
+    ),
+    Probe(
+        name="turns.prefill",
+        group="turns",
+        question="whether a request may end with an assistant turn, and how",
+        steps=_ending,
+        keys=("turns.last", "turns.prefill"),
+        needs=("dialogue",),
+        most=1 + len(_FLAGS),
+    ),
+    Probe(
+        name="turns.system_inside",
+        group="turns",
+        question="where a system message may stand",
+        steps=_system_inside,
+        keys=("turns.system_inside",),
+        needs=("dialogue",),
+        most=3,
+    ),
+    yes_or_no(
+        "turns.system_many",
+        "turns.system_many",
+        "two system messages",
+        _system_twice,
+        yes=True,
+        no=False,
+        why_not=_if_never_first,
+        protocols=MESSAGE_PROTOCOLS,
+    ),
+    yes_or_no(
+        "turns.developer",
+        "turns.developer_role",
+        "a developer message",
+        _developer,
+        yes=True,
+        no=False,
+        why_not=_if_never_first,
+        protocols=("openai_chat", "openai_responses"),
+    ),
+    yes_or_no(
+        "turns.name",
+        "turns.name_field",
+        "a user message with a name",
+        _speaker_name,
+        yes=True,
+        no=False,
+        protocols=("openai_chat",),
+        why_not=unless_ignored,
+    ),
+    yes_or_no(
+        "turns.empty_text",
+        "turns.empty_text",
+        "an empty text beside another",
+        _with_block(""),
+        yes=True,
+        no=False,
+        protocols=_WITH_BLOCKS,
+    ),
+    yes_or_no(
+        "turns.blank_text",
+        "turns.blank_text",
+        "a text of white space beside another",
+        _with_block(" "),
+        yes=True,
+        no=False,
+        protocols=_WITH_BLOCKS,
+    ),
+    yes_or_no(
+        "turns.empty_turn",
+        "turns.empty_turn",
+        "an assistant turn without content",
+        _silent_turn,
+        needs=("dialogue",),
+        yes=True,
+        no=False,
+        why_not=lambda case: "every assistant turn holds thinking" if case.style.thinking == "assistant" else "",
+        protocols=tuple(name for name in ALL if name != "openai_responses"),
+    ),
+    Probe(
+        name="turns.image",
+        group="turns",
+        question="a picture in a user turn",
+        steps=_user_image,
+        keys=("turns.media",),
+    ),
+)

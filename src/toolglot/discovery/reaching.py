@@ -1,0 +1,243 @@
+"""Finding the way in: the list of models, the protocols that answer, and under which address.
+
+People give `https://host`, `https://host/v1` or the address of a call itself; keys go into different headers. What
+answers a greeting as its protocol does is a way in.
+
+Law: nothing is asked but the host that was given; a few small requests at most for each protocol.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from toolglot import profiles
+from toolglot.discovery.bodies import Style, user
+from toolglot.discovery.heard import Heard
+from toolglot.discovery.line import Line, Question, Route
+from toolglot.discovery.probe import ALL
+from toolglot.discovery.secrecy import visible
+from toolglot.upstream import PROVIDERS, Auth, Provider
+
+TARGETS: Final = {
+    "openai_chat": "openai_compatible",
+    "openai_responses": "openai_responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "bedrock": "bedrock",
+    "cohere": "cohere",
+    "ollama": "ollama",
+}
+"""The profile from which an unknown endpoint of a protocol starts."""
+_AUTHS: Final[dict[str, Auth]] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key", "bedrock": "aws"}
+_LISTS: Final = {
+    "openai_chat": "/models",
+    "openai_responses": "/models",
+    "anthropic": "/v1/models",
+    "gemini": "/v1beta/models",
+    "ollama": "/api/tags",
+    "cohere": "/v1/models",
+}
+_ENDINGS: Final = re.compile(
+    r"/(?:chat/completions|completions|responses|messages|api/chat|v2/chat|models(?:/[^/]+)?)/?$"
+)
+_VERSION: Final = re.compile(r"/v\d{1,3}(?:(?:alpha|beta)\d{0,2})?$")
+_NOT_CHAT: Final = re.compile(
+    r"embed|whisper|tts|rerank|dall-e|moderation|image|audio|transcri|guard|ocr", re.IGNORECASE
+)
+_CONTEXTS: Final = (
+    *("context_length", "max_model_len", "context_window", "max_context_length", "inputTokenLimit"),
+    *("max_input_tokens", "n_ctx", "context_size", "max_context_window_tokens"),
+)
+MOST_MODELS: Final = 500
+LONGEST_MODEL: Final = 200
+GREETING: Final = "Say hello."
+
+
+class Model(Struct, frozen=True):
+    """A model of the list."""
+
+    name: str
+    context: int | None = None
+
+
+class WayIn(Struct, frozen=True, kw_only=True):
+    """A protocol that answers, and how."""
+
+    route: Route
+    style: Style
+    heard: Heard
+    answers: bool = True
+    """False: it is there, but does not answer a greeting."""
+
+
+class Reached(Struct, frozen=True, kw_only=True):
+    """What was found at the door."""
+
+    ways: tuple[WayIn, ...]
+    models: tuple[Model, ...]
+    listing: str
+    """The exchange that lists the models; empty: none does."""
+    problems: tuple[str, ...]
+    """Why the other protocols did not answer, shortly."""
+
+
+def known_provider(url: str) -> Provider | None:
+    """The provider of the table whose host it is."""
+    host = urlsplit(url).netloc.lower()
+    for provider in PROVIDERS.values():
+        if provider.url and urlsplit(provider.url).netloc.lower() == host:
+            return provider
+    return None
+
+
+def base_of(url: str) -> str:
+    """The base address of one that may be that of a call."""
+    parts = urlsplit(url)
+    path = _ENDINGS.sub("", parts.path.rstrip("/"))
+    return parts._replace(path=path, fragment="").geturl()
+
+
+def bases_for(protocol: str, url: str) -> list[str]:
+    """Base addresses under which a protocol may be, the likeliest first."""
+    parts = urlsplit(url)
+    bare = parts._replace(path=_VERSION.sub("", parts.path)).geturl()
+    if protocol in ("openai_chat", "openai_responses"):
+        tried = [url] if _VERSION.search(parts.path) else [url, parts._replace(path=f"{parts.path}/v1").geturl()]
+    elif protocol == "anthropic":
+        tried = [url]
+    else:
+        tried = [bare]
+    return tried
+
+
+def auths_for(protocol: str, key: str, known: Provider | None) -> list[Auth]:
+    if not key:
+        return ["none"]
+    own = known.auth if known is not None else _AUTHS.get(protocol, "bearer")
+    return [own] if own in ("bearer", "aws") else [own, "bearer"]
+
+
+async def reach(line: Line, *, protocols: Sequence[str] = ALL, model: str = "", target: str = "") -> Reached:
+    """The ways in. Without a model, the first of the list that looks like one for conversations."""
+    url = base_of(line.endpoint.url)
+    known = known_provider(url)
+    models, listing = await _list(line, url, protocols, known)
+    chosen = model or pick(models)
+    ways: list[WayIn] = []
+    problems: list[str] = []
+    for protocol in protocols:
+        way = await _way(line, protocol, url, chosen, known, target)
+        if isinstance(way, WayIn):
+            ways.append(way)
+        else:
+            problems.append(f"{protocol}: {way}")
+    return Reached(ways=tuple(ways), models=models, listing=listing, problems=tuple(problems))
+
+
+# --- models -----------------------------------------------------------------------------------------
+
+
+async def _list(
+    line: Line, url: str, protocols: Sequence[str], known: Provider | None
+) -> tuple[tuple[Model, ...], str]:
+    line.probe = "endpoint.models"
+    tried: set[str] = set()
+    for protocol in (name for name in protocols if name in _LISTS):
+        for base in bases_for(protocol, url):
+            address = f"{base}{_LISTS[protocol]}"
+            if address in tried:
+                continue
+            tried.add(address)
+            auth = auths_for(protocol, line.endpoint.key, known)[0]
+            route = Route(protocol=protocol, target=TARGETS[protocol], base=base, auth=auth)
+            heard = await line.get(route, _LISTS[protocol], "the list of models")
+            found = models_in(heard.value)
+            if found:
+                return found, heard.name
+    return (), ""
+
+
+def models_in(value: Any) -> tuple[Model, ...]:
+    """The models that a list names, in whichever form; names that cannot be shown as they are, are left out."""
+    if isinstance(value, dict):
+        entries: list[Any] = next((value[key] for key in ("data", "models") if isinstance(value.get(key), list)), [])
+    else:
+        entries = value if isinstance(value, list) else []
+    return tuple(_models(entries))[:MOST_MODELS]
+
+
+def _models(entries: list[Any]) -> Iterator[Model]:
+    for entry in entries[: 4 * MOST_MODELS]:
+        fields = entry if isinstance(entry, dict) else {"id": entry}
+        name = next((fields[key] for key in ("id", "name", "model") if isinstance(fields.get(key), str)), "")
+        if 0 < len(name) <= LONGEST_MODEL and name.isprintable() and visible(name) == name and "\\" not in name:
+            yield Model(name.removeprefix("models/"), _context(fields))
+
+
+def _context(fields: dict[str, Any]) -> int | None:
+    inner = fields.get("meta") if isinstance(fields.get("meta"), dict) else {}
+    for holder in (fields, inner or {}):
+        for name in _CONTEXTS:
+            value = holder.get(name)
+            if type(value) is int and 0 < value < 10**9:
+                return value
+    return None
+
+
+def pick(models: Sequence[Model]) -> str:
+    """The first model that looks like one for conversations; empty if there is none."""
+    return next((model.name for model in models if not _NOT_CHAT.search(model.name)), "")
+
+
+# --- protocols --------------------------------------------------------------------------------------
+
+
+async def _way(line: Line, protocol: str, url: str, model: str, known: Provider | None, target: str) -> WayIn | str:
+    """The way in of a protocol, or why there is none."""
+    line.probe = f"endpoint.{protocol}"
+    own = target or _own_target(protocol, known) or TARGETS[protocol]
+    best: WayIn | None = None
+    why = "no answer"
+    for base in bases_for(protocol, url):
+        for auth in auths_for(protocol, line.endpoint.key, known):
+            route = Route(protocol=protocol, target=own, base=base, auth=auth, model=model or "default")
+            way = await _greeted(line, route)
+            if way.answers:
+                return way
+            why = way.heard.words or way.heard.verdict
+            if way.heard.verdict in ("refused", "denied", "busy", "broke") and best is None:
+                best = way
+            if way.heard.verdict != "denied":
+                break
+    return best if best is not None else why
+
+
+def _own_target(protocol: str, known: Provider | None) -> str:
+    """The profile of a known host, if that is one of this protocol."""
+    for name in (known.target, *known.also) if known is not None else ():
+        if profiles.get(name).protocol == protocol:
+            return name
+    return ""
+
+
+async def _greeted(line: Line, route: Route) -> WayIn:
+    style = Style(protocol=route.protocol, target=route.target, model=route.model)
+    fields = ("max_tokens", "max_completion_tokens") if route.protocol == "openai_chat" else ("max_tokens",)
+    first: WayIn | None = None
+    for field in fields:
+        tried = msgspec.structs.replace(style, limit_field=field)
+        body = tried.body(user(GREETING), tools=None)
+        heard = await line.ask(route, Question(body=body, about=f"a greeting ({route.protocol})"))
+        way = WayIn(route=route, style=tried, heard=heard, answers=heard.accepted)
+        if heard.accepted:
+            return way
+        first = first or way
+        if heard.verdict != "refused":
+            break
+    return first or way

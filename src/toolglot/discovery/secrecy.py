@@ -1,0 +1,93 @@
+"""What is secret is taken out of everything that an endpoint says before anybody looks at it.
+
+An endpoint may repeat the key that it was given, plainly or in disguise: in an error, in a header, in a model's name.
+
+Law: after `Secrets.cleaned` no secret is in a value, as it is or in any of the usual encodings; and no text in it has
+control characters or is longer than is of use.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from toolglot.wire.masking import MASK, mask
+
+SHORTEST: Final = 8
+"""Characters from which on a secret is looked for: a shorter one is none, and would be found in every word."""
+_SECRET_NAMES: Final = re.compile(r"auth|key|token|secret|cookie|passw|session|signature", re.IGNORECASE)
+LONGEST_TEXT: Final = 20_000
+_DEEPEST: Final = 40
+_MOST: Final = 20_000
+_UNSEEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
+def visible(text: str, longest: int = LONGEST_TEXT) -> str:
+    """A text that is safe to show: what a terminal would act upon is written out."""
+    short = text[:longest].encode(errors="backslashreplace").decode()
+    shown = _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), short)
+    return shown if len(text) <= longest else f"{shown}…"
+
+
+def one_line(text: str, longest: int = 200) -> str:
+    return visible(" ".join(text[: 4 * longest].split()), longest)
+
+
+def secret_values(headers: Mapping[str, str]) -> list[str]:
+    """Values of headers whose names say that they are secret, with and without a scheme before them."""
+    values = [value for name, value in headers.items() if _SECRET_NAMES.search(name)]
+    return [part for value in values for part in (value, value.rpartition(" ")[2])]
+
+
+class Secrets:
+    """The secrets of one discovery: the key, and whatever was given in headers."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        found = {form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}
+        self._forms = sorted(found, key=lambda form: (-len(form), form))
+
+    def in_bytes(self, data: bytes) -> bytes:
+        for form in self._forms:
+            data = data.replace(form.encode(errors="surrogatepass"), MASK.encode())
+        return data
+
+    def in_text(self, text: str) -> str:
+        for form in self._forms:
+            text = text.replace(form, MASK)
+        return mask(text)
+
+    def cleaned(self, value: Any) -> Any:
+        """A JSON value without secrets and control characters. What is too deep or too many is left out."""
+        return self._cleaned(value, _DEEPEST, [_MOST])
+
+    def _cleaned(self, value: Any, depth: int, left: list[int]) -> Any:
+        left[0] -= 1
+        if isinstance(value, str):
+            return visible(self.in_text(value[: LONGEST_TEXT + 1]))
+        if not isinstance(value, dict | list):
+            return value
+        if depth == 0 or left[0] < 0:
+            return "…"
+        if isinstance(value, list):
+            return [self._cleaned(item, depth - 1, left) for item in value[: max(left[0], 0)]]
+        kept = list(value.items())[: max(left[0], 0)]
+        return {visible(self.in_text(str(name)), 200): self._cleaned(item, depth - 1, left) for name, item in kept}
+
+
+def _forms(secret: str) -> list[str]:
+    """A secret as it is, and as it stands in JSON, in an address and in base64."""
+    raw = secret.encode(errors="surrogatepass")
+    plain = base64.b64encode(raw).decode().rstrip("=")
+    return [secret, json.dumps(secret)[1:-1], quote(secret, safe="", errors="replace"), plain, secret[::-1]]
+
+
+def shown_url(url: str) -> str:
+    """An address without what may be secret in it: the values of its query."""
+    parts = urlsplit(url)
+    query = "&".join(f"{part.partition('=')[0]}={MASK}" for part in parts.query.split("&")) if parts.query else ""
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, query if parts.query != "alt=sse" else "alt=sse", ""))

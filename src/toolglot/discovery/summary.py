@@ -1,0 +1,108 @@
+"""From findings to the result: who answers, how a program talks to it, how it does tools."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from toolglot.discovery.findings import DiscoveryResult, Finding, ProviderInfo, SchemaStyle, SdkInfo, ToolingInfo
+from toolglot.discovery.reaching import base_of, known_provider
+from toolglot.discovery.secrecy import shown_url
+
+if TYPE_CHECKING:
+    from toolglot.discovery.running import Discovery
+
+_PACKAGES: Final = {
+    "openai_chat": "openai",
+    "openai_responses": "openai",
+    "anthropic": "anthropic",
+    "gemini": "google-genai",
+    "bedrock": "boto3",
+    "cohere": "cohere",
+    "ollama": "ollama",
+}
+_STYLES: Final[dict[str, SchemaStyle]] = {
+    "openai_chat": "openai",
+    "openai_responses": "openai",
+    "cohere": "openai",
+    "ollama": "openai",
+    "anthropic": "anthropic",
+}
+_TAGGED: Final = re.compile(r"<[A-Za-z|_]")
+
+
+def name_of(url: str) -> str:
+    """A short name for an endpoint, fit for a table of a configuration."""
+    known = known_provider(url)
+    host = known.name if known is not None else (urlsplit(url).hostname or "endpoint")
+    plain = re.sub(r"[^a-z0-9]+", "_", host.lower()).strip("_")
+    return plain if plain and not plain[0].isdigit() else f"at_{plain or 'endpoint'}"
+
+
+def summarised(discovery: Discovery, stopped: str) -> DiscoveryResult:
+    line, way, reached = discovery.line, discovery.way, discovery.reached
+    url = line.secrets.in_text(shown_url(base_of(line.endpoint.url)))
+    protocols = tuple(one.route.protocol for one in reached.ways if one.answers) if reached is not None else ()
+    main = way.route.protocol if way is not None else ""
+    models = reached.models if reached is not None else ()
+    model = way.route.model if way is not None else ""
+    findings = tuple(discovery.findings)
+    return DiscoveryResult(
+        provider=ProviderInfo(
+            name=discovery.name or name_of(line.endpoint.url),
+            url=url,
+            protocols=tuple(sorted(protocols, key=lambda name: name != main)),
+            models=tuple(one.name for one in models),
+            model=model,
+            server=next((one.headers["server"] for one in line.exchanges if one.headers.get("server")), ""),
+            context_tokens=next((one.context for one in models if one.name == model), None),
+            rate_headers=tuple(
+                sorted({name for one in line.exchanges for name in one.headers if "ratelimit" in name.replace("-", "")})
+            ),
+            error_shape=str(_value(findings, "endpoint.errors") or ""),
+        ),
+        sdk=SdkInfo(
+            protocol=main,
+            base_url=line.secrets.in_text(shown_url(way.route.base)) if way is not None else url,
+            auth=way.route.auth if way is not None else "",
+            package=_PACKAGES.get(main, ""),
+            streaming=_value(findings, "streams.calls"),
+        ),
+        tooling=_tooling(findings, main),
+        findings=findings,
+        probes=tuple(discovery.probed),
+        evidence=tuple(line.exchanges),
+        spent=line.spent,
+        base=way.route.target if way is not None else "",
+        complete=not stopped,
+        stopped=stopped,
+    )
+
+
+def _value(findings: tuple[Finding, ...], probe: str) -> Any:
+    """What a finding that is no entry of a profile says."""
+    return next((one.value for one in findings if one.probe == probe and not one.key), None)
+
+
+def _tooling(findings: tuple[Finding, ...], protocol: str) -> ToolingInfo:
+    native = _value(findings, "replies.native")
+    dialect = str(_value(findings, "replies.dialect") or "")
+    example = str(_value(findings, "replies.example") or "")
+    has_tools = _value(findings, "endpoint.tools")
+    if native:
+        form: Any = "json"
+    elif dialect:
+        form = "xml" if _TAGGED.search(example) else "json" if example.lstrip().startswith(("{", "[")) else "custom"
+    else:
+        form = "none" if has_tools is False else "custom" if native is False else "none"
+    return ToolingInfo(
+        format=form,
+        example=example,
+        parser=dialect or (protocol if native else ""),
+        quirks=tuple(dict.fromkeys(one.quirk for one in findings if one.quirk)),
+        schema_style=_STYLES.get(protocol, "custom"),
+        native=native,
+        parallel=_value(findings, "replies.parallel"),
+        dialect=dialect,
+    )
