@@ -6,8 +6,7 @@ from toolglot.runtime.models import UpstreamModels
 from toolglot.runtime.session import Session
 from toolglot.runtime.session_events import CallChanged, Ended, Said
 from toolglot.runtime.tools import ToolContext
-from toolglot.simulator import Simulator, url_of
-from toolglot.upstream import PROVIDERS, AsgiTransport, Upstream
+from toolglot.simulator import upstreams
 
 
 async def population(city: str) -> str:
@@ -30,27 +29,8 @@ async def ask_expert(question: str, context: ToolContext) -> str:
     return (await expert.run(question)).text
 
 
-def simulated(*names: str) -> UpstreamModels:
-    """Stand-ins for providers. Without this, a session asks the real ones, with the keys of the environment."""
-    transport = AsgiTransport(Simulator())
-    return UpstreamModels(
-        {
-            name: Upstream(
-                name=name,
-                target=name,
-                url=url_of("http://simulator", name),
-                transport=transport,
-                auth=PROVIDERS[name].auth,
-                key="any",
-                also=PROVIDERS[name].also,
-            )
-            for name in names
-        }
-    )
-
-
 async def main() -> None:
-    models = simulated("anthropic", "openai", "mistral")
+    models = UpstreamModels(upstreams())  # without it, the real ones are asked, with the keys of the environment
     async with Session(model="anthropic/claude-opus-5", tools=[population, ask_expert], models=models) as session:
         answer = await session.run("How many people live in Bonn?")
         print(f"{answer.model}: {answer.text}")

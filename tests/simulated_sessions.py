@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from toolglot.runtime.models import UpstreamModels
@@ -14,9 +15,8 @@ from toolglot.runtime.scheduler import RunLimits
 from toolglot.runtime.session import Session
 from toolglot.runtime.session_limits import SessionLimits
 from toolglot.simulator import PROVIDERS as SIMULATED
-from toolglot.simulator import Simulator
-from toolglot.simulator import url_of as simulated_url
-from toolglot.upstream import PROVIDERS, AsgiTransport, Upstream
+from toolglot.simulator import Simulator, upstreams
+from toolglot.upstream import AsgiTransport
 
 T = TypeVar("T")
 
@@ -43,20 +43,9 @@ class Stage:
     def __init__(self, script: dict[str, Any] | None = None) -> None:
         self.simulator = Simulator(script)
         self.transport = AsgiTransport(self.simulator, grace=0.05)
+        found = upstreams(self.simulator).items()
         self.models = UpstreamModels(
-            {
-                name: Upstream(
-                    name=name,
-                    target=PROVIDERS[name].target,
-                    url=simulated_url("http://simulator", name),
-                    transport=self.transport,
-                    auth=PROVIDERS[name].auth,
-                    key="sk-simulated-0123456789",
-                    also=PROVIDERS[name].also,
-                )
-                for name in SIMULATED
-                if name in PROVIDERS
-            }
+            {name: replace(one, transport=self.transport, is_simulated=False) for name, one in found}
         )
 
     def session(self, model: str = TARGETS[0], **given: Any) -> Session:

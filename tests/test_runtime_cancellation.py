@@ -21,7 +21,7 @@ from session_modes import MODES
 from simulated_sessions import ALL_TARGETS, PATIENT, QUICK, Stage, play, spoken
 from toolglot import History, InputError, Text, ToolCall, ToolResult, Turn
 from toolglot.attempts import Attempt
-from toolglot.conversation import Conversation
+from toolglot.conversation import Conversation, Usage
 from toolglot.profiles import Overrides
 from toolglot.runtime.approvals import Allow
 from toolglot.runtime.memory_log import MemoryLog
@@ -75,10 +75,10 @@ class Traps(MemoryLog):
         await self.trap.at("before asking")
         return await super().say(turn)
 
-    async def commit(self, attempt: Attempt, *, cost: Decimal | None = None) -> Turn:
+    async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:
         await self.trap.at("next commit" if self.commits else "before commit")
         self.commits += 1
-        turn = await super().commit(attempt, cost=cost)
+        turn = await super().commit(attempt, usage=usage, cost=cost)
         await self.trap.at("after commit")
         return turn
 
@@ -88,8 +88,8 @@ class Traps(MemoryLog):
         await self.trap.at("after publish")
         return turn
 
-    async def land(self, reason: str = "") -> None:
-        await super().land(reason)
+    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+        await super().land(reason, known)
         await self.trap.at("landing")
 
     async def started(self, call: ToolCall, arguments: dict[str, Any]) -> None:

@@ -432,6 +432,7 @@ def test_runs_that_a_reset_finds_open_are_known_after_it() -> None:
                 said = [result.text for result in again.history.turns[-1].results]
                 assert ["unknown" in text for text in said] == [True, True, False]
                 assert "never started" in said[2]
+                assert "without side effects and was interrupted" in said[2]  # such runs are not in the log
 
     on_a_store(test)
 

@@ -13,7 +13,7 @@ import pytest
 from toolglot import InputError, LimitError, Text, ToolglotError, Turn, VersionError
 from toolglot.runtime.log_entries import LAST_NUMBER, TurnsSaid, key_of
 from toolglot.runtime.log_replay import LogRows
-from toolglot.runtime.session_list import list_sessions, recover_session
+from toolglot.runtime.session_list import list_sessions, recover_session, remove_session
 from toolglot.runtime.session_log import SessionDamagedError, SessionLog
 from toolglot.runtime.session_search import search_sessions
 from toolglot.store import SqliteStore, StoreLimits
@@ -154,6 +154,15 @@ def test_a_session_whose_row_is_damaged_is_recovered_whole() -> None:
         await store.keep("sessions", "", {ID: b"{"}, until=math.inf)
         info, problems = await recover_session(store, ID)
         assert (info.turns, len(problems)) == (5, 1)
+
+    on_a_session(test)
+
+
+def test_a_session_whose_first_entry_is_damaged_can_be_removed() -> None:
+    async def test(store: SqliteStore) -> None:
+        await put(store, 0, b'{"entry":"opened","holder')
+        await remove_session(store, ID)
+        assert (await list_sessions(store)).sessions == ()
 
     on_a_session(test)
 

@@ -19,6 +19,7 @@ from toolglot import History, InputError, Issuer, Text, ToolCall, ToolResult, Tu
 from toolglot.limits import Limits
 from toolglot.runtime.log_entries import key_of
 from toolglot.runtime.session_documents import export_session, import_session
+from toolglot.runtime.session_info import title_of
 from toolglot.runtime.session_list import (
     Page,
     fork_session,
@@ -383,14 +384,18 @@ def test_a_session_whose_row_is_damaged_can_be_removed() -> None:
     on_a_store(test)
 
 
-def test_a_session_that_is_shrunk_while_it_is_read_is_read_anew() -> None:
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_session_that_is_shrunk_while_it_is_read_is_read_anew(is_done: bool) -> None:
     """The list of sessions is read first, then the log; in between, the log may have begun anew."""
 
     async def test(store: SqliteStore) -> None:
         await talk(store, "s", *(user(f"{n}") for n in range(5)))
         old = await store.find("sessions", "", ["s"])
         await rewind_session(store, "s", (await turns_of(store, "s"))[1].key)
-        assert await shrink_session(store, "s") == 7
+        if is_done:
+            assert await shrink_session(store, "s") == 6  # and one that stays as a fence
+        else:
+            await store.remove("turns", "s", [key_of(n) for n in range(3)])
         finds = 0
 
         class Stale(SqliteStore):
@@ -405,7 +410,29 @@ def test_a_session_that_is_shrunk_while_it_is_read_is_read_anew() -> None:
         stale = Stale(":memory:")
         _, standing = await read_session(stale, "s", limits=LogLimits())
         assert [turn.text for turn in standing.turns] == ["0", "1"]
-        assert finds == 2
+        assert finds == (2 if is_done else 3)
         await stale.close()
 
     on_a_store(test)
+
+
+HOSTILE = "pay\x1b]0;evil\x07 \x1b[31mred\x9b2J \u202eslive\u2066 a\x00b\x7f\u200fc\r\nnext"
+SHOWN = "pay]0;evil [31mred2J slive abc next"
+
+
+def test_titles_and_snippets_hold_nothing_that_a_terminal_obeys() -> None:
+    async def test(store: SqliteStore) -> None:
+        await talk(store, "said", user(HOSTILE))
+        await talk(store, "given", user("hello"), title=HOSTILE)
+        async with await SessionLog.create(store, id="renamed") as log:
+            await log.rename(HOSTILE)
+        assert {info.title for info in (await list_sessions(store)).sessions} == {SHOWN}
+        await talk(store, "later", user("hi"), calling("send", {"text": "x"}), user(f"needle {HOSTILE}"))
+        (hit,) = await search_sessions(store, "needle")
+        assert hit.snippet == f"needle {SHOWN}"
+
+    on_a_store(test)
+
+
+def test_a_title_keeps_what_joins_letters() -> None:
+    assert title_of("\U0001f468\u200d\U0001f469 می\u200cخواهم") == "\U0001f468\u200d\U0001f469 می\u200cخواهم"

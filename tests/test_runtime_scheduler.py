@@ -8,6 +8,8 @@ import threading
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scheduled_tools import (
     GRACE,
@@ -27,10 +29,11 @@ from scheduled_tools import (
     ticks,
     told,
 )
-from toolglot.completion import status_of
-from toolglot.conversation import ToolCall, ToolSpec
+from toolglot.completion import completion_key, status_of
+from toolglot.conversation import Media, Text, ToolCall, ToolResult, ToolSpec
 from toolglot.errors import InputError
-from toolglot.runtime import scheduler as scheduling
+from toolglot.runtime.known_calls import RUN_BEFORE, Kept, KnownCalls, size_of
+from toolglot.runtime.progress import CHARACTERS
 from toolglot.runtime.scheduler import RunLimits, Scheduler
 from toolglot.runtime.threads import in_thread
 from toolglot.runtime.tools import Output, Tool, ToolBox, ToolContext, ToolError
@@ -187,7 +190,7 @@ def test_progress_is_told_while_the_tool_runs_from_any_thread_and_not_after() ->
         (result,) = await scheduler(made(run), watch=watch).run([call()])
         kept[0].progress("too late")
         said = [change.progress for change in watch.changes if change.progress]
-        assert said == ["x" * 10_000, "from a thread"]
+        assert said == ["x" * CHARACTERS, "from a thread"]
         assert result.content == "done"
 
     asyncio.run(main())
@@ -287,15 +290,11 @@ def test_a_tool_that_is_no_coroutine_or_cancels_itself_fails_alone() -> None:
     asyncio.run(main())
 
 
-class Hostile:
-    """An object that cannot even be asked what it is."""
+class Undecided:
+    """Something that is neither true nor false."""
 
-    @property
-    def __class__(self) -> Any:
-        raise ZeroDivisionError
-
-    @__class__.setter
-    def __class__(self, value: object) -> None: ...
+    def __bool__(self) -> bool:
+        raise SystemExit("which?")
 
 
 class BrokenBox(ToolBox):
@@ -307,12 +306,13 @@ class BrokenBox(ToolBox):
 
 def test_a_fault_while_a_call_is_served_costs_one_call() -> None:
     async def main() -> None:
-        running = scheduler(returning(Hostile(), "hostile"), returning("fine", "fine"))
+        hostile = raising(ValueError("no"), "hostile", idempotent=Undecided())
+        running = scheduler(hostile, returning("fine", "fine"))
         results = await running.run([call("a", "hostile"), call("b", "fine")])
-        assert "ZeroDivisionError" in results[0].text
+        assert "SystemExit" in results[0].text
         assert "may have run" in results[0].text
         assert results[1].content == "fine"
-        assert told(running, ["serving a call failed", "ZeroDivisionError"])
+        assert told(running, ["serving a call failed", "SystemExit"])
 
     asyncio.run(main())
 
@@ -663,20 +663,54 @@ def test_a_call_that_runs_in_the_batch_before_is_not_run_again() -> None:
     asyncio.run(main())
 
 
-def test_the_known_results_are_those_of_the_newest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling, "KNOWN_CALLS", 3)
-
+def test_the_known_results_are_those_of_the_newest_calls() -> None:
     async def main() -> None:
-        running = scheduler(returning("x"))
+        running = Scheduler(ToolBox([returning("x")]), _kept=Kept(calls=3))
         await running.run(calls(5))
         assert [running.known(f"c{n}") is not None for n in range(5)] == [False, False, True, True, True]
 
     asyncio.run(main())
 
 
-def test_the_report_keeps_the_newest_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling, "KEPT_ENTRIES", 4)
-    running = scheduler()
+def test_whole_results_are_bounded_by_their_bytes_and_older_calls_are_still_not_run_again() -> None:
+    async def main() -> None:
+        gated = Gated(value="x" * 1_000)
+        gated.gate.set()
+        running = Scheduler(ToolBox([gated.tool]), _kept=Kept(result_bytes=2_500))
+        first = {result.call_id: result for result in await running.run(calls(5))}
+        again = await running.run(calls(5))
+        assert gated.runs == 5
+        assert [result.content for result in again] == [RUN_BEFORE] * 3 + ["x" * 1_000] * 2
+        for result in again:
+            assert completion_key(result) == completion_key(first[result.call_id])
+            assert status_of(result) == "complete"
+        assert [result.content for result in await running.run(calls(5))] == [result.content for result in again]
+
+    asyncio.run(main())
+
+
+@pytest.mark.law
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3_000), st.booleans()), max_size=40))
+def test_what_is_known_of_calls_is_bounded_by_number_and_by_bytes(steps: list[tuple[int, int, bool]]) -> None:
+    known, runs = KnownCalls(Kept(calls=6, result_bytes=5_000)), dict[str, ToolResult]()
+    for number, size, forgets in steps:
+        id = str(number)
+        if forgets:
+            known.forget([id])
+            assert known.get(id) is None
+            continue
+        was_known = known.get(id)
+        new = ToolResult(id, (Text("x" * size), Media("image", data="y" * size)), result=[size], status="complete")
+        known.add(new)
+        runs[id] = was_known or new
+        assert len([*known]) <= 6
+        kept = [found for other in range(13) if (found := known.get(str(other))) is not None]
+        assert sum(size_of(found) for found in kept if found.content != RUN_BEFORE) <= 5_000
+        assert all(completion_key(found) == completion_key(runs[found.call_id]) for found in kept)
+
+
+def test_the_report_keeps_the_newest_entries() -> None:
+    running = Scheduler(ToolBox(), _kept=Kept(entries=4))
     for number in range(9):
         running.tell("ignored", str(number))
     assert reasons(running)[-1] == "8"

@@ -33,7 +33,12 @@ OPAQUE = Opaque("mcp", {"type": "resource_link"}, kind="resource_link")
         (Text("t"), (Text("t"),)),
         (IMAGE, (IMAGE,)),
         ([Text("t"), IMAGE, "s", 7, OPAQUE], (Text("t"), IMAGE, Text("s"), Text("7"), OPAQUE)),
-        ((Text("t"), [IMAGE]), (Text("t"), Text(""))),
+        ((Text("t"), [IMAGE, "s"]), (Text("t"), IMAGE, Text("s"))),
+        (
+            (Text("t"), [[IMAGE]]),
+            (Text("t"), Text('[[{"block":"media","kind":"image","media_type":"image/png","data":"aGk="}]]')),
+        ),
+        ((Text("t"), None, b"b"), (Text("t"), Text(""), Text("b"))),
         ([], "[]"),
         ([1, "a", None], '[1,"a",null]'),
         ({"a": 1.5}, '{"a":1.5}'),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from simulated_sessions import PATIENT, QUICK, RESPONSES, TARGETS, Stage, play
 from toolglot import History, InputError, Media, Options, Text, ToolResult, ToolSpec, Turn
 from toolglot.attempts import Attempt
-from toolglot.conversation import Reasoning
+from toolglot.conversation import Reasoning, Usage
 from toolglot.runtime.flight import MOST_WAITING
 from toolglot.runtime.memory_log import MemoryLog
 from toolglot.runtime.models import ModelChoice, UpstreamModels
@@ -844,15 +844,15 @@ class BrokenLog(MemoryLog):
         super().__init__()
         self.broken = set(broken)
 
-    async def commit(self, attempt: Attempt, *, cost: Decimal | None = None) -> Turn:
+    async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:
         if "commit" in self.broken:
             raise OSError("the disk is full")
-        return await super().commit(attempt, cost=cost)
+        return await super().commit(attempt, usage=usage, cost=cost)
 
-    async def land(self, reason: str = "") -> None:
+    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
         if "land" in self.broken:
             raise OSError("the disk is gone")
-        await super().land(reason)
+        await super().land(reason, known)
 
 
 @pytest.mark.parametrize(

@@ -123,10 +123,11 @@ def test_an_answer_without_an_end_is_bounded() -> None:
     assert endless.is_closed
 
 
-def test_an_answer_whose_tokens_nobody_counted_has_no_known_price() -> None:
+def test_the_tokens_of_an_answer_that_nobody_counted_are_estimated() -> None:
     answer, opened = asked(Provider(Told(WHOLE)))
     assert answer.cost is None
-    assert opened.usage.input_tokens is None
+    assert (opened.usage.input_tokens, opened.usage.output_tokens) == (2, 2)
+    assert ["estimated" in entry.reason for entry in opened.report.entries] == [True]
 
 
 def test_an_error_in_words_that_nobody_can_read_is_told_by_its_status() -> None:

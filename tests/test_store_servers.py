@@ -263,6 +263,55 @@ def test_a_connection_that_is_ended_in_the_middle_is_told_and_replaced(tmp_path:
 
 
 @pytest.mark.parametrize(
+    "error",
+    [
+        asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress"),
+        asyncpg.InterfaceError("cannot perform operation: another operation is in progress"),
+        asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"),
+        asyncio.IncompleteReadError(b"", 4),
+        BrokenPipeError(32, "Broken pipe"),
+        RuntimeError("the transport is gone"),
+        asyncio.InvalidStateError("invalid state"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_the_driver_raises_is_a_store_error_and_its_connection_is_not_used_again(
+    tmp_path: Path, error: Exception
+) -> None:
+    async def act(store: Any) -> None:
+        await store.keep("v", "a", {"k": b"1"}, until=LATER)
+        used_by: list[Any] = []
+
+        async def fail(connection: Any) -> None:
+            used_by.append(connection)
+            raise error
+
+        with pytest.raises(StoreError, match=r"^postgres://127\.0\.0\.1:"):
+            await store._reader.run(fail)
+        assert used_by[0].is_closed()
+        assert await store.find("v", "a", ["k"]) == {"k": b"1"}
+
+    used(postgres_url(tmp_path), act)
+
+
+def test_a_connection_of_which_the_server_refused_something_is_used_again(tmp_path: Path) -> None:
+    async def act(store: Any) -> None:
+        used_by: list[Any] = []
+
+        async def refused(connection: Any) -> None:
+            used_by.append(connection)
+            await connection.execute("BEGIN; SELECT 1 / 0")
+
+        for _ in range(2):
+            with pytest.raises(StoreError, match="division by zero"):
+                await store._reader.run(refused)
+        assert used_by[0] is used_by[1]
+        assert not used_by[0].is_in_transaction()
+
+    used(postgres_url(tmp_path), act)
+
+
+@pytest.mark.parametrize(
     ("error", "said"),
     [
         (TimeoutError(), "takes too long to answer"),

@@ -1,6 +1,7 @@
 """Images, documents and sounds where the target takes them.
 
-A kind that a user turn cannot hold, or a file that only its issuer can open, leaves a line of text in its place.
+A kind that a user turn cannot hold, a file that only its issuer can open, or a medium that nobody can read, leaves a
+line of text in its place.
 A kind that only results cannot hold (D-class: text-only tool messages) moves behind the last result of its run,
 never between two of them, with a line in the result that says so.
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Media, Opaque, Text, ToolResult, Turn
 from toolglot.profiles import resolve
+from toolglot.render import media_faults
 from toolglot.render.job import Job, unless_same
 
 MOVED: Final = "[{kind}: shown after the tool results]"
@@ -24,16 +26,12 @@ UNSEEN: Final = "[{kind}{name}: it cannot be shown here]"
 
 MAX_NAME: Final = 200
 
-_DOCUMENTS: Final = ("application/pdf", "text/")
+_STORES: Final = {"gemini": ("gs",), "bedrock": ("s3",)}
+"""Addresses that a protocol knows besides those of the web."""
+_READS_BYTES: Final = ("gemini", "bedrock")
+"""Protocols that refuse a request whose data are no base64 before anything else is looked at."""
 
-_STARTS: Final = {
-    "iVBORw0KGgo": "image/png",
-    "/9j/": "image/jpeg",
-    "R0lGOD": "image/gif",
-    "UklGR": "image/webp",
-    "JVBERi0": "application/pdf",
-}
-"""How the base64 of a file starts, by its type."""
+_DOCUMENTS: Final = ("application/pdf", "text/")
 
 _ENDINGS: Final = {
     "png": "image/png",
@@ -90,6 +88,12 @@ def kind_of(media: Media) -> str:
     return "document" if media.media_type.startswith(_DOCUMENTS) else "file"
 
 
+def _kind_seen(media: Media, job: Job) -> str:
+    """What the target takes a medium for: Gemini goes by the type alone."""
+    by_type = job.profile.protocol == "gemini" and not job.goes_home
+    return "file" if by_type and not (media.media_type or _type_found(media)) else kind_of(media)
+
+
 def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media | Text:
     """The medium as the target takes it, or a line of text."""
     kind = kind_of(media)
@@ -97,6 +101,8 @@ def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media |
         reason = f"the {kind} is given by a file id, which only the provider that keeps it can open"
     elif media.data is None and media.url is not None and "url" not in job.profile.turns.media_sources:
         reason = f"the {kind} is given by an address, which is not accepted {job.rule('turns.media_sources')}"
+    elif fault := _fault_of(media, job):
+        reason = f"the {kind} cannot be read: {fault}"
     elif kind in accepted or media.kind in accepted:
         return _typed(media if media.kind in accepted else replace(media, kind=kind), job)
     else:
@@ -107,15 +113,39 @@ def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media |
     return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
 
 
+def _fault_of(media: Media, job: Job) -> str:
+    """Why the target cannot read a medium. What goes home is refused only where it would be refused there."""
+    protocol = job.profile.protocol
+    if job.goes_home:
+        refused = media.data is not None and protocol in _READS_BYTES and not media_faults.is_base64(media.data)
+        return media_faults.fault_of(media) if refused else ""
+    fault = media_faults.fault_of(media, (*media_faults.ADDRESSES, *_STORES.get(protocol, ())))
+    if fault or media.data is None or media_faults.has_type(media) or _type_found(media):
+        return fault
+    needs_none = protocol == "ollama" or (media.kind == "file" and protocol.startswith("openai"))
+    return "" if needs_none else "its type is not known"
+
+
+def _type_found(media: Media) -> str:
+    """The type by the first bytes or the name; empty where they do not tell."""
+    if media.data is not None:
+        return media_faults.type_by_start(media.data)
+    ending = (media.url or "").partition("?")[0].rpartition(".")[2].lower()
+    return _ENDINGS.get(ending, "")
+
+
 def _typed(media: Media, job: Job) -> Media:
     """The medium with its type, which some protocols do not say and others demand."""
-    if media.media_type or (job.goes_home and media.data is None):
-        return media
-    if media.data is not None:
-        found = next((type for start, type in _STARTS.items() if media.data.startswith(start)), "")
+    if job.goes_home and (media.data is None or media_faults.is_base64(media.data)):
+        standard = media
     else:
-        ending = (media.url or "").partition("?")[0].rpartition(".")[2].lower()
-        found = _ENDINGS.get(ending, "")
+        standard = media_faults.standard(media)
+    if standard is not media:
+        job.tell("converted", "base64 in another form than the standard one was written in that")
+        media = standard
+    if media.media_type if job.goes_home or media.data is None else media_faults.has_type(media):
+        return media
+    found = "" if job.goes_home and media.data is None else _type_found(media)
     if not found:
         return media
     job.tell("assumed", f"a medium without a type is taken for {found} by its first bytes or its name", "policy")
@@ -138,7 +168,7 @@ def _fit_result(
         if not isinstance(part, Media):
             parts.append(part)
             continue
-        kind = kind_of(part)
+        kind = _kind_seen(part, job)
         if kind in results.media and (results.error_media or not result.is_error):
             parts.append(_fit(part, results.media, turn, job))
             continue

@@ -46,10 +46,11 @@ NOBODY: Final = Deny("It needs an approval, and nobody is there to give one.")
 
 def decision_of(answer: object) -> Decision:
     """What a callback answered, if it is a decision; otherwise it is no leave to run."""
-    if isinstance(answer, Deny) and not isinstance(answer.reason, str):
+    kind = type(answer)  # not its class: what is no decision may do anything when it is asked
+    if issubclass(kind, Deny) and not issubclass(type(answer.reason), str):  # type: ignore[attr-defined]
         return Deny()
-    if isinstance(answer, Allow | AllowAlways | Deny | Edit):
-        return answer
+    if issubclass(kind, Allow | AllowAlways | Deny | Edit):
+        return answer  # type: ignore[return-value]
     return Deny(f"The question for approval was answered with a {type_name(answer)}, which is no decision.")
 
 

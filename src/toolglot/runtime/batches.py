@@ -22,13 +22,13 @@ from toolglot.runtime.approvals import AllowAlways, Decision, Deny, Edit
 from toolglot.runtime.argument_checks import Checked
 from toolglot.runtime.call_states import CallState
 from toolglot.runtime.leaving import Raised
-from toolglot.runtime.tool_output import given
+from toolglot.runtime.progress import Progress
+from toolglot.runtime.tool_output import Given, given
 from toolglot.runtime.tool_values import Tool, ToolContext, ToolError
 
 if TYPE_CHECKING:
     from toolglot.runtime.scheduler import Scheduler
 
-PROGRESS_CHARACTERS: Final = 10_000
 INTERRUPTED: Final = "The program that ran the tools was stopped."
 
 served_by: ContextVar[Batch | None] = ContextVar("served_by", default=None)
@@ -134,7 +134,7 @@ class Batch:
         self._order.append(job)
         try:
             job.outcome = self._never_started(job) or self._check(job, tool)
-        except Exception as error:  # noqa: BLE001 - as in `_serve`
+        except BaseException as error:  # noqa: BLE001 - as in `_serve`; nothing is waited for, so nothing is cancelled
             job.outcome = self._failed(job, error)
 
     def _never_started(self, job: Job) -> ToolResult | None:
@@ -160,7 +160,7 @@ class Batch:
         if tool.resources is not None:
             try:
                 job.resources = resource_names(tool.resources(_own(job.arguments)))
-            except Exception as error:  # noqa: BLE001 - it is the tool's code
+            except BaseException as error:  # noqa: BLE001 - it is the tool's code
                 said = outcomes.described(error)
                 return outcomes.refused(job.call, f"Which resources the call uses could not be found out ({said}).")
         self._admission.join(job.place, job.resources)
@@ -185,7 +185,9 @@ class Batch:
         """Bring a call to its end. `before` is set when nobody is asked any more about the calls before it."""
         try:
             job.outcome = self._noted(job, job.outcome or await self._outcome(job, before))
-        except Exception as error:  # noqa: BLE001 - a fault of toolglot's own costs one call, not the session
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a fault of toolglot's own costs one call, not the session
             job.outcome = self._failed(job, error)
         finally:
             if job.decided is not None:
@@ -248,7 +250,7 @@ class Batch:
         answer = leaving.outcome(task)
         if task.cancelled():
             return None
-        return approvals.failed(answer.error) if isinstance(answer, Raised) else approvals.decision_of(answer)
+        return approvals.failed(answer.error) if type(answer) is Raised else approvals.decision_of(answer)
 
     async def _wait_for_room(self, job: Job) -> ToolResult | None:
         """Wait for a slot and for the resources; why the call is not run, or None."""
@@ -327,9 +329,12 @@ class Batch:
             tool=tool.name,
             session_id=scheduler.session_id,
             attempt=job.state.attempt,
-            progress=lambda text: self._progress(job, text),
             session=scheduler.session,
         )
+        progress: Progress | None = None
+        if scheduler.tell_change is not None:
+            progress = Progress(self._loop, job.state.say)
+            context.progress = progress.say
         assert tool.run is not None  # noqa: S101 - for the type checker: a mere definition is not run here
         seconds = self._limits.timeout if tool.timeout is None else tool.timeout
         scheduler.running += 1
@@ -337,7 +342,7 @@ class Batch:
             task = leaving.begin(tool.run, _own(job.arguments), context)
             why = await leaving.wait_for(task, self.stop, timeout=seconds)
             if why == "ended":
-                return _ended(job.call, task)
+                return self._ended(job, task)
             context.cancelled.set()
             has_ended = await leaving.end(task, self._limits.grace)
         except asyncio.CancelledError:
@@ -349,12 +354,47 @@ class Batch:
             raise
         finally:
             scheduler.running -= 1
+            if progress is not None:
+                progress.end()
         if not has_ended:
             scheduler.abandoned += 1
             scheduler.leave(task, f"the tool {tool.name[:80]!r}", job.call.id, job.resources)
+        waited_for = context.waits_for if has_ended and type(context.waits_for) is str else ""
         if why == "stopped":
-            return Tried(self._stopped(job, tool, task, has_ended=has_ended))
-        return _timed_out(job.call, tool, task, seconds, has_ended=has_ended)
+            never = self._never_started(job) if waited_for else None
+            return Tried(never or self._stopped(job, tool, task, has_ended=has_ended))
+        if waited_for:
+            return Tried(outcomes.not_ready(job.call, seconds, waited_for), again=True)
+        return self._timed_out(job, tool, task, seconds, has_ended=has_ended)
+
+    def _given(self, job: Job, value: object) -> Given:
+        """What a tool returned; what is shown in another way is told."""
+        read = given(value)
+        for note in read.notes:
+            self._scheduler.tell("converted", note, job.call.id, fault="loss")
+        return read
+
+    def _ended(self, job: Job, task: leaving.Task) -> Tried:
+        """What came of a tool that ended by itself."""
+        if task.cancelled():
+            return Tried(outcomes.error(job.call, f"The tool did not end. {leaving.CANCELLED_ITSELF}"), again=True)
+        said = leaving.outcome(task)
+        if type(said) is Raised:
+            # What a tool says to the model in its own words is its answer; it would be the same again.
+            is_answer = issubclass(type(said.error), ToolError)
+            return Tried(outcomes.raised(job.call, said.error), again=not is_answer)
+        return Tried(self._given(job, said).of(job.call))
+
+    def _timed_out(self, job: Job, tool: Tool, task: leaving.Task, seconds: float, *, has_ended: bool) -> Tried:
+        """What is known of a tool that ran out of time; one that gave something while it ended has told it itself."""
+        said = leaving.outcome(task) if has_ended else None
+        if has_ended and not task.cancelled() and type(said) is not Raised:
+            return Tried(outcomes.timed_out(job.call, seconds, self._given(job, said).content))
+        is_known = not tool.side_effects or (has_ended and tool.on_timeout == "error")
+        if is_known:
+            return Tried(outcomes.timed_out(job.call, seconds), again=has_ended)
+        unknown = outcomes.outcome_unknown(job.call, f"The tool did not end within {seconds:g} seconds.")
+        return Tried(unknown, again=has_ended)
 
     def _stopped(self, job: Job, tool: Tool, task: leaving.Task, *, has_ended: bool) -> ToolResult:
         """What is known of a tool that was cancelled."""
@@ -364,20 +404,8 @@ class Batch:
             made = outcomes.outcome_unknown if tool.side_effects else outcomes.cancelled
             return made(job.call, ignored)
         said = leaving.outcome(task)
-        output = outcomes.described(said.error) if isinstance(said, Raised) else given(said).content
+        output = outcomes.described(said.error) if type(said) is Raised else self._given(job, said).content
         return outcomes.cancelled(job.call, reason, output)
-
-    def _progress(self, job: Job, text: str) -> None:
-        """Pass on what a tool says, from whichever thread."""
-        said = str(text)[:PROGRESS_CHARACTERS]
-        try:
-            is_here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            is_here = False
-        if is_here:
-            job.state.say(said)
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(job.state.say, said)
 
     # --- when toolglot itself cannot go on ------------------------------------------------------------
 
@@ -386,7 +414,7 @@ class Batch:
             return outcomes.outcome_unknown(job.call, INTERRUPTED)
         return outcomes.never_started(job.call, INTERRUPTED)
 
-    def _failed(self, job: Job, error: Exception) -> ToolResult:
+    def _failed(self, job: Job, error: BaseException) -> ToolResult:
         said = outcomes.described(error)
         self._scheduler.tell("dropped", f"serving a call failed: {said}", job.call.id, fault="canonical")
         text = f"Running the tool failed inside of toolglot ({said})."
@@ -405,27 +433,4 @@ def _problem(task: leaving.Task) -> str | None:
     if task.cancelled():
         return leaving.CANCELLED_ITSELF
     said = leaving.outcome(task)
-    return outcomes.described(said.error) if isinstance(said, Raised) else None
-
-
-def _ended(call: ToolCall, task: leaving.Task) -> Tried:
-    """What came of a tool that ended by itself."""
-    if task.cancelled():
-        return Tried(outcomes.error(call, f"The tool did not end. {leaving.CANCELLED_ITSELF}"), again=True)
-    said = leaving.outcome(task)
-    if isinstance(said, Raised):
-        # What a tool says to the model in its own words is its answer; it would be the same again.
-        return Tried(outcomes.raised(call, said.error), again=not isinstance(said.error, ToolError))
-    return Tried(given(said).of(call))
-
-
-def _timed_out(call: ToolCall, tool: Tool, task: leaving.Task, seconds: float, *, has_ended: bool) -> Tried:
-    """What is known of a tool that ran out of time; one that gave something while it ended has told it itself."""
-    said = leaving.outcome(task) if has_ended else None
-    if has_ended and not task.cancelled() and not isinstance(said, Raised):
-        return Tried(outcomes.timed_out(call, seconds, given(said).content))
-    is_known = not tool.side_effects or (has_ended and tool.on_timeout == "error")
-    if is_known:
-        return Tried(outcomes.timed_out(call, seconds), again=has_ended)
-    unknown = outcomes.outcome_unknown(call, f"The tool did not end within {seconds:g} seconds.")
-    return Tried(unknown, again=has_ended)
+    return outcomes.described(said.error) if type(said) is Raised else None

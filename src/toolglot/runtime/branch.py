@@ -10,8 +10,10 @@ from decimal import Decimal
 
 from toolglot.conversation import Usage
 from toolglot.errors import InputError
-from toolglot.runtime.flight import Flight, Tally
+from toolglot.runtime.flight import Flight, Tally, added
 from toolglot.runtime.session_limits import SessionLimits
+
+Spent = tuple[Usage | None, Decimal | None]
 
 
 class Branch:
@@ -22,6 +24,7 @@ class Branch:
         self.parent: Branch | None = None
         self.depth = 0
         self.sum = Tally()
+        self._unwritten: Spent = (None, None)
         self.flight: Flight | None = None
         self._stop_own: Callable[[Flight, str], None] | None = None
         self._running: dict[int, Branch] = {}
@@ -67,10 +70,22 @@ class Branch:
     def count(self, usage: Usage | None, cost: Decimal | None) -> None:
         """Count what an answer took."""
         self.sum.add(usage, cost)
+        self.owe(usage, cost)
         if self.flight is not None:
             self.flight.sum.add(usage, cost)
         if self.parent is not None:
             self.parent.count(usage, cost)
+
+    def owe(self, usage: Usage | None, cost: Decimal | None) -> None:
+        """Keep in mind what is not in the session's log yet."""
+        before, known = self._unwritten
+        usage = usage if before is None else before if usage is None else added(before, usage)
+        self._unwritten = usage, known if cost is None else cost + (known or 0)
+
+    def take_unwritten(self) -> Spent:
+        """What was spent, here and below, and is not in the session's log yet: whoever takes it writes it."""
+        spent, self._unwritten = self._unwritten, (None, None)
+        return spent
 
     def is_overspent(self) -> bool:
         """Whether this session, or one above it, has used up what it may use."""

@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 from anyio import CancelScope
 
 from toolglot.conversation import Usage
@@ -117,7 +118,10 @@ class Flight:
             self._came.set()
 
     async def heard(self) -> None:
-        """Wait until the listener, if there is one, is not far behind."""
+        """Wait until the listener, if there is one, is not far behind. A run that is stopped is left here, also where
+        what it reads is always there already and never lets it wait."""
+        if self.reason is not None:
+            await anyio.lowlevel.checkpoint()
         while self._events is not None and len(self._events) > MOST_WAITING:
             self._taken = anyio.Event()
             await self._taken.wait()

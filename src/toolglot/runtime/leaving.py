@@ -20,7 +20,7 @@ Work = Callable[..., Awaitable[object]]
 
 
 class Raised(NamedTuple):
-    """What the work raised."""
+    """What the work raised. Asked for by `type(…) is Raised`: the object of a tool may do anything when it is asked."""
 
     error: BaseException
 

@@ -57,6 +57,8 @@ class Opened(LogEntry, frozen=True, tag="opened"):
 
     holder: str
     at: float = 0.0
+    new: bool = False
+    """Whether the session begins here. What has a smaller number was that of a removed one."""
 
 
 class TurnsSaid(LogEntry, frozen=True, tag="turns"):
@@ -116,6 +118,7 @@ _KNOWN: Final = frozenset(
 )
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(Entry)
+_OPENED: Final = b'{"entry":"opened"'
 
 
 def key_of(number: int) -> str:
@@ -129,6 +132,22 @@ def encode(entry: Entry) -> bytes:
 
 def encode_turn(turn: Turn) -> bytes:
     return _encoder.encode(turn)
+
+
+def opening(data: bytes) -> Opened | None:
+    """The entry, if it is one with which a process took the session; None for any other, also one that is damaged."""
+    if not data.startswith(_OPENED):
+        return None
+    try:
+        entry: Entry = _decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return entry if isinstance(entry, Opened) else None
+
+
+def is_beginning(entry: Entry, number: int) -> bool:
+    """Whether nothing before it matters."""
+    return number == 0 or isinstance(entry, Reset) or (isinstance(entry, Opened) and entry.new)
 
 
 def decode(data: bytes, *, session: str, number: int) -> Entry:

@@ -6,16 +6,16 @@ Law: reading takes the entries one after another, once, and skips none. Numbers 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from toolglot.conversation import Turn, Usage
 from toolglot.errors import InputError, LimitError, quote
-from toolglot.history import History
+from toolglot.history import History, TurnInFlight
 from toolglot.report import Entry as ReportEntry
 from toolglot.runtime.log_entries import (
     LAST_NUMBER,
@@ -31,8 +31,11 @@ from toolglot.runtime.log_entries import (
     damaged,
     decode,
     key_of,
+    opening,
 )
 from toolglot.store import Row, Store, StoreConflictError
+
+T = TypeVar("T")
 
 KIND: Final = "turns"
 PAGE_ROWS: Final = 256
@@ -66,7 +69,9 @@ class Standing:
         self.next = number
         """The number of the entry that comes."""
         self.first = number
-        """The number of the last reset."""
+        """The number of the last reset, or of the entry with which the session began."""
+        self.openings: list[int] = []
+        """The numbers of the entries with which processes took the session."""
         self.turns: list[Turn] = []
         self.runs: dict[str, Run] = {}
         self.told: list[ReportEntry] = []
@@ -97,7 +102,9 @@ class Standing:
             case Told():
                 self.told += entry.entries
             case Opened():
-                pass
+                self.openings.append(number)
+                if entry.new:
+                    self.first = number
 
     def runs_of(self, runs: Iterable[Run]) -> None:
         for run in runs:
@@ -128,6 +135,22 @@ def put_back(history: History, turns: Sequence[Turn], told: int) -> None:
     del history._intake.entries[told:]  # noqa: SLF001
 
 
+class Bound(NamedTuple):
+    """Which turn of a history is in flight, and whom that and the next one go to."""
+
+    in_flight: TurnInFlight | None
+    provider: str | None
+    next_provider: str | None
+
+    @classmethod
+    def of(cls, history: History) -> Bound:
+        return cls(history._in_flight, history._provider, history._next_provider)  # noqa: SLF001
+
+    def put_back(self, history: History) -> None:
+        """A turn that was ended by a write which failed is in flight again."""
+        history._in_flight, history._provider, history._next_provider = self  # noqa: SLF001
+
+
 class LogRows:
     """The rows of one session's log in a store."""
 
@@ -149,56 +172,98 @@ class LogRows:
         rows = {key_of(number + offset): value for offset, value in enumerate(values)}
         return await self._store.find(KIND, self._client, list(rows)) == rows
 
-    async def read(self, number: int | None, *, last: int = -1) -> AsyncIterator[tuple[int, Entry]]:
+    async def read(self, first: int | None, *, last: int = -1) -> AsyncIterator[tuple[int, Entry]]:
         """The entries from this number on, or from the first that there is, with their numbers. There must be those up
-        to `last`."""
+        to `last`. Before the first there may be fences, with gaps: what was between them has been taken away."""
         size = 0
-        async for row in rows_of(self._store, KIND, self._client, after=key_of(number - 1) if number else ""):
-            if row.value is None:
-                continue
-            number = _number_of(row.key) if number is None else number
-            if row.key != key_of(number):
+        number = first or 0
+        is_begun = first is not None
+        async for key, value in self._from(number):
+            if not is_begun:
+                number = number_of(key)
+                is_begun = opening(value) is None
+            if key != key_of(number):
                 raise damaged(self._session, number, "is missing")
-            size += len(row.value)
+            size += len(value)
             if size > self._limits.max_session_bytes:
                 limit = f"max_session_bytes, {self._limits.max_session_bytes}"
                 raise LimitError(f"session {quote(self._session)} is larger than {limit}", hint="give larger LogLimits")
-            yield number, decode(row.value, session=self._session, number=number)
+            yield number, decode(value, session=self._session, number=number)
             number += 1
-        if number is not None and number <= last:
+        if number <= last:
             raise damaged(self._session, number, f"is missing, and all up to {last}")
 
-    async def remove(self, *, before: int | None = None) -> int:
-        """Take entries away: all, or those before a number; how many."""
-        gone = 0
-        while keys := await self._first_keys(before):
-            gone += await self._store.remove(KIND, self._client, keys)
-        return gone
+    async def has(self, number: int) -> bool:
+        """Whether there is an entry with this number."""
+        return bool(await self._store.find(KIND, self._client, [key_of(number)]))
 
-    async def bury(self, fence: bytes, *, until: float) -> None:
+    async def ends_with(self, number: int) -> bool:
+        """Whether this entry is there, and none behind it."""
+        return [key async for key, _ in self._from(number)] == [key_of(number)]
+
+    async def end(self) -> int:
+        """The number behind all that is there."""
+        number = 0
+        async for key, _ in self._from(0):
+            number = max(number, number_of(key) + 1)
+        return number
+
+    async def remove(self, number: int) -> None:
+        """Take away the entries from this number on."""
+        await self._remove([key async for key, _ in self._from(number)])
+
+    async def clear(self, *, before: int, until: float) -> int:
+        """Take away the entries before a number; how many. Those with which a process took the session over stay until
+        then: whoever held it before, and still believes so, would write there."""
+        keys: list[str] = []
+        fences: dict[str, bytes] = {}
+        async for key, value in self._from(0):
+            if key >= key_of(before):
+                break
+            opened = opening(value)
+            if opened is None or opened.new:
+                keys.append(key)
+            else:
+                fences[key] = value
+        for part in batched(list(fences.items()), PAGE_ROWS):
+            await self._store.keep(KIND, self._client, dict(part), until=until)
+        return await self._remove(keys)
+
+    async def bury(self, fence: bytes, *, until: float) -> list[int]:
         """Take all entries away, but let one stand behind them for a time: a process that still believes to hold the
-        session runs into it."""
+        session runs into it. Returns the numbers with which processes have taken the session."""
+        openings: list[int] = []
         number = 0
         while True:
-            async for row in rows_of(self._store, KIND, self._client, after=key_of(number - 1) if number else ""):
-                number = max(number, _number_of(row.key) + 1)
+            async for key, value in self._from(number):
+                number = max(number, number_of(key) + 1)
+                if opening(value) is not None:
+                    openings.append(number_of(key))
             key = key_of(number)
             with suppress(StoreConflictError):
                 await self._store.keep(KIND, self._client, {key: fence}, until=until, unless=(key,))
                 break
-        await self.remove(before=number)
+        await self.clear(before=number, until=until)
+        return openings
 
-    async def _first_keys(self, before: int | None) -> list[str]:
-        keys: list[str] = []
-        async for row in rows_of(self._store, KIND, self._client):
-            if len(keys) == PAGE_ROWS or (before is not None and row.key >= key_of(before)):
-                break
+    async def _from(self, number: int) -> AsyncIterator[tuple[str, bytes]]:
+        async for row in rows_of(self._store, KIND, self._client, after=key_of(number - 1) if number else ""):
             if row.value is not None:
-                keys.append(row.key)
-        return keys
+                yield row.key, row.value
+
+    async def _remove(self, keys: list[str]) -> int:
+        gone = 0
+        for part in batched(keys, PAGE_ROWS):
+            gone += await self._store.remove(KIND, self._client, part)
+        return gone
 
 
-def _number_of(key: str) -> int:
+def batched(items: list[T], size: int) -> Iterator[list[T]]:
+    """The items, so many at a time."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def number_of(key: str) -> int:
     return int(key) if key.isascii() and key.isdigit() else 0
 
 

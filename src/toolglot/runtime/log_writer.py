@@ -43,20 +43,24 @@ class LogWriter:
         rows: LogRows,
         standing: Standing,
         *,
+        allowed: Callable[[], Awaitable[bool]],
         conflict: Callable[[], Awaitable[Exception]],
         written: Callable[[int], None],
         undone: Callable[[], None],
     ) -> None:
-        """`conflict` says why a number is taken; `written` gets the mark of each write that is committed; `undone`
-        is called when writes failed, before those who wait are told."""
+        """`allowed` is asked before each commit, and `conflict` says why it is not, or why a number is taken; `written`
+        gets the mark of each write that is committed; `undone` is called when writes failed, before those who wait are
+        told."""
         self._rows = rows
         self._standing = standing
+        self._allowed = allowed
         self._conflict = conflict
         self._written = written
         self._undone = undone
         self._waiting: list[_Write] = []
         self._writing: list[_Write] = []
         self._task: asyncio.Task[None] | None = None
+        self._at_the_store = asyncio.Lock()
 
     async def write(self, entries: tuple[Entry, ...], values: tuple[bytes, ...], mark: int) -> None:
         """Returns when the entries are committed, also to one who is cancelled meanwhile."""
@@ -70,6 +74,11 @@ class LogWriter:
         """The entries that are not committed yet."""
         for write in (*self._writing, *self._waiting):
             yield from write.entries
+
+    async def is_untouched(self) -> bool:
+        """Whether nobody else has written behind what stands."""
+        async with self._at_the_store:  # what is on its way there would be taken for another's
+            return await self._rows.ends_with(self._standing.next - 1)
 
     async def drained(self) -> None:
         """Returns when nothing is under way."""
@@ -105,6 +114,15 @@ class LogWriter:
 
     async def _commit(self, values: Sequence[bytes]) -> Exception | None:
         """Write entries; what went wrong, if they are not there now."""
+        try:
+            if not await self._allowed():
+                return await self._conflict()
+            async with self._at_the_store:
+                return await self._append(values)
+        except Exception as error:  # noqa: BLE001 - whoever waits hears of it
+            return error
+
+    async def _append(self, values: Sequence[bytes]) -> Exception | None:
         number = self._standing.next
         try:
             await self._rows.append(number, values)
@@ -115,8 +133,6 @@ class LogWriter:
             with suppress(StoreError):
                 if await self._rows.are_there(number, values):
                     return None
-            return error
-        except Exception as error:  # noqa: BLE001 - whoever waits hears of it
             return error
         return None
 

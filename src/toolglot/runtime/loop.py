@@ -6,14 +6,15 @@ Every mode runs this loop and none other. Only results go back to the model. Eve
 log; nothing that a model began to say is written before it is whole.
 
 Laws: a turn stays with the provider that began it, until its results are there. A run that is stopped leaves a
-history in which every call has its result. What a provider refused for what it says is not sent again as it was.
+history in which every call has its result: the one that its tool gave, where there is one, also when the log could not
+take it at first. What a provider refused for what it says is not sent again as it was.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeVar
 
@@ -29,7 +30,8 @@ from toolglot.history import History
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
 from toolglot.report import Entry
-from toolglot.runtime.asking import Prepared, ask, attempt, drop, prepare
+from toolglot.runtime import outcomes
+from toolglot.runtime.asking import Found, Prepared, ask, attempt, drop, prepare
 from toolglot.runtime.branch import Branch
 from toolglot.runtime.compacting import (
     Cut,
@@ -40,12 +42,14 @@ from toolglot.runtime.compacting import (
     summary_of,
     summary_request,
 )
+from toolglot.runtime.fitting import fits
 from toolglot.runtime.flight import Flight
-from toolglot.runtime.memory_log import Log
+from toolglot.runtime.memory_log import Log, resume
 from toolglot.runtime.models import ModelChoice, Models
 from toolglot.runtime.scheduler import Scheduler
 from toolglot.runtime.session_events import Answer, Asking, Compressed, Stop, Switched, Told, TurnKept
 from toolglot.runtime.session_limits import SessionLimits
+from toolglot.runtime.spending import took
 from toolglot.runtime.tools import ToolBox
 from toolglot.upstream.failures import is_opaque_refused, wait_before
 from toolglot.upstream.protocol_choice import profile_for
@@ -59,6 +63,8 @@ SHORT_RESULT: Final = 4_000
 """Characters that are left of each result where nothing else makes a conversation fit."""
 WORTH: Final = 0.2
 """The part of a full context that a summary has to take the place of, to be asked for without being told to."""
+
+INTERRUPTED: Final = "Interrupted by an error."
 
 _STOPS: Final[dict[str | None, Stop]] = {"length": "length", "filter": "filter"}
 
@@ -125,6 +131,8 @@ class Loop:
         """How many tokens the conversation was up to a turn, as a provider counted them."""
         self._logged_model = model
         self._runs_tools = False
+        self._given_out: frozenset[str] = frozenset()
+        """The calls whose results the caller gives."""
 
     @property
     def history(self) -> History:
@@ -139,13 +147,14 @@ class Loop:
 
     async def run(self, flight: Flight, said: Sequence[Turn] = (), results: Sequence[ToolResult] = ()) -> Answer:
         """Go on until the model calls no more tools."""
+        self.scheduler.forget(self.history.ledger)  # what was taken back since
         for turn in said:
             await self._written(self.log.say(turn))
         if results:
-            await self._publish(flight, results)
+            self._tell_kept(await self._written(self.log.publish(results)))
             if answer := self._still_open(flight, None):
                 return answer
-            await self._written(self.log.land())
+            await self.land()
         last: Asked | None = None
         for _ in range(self.limits.max_turns):
             if self.branch.is_overspent():
@@ -176,19 +185,20 @@ class Loop:
 
     async def _finished(self, flight: Flight, asked: Asked) -> Answer | None:
         """Write a turn, run its calls, write their results. The answer, where that was the last turn."""
-        turn = await self._written(self.log.commit(asked.trial, cost=asked.cost))
+        turn = await self._committed(asked.trial)
         self._measure(turn, asked.reply.usage)
         flight.tell(TurnKept(turn, asked.reply.usage, asked.cost))
         pending = {found.id for found in self.history.ledger.pending}
         calls = [call for call in turn.calls if call.id in pending]
         if calls:
             results = await self._run_tools(flight, calls)
-            await self._publish(flight, results)
+            await self.write_spending()  # of subagents
+            await self._publish(results)
         if flight.is_stopping:
             return await self.settled(flight, asked)
         if answer := self._still_open(flight, asked):
             return answer
-        await self._written(self.log.land())
+        await self.land()
         if calls or asked.reply.stop == "pause":
             return None
         return self._answer(flight, asked, _STOPS.get(asked.reply.stop, "stop"))
@@ -196,6 +206,7 @@ class Loop:
     def _still_open(self, flight: Flight, asked: Asked | None) -> Answer | None:
         """The answer with the calls that whoever asked runs; None: there are none."""
         calls = self.open_calls()
+        self._given_out = frozenset(call.id for call in calls)
         return self._answer(flight, asked, "calls_open", calls=calls) if calls else None
 
     def open_calls(self) -> tuple[ToolCall, ...]:
@@ -205,23 +216,60 @@ class Loop:
         return tuple(found.call for found in self.history.ledger.pending if found.id in own)
 
     async def _run_tools(self, flight: Flight, calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
-        """The results of a whole turn's calls, whatever happens."""
+        """The results of a whole turn's calls, whatever happens. Where this is cancelled they are written as the turn
+        is ended."""
         self._runs_tools = True
         try:
             if flight.is_stopping:  # before the first step of the batch: none of its calls is started
                 asyncio.get_running_loop().call_soon(self.scheduler.cancel, flight.reason or "")
             return await self.scheduler.run(calls)
-        except anyio.get_cancelled_exc_class():
-            with CancelScope(shield=True):
-                await self._publish(flight, await self.scheduler.settled())
-            raise
         finally:
             self._runs_tools = False
 
-    async def _publish(self, flight: Flight, results: Sequence[ToolResult]) -> None:
-        turn = await self._written(self.log.publish(results))
-        if turn is not None:
-            flight.tell(TurnKept(turn))
+    def _tell_kept(self, turn: Turn | None) -> None:
+        if turn is not None and self.branch.flight is not None:
+            self.branch.flight.tell(TurnKept(turn))
+
+    async def _publish(self, results: Sequence[ToolResult]) -> None:
+        self._tell_kept(await self._fitting(results, self.log.publish))
+
+    async def _fitting(self, results: Sequence[ToolResult], write: Callable[[Sequence[ToolResult]], Awaitable[T]]) -> T:
+        """Write results. Where they are too large together, the largest ones are shortened."""
+        problem: InputError | None = None
+        for fitted, cut in fits(results):
+            try:
+                written = await self._written(write(fitted))
+            except InputError as error:
+                problem = error
+                continue
+            if cut:
+                reason = f"results were too large to be kept as they were, and were shortened ({problem})"
+                entry = Entry(action="compressed", reason=reason[:500], fault="loss", call_ids=cut)
+                self.history.tell(entry)
+                if self.branch.flight is not None:
+                    self.branch.flight.tell(Told(entry))
+            return written
+        raise problem or InputError("there is nothing to write")
+
+    async def _committed(self, trial: Attempt) -> Turn:
+        """Write a model's answer, with all that was spent until now."""
+        usage, cost = self.branch.take_unwritten()
+        try:
+            return await self._written(self.log.commit(trial, usage=usage, cost=cost))
+        except Exception:
+            self.branch.owe(usage, cost)
+            raise
+
+    async def write_spending(self) -> None:
+        """Have in the log what was spent for something else than an answer of the conversation. What it does not take
+        now it gets with the next answer."""
+        usage, cost = self.branch.take_unwritten()
+        if usage is None and cost is None:
+            return
+        try:
+            await self._written(self.log.change(lambda _: None, usage=usage, cost=cost))
+        except Exception:  # noqa: BLE001 - it is no reason to end a run
+            self.branch.owe(usage, cost)
 
     async def _written(self, write: Awaitable[T]) -> T:
         """What a write gives. A write is never left half done."""
@@ -240,8 +288,36 @@ class Loop:
 
     async def settled(self, flight: Flight, last: Asked | None = None) -> Answer:
         """The end of a run that was stopped: no turn is in flight, no call without its result."""
-        await self._written(self.log.land(flight.reason or ""))
+        await self.land(flight.reason or "")
         return self._answer(flight, last, "cancelled")
+
+    async def land(self, reason: str = "") -> None:
+        """End the turn in flight, if there is one. Calls without a result get the one that their tools gave; the others
+        were never started, or are the caller's and are cancelled."""
+        await self._fitting(await self._known(reason), lambda results: self.log.land(reason, results))
+
+    async def settle(self) -> None:
+        """Put in order what a log that failed has left: write the results that it did not take. A turn with calls that
+        the caller was given stays open: all its other calls had their results before."""
+        bound = self.history.in_flight
+        if bound is not None and not any(found.id in self._given_out for found in bound.pending):
+            await self.land(INTERRUPTED)
+
+    def resume(self) -> None:
+        """Calls that are open in a history which comes from elsewhere are the caller's."""
+        resume(self.history)
+        self._given_out = frozenset(call.id for call in self.open_calls())
+
+    async def _known(self, reason: str) -> list[ToolResult]:
+        """What came of the calls in flight that have no result and are not the caller's."""
+        bound = self.history.in_flight
+        left = [found.call for found in bound.pending if found.id not in self._given_out] if bound is not None else ()
+        if not left:
+            return []
+        given = {result.call_id: result for result in await self.scheduler.settled()}
+        return [
+            given.get(call.id) or self.scheduler.known(call.id) or outcomes.never_started(call, reason) for call in left
+        ]
 
     def _answer(
         self,
@@ -323,7 +399,7 @@ class Loop:
             if isinstance(found, Asked):
                 return found
             failure = found
-            await self._written(self.log.land())
+            await self.land()
             if not await self._is_helped(flight, prepared, failure, tries):
                 return failure
 
@@ -353,8 +429,8 @@ class Loop:
             prepared, trial, policy=self.policy, overrides=self.overrides, tell=flight.tell, heard=flight.heard
         )
         self._tell(flight, found.entries)
-        cost = self._counted(choice, found.reply.usage, is_answer=found.failure is None)
-        return found.failure if found.failure is not None else Asked(trial, prepared, found.reply, cost)
+        reply, cost = self._counted(flight, choice, found, self.conversation)
+        return found.failure if found.failure is not None else Asked(trial, prepared, reply, cost)
 
     async def _is_helped(self, flight: Flight, prepared: Prepared, failure: Failure, tries: Tries) -> bool:
         """Whether it is worth asking the same model again, after what can be done was done."""
@@ -377,13 +453,19 @@ class Loop:
 
     # --- counting and telling -----------------------------------------------------------------------
 
-    def _counted(self, choice: ModelChoice, usage: Usage | None, *, is_answer: bool = True) -> Decimal | None:
-        """Count what an answer cost. One that failed counts where the provider says so."""
-        if usage is None and not is_answer:
-            return None
-        cost = prices.LISTED.cost(choice.model, usage, choice.upstream.name) if usage is not None else None
-        self.branch.count(usage, cost)
-        return cost
+    def _counted(
+        self, flight: Flight, choice: ModelChoice, found: Found, asked: Conversation
+    ) -> tuple[Reply, Decimal | None]:
+        """Count what an answer cost; the answer with what can be believed of its own counts, and the cost."""
+        spent = took(found.reply, asked.turns, asked.tools, is_answer=found.failure is None)
+        target = choice.upstream.target
+        self._tell(flight, [Entry(action="assumed", reason=told, fault="loss", target=target) for told in spent.told])
+        reply = replace(found.reply, usage=spent.said)
+        if spent.counted is None:
+            return reply, None
+        cost = prices.LISTED.cost(choice.model, spent.counted, choice.upstream.name)
+        self.branch.count(spent.counted, cost)
+        return reply, cost
 
     def _refuse_unpriced(self, choice: ModelChoice) -> None:
         if self.limits.max_cost is not None and prices.LISTED.of(choice.model, choice.upstream.name) is None:
@@ -446,7 +528,7 @@ class Loop:
         if cut is None:
             return 0
         try:
-            summary = await self._summary(choice, cut.turns)
+            summary = await self._summary(flight, choice, cut.turns)
         except Exception as error:  # noqa: BLE001 - also what a caller's summariser raises
             reason = f"older turns were not summarised: {type(error).__name__}: {error}"
             self._tell(flight, [Entry(action="ignored", reason=reason[:500], fault="policy")])
@@ -456,7 +538,7 @@ class Loop:
     async def compress(self, flight: Flight, choice: ModelChoice, keep: int) -> int:
         """Put a summary in the place of all but the last turns; how many it took the place of."""
         cut = cut_of(self.history, keep)
-        return 0 if cut is None else await self._replaced(flight, cut, await self._summary(choice, cut.turns))
+        return 0 if cut is None else await self._replaced(flight, cut, await self._summary(flight, choice, cut.turns))
 
     async def _replaced(self, flight: Flight, cut: Cut, summary: str) -> int:
         text, shortest = summary_of(summary, len(cut.turns)), self.limits.max_result_characters
@@ -469,7 +551,7 @@ class Loop:
         flight.tell(Compressed(len(cut.turns)))
         return len(cut.turns)
 
-    async def _summary(self, choice: ModelChoice, turns: tuple[Turn, ...]) -> str:
+    async def _summary(self, flight: Flight, choice: ModelChoice, turns: tuple[Turn, ...]) -> str:
         """A summary: the caller's, or the model's own."""
         if self.summarise is not None:
             return await summarised(self.summarise, turns)
@@ -477,8 +559,10 @@ class Loop:
         prepared = prepare(asked, choice, policy=self.policy, overrides=self.overrides)
         tried = 0
         while True:
-            found = await ask(prepared, policy=self.policy, overrides=self.overrides, take=lambda _: None)
-            self._counted(choice, found.reply.usage, is_answer=found.failure is None)
+            found = await ask(
+                prepared, policy=self.policy, overrides=self.overrides, take=lambda _: None, heard=flight.heard
+            )
+            self._counted(flight, choice, found, asked)
             tried += 1
             failure = found.failure
             if failure is None and found.reply.turn.text.strip():

@@ -23,6 +23,7 @@ import anyio
 import anyio.to_thread
 
 from toolglot.runtime.mcp_limits import McpLimits, McpServerError, reason_of
+from toolglot.runtime.mcp_lists import too_many, with_short_lists
 from toolglot.runtime.mcp_stdio import Ending
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class Connection:
         from mcp.types import Implementation  # noqa: PLC0415
 
         client = Client(
-            self._transport(self.ending),
+            with_short_lists(self._transport(self.ending), self._limits),
             mode=self._handshake,
             cache=None,
             message_handler=self._hear,
@@ -230,7 +231,7 @@ class Connection:
         async for page in self._pages(client):
             found += page
             if len(found) > self._limits.max_tools:
-                raise McpServerError(f"it has more than {self._limits.max_tools} tools")
+                raise McpServerError(too_many(self._limits))
         return found
 
     async def _pages(self, client: Client) -> AsyncIterator[list[Listed]]:

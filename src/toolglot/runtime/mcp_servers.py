@@ -89,7 +89,7 @@ class McpServer:
         self._handshake: Handshake = handshake
         self._limits = limits or McpLimits()
         self._connection: Connection | None = None
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Task[Connection] | None = None
         self._is_wanted = False
         self._offered: list[Tool] = []
         self._joined = [Joined(self.tools, name, names)]
@@ -154,14 +154,22 @@ class McpServer:
     async def open(self) -> ToolBox:
         """Start the server, or connect to it, and list its tools; McpServerError says why that is impossible."""
         self._is_wanted = True
-        await self._connected()
+        try:
+            await self._connected()
+        except asyncio.CancelledError:
+            await self.close()
+            raise
         return self.tools
 
     async def close(self) -> None:
         """End the connection; a process that was started is gone when this returns."""
         self._is_wanted = False
-        if self._connection is not None:
-            await self._connection.close()
+        with anyio.CancelScope(shield=True):
+            if self._opening is not None:
+                self._opening.cancel()
+                await asyncio.wait((self._opening,))
+            if self._connection is not None:
+                await self._connection.close()
 
     async def __aenter__(self) -> ToolBox:
         return await self.open()
@@ -172,28 +180,46 @@ class McpServer:
         await self.close()
 
     async def _connected(self) -> Connection:
-        """The open connection; a new one where the last is over."""
-        async with self._opening:
+        """The open connection; a new one where the last is over.
+
+        It is opened in a task of its own: who waits for it may go, and the next one finds it further on.
+        """
+        if self._opening is None:
             if self._connection is not None and self._connection.is_open:
                 return self._connection
             if not self._is_wanted:
                 raise McpServerError(f"the MCP server {self.name!r} is not open")
-            if self._connection is not None:
-                await self._connection.close()
-            connection = Connection(
-                self._transport,
-                self._limits,
-                handshake=self._handshake,
-                changed=self._take,
-                problem=self._note,
-            )
-            self._connection = connection
-            try:
-                listed = await connection.open()
-            except McpServerError as error:
-                raise self._failed(error) from None
-            self._take(listed)
-            return connection
+            self._opening = asyncio.create_task(self._opened())
+            self._opening.add_done_callback(self._has_opened)
+        opening = self._opening
+        # Not awaited itself: being cancelled here must not cancel it, and its being cancelled must not look like that.
+        await asyncio.wait((opening,))
+        if opening.cancelled():
+            raise McpServerError(f"the MCP server {self.name!r} was closed while it started")
+        return opening.result()
+
+    def _has_opened(self, opening: asyncio.Task[Connection]) -> None:
+        self._opening = None
+        if not opening.cancelled():
+            opening.exception()  # an error that nobody has fetched would be printed
+
+    async def _opened(self) -> Connection:
+        if self._connection is not None:
+            await self._connection.close()
+        connection = Connection(
+            self._transport,
+            self._limits,
+            handshake=self._handshake,
+            changed=self._take,
+            problem=self._note,
+        )
+        self._connection = connection
+        try:
+            listed = await connection.open()
+        except McpServerError as error:
+            raise self._failed(error) from None
+        self._take(listed)
+        return connection
 
     def _failed(self, error: McpServerError) -> McpServerError:
         tail = self.errors.strip().rpartition("\n")[2][:200]
@@ -259,10 +285,13 @@ class McpServer:
         return run
 
     async def _call(self, original: str, arguments: dict[str, Any], context: ToolContext) -> Output:
+        if not self.is_open or self._opening is not None:
+            context.waits_for = f"The MCP server {self.name!r} was still starting"
         try:
             connection = await self._connected()
         except McpServerError as error:
-            raise ToolError(error.message) from None
+            raise ToolError(f"{error.message}. The tool was never started: nothing was done.") from None
+        context.waits_for = ""
         try:
             async with asyncio.timeout(self._timeout):
                 return output_of(await connection.call(original, arguments, context.progress))

@@ -8,8 +8,10 @@ returns. A session never asks which one it has.
     publish(results)   the results of its calls did
     land(reason)       the turn in flight is over; calls without a result are cancelled, for this reason
 
-Law: a write happens whole or not at all. What is written is in the order in which it happened, calls before their
-results. `started` and `finished` are the scheduler's journal: a tool with side effects is in it before it starts.
+Laws: a write happens whole or not at all: one that failed leaves the turn in flight as it was too. What is written is
+in the order in which it happened, calls before their results. What is known of a call is written before anything is
+made up in its place. `started` and `finished` are the scheduler's journal: a tool with side effects is in it before it
+starts.
 """
 
 from __future__ import annotations
@@ -41,20 +43,24 @@ class Log(Protocol):
         """Write what was said; the turn as it is kept."""
         ...
 
-    async def commit(self, attempt: Attempt, *, cost: Decimal | None = None) -> Turn:
-        """Write a model's answer. Calls in it that were cut are cancelled by the attempt, as one more turn."""
+    async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:
+        """Write a model's answer, and what was spent until now and is not written yet: `usage`, or what the answer
+        says, and `cost`. Calls in it that were cut are cancelled by the attempt, as one more turn."""
         ...
 
     async def publish(self, results: Sequence[ToolResult]) -> Turn | None:
         """Write results of calls as one turn, in this order; None where there are none."""
         ...
 
-    async def land(self, reason: str = "") -> None:
-        """End the turn in flight, if there is one. Calls that have no result are cancelled for good."""
+    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+        """End the turn in flight, if there is one. Calls that have no result get the one that is known of them; the
+        others are cancelled for good."""
         ...
 
-    async def change(self, change: Callable[[History], T]) -> T:
-        """Do what replaces turns: compress, shorten, rewind, prune. What stays is written anew."""
+    async def change(
+        self, change: Callable[[History], T], *, usage: Usage | None = None, cost: Decimal | None = None
+    ) -> T:
+        """Do what replaces turns: compress, shorten, rewind, prune. What stays is written anew, and what was spent."""
         ...
 
     async def switched(self, model: str) -> None:
@@ -93,16 +99,22 @@ class MemoryLog:
     async def say(self, turn: Turn) -> Turn:
         return self.history.append(turn)
 
-    async def commit(self, attempt: Attempt, *, cost: Decimal | None = None) -> Turn:  # noqa: ARG002 - not kept
+    async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:  # noqa: ARG002 - not kept
         return attempt.commit()
 
     async def publish(self, results: Sequence[ToolResult]) -> Turn | None:
         return self.history.record(*results) if results else None
 
-    async def land(self, reason: str = "") -> None:
-        land(self.history, reason)
+    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+        land(self.history, reason, known)
 
-    async def change(self, change: Callable[[History], T]) -> T:
+    async def change(
+        self,
+        change: Callable[[History], T],
+        *,
+        usage: Usage | None = None,  # noqa: ARG002 - not kept
+        cost: Decimal | None = None,  # noqa: ARG002 - not kept
+    ) -> T:
         return change(self.history)
 
     async def switched(self, model: str) -> None:
@@ -123,12 +135,31 @@ def new_id() -> str:
     return f"ses_{secrets.token_hex(12)}"
 
 
-def land(history: History, reason: str = "") -> None:
+def land(history: History, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
     """End the turn in flight of a history, if there is one."""
     flight = history.in_flight
     if flight is None:
         return
+    pending = {found.id for found in flight.pending}
+    results = [result for result in known if result.call_id in pending]
+    if results:
+        history.record(*results)
     if flight.pending:
         flight.cancel(reason or "Cancelled by the user.")
     else:
         flight.finish()
+
+
+def resume(history: History) -> None:
+    """Have the turn in flight whose calls are open, in a history that comes from elsewhere: of another process, say."""
+    if history.in_flight is not None or not (pending := {found.id for found in history.ledger.pending}):
+        return
+    turns = history.turns
+    place = next((n for n in range(len(turns) - 1, -1, -1) if turns[n].role == "assistant"), None)
+    if place is None or not any(call.id in pending for call in turns[place].calls):
+        return  # what is older stays as it is: nobody waits for it
+    issuer = turns[place].issuer
+    if issuer is None and history.target is None:
+        return
+    flight = history.begin_turn(issuer.provider if issuer is not None else None)
+    flight._start = place  # noqa: SLF001 - as if it had begun before the turn with the calls

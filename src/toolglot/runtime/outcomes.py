@@ -11,6 +11,7 @@ Whatever it quotes is bounded, and no traceback is part of it.
     never_started     it was not run, because of something that is not the model's
     cancelled         it was stopped while it ran, and it ended
     timed_out         it ran out of time, and it ended
+    not_ready         it ran out of time before it began
     outcome_unknown   it was started, and nobody knows how far it came
 """
 
@@ -114,6 +115,12 @@ def timed_out(call: ToolCall, seconds: float, output: Content = None) -> ToolRes
     return error(call, _with_output(f"The tool did not end within {seconds:g} seconds and was stopped.", output))
 
 
+def not_ready(call: ToolCall, seconds: float, reason: str) -> ToolResult:
+    """It ran out of time before it began: what it needs was not there yet."""
+    late = f"{_bounded(reason)} after {seconds:g} seconds."
+    return error(call, f"{late} The tool was never started: nothing was done. Call it again a little later.")
+
+
 def outcome_unknown(call: ToolCall, reason: str = "") -> ToolResult:
     """It was started, and nobody knows how far it came."""
     started = (
@@ -145,18 +152,33 @@ def nearest(name: str, names: Sequence[str]) -> list[str]:
 
 def described(problem: BaseException) -> str:
     """An exception in one line: its type and what it says. One that holds others tells the first of them too."""
+    try:
+        return _described(problem, SHOWN_CAUSES)
+    except BaseException:  # noqa: BLE001 - an exception of a tool's own may not even be able to say what it is
+        return type_name(problem)
+
+
+def _described(problem: BaseException, depth: int) -> str:
     if isinstance(problem, ToolError):
-        return _bounded(str(problem.message)) or "The tool did not work."
-    if isinstance(problem, BaseExceptionGroup):
-        inner = "; ".join(described(held) for held in problem.exceptions[:SHOWN_CAUSES])
+        return _bounded(_text(problem.message)) or "The tool did not work."
+    if isinstance(problem, BaseExceptionGroup) and depth:
+        inner = "; ".join(_one_of(held, depth) for held in problem.exceptions[:SHOWN_CAUSES])
         more = "; …" if len(problem.exceptions) > SHOWN_CAUSES else ""
         return _bounded(inner + more)
-    try:
-        said = _bounded(str(problem))
-    except Exception:  # noqa: BLE001 - an exception of a tool's own may not even be able to say what it is
-        said = ""
+    said = _bounded(_text(problem))
     name = type_name(problem)
     return f"{name}: {said}" if said else name
+
+
+def _one_of(problem: BaseException, depth: int) -> str:
+    try:
+        return _described(problem, depth - 1)
+    except BaseException:  # noqa: BLE001 - as above; the others can say it
+        return type_name(problem)
+
+
+def _text(value: object) -> str:
+    return str.__str__(str(value))
 
 
 def _with_output(text: str, output: Content) -> Content:

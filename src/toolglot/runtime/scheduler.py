@@ -17,8 +17,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Final, Protocol
 
 import anyio
@@ -32,12 +32,10 @@ from toolglot.runtime.approvals import Approve
 from toolglot.runtime.argument_checks import ArgumentCheck
 from toolglot.runtime.batches import Batch, served_by
 from toolglot.runtime.call_states import CallChange
+from toolglot.runtime.known_calls import Kept, KnownCalls
 from toolglot.runtime.tool_values import Tool
 from toolglot.runtime.tools import ToolBox
 
-KNOWN_CALLS: Final = 10_000
-"""How many calls, the newest, a scheduler knows the results of."""
-KEPT_ENTRIES: Final = 10_000
 CLOSED: Final = "The session was closed."
 
 Watch = Callable[[CallChange], None]
@@ -73,6 +71,7 @@ class RunLimits(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_RUN_LIMITS: Final = RunLimits()
+_KEPT: Final = Kept()
 
 
 class Journal(Protocol):
@@ -100,6 +99,7 @@ class Scheduler:
         journal: Journal | None = None,
         session_id: str = "",
         session: object | None = None,
+        _kept: Kept = _KEPT,
     ) -> None:
         self.tools = tools
         self.limits = limits
@@ -115,7 +115,8 @@ class Scheduler:
         """Tools that run now, without those that were left."""
         self.tell_change = self._tell_change if watch is not None else None
         self._watch = watch
-        self._known: OrderedDict[str, ToolResult] = OrderedDict()
+        self._kept = _kept
+        self._known = KnownCalls(_kept)
         self._checks: dict[str, ArgumentCheck] = {}
         self._always: dict[str, Tool] = {}
         self._left: dict[leaving.Task, str] = {}
@@ -213,9 +214,7 @@ class Scheduler:
     def over(self, batch: Batch) -> None:
         """A batch has its results: the next one has its turn."""
         for result in batch.results:
-            self._known[result.call_id] = result
-        while len(self._known) > KNOWN_CALLS:
-            self._known.popitem(last=False)
+            self._known.add(result)
         if batch is not self._current:
             self._queue.remove(batch)
             return
@@ -227,8 +226,12 @@ class Scheduler:
     # --- what batches share -------------------------------------------------------------------------
 
     def known(self, call_id: str) -> ToolResult | None:
-        """The result of a call that is over."""
+        """The result of a call that is over; of one that is long over, that it was run and how it ended."""
         return self._known.get(call_id)
+
+    def forget(self, keep: Container[str]) -> None:
+        """Know no other calls than these: one that was taken back may be made again, and is another one then."""
+        self._known.forget([call_id for call_id in self._known if call_id not in keep])
 
     def check_of(self, tool: Tool) -> ArgumentCheck:
         """What holds arguments against this tool; made anew where another tool has taken its name."""
@@ -259,7 +262,7 @@ class Scheduler:
             for name in resources:
                 self._held.pop(name, None)
             said = leaving.outcome(task)
-            how = f"failed: {outcomes.described(said.error)}" if isinstance(said, leaving.Raised) else "ended"
+            how = f"failed: {outcomes.described(said.error)}" if type(said) is leaving.Raised else "ended"
             self.tell("set-aside", f"{what} that was left has {how}; this comes too late and is not used", call_id)
 
         task.add_done_callback(ended)
@@ -267,8 +270,8 @@ class Scheduler:
     def tell(self, action: Action, reason: str, *call_ids: str, fault: Fault = "policy") -> None:
         """Put an entry into the report; the oldest ones go where there are too many."""
         self.entries.append(Entry(action=action, reason=reason, fault=fault, call_ids=call_ids))
-        if len(self.entries) > KEPT_ENTRIES:
-            del self.entries[: KEPT_ENTRIES // 2]
+        if len(self.entries) > self._kept.entries:
+            del self.entries[: self._kept.entries // 2]
 
     def _tell_change(self, change: CallChange) -> None:
         assert self._watch is not None  # noqa: S101 - for the type checker: it is only called where there is one

@@ -16,7 +16,9 @@ scheduler. One run at a time: another one waits its turn. After any stop the nex
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from decimal import Decimal
 from types import TracebackType
@@ -47,7 +49,8 @@ from toolglot.runtime.branch import Branch
 from toolglot.runtime.call_states import CallChange
 from toolglot.runtime.compacting import Summarise, is_summary
 from toolglot.runtime.flight import Flight
-from toolglot.runtime.loop import Loop
+from toolglot.runtime.log_writer import until_done
+from toolglot.runtime.loop import INTERRUPTED, Loop
 from toolglot.runtime.memory_log import Log, MemoryLog, Spent
 from toolglot.runtime.models import Models, ProviderModels
 from toolglot.runtime.scheduler import RunLimits, Scheduler
@@ -68,8 +71,8 @@ Message = str | Turn | Sequence[Block]
 """What can be said to a model: a text, blocks, or a turn."""
 Work = Callable[[Flight], Awaitable[Answer]]
 
-_INSIDE: ContextVar[frozenset[str]] = ContextVar("toolglot_sessions", default=frozenset())
-"""The sessions whose tools the code that runs is part of."""
+_INSIDE: ContextVar[frozenset[Flight]] = ContextVar("toolglot_runs", default=frozenset())
+"""The runs that the code is part of. A task that a tool began, and that is still there, was part of one."""
 
 
 class Settings(TypedDict, total=False):
@@ -138,6 +141,7 @@ class Session:
         self._host: Session | None = None
         """In whose task group it runs, where that is not its own."""
         self._was_closed = False
+        self._closing: asyncio.Task[None] | None = None
         self._guests: WeakSet[Session] = WeakSet()
         """Those that run in its task group."""
         self._turn_taking = anyio.Semaphore(1)
@@ -249,7 +253,7 @@ class Session:
         done: list[int] = []
 
         async def work(flight: Flight) -> Answer:
-            self._refuse_open("compress")
+            await self._refuse_open("compress")
             if not flight.is_stopping:
                 with flight.leavable():
                     choice = self._models.find(self.model)
@@ -264,7 +268,7 @@ class Session:
         taken: list[Turn] = []
 
         async def work(_: Flight) -> Answer:
-            self._refuse_open("undo")
+            await self._refuse_open("undo")
             turns = self.history.turns
             last = next((place for place in range(len(turns) - 1, -1, -1) if turns[place].role == "user"), None)
             if last is not None and not is_summary(turns[last]):
@@ -291,12 +295,12 @@ class Session:
         """
         flights = self._branch.flights()
         self._branch.stop(reason)
-        if self.id in _INSIDE.get():
+        if self._is_inside():
             return  # one of its own tools asks: it ends before the run does
         await self._settled(*flights)
         if self._branch.flight is None and self.history.in_flight is not None:
             with CancelScope(shield=True):
-                await self._log.land(reason)
+                await self._loop.land(reason)
 
     # --- branching ----------------------------------------------------------------------------------
 
@@ -347,7 +351,7 @@ class Session:
         turn = None if said is None else turn_of(said)
 
         async def work(flight: Flight) -> Answer:
-            self._refuse_open("run")
+            await self._refuse_open("run")
             opening = self._opening()
             if turn is None and not self.history and not opening:
                 raise InputError("nothing was said yet", path="said", hint='session.run("…")')
@@ -357,6 +361,7 @@ class Session:
 
     def _going_on_with(self, results: Sequence[ToolResult]) -> Work:
         async def work(flight: Flight) -> Answer:
+            await self._loop.settle()
             pending = {call.id for call in self._loop.open_calls()}
             for place, result in enumerate(results):
                 if not isinstance(result, ToolResult) or result.call_id not in pending:
@@ -377,7 +382,9 @@ class Session:
             return ()
         return (Turn("system", (Text(self._system),)),)
 
-    def _refuse_open(self, what: str) -> None:
+    async def _refuse_open(self, what: str) -> None:
+        """Calls that are the caller's stand in the way; those whose results could not be written get them now."""
+        await self._loop.settle()
         if self.history.in_flight is not None:
             raise InputError(
                 f"cannot {what} while calls are open",
@@ -398,7 +405,7 @@ class Session:
     async def _take_off(self, flight: Flight, work: Work) -> None:
         """Start a run when the one before it is over."""
         group = self._entered()
-        if self.id in _INSIDE.get():
+        if self._is_inside():
             raise InputError(
                 "a tool cannot run the session that runs it", path="session", hint="session.spawn(…).run(…)"
             )
@@ -414,7 +421,7 @@ class Session:
 
     async def _fly(self, flight: Flight, work: Work) -> None:
         """The task of a run."""
-        _INSIDE.set(_INSIDE.get() | {self.id})
+        _INSIDE.set(frozenset(run for run in _INSIDE.get() if not run.over.is_set()) | {flight})
         before = self.history.in_flight
         try:
             flight.answer = await work(flight)
@@ -426,16 +433,19 @@ class Session:
             flight.error = error
             if self.history.in_flight is not before:  # calls that were open before are still the caller's
                 await self._landed_anyhow(flight)
+        else:
+            await self._loop.write_spending()
         finally:
             self._branch.land()
             self._turn_taking.release()
             flight.end()
 
     async def _landed_anyhow(self, flight: Flight) -> None:
-        """Leave no turn in flight after an error; one that comes of that too says less than the first."""
+        """Leave no turn in flight after an error; one that comes of that too says less than the first. What cannot be
+        written now is written before the session goes on."""
         try:
             with CancelScope(shield=True):
-                await self._log.land(flight.reason or "Interrupted by an error.")
+                await self._loop.land(flight.reason or INTERRUPTED)
         except Exception as error:  # noqa: BLE001 - the first error is told
             flight.error = flight.error or error
 
@@ -444,14 +454,17 @@ class Session:
         if self._branch.flight is not flight:
             return
         self._branch.stop(LEFT)
-        with CancelScope(shield=True):
-            await self._settled(flight)
+        await until_done(asyncio.ensure_future(self._settled(flight)))
 
     async def _settled(self, *flights: Flight) -> None:
         """Wait for the end of runs that were stopped; not for ever, whatever their tools and their store do."""
         with move_on_after(self._run_limits.grace + SETTLING):
             for flight in flights:
                 await flight.over.wait()
+
+    def _is_inside(self) -> bool:
+        """Whether the code that asks is part of the run that is under way: one of its tools."""
+        return self._branch.flight is not None and self._branch.flight in _INSIDE.get()
 
     def _watch(self, change: CallChange) -> None:
         if self._branch.flight is not None:
@@ -469,6 +482,7 @@ class Session:
         """Find the models by their names: what is wrong with one is told before anything is asked."""
         self._loop.model = self._loop.chosen = self._models.find(self.model).name
         self._loop.fallback = tuple(self._models.find(name).name for name in self._loop.fallback)
+        self._loop.resume()
 
     async def __aenter__(self) -> Session:
         if self.is_closed or (self._group is not None and self._host is None):
@@ -490,20 +504,36 @@ class Session:
                 await self._group.__aexit__(None, None, None)
 
     async def close(self) -> None:
-        """The end: what runs is cancelled, in order. A session that was spawned ends with its parent at the latest."""
-        if self._was_closed:
-            return
+        """The end: what runs is cancelled, in order. A session that was spawned ends with its parent at the latest.
+
+        Whoever waits for it and is cancelled waits all the same. Where something could not be ended, it can be called
+        again.
+        """
         self._was_closed = True
-        with CancelScope(shield=True):
-            flights = self._branch.flights()
-            self._branch.stop(CLOSED)
-            await self._settled(*flights)
-            for guest in tuple(self._guests):
-                await guest.close()
-            await self._scheduler.close()
-            await self._log.close()
-            if self._owns_models:
-                await self._models.close()
+        ended = self._closing is not None and self._closing.done()
+        if self._closing is None or (ended and (self._closing.cancelled() or self._closing.exception() is not None)):
+            self._closing = asyncio.create_task(self._close(), name=f"closing session {self.id}")
+        if not self._is_inside():  # one of its own tools ends before the run does
+            await until_done(self._closing)
+
+    async def _close(self) -> None:
+        """Ends everything, in a task of its own; what cannot be ended keeps nothing else from it."""
+        flights = self._branch.flights()
+        self._branch.stop(CLOSED)
+        await self._settled(*flights)
+        with suppress(Exception):  # a log that does not take it now has it as a run that is over
+            await self._loop.settle()
+        await self._loop.write_spending()
+        ends = [guest.close for guest in self._guests]
+        ends += [self._scheduler.close, self._log.close, *([self._models.close] if self._owns_models else [])]
+        problems: list[Exception] = []
+        for end in ends:
+            try:
+                await end()
+            except Exception as error:  # noqa: BLE001 - the first is told when all was tried
+                problems.append(error)
+        if problems:
+            raise problems[0]
 
 
 def turn_of(said: Message) -> Turn:

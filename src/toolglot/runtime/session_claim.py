@@ -2,7 +2,8 @@
 
 A claim has an end. Whoever holds it renews it three times as often as it would run out; a process that died lets it
 run out, and one that is known to be dead (the same machine, and no process has its id) loses it at once. A process
-that slept too long finds its claim gone: the fence in the log refuses its next write, whatever it believes.
+that slept too long finds its claim gone, or finds it free: then it asks the log whether another has written meanwhile,
+before it goes on. The fence in the log refuses its next write in any case, whatever it believes.
 
 Law: a claim keeps two processes from working on a session at once; it is the log, not the claim, that keeps the
 session whole.
@@ -15,7 +16,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
@@ -110,7 +111,7 @@ class Claim:
     """A claim on one session, renewed by a task from `take` to `give_back`.
 
     free ──take()──▶ held ──give_back()──▶ free
-                      └──a renewal finds another holder──▶ lost
+                      └──a renewal finds another holder, or comes too late and finds what another did──▶ lost
     """
 
     def __init__(
@@ -132,7 +133,15 @@ class Claim:
         self._owner = owner
         self._lease = lease
         self._clock = clock
+        self._until = 0.0
+        self._is_doubtful = False
+        """It had run out before it was renewed, and nobody has looked yet what others did meanwhile."""
+        self._is_untouched: Callable[[], Awaitable[bool]] | None = None
         self._renewal: asyncio.Task[None] | None = None
+
+    def watch(self, is_untouched: Callable[[], Awaitable[bool]]) -> None:
+        """From now on this tells whether anybody else has written to the session."""
+        self._is_untouched = is_untouched
 
     async def take(self, *, wait: float = 0.0) -> None:
         """Take the session, or say who has it. `wait` is how many seconds to ask again."""
@@ -165,19 +174,42 @@ class Claim:
                 await self._renewal
             self._renewal = None
 
+    async def confirm(self) -> bool:
+        """Whether the session is still this holder's. It is asked for only when the claim may have run out."""
+        if self.lost_to is not None:
+            return False
+        return (self._clock() < self._until and not self._is_doubtful) or await self._renewed()
+
     async def held_by(self) -> str:
-        """Who has it, asked for now."""
-        return self.lost_to if self.lost_to is not None else await self._ask()
+        """Who else has it, "" for nobody: this holder gives up what he may still have."""
+        if self.lost_to is None:
+            self.lost_to = await self._store.claim(KIND, self._owner, self._session, self.holder, until=0.0)
+        return self.lost_to
 
     async def _ask(self) -> str:
-        return await self._store.claim(KIND, self._owner, self._session, self.holder, until=self._clock() + self._lease)
+        until = self._clock() + self._lease
+        held_by = await self._store.claim(KIND, self._owner, self._session, self.holder, until=until)
+        if held_by == self.holder:
+            self._until = until
+        return held_by
+
+    async def _renewed(self) -> bool:
+        """Ask for it again. One that had run out may have been another's, and free again since: the log knows."""
+        if self._clock() >= self._until:
+            self._is_doubtful = True
+        held_by = await self._ask()
+        if held_by != self.holder:
+            self.lost_to = held_by
+        elif self._is_doubtful and self._is_untouched is not None:
+            if not await self._is_untouched():
+                await self.held_by()
+            else:
+                self._is_doubtful = False
+        return self.lost_to is None
 
     async def _renew(self) -> None:
         """A store that fails now may answer before the claim has run out; the fence holds if it does not."""
-        while True:
+        while self.lost_to is None:
             await asyncio.sleep(self._lease / 3)
             with suppress(Exception):
-                held_by = await self._ask()
-                if held_by != self.holder:
-                    self.lost_to = held_by
-                    return
+                await self._renewed()

@@ -21,19 +21,26 @@ from msgspec.structs import replace
 from toolglot.conversation import Conversation
 from toolglot.errors import InputError, LimitError
 from toolglot.history import History
-from toolglot.runtime.log_entries import Opened, Reset, SessionDamagedError, encode
+from toolglot.runtime.log_entries import Opened, Reset, SessionDamagedError, damaged, encode, is_beginning
 from toolglot.runtime.log_replay import DEFAULT_LOG_LIMITS, LogLimits, LogRows, Standing, rows_of
 from toolglot.runtime.session_claim import LEASE, Claim
-from toolglot.runtime.session_info import KIND, SessionInfo, check_id, find_info, first_words, read_info, remove_info
+from toolglot.runtime.session_info import (
+    FENCED,
+    KIND,
+    SessionInfo,
+    check_id,
+    find_info,
+    first_words,
+    is_mark,
+    mark_over,
+    read_info,
+    remove_info,
+)
 from toolglot.runtime.session_log import SessionLog, read_standing
 from toolglot.store import Store, StoreError
 
 MAX_SESSIONS: Final = 100_000
 """More of one owner are not listed at once."""
-
-
-FENCED: Final = 24 * 3600.0
-"""Seconds after which nobody can still believe to hold a session that was removed."""
 
 
 class Page(Struct, frozen=True):
@@ -64,7 +71,7 @@ async def all_infos(store: Store, *, owner: str = "") -> tuple[list[SessionInfo]
     found: list[SessionInfo] = []
     damaged: list[str] = []
     async for row in rows_of(store, KIND, owner):
-        if row.value is None:
+        if row.value is None or is_mark(row.key):
             continue
         try:
             found.append(read_info(row.value, row.key))
@@ -151,13 +158,14 @@ async def rewind_session(
         return log.info
 
 
-async def shrink_session(store: Store, id: str, *, owner: str = "") -> int:
+async def shrink_session(store: Store, id: str, *, owner: str = "", clock: Callable[[], float] = time.time) -> int:
     """Take away what stands before the last reset, for good: how many entries.
 
-    They are kept until then, although nothing reads them: a backup of what was compressed or rewound.
+    They are kept until then, although nothing reads them: a backup of what was compressed or rewound. Those that keep
+    an older holder from writing stay for a day.
     """
     info = await find_info(store, id, owner=owner)
-    return await LogRows(store, id, owner=owner).remove(before=info.first)
+    return await LogRows(store, id, owner=owner).clear(before=info.first, until=clock() + FENCED)
 
 
 async def remove_session(
@@ -170,13 +178,19 @@ async def remove_session(
     clock: Callable[[], float] = time.time,
 ) -> None:
     """Take a session away, for good. One that another process holds is refused."""
+    opened = -1
     with suppress(SessionDamagedError):
-        await find_info(store, id, owner=owner)
+        opened = (await find_info(store, id, owner=owner)).opened
     claim = Claim(store, id, owner=owner, lease=lease, clock=clock)
     await claim.take(wait=wait)
     try:
+        with suppress(SessionDamagedError):
+            opened = (await find_info(store, id, owner=owner)).opened  # as its last holder left it
+        until = clock() + FENCED
         fence = encode(Opened(holder=claim.holder, at=clock()))
-        await LogRows(store, id, owner=owner).bury(fence, until=clock() + FENCED)
+        openings = await LogRows(store, id, owner=owner).bury(fence, until=until)
+        over = [number for number in (opened, *openings) if number >= max(opened, 0)]
+        await mark_over(store, id, over, owner=owner, until=until)
         await remove_info(store, id, owner=owner)
     finally:
         with suppress(StoreError):
@@ -195,10 +209,18 @@ async def recover_session(
         first = info.first
     except SessionDamagedError as error:
         problems.append(str(error))
+    rows = LogRows(store, id, owner=owner, limits=limits)
+    if first is not None and not await rows.has(first):
+        first = None
     standing = Standing()
     standing.model = info.model
+    is_begun = False
     try:
-        async for number, entry in LogRows(store, id, owner=owner, limits=limits).read(first, last=info.last):
+        async for number, entry in rows.read(first, last=info.last):
+            is_begun = is_begun or is_beginning(entry, number)
+            if not is_begun and not isinstance(entry, Opened):
+                problems.append(str(damaged(id, info.first, "is missing")))
+                is_begun = True
             standing.next = number
             standing.take(entry)
     except InputError as error:

@@ -39,6 +39,7 @@ from toolglot.runtime.log_entries import (
     Entry,
     Opened,
     Reset,
+    Run,
     RunFinished,
     RunStarted,
     SessionDamagedError,
@@ -50,17 +51,22 @@ from toolglot.runtime.log_entries import (
     damaged,
     encode,
     encode_turn,
+    is_beginning,
 )
-from toolglot.runtime.log_replay import DEFAULT_LOG_LIMITS, LogLimits, LogRows, Standing, put_back
+from toolglot.runtime.log_replay import DEFAULT_LOG_LIMITS, Bound, LogLimits, LogRows, Standing, put_back
 from toolglot.runtime.log_writer import LogWriter
 from toolglot.runtime.memory_log import land
 from toolglot.runtime.session_claim import LEASE, Claim, taken
 from toolglot.runtime.session_info import (
+    FENCED,
     SessionInfo,
     check_id,
     find_info,
     first_words,
     keep_info,
+    last_mark,
+    mark_of,
+    mark_over,
     new_id,
     remove_info,
     title_of,
@@ -82,6 +88,11 @@ INFO_SECONDS: Final = 0.5
 """The row in the list of sessions is written this long after the log at the most."""
 
 CRASHED: Final = "The process that ran this session ended before the call did."
+UNTOLD: Final = (
+    "The tool was never started, or it is one without side effects and was interrupted: nothing was done, and it can be"
+    " called again."
+)
+"""The log has only tools with side effects."""
 FENCES: Final = 20
 """How often an older holder may write while a session is taken from him."""
 
@@ -104,12 +115,21 @@ class SessionLog:
         self._told = self._queued_told = self._count_told()
         """How many entries of the history's report the log has, and has or is about to get."""
         self._writer = LogWriter(
-            rows, standing, conflict=self._conflicted, written=self._committed, undone=self._undone
+            rows,
+            standing,
+            allowed=claim.confirm,
+            conflict=self._conflicted,
+            written=self._committed,
+            undone=self._undone,
         )
+        claim.watch(self._writer.is_untouched)
+        self._opened: int = settings["opened"]
         self._info_writer: asyncio.Task[None] | None = None
         self._is_behind = False
         self._lost: SessionTakenError | None = None
         self._is_closed = False
+        self._has_left = False
+        """Whether the row is on its way that says so: nothing is written after it."""
 
     # --- beginning and end ----------------------------------------------------------------------
 
@@ -134,24 +154,22 @@ class SessionLog:
         `like` and `start` are for one that goes on from another: what the list shows of it, and what it begins with.
         """
         now = clock()
-        info = replace(
-            like or SessionInfo(id="", title=title_of(title), model=model, created=now),
-            id=new_id(now) if id is None else check_id(id),
-            updated=now,
-            first=0,
-            last=-1,
-        )
-        claim = Claim(store, info.id, owner=owner, holder=holder, lease=lease, clock=clock)
+        id = new_id(now) if id is None else check_id(id)
+        claim = Claim(store, id, owner=owner, holder=holder, lease=lease, clock=clock)
         await claim.take()
-        standing = Standing()
-        standing.model = info.model
-        rows = LogRows(store, info.id, owner=owner, limits=limits)
-        log = cls(store, info, claim, rows, standing, owner=owner, clock=clock, limits=limits)
+        rows = LogRows(store, id, owner=owner, limits=limits)
         try:
+            # Behind what is left of a session that had this id and was removed: its holder may not know of that.
+            number = max(await rows.end(), await last_mark(store, id, owner=owner) + 1)
+            base = like or SessionInfo(id="", title=title_of(title), model=model, created=now)
+            info = replace(base, id=id, updated=now, first=number, last=-1, opened=number)
             await _announce(store, info, owner)
         except BaseException:
             await _given_back(claim)
             raise
+        standing = Standing(number)
+        standing.model = info.model
+        log = cls(store, info, claim, rows, standing, owner=owner, clock=clock, limits=limits, opened=number)
         try:
             await log._begin(start)
         except BaseException:
@@ -187,10 +205,13 @@ class SessionLog:
             rows = LogRows(store, id, owner=owner, limits=limits)
             standing = await read_standing(rows, info)
             await _fence(rows, standing, Opened(holder=claim.holder, at=clock()))
+            opened = standing.next - 1
+            over = [number for number in (info.opened, *standing.openings) if max(info.opened, 0) <= number < opened]
+            await mark_over(store, id, over, owner=owner, until=clock() + FENCED)
         except BaseException:
             await _given_back(claim)
             raise
-        log = cls(store, info, claim, rows, standing, owner=owner, clock=clock, limits=limits)
+        log = cls(store, info, claim, rows, standing, owner=owner, clock=clock, limits=limits, opened=opened)
         try:
             await log._settle(keep_open)
         except BaseException:
@@ -254,6 +275,7 @@ class SessionLog:
             turns=len(standing.turns),
             first=standing.first,
             last=standing.next - 1,
+            opened=standing.next if self._has_left else self._opened,
             tokens=(standing.usage.input_tokens or 0) + (standing.usage.output_tokens or 0),
             cost=standing.cost,
         )
@@ -264,34 +286,48 @@ class SessionLog:
         """Write what was said; the turn as it is kept."""
         return await self.change(lambda history: history.append(turn, key=key))
 
-    async def commit(self, attempt: Attempt, *, cost: Decimal | None = None) -> Turn:
-        """Write a model's answer and what it took."""
-        return await self.change(lambda _: attempt.commit(), usage=attempt.reply.usage, cost=cost)
+    async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:
+        """Write a model's answer and what it took: as it says itself, where no `usage` is given."""
+        said = usage if usage is not None else attempt.reply.usage
+        return await self.change(lambda _: attempt.commit(), usage=said, cost=cost)
 
     async def publish(self, results: Sequence[ToolResult]) -> Turn | None:
         """Write results of calls as one turn, in this order; None where there are none."""
         return await self.change(lambda history: history.record(*results)) if results else None
 
-    async def land(self, reason: str = "") -> None:
-        """End the turn in flight, if there is one. Calls that have no result are cancelled for good."""
-        await self.change(lambda history: land(history, reason))
+    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+        """End the turn in flight, if there is one. Calls that have no result get what is known of them, here or in the
+        log: what the tool gave, or that it was started. The others are cancelled for good."""
+        given = {result.call_id for result in known}
+        runs = self._ahead().runs
+        found = [found for found in self._history.ledger.pending if found.id in runs and found.id not in given]
+        logged = [_outcome(call, runs.get(call.id), reason or CRASHED) for call in found]
+        await self.change(lambda history: land(history, reason, (*known, *logged)))
 
     async def change(
         self, change: Callable[[History], T], *, usage: Usage | None = None, cost: Decimal | None = None
     ) -> T:
         """Do anything to the history: it is committed when this returns, and undone when this raises."""
         self._refuse_over()
-        before, told = self._history.turns, self._count_told()
+        before, told, bound = self._history.turns, self._count_told(), Bound.of(self._history)
         try:
             outcome = change(self._history)
             entries = self._entries_since(before, usage, cost)
             values = self._encoded(entries)
         except BaseException:
             put_back(self._history, before, told)
+            bound.put_back(self._history)
             raise
         if entries:
             self._queued_told = self._count_told()
-            await self._write(entries, values)
+            changed, left = self._history.turns, Bound.of(self._history)
+            try:
+                await self._write(entries, values)
+            except BaseException:
+                # Also to one who was cancelled meanwhile: whether it failed is seen by what stands now.
+                if self._history.turns != changed and Bound.of(self._history) == left:
+                    bound.put_back(self._history)
+                raise
         return outcome
 
     async def switched(self, model: str) -> None:
@@ -312,6 +348,7 @@ class SessionLog:
         self._refuse_over()
         self._info = replace(self._info, title=title_of(title))
         await self._write_info()
+        self._refuse_over()
 
     # --- entries --------------------------------------------------------------------------------
 
@@ -385,7 +422,7 @@ class SessionLog:
         with suppress(StoreError):
             held_by = await self._claim.held_by()
         await self._claim.stop()
-        if held_by and held_by != self._claim.holder:
+        if held_by:
             self._lost = taken(self.id, held_by)
         else:
             message = f"session {quote(self.id)}: another process has written to it since: open it again"
@@ -416,27 +453,36 @@ class SessionLog:
             with suppress(StoreError):  # the next write, or the next to open it, puts it right
                 await self._write_info()
 
-    async def _write_info(self) -> None:
-        if self._lost is None and self._claim.lost_to is None:
-            await keep_info(self._store, self.info, owner=self._owner)
+    async def _write_info(self, *, last: bool = False) -> None:
+        """Unless another process has the session now: then this one is told so, and the row is the other's."""
+        if self._lost is not None:
+            return
+        try:
+            if not await self._claim.confirm():
+                await self._conflicted()
+            elif last or not self._has_left:
+                await keep_info(self._store, self.info, owner=self._owner, unless=mark_of(self.id, self._opened))
+        except StoreConflictError:
+            await self._conflicted()
 
     # --- beginning and end, inside --------------------------------------------------------------
 
     async def _begin(self, start: Reset | None) -> None:
         """The first entries of a new log."""
-        await self._rows.remove()  # of a session that had this id and was removed
-        opened = Opened(holder=self._claim.holder, at=self._clock())
-        await self._note(opened)
+        now = self._clock()
+        await self._note(Opened(holder=self._claim.holder, at=now, new=True))
+        await self._rows.clear(before=self._opened, until=now + FENCED)
         if start is not None:
             await self._take_over(start)
         await self._write_info()
 
     async def _unmake(self) -> None:
-        """Take away what was to become a session."""
+        """Take away what was to become a session, unless it is another's by now."""
         with anyio.CancelScope(shield=True), suppress(StoreError):
             await self._stop_info_writer()
-            await self._rows.remove()
-            await remove_info(self._store, self.id, owner=self._owner)
+            if self._lost is None:
+                await self._rows.remove(self._opened)
+                await remove_info(self._store, self.id, owner=self._owner)
         await _given_back(self._claim)
 
     async def _take_over(self, start: Reset) -> None:
@@ -450,22 +496,13 @@ class SessionLog:
     async def _settle(self, keep_open: Collection[str]) -> None:
         """Give every call that a crash left open what is known of it, through the same boundary."""
         results = [
-            self._outcome(found)
+            _outcome(found, self._standing.runs.get(found.id), CRASHED)
             for found in self._history.ledger.pending
             if found.name not in keep_open or found.id in self._standing.runs
         ]
         await self.publish(results)
         if not results:
             self._touch()
-
-    def _outcome(self, found: Interaction) -> ToolResult:
-        run = self._standing.runs.get(found.id)
-        if isinstance(run, RunFinished):
-            return run.result
-        if run is not None:
-            unknown = outcomes.outcome_unknown(found.call, CRASHED)
-            return unknown if run.arguments is None else outcomes.with_executed(unknown, run.arguments)
-        return outcomes.never_started(found.call, CRASHED)
 
     async def _end(self) -> None:
         if self._lost is None and (told := self._untold()):
@@ -474,7 +511,8 @@ class SessionLog:
                 await self._write(entries, self._encoded(entries))
         await self._writer.drained()
         if await self._stop_info_writer():
-            await self._write_info()
+            self._has_left = True
+            await self._write_info(last=True)
 
     async def _stop_info_writer(self) -> bool:
         """Whether there was one."""
@@ -486,20 +524,45 @@ class SessionLog:
         return True
 
 
+def _outcome(found: Interaction, run: Run | None, reason: str) -> ToolResult:
+    """What the log knows of a call that has no result."""
+    if isinstance(run, RunFinished):
+        return run.result
+    if run is not None:
+        unknown = outcomes.outcome_unknown(found.call, reason)
+        return unknown if run.arguments is None else outcomes.with_executed(unknown, run.arguments)
+    text = f"{reason} {UNTOLD}"
+    return ToolResult(found.id, text, name=found.name, status="cancelled")
+
+
 async def read_standing(rows: LogRows, info: SessionInfo) -> Standing:
-    """What the log of a session tells from its last reset on."""
+    """What the log of a session tells from its last reset on; from its beginning where the row points nowhere."""
+    try:
+        return await _read_from(rows, info, info.first)
+    except SessionDamagedError as error:
+        if await rows.has(info.first):
+            raise
+        with suppress(SessionDamagedError):
+            return await _read_from(rows, info, None)
+        raise error from None
+
+
+async def _read_from(rows: LogRows, info: SessionInfo, first: int | None) -> Standing:
     standing = Standing(info.first)
     standing.model = info.model
-    async for number, entry in rows.read(info.first, last=info.last):
-        if number == info.first and number and not isinstance(entry, Reset):
-            raise damaged(info.id, info.first, "is not the reset that the list of sessions names")
+    is_begun = False
+    async for number, entry in rows.read(first, last=info.last):
+        is_begun = is_begun or is_beginning(entry, number)
+        if not is_begun and (first is not None or not isinstance(entry, Opened)):
+            raise damaged(info.id, number, "is not the reset that the list of sessions names")
+        standing.next = number
         standing.take(entry)
     return standing
 
 
 async def _announce(store: Store, info: SessionInfo, owner: str) -> None:
     try:
-        await keep_info(store, info, owner=owner, is_new=True)
+        await keep_info(store, info, owner=owner, unless=info.id)
     except StoreConflictError:
         hint = "open it, or give another id"
         raise InputError(f"there is a session {quote(info.id)} already", path="$.id", hint=hint) from None
@@ -508,6 +571,8 @@ async def _announce(store: Store, info: SessionInfo, owner: str) -> None:
 async def _fence(rows: LogRows, standing: Standing, opened: Opened) -> None:
     """Write an entry that an older holder's next write runs into; what he still wrote is read."""
     for _ in range(FENCES):
+        # Whoever made the session may have got no further than its row: then it begins here.
+        opened = replace(opened, new=standing.next == standing.first)
         try:
             await rows.append(standing.next, [encode(opened)])
         except StoreConflictError:

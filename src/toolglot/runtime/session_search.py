@@ -15,7 +15,7 @@ from msgspec import Struct
 from toolglot.conversation import Text, ToolCall, ToolResult, Turn
 from toolglot.errors import InputError
 from toolglot.runtime.log_replay import DEFAULT_LOG_LIMITS, LogLimits
-from toolglot.runtime.session_info import SessionInfo
+from toolglot.runtime.session_info import SessionInfo, one_line
 from toolglot.runtime.session_list import all_infos, read_session
 from toolglot.store import Store
 
@@ -71,7 +71,7 @@ async def search_sessions(
 
 def _in_title(info: SessionInfo, pattern: re.Pattern[str]) -> Found | None:
     match = pattern.search(info.title)
-    return Found(info, info.title) if match is not None else None
+    return Found(info, one_line(info.title)) if match is not None else None
 
 
 async def _in_turns(
@@ -102,5 +102,5 @@ def _texts(turn: Turn) -> Iterator[str]:
 def snippet(text: str, start: int, end: int) -> str:
     """The place in one line, with what stands around it."""
     head, tail = max(start - AROUND, 0), min(end + AROUND, len(text))
-    line = " ".join(text[head:tail].split())
+    line = one_line(text[head:tail])
     return f"{'…' if head else ''}{line}{'…' if tail < len(text) else ''}"

@@ -44,6 +44,6 @@ async def in_thread(function: Callable[..., object], *args: Any) -> object:
     except asyncio.CancelledError:
         await asyncio.wait((done,))
     outcome = done.result()
-    if isinstance(outcome, Raised):
+    if type(outcome) is Raised:
         raise outcome.error
     return outcome

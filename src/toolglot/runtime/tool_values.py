@@ -51,6 +51,9 @@ class ToolContext:
     """Tells whoever watches how far the tool is. Never becomes part of the history."""
     session: object | None = None
     """The session, for tools that spawn others."""
+    waits_for: str = ""
+    """What a tool waits for that has done nothing yet ("The server was still starting"). A call that is stopped while
+    this is set is told as one that was never started."""
 
 
 @dataclass(frozen=True, slots=True)

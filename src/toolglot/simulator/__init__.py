@@ -17,6 +17,7 @@ from toolglot.simulator.providers import PROVIDERS, url_of
 from toolglot.simulator.script import CallSpec, ReplySpec, Rule, Script, When
 from toolglot.simulator.script_reading import read_script, script_of
 from toolglot.simulator.serving import Server, serve
+from toolglot.simulator.upstreams import upstreams
 
 __all__ = [
     "FAULTS",
@@ -34,5 +35,6 @@ __all__ = [
     "read_script",
     "script_of",
     "serve",
+    "upstreams",
     "url_of",
 ]

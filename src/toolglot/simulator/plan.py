@@ -103,7 +103,9 @@ _COMMON: Final = frozenset(
 
 
 def _is_spoken_of(tool: ToolSpec, said: str) -> bool:
-    """Whether the user's words are about what a tool is for, as far as its name tells."""
+    """Whether the user's words are about what a tool is for, as far as its name tells, or hold the name itself."""
+    if ("_" in tool.name or "-" in tool.name) and tool.name in re.split(r"[^A-Za-z0-9_-]+", said):
+        return True
     words = {word for word in re.split(r"[^a-z]+", _CASES.sub(" ", tool.name).lower()) if len(word) > 3}
     return bool((words - _COMMON) & set(re.split(r"[^a-z]+", said.lower())))
 

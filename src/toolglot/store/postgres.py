@@ -67,8 +67,6 @@ TOO_OLD: Final = (
 """The age up to which rows must go, so that the rest is not too much; none where that would not do."""
 
 Read = Callable[[Connection], Awaitable[Any]]
-FAILURES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, EOFError, ValueError)
-"""What the driver raises; `ValueError` where an address or a value is not for it."""
 
 
 class PostgresStore:
@@ -243,8 +241,8 @@ class PostgresStore:
         try:
             connection = await self._connection()
             await work(connection)
-        except (ToolglotError, *FAILURES) as error:
-            await self._put_back(connection)
+        except Exception as error:  # noqa: BLE001 - a driver whose server dies raises what it did not foresee, too
+            await self._put_back(connection, error)
             return error
         self._idle.append(connection)
         return None
@@ -264,22 +262,25 @@ class PostgresStore:
             raise
         return connection
 
-    async def _put_back(self, connection: Connection) -> None:
-        """After a failure: a connection that cannot end its transaction is no more of use."""
+    async def _put_back(self, connection: Connection, error: Exception) -> None:
+        """After a failure: a connection is of use only if the server, or we, refused something, and nothing else."""
         if connection is None:
             return
         try:
+            if not isinstance(error, ToolglotError | asyncpg.PostgresError) or _is_gone(error):
+                connection.terminate()
+                return
             if connection.is_in_transaction():
                 await connection.execute("ROLLBACK")
             self._idle.append(connection)
-        except FAILURES:
+        except Exception:  # noqa: BLE001 - as above
             connection.terminate()
 
     async def _shut(self) -> None:
         for connection in self._idle:
             try:
                 await connection.close(timeout=5)
-            except FAILURES:
+            except Exception:  # noqa: BLE001 - as above
                 connection.terminate()
 
     def _told(self, error: Exception) -> Exception:
@@ -292,9 +293,14 @@ class PostgresStore:
 
 def _is_lost(error: Exception) -> bool:
     """Whether the connection went with it, or cannot be had: to try again would be to wait again."""
-    if isinstance(error, asyncpg.PostgresConnectionError | asyncpg.OperatorInterventionError):
-        return not isinstance(error, asyncpg.QueryCanceledError)
-    return isinstance(error, asyncpg.LockNotAvailableError | asyncpg.InvalidAuthorizationSpecificationError)
+    refusals = asyncpg.LockNotAvailableError | asyncpg.InvalidAuthorizationSpecificationError
+    return _is_gone(error) or isinstance(error, refusals)
+
+
+def _is_gone(error: Exception) -> bool:
+    """Whether the connection went with it."""
+    gone = asyncpg.PostgresConnectionError | asyncpg.OperatorInterventionError
+    return isinstance(error, gone) and not isinstance(error, asyncpg.QueryCanceledError)
 
 
 def _reason(error: Exception) -> str:

@@ -1,0 +1,358 @@
+"""Tools whose values and exceptions do harm when they are looked at, that never stop talking, that never begin."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from scheduled_tools import (
+    GRACE,
+    Gated,
+    Watched,
+    call,
+    made,
+    outcome,
+    raising,
+    returning,
+    scheduler,
+    ticks,
+    told,
+)
+from toolglot.conversation import Media, Opaque, Text, ToolCall
+from toolglot.runtime.progress import CHARACTERS, IN_A_ROW, Progress
+from toolglot.runtime.scheduler import RunLimits
+from toolglot.runtime.threads import in_thread
+from toolglot.runtime.tool_output import MOST_PARTS, NOT_FINITE
+from toolglot.runtime.tool_output import given as given_by
+from toolglot.runtime.tools import Output, Tool, ToolContext, ToolError
+
+ENDINGS = [SystemExit("out"), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError(), ValueError("plain")]
+
+
+def harmful(error: BaseException) -> list[object]:
+    """Values that raise when they are read."""
+
+    def fail(*_: object) -> Any:
+        raise error
+
+    asked = type("Asked", (), {"__class__": property(fail)})()
+    listed = type("Listed", (list,), {"__iter__": fail})([Text("x")])
+    tupled = type("Tupled", (tuple,), {"__iter__": fail})((Text("x"),))
+    said = type("Said", (Output,), {"content": property(fail)})
+    return [asked, listed, tupled, object.__new__(said), [Text("fine"), asked], Output("x", is_error=_Bool(error))]  # type: ignore[arg-type]
+
+
+class _Bool:
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __bool__(self) -> bool:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", ENDINGS, ids=lambda error: type(error).__name__)
+def test_whatever_a_value_raises_while_it_is_read_costs_one_result(error: BaseException) -> None:
+    async def main() -> None:
+        for value in harmful(error):
+            running = scheduler(returning(value, "bad"), returning("fine", "good"))
+            bad, good = await running.run([call("a", "bad"), call("b", "good")])
+            assert bad.is_error
+            assert "The tool ran, and returned a " in bad.text
+            assert good.content == "fine"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("error", ENDINGS, ids=lambda error: type(error).__name__)
+def test_an_exception_that_raises_when_it_is_read_is_told_by_its_type(error: BaseException) -> None:
+    def fail(*_: object) -> Any:
+        raise error
+
+    untold = type("Untold", (Exception,), {"__str__": fail})
+    wrong = type("Wrong", (ToolError,), {"message": property(fail, lambda *_: None)})
+    asked = type("Asked", (Exception,), {"__class__": property(fail)})
+    group = type("Group", (ExceptionGroup,), {"exceptions": property(fail)})
+    raised = {"Untold": untold(), "Wrong": wrong("x"), "Asked": asked(), "Group": group("g", [ValueError()])}
+    for name, problem in raised.items():
+        assert outcome(raising(problem)).content == name
+    mixed = ExceptionGroup("g", [untold(), ValueError("two")])
+    assert outcome(raising(mixed)).content == "Untold; ValueError: two"
+
+
+def test_groups_of_groups_are_opened_only_so_far() -> None:
+    problem: Exception = ValueError("in the middle")
+    for _ in range(5_000):
+        problem = ExceptionGroup("around", [problem])
+    assert outcome(raising(problem)).text.startswith("ExceptionGroup: around")
+
+
+@pytest.mark.parametrize("error", ENDINGS, ids=lambda error: type(error).__name__)
+def test_resources_that_raise_anything_refuse_the_call(error: BaseException) -> None:
+    def uses(_: dict[str, Any]) -> Iterator[str]:
+        yield "one"
+        raise error
+
+    result = outcome(returning("x", resources=uses))
+    assert result.is_error
+    assert "was not run" in result.text
+
+
+def test_an_answer_to_a_question_that_cannot_be_asked_what_it_is_denies() -> None:
+    async def approve(asked: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Any:
+        return harmful(SystemExit("out"))[0]
+
+    result = outcome(returning("x", approval=True), approve=approve)
+    assert "answered with a Asked, which is no decision" in result.text
+
+
+def test_a_value_from_a_thread_that_cannot_be_asked_what_it_is_comes_through() -> None:
+    async def main() -> None:
+        asked = harmful(SystemExit("out"))[0]
+        assert await in_thread(lambda: asked) is asked
+
+    asyncio.run(main())
+
+
+# --- values that can be shown in another way -----------------------------------------------------------
+
+
+@dataclass
+class Row:
+    name: object
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        ({"a": "x\ud800y"}, '{"a":"x\ufffdy"}'),
+        ({"k\ud800": "v\udfff"}, '{"k\ufffd":"v\ufffd"}'),
+        (["\ud83d", {"n": None}], '["\ufffd",{"n":null}]'),
+        (Row("\ud83d"), '{"name":"\ufffd"}'),
+        (Output(result={"a": "\ud83d"}), '{"a":"\ufffd"}'),
+        ([Text("t"), {"a": "\ud83d"}], (Text("t"), Text('{"a":"\ufffd"}'))),
+        ([Text("\ud83d")], (Text("\ufffd"),)),
+    ],
+)
+def test_half_a_character_is_mended_wherever_it_is_and_told(value: object, content: object) -> None:
+    async def main() -> None:
+        running = scheduler(returning(value))
+        (result,) = await running.run([call()])
+        assert (result.content, result.is_error) == (content, False)
+        assert told(running, ["changed"])
+        assert running.entries[0].call_ids == ("c1",)
+
+    asyncio.run(main())
+
+
+def test_numbers_that_are_not_finite_are_told() -> None:
+    async def main() -> None:
+        running = scheduler(returning({"a": math.nan, "b": [None, -math.inf]}), returning({"a": None}, "plain"))
+        result, plain = await running.run([call(), call("c2", "plain")])
+        assert result.content == '{"a":null,"b":[null,null]}\n' + NOT_FINITE
+        assert plain.content == '{"a":null}'
+        assert [entry.call_ids for entry in running.entries] == [("c1",)]
+        assert told(running, ["not finite became null"])
+
+    asyncio.run(main())
+
+
+def test_a_part_that_cannot_be_shown_makes_an_error_of_the_result_and_the_others_are_shown() -> None:
+    circle: list[Any] = [Text("in it")]
+    circle += [circle, circle]
+    for part in (object(), {"a": object()}, Text(7), Media("film"), ["\ud800", [[]] * 3_000_000]):  # type: ignore[arg-type]
+        result = outcome(returning(["before", part, Text("after")]))
+        assert result.is_error
+        assert result.text.startswith("before")
+        assert "cannot be shown" in result.text
+        assert result.text.endswith("after")
+    assert outcome(returning(circle)).is_error
+    assert outcome(returning([Text("x")] * (MOST_PARTS + 1))).is_error
+
+
+# --- media that nobody can read -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("media", "said"),
+    [
+        (Media("image", "image/png", data="not base64\x00"), "[image image/png: it is not shown, because its data are"),
+        (Media("image", "image/png", data="ä==="), "its data are no base64"),
+        (Media("image", "image/png", data="A"), "its data are no base64"),
+        (Media("image", "image/png", data=""), "it is empty"),
+        (Media("image", "image/png"), "it is empty"),
+        (Media("image", data="AAAA"), "its type is not known"),
+        (Media("image", "x", data="AAAA"), "its type is not known"),
+        (Media("image", url="file:///etc/passwd"), "[image 'file:///etc/passwd': it is not shown, because its address"),
+        (Media("image", url="no address"), "its address cannot be opened"),
+        (Media("image", url="data:image/png;base64,%%%"), "its data are no base64"),
+    ],
+)
+def test_a_medium_that_nobody_can_read_is_a_text_that_says_so_and_told(media: Media, said: str) -> None:
+    async def main() -> None:
+        running = scheduler(returning([Text("look: "), media]))
+        (result,) = await running.run([call()])
+        assert not result.is_error
+        assert isinstance(result.content, tuple)
+        assert all(isinstance(part, Text) for part in result.content)
+        assert said in result.text
+        assert told(running, ["a medium of the output is not shown"])
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("media", "shown"),
+    [
+        (Media("image", "image/png", data="aGk="), Media("image", "image/png", data="aGk=")),
+        (Media("image", "image/png", data="_-8"), Media("image", "image/png", data="/+8=")),
+        (Media("image", "image/png", data="aG\nk=\n"), Media("image", "image/png", data="aGk=")),
+        (Media("image", data="iVBORw0KGgo="), Media("image", "image/png", data="iVBORw0KGgo=")),
+        (Media("image", url="data:image/png;base64,aGk="), Media("image", "image/png", data="aGk=")),
+        (Media("image", url="https://example.com/a"), Media("image", url="https://example.com/a")),
+        (Media("file", file_id="file-1"), Media("file", file_id="file-1")),
+    ],
+)
+def test_a_medium_that_can_be_read_is_shown(media: Media, shown: Media) -> None:
+    assert outcome(returning(media)).content == (shown,)
+
+
+def test_what_was_changed_in_an_opaque_part_is_told() -> None:
+    assert given_by(Opaque("mine", {"a": math.nan})).notes[0].startswith("a part of the output was changed")
+
+
+# --- progress -------------------------------------------------------------------------------------------
+
+
+def talking(count: int, text: str) -> Callable[[ToolContext], None]:
+    def talk(context: ToolContext) -> None:
+        for number in range(count):
+            context.progress(f"{number} {text}")
+
+    return talk
+
+
+@pytest.mark.parametrize("in_a_thread", [False, True])
+def test_a_tool_that_never_stops_talking_is_heard_a_few_times_and_its_last_word_always(in_a_thread: bool) -> None:
+    async def main() -> None:
+        talk = talking(20_000, "p" * 10_000)
+
+        async def run(arguments: dict[str, Any], context: ToolContext) -> None:
+            if in_a_thread:
+                await in_thread(talk, context)
+            else:
+                talk(context)
+
+        watch = Watched()
+        await scheduler(made(run), watch=watch).run([call()])
+        said = [change.progress for change in watch.changes if change.progress]
+        assert 1 <= len(said) < 10 * IN_A_ROW
+        assert said[-1].startswith("19999 ")
+        assert all(len(text) <= CHARACTERS for text in said)
+        assert watch.changes[-1].state == "success"
+
+    asyncio.run(main())
+
+
+def test_a_tool_that_goes_on_is_heard_again_after_a_while_with_what_it_said_last() -> None:
+    async def main() -> None:
+        heard: list[str] = []
+        came = asyncio.Event()
+
+        def hear(text: str) -> None:
+            heard.append(text)
+            if text == "last":
+                came.set()
+
+        progress = Progress(asyncio.get_running_loop(), hear)
+        for number in range(IN_A_ROW + 5):
+            progress.say(number)
+        assert heard == [str(number) for number in range(IN_A_ROW)]
+        progress.say("last")
+        await asyncio.wait_for(came.wait(), 10)
+        assert len(heard) == IN_A_ROW + 1
+        progress.say("said")
+        progress.end()
+        progress.end()
+        progress.say("too late")
+        await ticks()
+        assert heard[IN_A_ROW:] == ["last", "said"]
+
+    asyncio.run(main())
+
+
+def test_what_a_thread_says_at_the_end_is_told_before_the_end_and_half_characters_are_mended() -> None:
+    async def main() -> None:
+        heard: list[str] = []
+        progress = Progress(asyncio.get_running_loop(), heard.append)
+
+        def talk() -> None:
+            progress.say("one")
+            progress.say("two \ud83d")
+
+        thread = threading.Thread(target=talk)
+        thread.start()
+        thread.join()
+        assert heard == []
+        progress.end()
+        await ticks()
+        assert heard == ["one", "two \ufffd"]
+
+    asyncio.run(main())
+
+
+# --- tools that have not begun --------------------------------------------------------------------------
+
+
+def waiting_for(what: str) -> Callable[[dict[str, Any], ToolContext], Any]:
+    async def run(arguments: dict[str, Any], context: ToolContext) -> None:
+        context.waits_for = what
+        await asyncio.Event().wait()
+
+    return run
+
+
+def test_a_tool_that_ran_out_of_time_before_it_began_was_never_started() -> None:
+    result = outcome(made(waiting_for("The server was still starting"), timeout=0.01))
+    assert result.text.startswith("The server was still starting after 0.01 seconds. The tool was never started")
+    assert result.status == "error"
+
+
+def test_a_tool_that_is_cancelled_before_it_began_was_never_started() -> None:
+    async def main() -> None:
+        begun = asyncio.Event()
+        wait = waiting_for("The server was still starting")
+
+        async def run(arguments: dict[str, Any], context: ToolContext) -> None:
+            begun.set()
+            await wait(arguments, context)
+
+        running = scheduler(made(run))
+        waiting = asyncio.create_task(running.run([call()]))
+        await begun.wait()
+        running.cancel("Enough.")
+        (result,) = await waiting
+        assert result.status == "cancelled"
+        assert result.text == "Enough. The tool was never started: nothing was done."
+
+    asyncio.run(main())
+
+
+def test_a_tool_that_ignores_its_end_may_have_run_whatever_it_says() -> None:
+    async def main() -> None:
+        stuck = Gated(ignores_cancel=True, timeout=0.01)
+        running = scheduler(stuck.tool, limits=RunLimits(grace=GRACE))
+        waiting = asyncio.create_task(running.run([call()]))
+        await stuck.begun.wait()
+        stuck.contexts[0].waits_for = "It was still starting"
+        (result,) = await waiting
+        assert "outcome is unknown" in result.text
+        stuck.gate.set()
+        await ticks()
+
+    asyncio.run(main())

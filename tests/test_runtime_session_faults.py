@@ -1,0 +1,836 @@
+"""Sessions when what is around them fails: stores, providers that lie or flood, tasks that are cancelled again."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from msgspec.structs import replace
+
+from log_stores import HookedStore
+from simulated_sessions import QUICK, Stage, play
+from toolglot import History, InputError, Limits, Media, Text, ToolCall, ToolResult, Turn
+from toolglot.attempts import Attempt
+from toolglot.conversation import Usage
+from toolglot.errors import LimitError
+from toolglot.history import History as Kept
+from toolglot.runtime.fitting import fits
+from toolglot.runtime.memory_log import MemoryLog, resume
+from toolglot.runtime.models import UpstreamModels
+from toolglot.runtime.session import Session
+from toolglot.runtime.session_limits import SessionLimits
+from toolglot.runtime.session_log import LogLimits, SessionLog
+from toolglot.runtime.tools import ToolContext, define, tool
+from toolglot.store import SqliteStore, StoreError
+from toolglot.upstream import PROVIDERS, AsgiTransport, Upstream
+
+T = TypeVar("T")
+
+OPENAI = "openai/gpt-4.1"
+PAYING: dict[str, Any] = {
+    "rules": [
+        {"when": {"results": 0}, "reply": {"calls": [{"name": "pay", "arguments": {"to": "bob"}}]}},
+        {"reply": {"text": "ok"}},
+    ]
+}
+ASKING: dict[str, Any] = {
+    "rules": [
+        {
+            "when": {"results": 0},
+            "reply": {"calls": [{"name": "ask_user", "arguments": {"q": str(n)}} for n in (1, 2)]},
+        },
+        {"reply": {"text": "ok"}},
+    ]
+}
+ASK_USER = define({"name": "ask_user", "input_schema": {"type": "object", "properties": {"q": {"type": "string"}}}})
+
+
+class Failing:
+    """A hook of a store that fails at the writes of turns with these numbers, from the first after `begin` on."""
+
+    def __init__(self, *numbers: int) -> None:
+        self.numbers = set(numbers)
+        self.count = 0
+
+    async def __call__(self, moment: str) -> None:
+        if moment == "before keep turns":
+            self.count += 1
+            if self.count in self.numbers:
+                raise StoreError("disk full")
+
+
+def results_of(history: Kept) -> dict[str, list[ToolResult]]:
+    found: dict[str, list[ToolResult]] = {call.id: [] for turn in history.turns for call in turn.calls}
+    for turn in history.turns:
+        for result in turn.results:
+            found[result.call_id].append(result)
+    return found
+
+
+def assert_in_order(history: Kept) -> None:
+    """Every call has its one result, and no turn is in flight."""
+    assert [len(given) for given in results_of(history).values()] == [1] * len(results_of(history))
+    assert history.in_flight is None
+    assert history.ledger.pending == ()
+
+
+# --- a store that fails -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failing", [(5,), (4, 5), (5, 6), (4, 5, 6), (5, 6, 7), (4, 5, 6, 7, 8)])
+def test_R_009_law_2_a_real_result_outlives_a_store_that_fails_as_it_is_published(
+    failing: tuple[int, ...], tmp_path: Path
+) -> None:
+    runs: list[str] = []
+
+    @tool
+    async def pay(to: str, context: ToolContext) -> str:
+        runs.append(context.call_id)
+        return f"paid {to}, receipt {len(runs)}"
+
+    async def scene(stage: Stage) -> None:
+        inner = SqliteStore(tmp_path / "s.db")
+        store = HookedStore(inner)
+        log = await SessionLog.create(store)
+        store.hook = hook = Failing(*failing)
+        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+            with pytest.raises(StoreError):
+                await session.run("pay bob")
+            hook.numbers = {number for number in hook.numbers if number <= hook.count + 1}
+            for _ in range(3):
+                try:
+                    await session.run("go on")
+                    break
+                except StoreError:
+                    assert [turn.text for turn in session.history.turns].count("go on") == 0
+            assert_in_order(session.history)
+            assert len(runs) == len(set(runs)) == 2
+            texts = [results_of(session.history)[call_id][0].text for call_id in runs]
+            assert texts == ["paid bob, receipt 1", "paid bob, receipt 2"]
+            turns = session.history.turns
+        assert stage.refused == []
+        log = await SessionLog.open(inner, log.id)
+        assert log.history.turns == turns
+        await log.close()
+        await inner.close()
+
+    play(scene, PAYING)
+
+
+def test_calls_that_never_started_are_told_so_when_the_store_failed_in_between(tmp_path: Path) -> None:
+    runs: list[str] = []
+
+    @tool
+    async def pay(to: str) -> str:
+        runs.append(to)
+        return "paid"
+
+    async def scene(stage: Stage) -> None:
+        inner = SqliteStore(tmp_path / "s.db")
+        store = HookedStore(inner)
+        log = await SessionLog.create(store)
+        store.hook = Failing(3, 4, 5, 6)
+        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+            with pytest.raises(StoreError):
+                await session.run("pay bob")
+            assert runs == []
+            await session.run()
+            assert_in_order(session.history)
+            first = next(iter(results_of(session.history).values()))[0]
+            assert "never started" in first.text
+        await inner.close()
+
+    play(scene, PAYING)
+
+
+def test_what_a_store_did_not_take_is_written_at_the_latest_when_the_session_is_closed(tmp_path: Path) -> None:
+    @tool
+    async def pay(to: str) -> str:
+        return "paid, receipt 42"
+
+    async def scene(stage: Stage) -> None:
+        inner = SqliteStore(tmp_path / "s.db")
+        store = HookedStore(inner)
+        log = await SessionLog.create(store)
+        store.hook = Failing(4, 5, 6)
+        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+            with pytest.raises(StoreError):
+                await session.run("pay bob")
+            assert session.history.in_flight is not None
+        log = await SessionLog.open(inner, log.id)
+        assert [result.text for turn in log.history.turns for result in turn.results] == ["paid, receipt 42"]
+        await log.close()
+        await inner.close()
+
+    play(scene, PAYING)
+
+
+def test_a_session_closes_also_where_its_store_takes_nothing_any_more(tmp_path: Path) -> None:
+    @tool
+    async def pay(to: str) -> str:
+        return "paid"
+
+    async def scene(stage: Stage) -> None:
+        inner = SqliteStore(tmp_path / "s.db")
+        store = HookedStore(inner)
+        log = await SessionLog.create(store)
+        store.hook = Failing(*range(5, 100))
+        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+            with pytest.raises(StoreError):
+                await session.run("pay bob")
+            with pytest.raises(StoreError):
+                await session.run("go on")
+            with pytest.raises(StoreError):
+                await session.cancel()
+        log = await SessionLog.open(inner, log.id)
+        assert [result.text for turn in log.history.turns for result in turn.results] == ["paid"]
+        await log.close()
+        await inner.close()
+
+    play(scene, PAYING)
+
+
+def test_a_cancel_after_the_store_failed_writes_the_result_that_is_known(tmp_path: Path) -> None:
+    @tool
+    async def pay(to: str) -> str:
+        return "paid, receipt 42"
+
+    async def scene(stage: Stage) -> None:
+        inner = SqliteStore(tmp_path / "s.db")
+        store = HookedStore(inner)
+        log = await SessionLog.create(store)
+        store.hook = Failing(5, 6)
+        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+            with pytest.raises(StoreError):
+                await session.run("pay bob")
+            await session.cancel("enough")
+            assert_in_order(session.history)
+            assert [result.text for turn in session.history.turns for result in turn.results] == ["paid, receipt 42"]
+        await inner.close()
+
+    play(scene, PAYING)
+
+
+def test_an_answer_that_the_store_does_not_take_leaves_the_call_open(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        inner = SqliteStore(tmp_path / "s.db")
+        store = HookedStore(inner)
+        log = await SessionLog.create(store)
+        async with stage.session(OPENAI, tools=[ASK_USER], log=log) as session:
+            first, second = (await session.run("go")).calls
+            store.hook = Failing(1)
+            given = ToolResult(first.id, "yes"), ToolResult(second.id, "no")
+            with pytest.raises(StoreError):
+                await session.answer(*given)
+            with pytest.raises(InputError, match="calls are open"):
+                await session.run("more")
+            assert (await session.answer(*given)).text == "ok"
+            assert_in_order(session.history)
+        await inner.close()
+
+    play(scene, ASKING)
+
+
+# --- results that are too large ---------------------------------------------------------------------
+
+SHOOTING: dict[str, Any] = {
+    "rules": [
+        {
+            "when": {"results": 0},
+            "times": 1,
+            "reply": {"calls": [{"name": "shot", "arguments": {"size": size}} for size in (9000, 50, 60)]},
+        },
+        {"reply": {"text": "ok"}},
+    ]
+}
+
+
+@tool
+async def shot(size: int) -> list[Text | Media]:
+    """Take a picture."""
+    return [
+        Text(f"shot {size}"),
+        Media(kind="image", media_type="image/png", data=base64.b64encode(b"x" * size).decode()),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["log", "memory"])
+def test_a_result_that_is_too_large_is_shortened_and_takes_no_other_with_it(kind: str, tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        store = SqliteStore(tmp_path / "s.db")
+        log: SessionLog | MemoryLog
+        if kind == "log":
+            log = await SessionLog.create(store, limits=LogLimits(max_entry_bytes=8000))
+        else:
+            log = MemoryLog(History(limits=Limits(max_bytes=8000)))
+        async with stage.session(OPENAI, tools=[shot], log=log) as session:
+            assert (await session.run("go")).text == "ok"
+            assert_in_order(session.history)
+            large, small, other = (given[0] for given in results_of(session.history).values())
+            assert large.status == small.status == "complete"
+            assert large.text.startswith("shot 9000")
+            assert "left out" in large.text
+            assert isinstance(small.content, tuple)
+            assert isinstance(small.content[1], Media)
+            assert isinstance(other.content, tuple)
+            assert isinstance(other.content[1], Media)
+            told = [entry for entry in session.report.entries if "too large" in entry.reason]
+            assert [entry.call_ids for entry in told] == [(large.call_id,)]
+        await store.close()
+
+    play(scene, SHOOTING)
+
+
+def test_where_not_even_short_results_fit_it_is_said_what_happened(tmp_path: Path) -> None:
+    @tool
+    async def pay(to: str) -> str:
+        return "x" * 5000
+
+    async def scene(stage: Stage) -> None:
+        store = SqliteStore(tmp_path / "s.db")
+        log = await SessionLog.create(store, limits=LogLimits(max_entry_bytes=900))
+        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+            assert (await session.run("go")).text == "ok"
+            (result,) = (given[0] for given in results_of(session.history).values())
+            assert result.status == "complete"
+            assert "too large" in result.text
+        await store.close()
+
+    play(scene, PAYING)
+
+
+def test_a_result_that_nothing_makes_fit_is_refused_and_the_call_is_not_run_again(tmp_path: Path) -> None:
+    runs: list[str] = []
+
+    class Full(MemoryLog):
+        async def publish(self, results: Any) -> Turn | None:  # noqa: ARG002
+            raise LimitError("there is no room")
+
+        async def land(self, reason: str = "", known: Any = ()) -> None:
+            if known:
+                raise LimitError("there is no room")
+            await super().land(reason)
+
+    @tool
+    async def pay(to: str) -> str:
+        runs.append(to)
+        return "paid"
+
+    async def scene(stage: Stage) -> None:
+        async with stage.session(OPENAI, tools=[pay], log=Full()) as session:
+            for said in ("go", "on"):
+                with pytest.raises(LimitError):
+                    await session.run(said)
+            assert runs == ["bob"]
+
+    play(scene, PAYING)
+
+
+def test_the_largest_results_are_shortened_first_and_small_ones_last() -> None:
+    results = [ToolResult(f"c{n}", "x" * size, result={"n": n}) for n, size in enumerate((10, 90_000, 20, 50_000, 30))]
+    cuts = [cut for _, cut in fits(results)]
+    assert cuts == [(), ("c1",), ("c1", "c3"), ("c1", "c2", "c3", "c4"), *[("c0", "c1", "c2", "c3", "c4")] * 2]
+    for fitted, cut in fits(results):
+        assert [result.call_id for result in fitted] == [result.call_id for result in results]
+        assert [a.call_id for a, b in zip(fitted, results, strict=True) if a != b] == list(cut)
+        assert all(len(result.text) <= 4_000 and result.result is None for result in fitted if result.call_id in cut)
+    assert [cut for _, cut in fits([])] == [()]
+    plain = ToolResult("c", "short")
+    assert [fitted for fitted, _ in fits([plain])] == [[plain]] * 3
+
+
+# --- taken back, and said again ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["ollama/qwen3", OPENAI, "gemini/gemini-3-pro"])
+def test_a_call_that_was_taken_back_is_run_when_the_model_makes_it_again(model: str) -> None:
+    runs: list[str] = []
+
+    @tool
+    async def pay(to: str) -> str:
+        runs.append(to)
+        return f"paid {len(runs)}"
+
+    async def scene(stage: Stage) -> None:
+        async with stage.session(model, tools=[pay]) as session:
+            await session.run("hello")
+            await session.undo()
+            await session.run("hello")
+            assert len(runs) == 2
+            assert [result.text for turn in session.history.turns for result in turn.results] == ["paid 2"]
+
+    play(scene, PAYING)
+
+
+# --- calls that stay open across processes ----------------------------------------------------------
+
+
+async def left_open(stage: Stage, store: SqliteStore) -> SessionLog:
+    """The log of a session whose process ended while calls were open, opened again."""
+    log = await SessionLog.create(store)
+    async with stage.session(OPENAI, tools=[ASK_USER], log=log) as session:
+        assert (await session.run("go")).stop == "calls_open"
+    return await SessionLog.open(store, log.id, keep_open=["ask_user"])
+
+
+def test_calls_that_were_kept_open_are_open_in_the_next_process_too(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        store = SqliteStore(tmp_path / "s.db")
+        async with stage.session(OPENAI, tools=[ASK_USER], log=await left_open(stage, store)) as session:
+            for refused in (session.run("more"), session.undo(), session.compress()):
+                with pytest.raises(InputError, match="calls are open"):
+                    await refused
+            first, second = (found.id for found in session.history.ledger.pending)
+            answer = await session.answer(ToolResult(second, "no"))
+            assert [call.id for call in answer.calls] == [first]
+            assert (await session.answer(ToolResult(first, "yes"))).text == "ok"
+            assert_in_order(session.history)
+        await store.close()
+        assert stage.refused == []
+
+    play(scene, ASKING)
+
+
+def test_calls_that_were_kept_open_can_be_cancelled_in_the_next_process(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        store = SqliteStore(tmp_path / "s.db")
+        async with stage.session(OPENAI, tools=[ASK_USER], log=await left_open(stage, store)) as session:
+            await session.cancel("nobody is there")
+            assert_in_order(session.history)
+            texts = [result.text for turn in session.history.turns for result in turn.results]
+            assert texts == ["nobody is there"] * 2
+            assert (await session.run("more")).stop == "calls_open"
+        await store.close()
+        assert stage.refused == []
+
+    play(scene, ASKING)
+
+
+def test_open_calls_of_a_history_that_nobody_can_be_asked_about_stay_as_they_are() -> None:
+    call = ToolCall("c", "ask_user", {})
+    made = History(provider="openai")
+    kept = made.append(Turn("assistant", (call,)))
+    history = History()
+    history.append(replace(kept, issuer=None))
+    resume(history)
+    assert history.in_flight is None
+    history.append(Turn("assistant", (Text("Never mind."),)), provider="openai")
+    resume(history)
+    assert history.in_flight is None
+
+
+# --- cancelled while it ends ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cancels", [1, 2, 3, 4, 8])
+def test_a_session_is_closed_however_often_its_task_is_cancelled(cancels: int, tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        begun, told = asyncio.Event(), asyncio.Event()
+
+        @tool
+        async def pay(to: str) -> str:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await told.wait()
+            return "never"
+
+        store = SqliteStore(tmp_path / "s.db")
+        log = await SessionLog.create(store)
+        made: list[Session] = []
+
+        async def request() -> None:
+            async with stage.session(OPENAI, tools=[pay], log=log) as session:
+                made.append(session)
+                await session.run("x")
+
+        task = asyncio.create_task(request())
+        await begun.wait()
+        for _ in range(cancels):
+            task.cancel()
+            for _ in range(10):
+                await asyncio.sleep(0)
+        told.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await made[0].close()
+        assert made[0].is_closed
+        log = await SessionLog.open(store, log.id)
+        assert_in_order(log.history)
+        await log.close()
+        await store.close()
+
+    play(scene, PAYING)
+
+
+def test_whoever_waits_for_a_run_and_is_cancelled_twice_still_waits_until_all_is_in_order() -> None:
+    async def scene(stage: Stage) -> None:
+        begun, told = asyncio.Event(), asyncio.Event()
+
+        @tool
+        async def pay(to: str) -> str:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await told.wait()
+            return "never"
+
+        async with stage.session(OPENAI, tools=[pay]) as session:
+            task = asyncio.create_task(session.run("x"))
+            await begun.wait()
+            for _ in range(3):
+                task.cancel()
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                assert not task.done()
+            told.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert not session.is_running
+            assert_in_order(session.history)
+
+    play(scene, PAYING)
+
+
+def test_a_tool_may_close_the_session_that_runs_it() -> None:
+    async def scene(stage: Stage) -> None:
+        @tool
+        async def pay(to: str, context: ToolContext) -> str:
+            assert isinstance(context.session, Session)
+            await context.session.close()
+            return "closed"
+
+        async with stage.session(OPENAI, tools=[pay]) as session:
+            assert (await session.run("x")).stop == "cancelled"
+        assert session.is_closed
+        assert_in_order(session.history)
+        assert session.scheduler.abandoned == 0
+
+    play(scene, PAYING)
+
+
+def test_what_fails_as_a_session_ends_is_told_and_the_rest_is_ended_all_the_same() -> None:
+    class Unclosable(MemoryLog):
+        closed = 0
+
+        async def close(self) -> None:
+            self.closed += 1
+            if self.closed == 1:
+                raise StoreError("the disk is gone")
+
+    async def scene(stage: Stage) -> None:
+        log = Unclosable()
+        with pytest.raises(StoreError):
+            async with stage.session(OPENAI, log=log) as session:
+                await session.run("x")
+        await session.close()
+        await session.close()
+        assert log.closed == 2
+
+    play(scene, {"rules": [{"reply": {"text": "ok"}}]})
+
+
+# --- tasks that outlive their tool ------------------------------------------------------------------
+
+
+def test_a_task_that_a_tool_began_may_run_the_session_when_the_tool_s_run_is_over() -> None:
+    async def scene(stage: Stage) -> None:
+        later: list[asyncio.Task[list[str]]] = []
+        is_over = asyncio.Event()
+
+        @tool
+        async def pay(to: str, context: ToolContext) -> str:
+            session = context.session
+            assert isinstance(session, Session)
+
+            async def go_on() -> list[str]:
+                with pytest.raises(InputError, match="cannot run the session that runs it"):
+                    await session.run("at once")
+                await is_over.wait()
+                return [(await session.run("later")).stop]
+
+            if not later:
+                later.append(asyncio.create_task(go_on()))
+                await asyncio.sleep(0)
+            return "paid"
+
+        async with stage.session(OPENAI, tools=[pay]) as session:
+            await session.run("go")
+            is_over.set()
+            assert await later[0] == ["stop"]
+
+    play(scene, PAYING)
+
+
+def test_a_cancel_by_a_task_of_an_earlier_tool_returns_when_all_is_in_order() -> None:
+    async def scene(stage: Stage) -> None:
+        later: list[asyncio.Task[bool]] = []
+        begun = asyncio.Event()
+
+        @tool
+        async def pay(to: str, context: ToolContext) -> str:
+            session = context.session
+            assert isinstance(session, Session)
+
+            async def stop() -> bool:
+                await begun.wait()
+                await session.cancel("enough")
+                return session.is_running
+
+            if not later:
+                later.append(asyncio.create_task(stop()))
+                return "paid"
+            begun.set()
+            await asyncio.Event().wait()
+            return "never"
+
+        async with stage.session(OPENAI, tools=[pay]) as session:
+            await session.run("go")
+            assert (await session.run("again")).stop == "cancelled"
+            assert await later[0] is False
+
+    play(scene, PAYING)
+
+
+# --- providers that lie, keep silent about it, or flood ---------------------------------------------
+
+Answers = Callable[[int], AsyncIterator[bytes]]
+
+
+def piece(delta: dict[str, Any], stop: str | None = None, usage: dict[str, Any] | None = None) -> bytes:
+    chunk: dict[str, Any] = {
+        "id": "x",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": stop}],
+    }
+    if usage is not None:
+        chunk["usage"] = usage
+    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+
+def with_provider(answers: Answers, scene: Callable[[UpstreamModels], Awaitable[None]]) -> None:
+    """Run a scene against a provider of one's own, which speaks Chat Completions."""
+    asked = 0
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal asked
+        while (await receive()).get("more_body"):
+            pass
+        asked += 1
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        async for data in answers(asked):
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def run() -> None:
+        transport = AsgiTransport(app, grace=0.05)
+        upstream = Upstream(
+            name="openai",
+            target="openai",
+            url="http://h/v1",
+            transport=transport,
+            auth=PROVIDERS["openai"].auth,
+            key="sk-0123456789",
+        )
+        async with asyncio.timeout(30):
+            try:
+                await scene(UpstreamModels({"openai": upstream}))
+            finally:
+                await transport.close()
+
+    asyncio.run(run())
+
+
+@tool(side_effects=False)
+async def look(x: str = "") -> str:
+    """Look."""
+    return "seen"
+
+
+def calling_with(usage: dict[str, Any] | None) -> Answers:
+    async def answers(asked: int) -> AsyncIterator[bytes]:
+        call = {"index": 0, "id": f"c{asked}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        yield piece({"tool_calls": [call]})
+        yield piece({}, "tool_calls", usage)
+        yield b"data: [DONE]\n\n"
+
+    return answers
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [SessionLimits(max_turns=40, max_tokens=60), SessionLimits(max_turns=40, max_cost=Decimal("0.0001"))],
+)
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+        {"prompt_tokens": -5, "completion_tokens": -(10**9), "total_tokens": 0},
+        {"prompt_tokens": 10**13, "completion_tokens": 10**40, "total_tokens": 0},
+    ],
+)
+def test_a_budget_holds_where_the_provider_does_not_say_what_it_took(
+    usage: dict[str, Any] | None, limits: SessionLimits
+) -> None:
+    async def scene(models: UpstreamModels) -> None:
+        async with Session(model=OPENAI, models=models, tools=[look], run_limits=QUICK, limits=limits) as session:
+            answer = await session.run("go")
+            assert answer.stop == "budget"
+            assert 2 < len(session.history) < 30
+            assert session.cost is not None
+            assert 0 < session.cost < 1
+            assert 0 < (session.usage.input_tokens or 0) < 10_000
+            assert 0 < (session.usage.output_tokens or 0) < 10_000
+            told = [entry.reason for entry in session.report.entries if "estimated" in entry.reason]
+            assert len(told) == 1
+            doubted = [entry.reason for entry in session.report.entries if "not believed" in entry.reason]
+            assert len(doubted) == (usage is not None and usage["prompt_tokens"] != 0)
+
+    with_provider(calling_with(usage), scene)
+
+
+def test_a_log_takes_no_counts_that_are_not_believed(tmp_path: Path) -> None:
+    async def answers(_: int) -> AsyncIterator[bytes]:
+        yield piece({"content": "hi"})
+        yield piece({}, "stop", {"prompt_tokens": 10**40, "completion_tokens": -5, "total_tokens": 1})
+        yield b"data: [DONE]\n\n"
+
+    async def scene(models: UpstreamModels) -> None:
+        store = SqliteStore(tmp_path / "s.db")
+        log = await SessionLog.create(store)
+        async with Session(model=OPENAI, models=models, log=log) as session:
+            assert (await session.run("go")).text == "hi"
+            used = session.usage
+        log = await SessionLog.open(store, log.id)
+        assert (log.usage.input_tokens, log.usage.output_tokens) == (used.input_tokens, used.output_tokens)
+        await log.close()
+        await store.close()
+
+    with_provider(answers, scene)
+
+
+def test_what_subagents_summaries_and_failed_tries_took_counts_after_a_reopen_too(tmp_path: Path) -> None:
+    script: dict[str, Any] = {
+        "rules": [
+            {
+                "when": {"turn": 1, "results": 0},
+                "times": 1,
+                "reply": {
+                    "calls": [{"name": "delegate", "arguments": {}}],
+                    "usage": {"input_tokens": 100, "output_tokens": 10},
+                },
+            },
+            {"reply": {"text": "ok", "usage": {"input_tokens": 1000, "output_tokens": 100}}},
+        ]
+    }
+
+    @tool
+    async def delegate(context: ToolContext) -> str:
+        assert isinstance(context.session, Session)
+        return (await context.session.spawn(tools=[]).run("sub")).text
+
+    async def scene(stage: Stage) -> None:
+        store = SqliteStore(tmp_path / "s.db")
+        log = await SessionLog.create(store)
+        async with stage.session(OPENAI, tools=[delegate], log=log, limits=SessionLimits(keep_turns=1)) as session:
+            await session.run("x")
+            await session.run("y")
+            await session.compress()
+            used, cost = session.usage, session.cost
+        assert used.input_tokens == 100 + 4 * 1000
+        log = await SessionLog.open(store, log.id)
+        async with stage.session(OPENAI, tools=[delegate], log=log) as session:
+            assert (session.usage, session.cost) == (used, cost)
+        await store.close()
+
+    play(scene, script)
+
+
+def test_spending_that_a_log_does_not_take_is_written_with_the_next_answer() -> None:
+    class Reluctant(MemoryLog):
+        def __init__(self) -> None:
+            super().__init__()
+            self.spent: list[int | None] = []
+
+        async def change(
+            self, change: Callable[[Kept], T], *, usage: Usage | None = None, cost: Decimal | None = None
+        ) -> T:
+            if usage is not None:
+                raise StoreError("disk full")
+            return await super().change(change, cost=cost)
+
+        async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:
+            if self.spent == [10]:
+                self.spent.append(-1)
+                raise StoreError("disk full")
+            self.spent.append(usage.input_tokens if usage is not None else None)
+            return await super().commit(attempt, usage=usage, cost=cost)
+
+    async def scene(stage: Stage) -> None:
+        log = Reluctant()
+        async with stage.session(OPENAI, log=log) as session:
+            await session.run("x")
+            await session.spawn().run("sub")
+            with pytest.raises(StoreError):
+                await session.run("y")
+            await session.run("z")
+            assert log.spent == [10, -1, 30]
+            assert session.usage.input_tokens == 40
+
+    play(scene, {"rules": [{"reply": {"text": "ok", "usage": {"input_tokens": 10, "output_tokens": 1}}}]})
+
+
+def test_a_provider_that_floods_can_be_left() -> None:
+    async def answers(_: int) -> AsyncIterator[bytes]:
+        while True:
+            yield b": keepalive\n\n"
+            await asyncio.sleep(0)
+
+    async def scene(models: UpstreamModels) -> None:
+        async with Session(model=OPENAI, models=models, run_limits=QUICK) as session:
+            run = asyncio.create_task(session.run("x"))
+            for _ in range(500):
+                await asyncio.sleep(0)
+            async with asyncio.timeout(5):
+                await session.cancel()
+                assert (await run).stop == "cancelled"
+            assert not session.is_running
+
+    with_provider(answers, scene)
+
+
+def test_a_summary_that_floods_can_be_left() -> None:
+    async def answers(asked: int) -> AsyncIterator[bytes]:
+        while asked > 3:
+            yield b": keepalive\n\n"
+            await asyncio.sleep(0)
+        yield piece({"content": "hi"}, "stop")
+        yield b"data: [DONE]\n\n"
+
+    async def scene(models: UpstreamModels) -> None:
+        limits = SessionLimits(keep_turns=1)
+        async with Session(model=OPENAI, models=models, run_limits=QUICK, limits=limits) as session:
+            for _ in range(3):
+                await session.run("x")
+            before = session.history.turns
+            work = asyncio.create_task(session.compress())
+            for _ in range(500):
+                await asyncio.sleep(0)
+            async with asyncio.timeout(5):
+                await session.cancel()
+                assert await work == 0
+            assert session.history.turns == before
+
+    with_provider(answers, scene)
