@@ -34,7 +34,7 @@ from msgspec import Struct
 
 from log_stores import HookedStore
 from toolglot.attempts import Attempt
-from toolglot.conversation import ToolCall, ToolResult, Turn
+from toolglot.conversation import ToolCall, ToolResult, Turn, Usage
 from toolglot.history import History
 from toolglot.runtime.models import UpstreamModels
 from toolglot.runtime.session import Session
@@ -148,8 +148,8 @@ class ToldLog:
         self._told(kept)
         return kept
 
-    async def commit(self, attempt: Attempt, *, cost: Decimal | None = None) -> Turn:
-        kept = await self._log.commit(attempt, cost=cost)
+    async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:
+        kept = await self._log.commit(attempt, usage=usage, cost=cost)
         self._told(kept)
         return kept
 
@@ -158,12 +158,14 @@ class ToldLog:
         self._told(kept)
         return kept
 
-    async def land(self, reason: str = "") -> None:
-        await self._log.land(reason)
+    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+        await self._log.land(reason, known)
 
-    async def change(self, change: Callable[[History], T]) -> T:
+    async def change(
+        self, change: Callable[[History], T], *, usage: Usage | None = None, cost: Decimal | None = None
+    ) -> T:
         write_line(self._file, "resetting")
-        return await self._log.change(change)
+        return await self._log.change(change, usage=usage, cost=cost)
 
     async def switched(self, model: str) -> None:
         await self._log.switched(model)

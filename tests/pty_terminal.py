@@ -100,9 +100,9 @@ class Screen:
 
 
 @contextlib.contextmanager
-def in_terminal(*words: str, cwd: Path, width: int = 100, **environment: str) -> Iterator[Screen]:
+def in_terminal(*words: str, cwd: Path, **environment: str) -> Iterator[Screen]:
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
     name = os.ttyname(slave)
     process = subprocess.Popen(
         [sys.executable, "-c", _BOOT, name, *words],

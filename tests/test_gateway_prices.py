@@ -13,6 +13,7 @@ from toolglot.conversation import Usage
 from toolglot.gateway.config import ConfigError, parse_config
 from toolglot.gateway.config_file import ConfigText
 from toolglot.gateway.prices import MOST_OWN, Price, Prices, PriceSettings, cost, listed_prices, read_list
+from toolglot.prices import Prices as BasePrices
 
 ENV = {"HOME": "/home/user"}
 LISTED = listed_prices()
@@ -163,3 +164,50 @@ def test_a_list_is_read_in_its_order() -> None:
     }
     with pytest.raises(msgspec.ValidationError, match="outptu"):
         read_list(data.replace(b"output", b"outptu"))
+
+
+# --- in whole numbers -------------------------------------------------------------------------------
+
+_DOLLARS = st.decimals(0, 1_000_000, allow_nan=False, allow_infinity=False, places=9)
+_TOKENS = st.none() | st.integers(0, 10_000_000)
+
+
+@pytest.mark.law
+@given(_DOLLARS, _DOLLARS, st.none() | _DOLLARS, st.none() | _DOLLARS, *[_TOKENS] * 4)
+def test_whole_billionths_are_what_the_exact_cost_is_rounded_to(
+    given_in: Decimal,
+    given_out: Decimal,
+    read: Decimal | None,
+    written: Decimal | None,
+    used: int | None,
+    answered: int | None,
+    from_cache: int | None,
+    into_cache: int | None,
+) -> None:
+    prices = BasePrices({"m": Price(given_in, given_out, read, written)})
+    usage = Usage(used, answered, from_cache, into_cache)
+    counts = {name: count for name, count in msgspec.structs.asdict(usage).items() if type(count) is int}
+    exact = prices.cost("m", usage)
+    assert prices.billionths("m", counts) == (None if exact is None else round(exact * 1_000_000_000))
+
+
+@pytest.mark.parametrize(
+    ("dollars", "tokens", "billionths"),
+    [("0.0005", 1, 0), ("0.0005", 3, 2), ("0.0015", 1, 2), ("1E+2", 7, 700_000), ("0", 9, 0), ("2.5", 1, 2500)],
+)
+def test_half_a_billionth_goes_to_the_even_one(dollars: str, tokens: int, billionths: int) -> None:
+    prices = BasePrices({"m": Price(Decimal(dollars), Decimal(0))})
+    assert prices.billionths("m", {"input_tokens": tokens}) == billionths
+    assert round((prices.cost("m", Usage(tokens)) or 0) * 1_000_000_000) == billionths
+
+
+def test_a_long_prompt_costs_more_in_whole_numbers_too() -> None:
+    name, price = next((name, price) for name, price in LISTED.items() if price.long is not None)
+    assert price.long is not None
+    model = name.replace("*", "x")
+    for count in (price.long.above, price.long.above + 1):
+        exact = Prices().cost(model, Usage(count, 10))
+        assert exact is not None
+        assert Prices().billionths(model, {"input_tokens": count, "output_tokens": 10}) == round(exact * 10**9)
+    assert Prices().billionths("nobody's", {"input_tokens": 1}) is None
+    assert Prices().billionths(model, {"cache_read_tokens": 1}) is None

@@ -334,3 +334,16 @@ def test_no_pattern_takes_long(pattern: str, name: str) -> None:
         except NoRouteError:
             continue
     assert time.process_time() - begun < 2
+
+
+def test_ways_are_remembered_but_not_for_ever() -> None:
+    router = Router(config('[upstreams.openai]\n[models]\n"*" = "openai/*"\n'))
+    first = router.route("one")
+    assert router.route("one") is first
+    for number in range(1_000):
+        assert router.route(f"name-{number}").model == f"name-{number}"
+    assert router.route("one") == first
+    assert router.route("one") is not first
+    padded = " " * 10_000 + "one"
+    assert router.route(padded) == first
+    assert router.route(padded) is not router.route(padded)

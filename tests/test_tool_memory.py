@@ -167,6 +167,62 @@ def test_what_is_wrong_is_told_as_it_is_without_a_memory(body: bytes) -> None:
     assert read(memory) == read(None)
 
 
+def _with_tools(tools: str, more: str = "", before: str = "") -> bytes:
+    said = '"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]'
+    return f'{{{before}"tools":{tools},{said}{more}}}'.encode()
+
+
+KNOWN = '[{"name":"a","input_schema":{}}]'
+OTHER = '[{"name":"b","input_schema":{}}]'
+STAND_IN = "7401236598012347659"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        _with_tools(KNOWN),
+        _with_tools(KNOWN).replace(b'"tools":', b'"tools": '),
+        _with_tools(KNOWN).replace(b'"tools":', b'"tools" :  '),
+        _with_tools(KNOWN).replace(b'"tools"', b'"t\\u006fols"'),
+        _with_tools(OTHER, before=f'"metadata":{{"tools":{KNOWN}}},'),
+        _with_tools(KNOWN, before=f'"metadata":{{"tools":{OTHER}}},'),
+        _with_tools(KNOWN, f',"tools":{OTHER}'),
+        _with_tools(OTHER, f',"tools":{KNOWN}'),
+        _with_tools(KNOWN, f',"t\\u006fols":{OTHER}'),
+        _with_tools(STAND_IN, before=f'"metadata":{{"tools":{KNOWN}}},'),
+        _with_tools(KNOWN, f',"seed":{STAND_IN}'),
+        _with_tools(KNOWN, f',"tools":{STAND_IN}.0'),
+        _with_tools(KNOWN[:-1] + "," + OTHER[1:]),
+        _with_tools(KNOWN, f',"system":{json.dumps("tools:" + KNOWN)}'),
+        _with_tools(KNOWN) + b"}",
+        b"[" + _with_tools(KNOWN) + b"]",
+    ],
+)
+def test_known_tools_are_seen_wherever_they_stand_and_nowhere_else(body: bytes) -> None:
+    def read(memory: ToolMemory | None) -> Any:
+        try:
+            received = read_request(body, source="anthropic", memory=memory)
+        except InputError as error:
+            return type(error), str(error)
+        return received.conversation, received.fields, list(received.fields)
+
+    memory = ToolMemory()
+    for tools in (OTHER, KNOWN):
+        read_request(_with_tools(tools), source="anthropic", memory=memory)
+    assert read(memory) == read(None)
+    assert read(memory) == read(None)
+
+
+@given(st.lists(st.sampled_from(range(12)), max_size=40))
+@pytest.mark.law
+def test_the_tools_of_many_clients_are_told_apart_in_any_order(order: list[int]) -> None:
+    memory = ToolMemory(most=10)
+    for number in order:
+        body = _with_tools(json.dumps([{"name": f"tool_{number}", "input_schema": {}}]))
+        found = read_request(body, source="anthropic", memory=memory)
+        assert [tool.name for tool in found.conversation.tools] == [f"tool_{number}"]
+
+
 def test_the_memory_is_bounded() -> None:
     memory = ToolMemory(most=3)
     made = [read_request(body_of("anthropic", [f"t{n}"]), source="anthropic", memory=memory) for n in range(5)]

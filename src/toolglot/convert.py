@@ -108,21 +108,16 @@ class ConvertedRequest(Converted):
         self.source = source
         self.target = target
         self.rendered = rendered
+        asked = rendered.conversation
+        self.model = asked.model
+        """The model to ask for; some protocols name it in the address, not in the body."""
+        self.stream = bool(asked.options.stream)
+        """Whether the client wants a stream; some protocols say so in the address."""
 
     def _written(self) -> bytes:
         body = self.body
         known = text_of(self.rendered.conversation.tools, self.target.protocol, body.get("tools"))
         return _encoded(body if known is None else {**body, "tools": known})
-
-    @property
-    def model(self) -> str:
-        """The model to ask for; some protocols name it in the address, not in the body."""
-        return self.rendered.conversation.model
-
-    @property
-    def stream(self) -> bool:
-        """Whether the client wants a stream; some protocols say so in the address."""
-        return bool(self.rendered.conversation.options.stream)
 
 
 class ConvertedReply(Converted):
@@ -149,15 +144,20 @@ class ConvertedError(Struct, frozen=True, kw_only=True):
         return _encoded(self.body)
 
 
-def _bounded(run: Callable[P, T]) -> Callable[P, T]:
+def _too_deep() -> LimitError:
     """What nests too deeply for the stack is refused like anything else that is too large."""
+    return LimitError("nests too deeply", hint="flatten it")
+
+
+def _bounded(run: Callable[P, T]) -> Callable[P, T]:
+    """A function that says so. Those that every request goes through do without: passing arguments on takes time."""
 
     @functools.wraps(run)
     def bounded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return run(*args, **kwargs)
         except RecursionError:
-            raise LimitError("nests too deeply", hint="flatten it") from None
+            raise _too_deep() from None
 
     return bounded
 
@@ -196,7 +196,6 @@ def convert(
     return received.for_target(target, model=model)
 
 
-@_bounded
 def read_request(
     body: Body,
     *,
@@ -214,15 +213,18 @@ def read_request(
     out = received.for_target("openai", model=chosen(received.conversation))
     """
     _check_policy(policy)
-    from_ = _profile(source, "", overrides)
-    if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
-        split = memory.split(body, from_.protocol)
-        if split is not None:
-            conversation, mended = _decoded_split(split, from_, policy)
-            return ReceivedRequest(body, split.fields, conversation, mended, from_, policy, overrides)
-    fields = _parsed(body, limits)
-    conversation, mended = _decoded(fields, from_, policy)
-    return ReceivedRequest(body, fields, conversation, mended, from_, policy, overrides)
+    try:
+        from_ = _profile(source, "", overrides)
+        if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
+            split = memory.split(body, from_.protocol)
+            if split is not None:
+                conversation, mended = _decoded_split(split, from_, policy)
+                return ReceivedRequest(body, split.fields, conversation, mended, from_, policy, overrides)
+        fields = _parsed(body, limits)
+        conversation, mended = _decoded(fields, from_, policy)
+        return ReceivedRequest(body, fields, conversation, mended, from_, policy, overrides)
+    except RecursionError:
+        raise _too_deep() from None
 
 
 class ReceivedRequest:
@@ -266,7 +268,6 @@ class ReceivedRequest:
             self.conversation, model=model or self.conversation.model, options=options
         )
 
-    @_bounded
     def for_target(
         self,
         target: str,
@@ -282,8 +283,15 @@ class ReceivedRequest:
         entries: what the report tells besides, of changes to `conversation`.
         policy: in the place of the one that the request was read with.
         """
+        try:
+            return self._for_target(target, model, home, entries, policy if policy is not None else self._policy)
+        except RecursionError:
+            raise _too_deep() from None
+
+    def _for_target(
+        self, target: str, model: str, home: Issuer | None, entries: Iterable[Entry], policy: Policy
+    ) -> ConvertedRequest:
         fields, said = self.fields, self.conversation
-        policy = policy if policy is not None else self._policy
         named, continued = model or said.model, self.continues
         to = _profile(target, named, self._overrides)
         from_ = _profile(self._source.name, said.model, self._overrides)
@@ -299,16 +307,16 @@ class ReceivedRequest:
             return _continuing(self._body, fields, more, continued, rendered, from_, to, policy, entries)
         sent, prompted = _by_prompt(rendered, to, policy)
         kept_model = said.model if not model and from_.name != to.name else ""
-        told = [*told_of_names(from_, to, policy, kept_model=kept_model), *self._mended, *entries]
-        told += [*rendered.entries, *prompted]
+        told = [] if from_.known and to.known and not kept_model else told_of_names(from_, to, policy, kept_model)
+        told += [*self._mended, *entries, *rendered.entries, *prompted]
         if from_.protocol != to.protocol:
-            extra = carried(sent.extra, from_.protocol, to.protocol)
-            sent = asking_usage(sent if extra is sent.extra else replace(sent, extra=extra), to)
+            sent = _crossing(sent, from_, to)
         is_kept = rendered.is_unchanged and said is self._given and not prompted and not self._mended
         is_same = from_.protocol == to.protocol and named == said.model and is_kept
         written = fields
         if not is_same:
-            written = codec(to.protocol).request.encode(_as_clasp(sent, to, policy), to)
+            sent_so = sent if policy.responses_id_style != "clasp" else _as_clasp(sent, to, policy)
+            written = codec(to.protocol).request.encode(sent_so, to)
         if from_.protocol != to.protocol:
             told += _unwritten(sent, to, policy)
         else:
@@ -357,6 +365,15 @@ def request_for(
     entries = (*told_of_names(to, to, policy)[:1], *rendered.entries, *prompted, *_unwritten(sent, to, policy))
     report = Report(entries, ids=rendered.seen_ids)
     return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None)
+
+
+def _crossing(conversation: Conversation, source: Profile, target: Profile) -> Conversation:
+    """What is sent to a target of another protocol than the client's."""
+    if conversation.extra is not None:
+        extra = carried(conversation.extra, source.protocol, target.protocol)
+        if extra is not conversation.extra:
+            conversation = replace(conversation, extra=extra)
+    return asking_usage(conversation, target) if conversation.options.stream else conversation
 
 
 def _by_prompt(rendered: Rendered, target: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
@@ -488,7 +505,7 @@ def _check_policy(policy: object) -> None:
         raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint='Policy(required="keep")')
 
 
-def told_of_names(source: Profile, target: Profile, policy: Policy, *, kept_model: str = "") -> list[Entry]:
+def told_of_names(source: Profile, target: Profile, policy: Policy, kept_model: str = "") -> list[Entry]:
     """What the names of a conversion leave in doubt."""
     if source.known and target.known and not kept_model:
         return []
@@ -533,7 +550,6 @@ def _unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) ->
 # --- replies ----------------------------------------------------------------------------------------
 
 
-@_bounded
 def convert_reply(
     body: Body,
     *,
@@ -557,7 +573,22 @@ def convert_reply(
     _check_policy(policy)
     if request is not None and not isinstance(request, ConvertedRequest):
         raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
-    from_, to = _profile(source, "", overrides), _profile(target, "", overrides)
+    try:
+        from_, to = _profile(source, "", overrides), _profile(target, "", overrides)
+        return _converted_reply(body, from_, to, request, policy, limits, reply_id)
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _converted_reply(
+    body: Body,
+    from_: Profile,
+    to: Profile,
+    request: ConvertedRequest | None,
+    policy: Policy,
+    limits: Limits,
+    reply_id: str,
+) -> ConvertedReply:
     fields, answered = decode_reply(body, from_, limits)
     job = Job(to, policy, from_)
     rendered = request.rendered if request is not None else None
@@ -575,7 +606,7 @@ def convert_reply(
 
 def decode_reply(body: Body, source: Profile, limits: Limits) -> tuple[Fields, Reply]:
     """What a provider answered. What it should not have sent is its fault, not the caller's."""
-    if not isinstance(body, bytes | str | Mapping):
+    if type(body) is not bytes and not isinstance(body, bytes | str | Mapping):
         raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
     try:
         fields = _parsed(body, limits)
@@ -692,7 +723,7 @@ def error_for(
 
 def _parsed(body: Body, limits: Limits) -> Fields:
     """A body as an object. The fast reader reads what it can; the careful one mends or explains the rest."""
-    if isinstance(body, Mapping):
+    if type(body) is not bytes and isinstance(body, Mapping):
         # A copy of plain values: whatever the caller's object is made of, and whatever becomes of it later.
         cloned: Fields = jsontext.clone(dict(body), limits=limits).value
         return cloned

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +27,8 @@ from toolglot.name_patterns import matches, unmarked
 
 CURRENCY: Final = "USD"
 MILLION: Final = Decimal(1_000_000)
+_THOUSAND: Final = 1_000
+"""Billionths of a dollar that a token costs whose million costs one."""
 _FILE: Final = Path(__file__).with_name("prices.toml")
 _DATE: Final = re.compile(r"[-@](?:20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2})$")
 
@@ -49,6 +51,37 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True):
         total += read * (self.input if self.cache_read is None else self.cache_read)
         total += written * (self.input if self.cache_write is None else self.cache_write)
         return total / MILLION
+
+
+class WholeRates(NamedTuple):
+    """The same as whole numbers, for who counts every answer: each so many of a part of a dollar."""
+
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    parts: int
+    """How many of those a dollar has."""
+
+    def billionths(self, counts: Mapping[str, int]) -> int:
+        """What tokens cost, in billionths of a dollar; half of one is rounded to the even number, as `round` does."""
+        read, written = counts.get("cache_read_tokens", 0), counts.get("cache_write_tokens", 0)
+        plain = counts.get("input_tokens", 0) - read - written
+        total = counts.get("output_tokens", 0) * self.output
+        if plain > 0:
+            total += plain * self.input
+        if read or written:
+            total += read * self.cache_read + written * self.cache_write
+        whole, rest = divmod(total * _THOUSAND, self.parts)
+        return whole + (2 * rest > self.parts or (2 * rest == self.parts and whole % 2 == 1))
+
+
+def _whole(rates: Rates) -> WholeRates:
+    read, written = (rates.input if own is None else own for own in (rates.cache_read, rates.cache_write))
+    each = (rates.input, rates.output, read, written)
+    places = max(0, *(-int(rate.as_tuple().exponent) for rate in each))
+    whole = [int(rate.scaleb(places)) for rate in each]
+    return WholeRates(whole[0], whole[1], whole[2], whole[3], 10**places)
 
 
 class LongRates(Rates, frozen=True, kw_only=True):
@@ -92,6 +125,7 @@ class Prices:
     def __init__(self, own: Mapping[str, Price] | None = None) -> None:
         self._own = dict(own or {})
         self._found = lru_cache(maxsize=1024)(self._find)
+        self._whole = lru_cache(maxsize=1024)(self._find_whole)
 
     def of(self, model: str, upstream: str = "") -> Price | None:
         """The price of a model; None: not known."""
@@ -103,6 +137,23 @@ class Prices:
         if price is None or (usage.input_tokens is None and usage.output_tokens is None):
             return None
         return price.cost(usage)
+
+    def billionths(self, model: str, counts: Mapping[str, int], upstream: str = "") -> int | None:
+        """The same in whole billionths of a dollar, of counts by the names that `Usage` has for them."""
+        found = self._whole(model, upstream)
+        if found is None or ("input_tokens" not in counts and "output_tokens" not in counts):
+            return None
+        rates, above, long = found
+        if long is not None and counts.get("input_tokens", 0) > above:
+            rates = long
+        return rates.billionths(counts)
+
+    def _find_whole(self, model: str, upstream: str) -> tuple[WholeRates, int, WholeRates | None] | None:
+        price = self._found(model, upstream)
+        if price is None:
+            return None
+        long = price.long
+        return _whole(price), long.above if long is not None else 0, _whole(long) if long is not None else None
 
     def _find(self, model: str, upstream: str) -> Price | None:
         names = list(_names(model, upstream))

@@ -34,6 +34,16 @@ PROTOCOLS: Final = frozenset({"anthropic", "openai_chat", "openai_responses"})
 
 _FIELD: Final = "tools"
 _SPLIT: Final = msgspec.json.Decoder(dict[str, Raw])
+_decode: Final = msgspec.json.Decoder().decode
+
+_KEYS: Final = (b'"tools":', b'"tools": ')
+"""How the field is written, before its value: without a space, or with one."""
+_STANDS_IN: Final = 7_401_236_598_012_347_659
+_STAND_IN: Final = b"%d" % _STANDS_IN
+"""What is read in the place of tools that are known: a whole number, since that can be written in one way only. A body
+that holds it itself is read in the long way."""
+_MOST_COMPARED: Final = 8
+"""The tools of how many clients, the latest first, are held against a body before it is taken apart."""
 
 
 class RememberedTools(tuple[ToolSpec, ...]):  # noqa: SLOT001 - it has to hold something
@@ -68,16 +78,56 @@ class ToolMemory:
         if protocol not in PROTOCOLS:
             return None
         try:
-            parts = _SPLIT.decode(body)
-            written = bytes(parts.get(_FIELD, b""))
-            if not 2 < len(written) <= LARGEST:
-                return None
-            known = self._found(protocol, written)
-            decode = msgspec.json.decode
-            tools = decode(written) if known is None else known[0]
-            fields = {name: decode(part) if name != _FIELD else tools for name, part in parts.items()}
+            return self._known_in(body, protocol) or self._taken_apart(body, protocol)
         except (ValueError, RecursionError):
             return None  # who reads such a body carefully says what is wrong with it
+
+    def _known_in(self, body: bytes, protocol: str) -> SplitBody | None:
+        """A body whose tools are known to the byte, read but for them; None where that is not seen at a glance.
+
+        Where the field's name and a whole list follow each other, the name is that of a field: within a text its
+        quotes would be escaped. A stand-in in the place of the list leaves JSON what it is; if it is then found in the
+        outermost object, the list was its tools, and the last ones of them.
+        """
+        for key in _KEYS:
+            start = body.find(key) + len(key)
+            if start >= len(key) and body.startswith(b"[", start):
+                break
+        else:
+            return None
+        known = self._starting(body, start, protocol)
+        if known is None:
+            return None
+        written, value, tools = known
+        short = b"".join((body[:start], _STAND_IN, body[start + len(written) :]))
+        if short.count(_STAND_IN) > 1:
+            return None
+        fields = _decode(short)
+        if type(fields) is not dict or type(fields.get(_FIELD)) is not int or fields[_FIELD] != _STANDS_IN:
+            return None
+        fields[_FIELD] = value
+        return SplitBody(self, protocol, written, fields, tools)
+
+    def _starting(self, body: bytes, start: int, protocol: str) -> tuple[bytes, Any, RememberedTools] | None:
+        """The tools that a body has at a place, if they are among those that came last."""
+        with self._lock:
+            for place, key in enumerate(reversed(self._known)):
+                if place == _MOST_COMPARED:
+                    return None
+                if key[0] == protocol and body.startswith(key[1], start):
+                    if place:
+                        self._known.move_to_end(key)
+                    return key[1], *self._known[key]
+        return None
+
+    def _taken_apart(self, body: bytes, protocol: str) -> SplitBody | None:
+        parts = _SPLIT.decode(body)
+        written = bytes(parts.get(_FIELD, b""))
+        if not 2 < len(written) <= LARGEST:
+            return None
+        known = self._found(protocol, written)
+        tools = _decode(written) if known is None else known[0]
+        fields = {name: _decode(part) if name != _FIELD else tools for name, part in parts.items()}
         return SplitBody(self, protocol, written, fields, known[1] if known is not None else None)
 
     def _found(self, protocol: str, written: bytes) -> tuple[Any, RememberedTools] | None:

@@ -12,7 +12,7 @@ import asyncio
 import os
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -318,7 +318,9 @@ class Gateway:
             self.teller.end(told)
 
     async def _answer(self, door: Door | None, request: ClientRequest, told: Told) -> None:
-        await self._admit(door, request)
+        admit = self._gate(door, request)
+        if admit is not None:
+            request.client = await admit(request.key)
         told.client = request.client
         if self.tracing is not None and told.action in _TRACED:
             told.trace = self.tracing.begin(told, request.headers)
@@ -349,8 +351,8 @@ class Gateway:
         else:
             await self._answers.run(door, request, told)
 
-    async def _admit(self, door: Door | None, request: ClientRequest) -> None:
-        """Refuse who may not ask."""
+    def _gate(self, door: Door | None, request: ClientRequest) -> Callable[[str], Awaitable[str]] | None:
+        """Who decides by the key whether somebody may ask; None where everybody may."""
         if request.header_bytes > MOST_HEADER_BYTES:
             raise refusal("too_large", f"the headers are longer than {MOST_HEADER_BYTES} bytes", 431)
         assert self._services is not None  # noqa: S101 - started
@@ -359,9 +361,9 @@ class Gateway:
             _refuse_pages(request)
         is_open = settings.metrics == "open"
         if door is not None and (door.action in OPEN or (is_open and door.action == "metrics")):
-            return
+            return None
         is_sum = door is not None and door.action == "metrics" and settings.metrics == "keyed"
-        request.client = await (ring.admit_to_metrics if is_sum else ring.admit)(request.key)
+        return ring.admit_to_metrics if is_sum else ring.admit
 
     # --- what is counted ----------------------------------------------------------------------------
 

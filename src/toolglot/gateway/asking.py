@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
-
-from msgspec.structs import replace
 
 from toolglot import profiles
 from toolglot.conversation import Conversation, Failure, Issuer
@@ -33,25 +30,16 @@ from toolglot.profiles import Overrides, Profile
 from toolglot.report import Entry
 from toolglot.store import StoreError
 from toolglot.upstream import Answer, Upstream
-from toolglot.wire.codecs import codec
+from toolglot.upstream.failures import failure_of, is_opaque_refused, wait_before
+from toolglot.upstream.protocol_choice import RESPONSES, asking_encrypted, target_for
 from toolglot.wire.failures import ProviderError
 
 MOST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer, whole or streamed."""
 LARGE: Final = 256 * 1024
 """Bytes from which on a body is worked on in a thread: it takes so long that others would wait."""
-FIRST_WAIT: Final = 0.5
-"""Seconds before a second try, where the provider does not say; twice as many before each further one."""
 
-RESPONSES: Final = "openai_responses"
 T = TypeVar("T")
-
-OPAQUE_REFUSED: Final = re.compile(
-    r"signature|encrypted[_ ]content|bound to a different conversation|blocks?\b.{0,80}cannot be modified"
-    r"|without its required 'reasoning' item|item with id 'rs_",
-    re.IGNORECASE | re.DOTALL,
-)
-"""How providers say that they do not know what came back as their own (D2, D3, D9)."""
 
 _PASSED_ON: Final = {
     "anthropic": ("anthropic-version", "anthropic-beta"),
@@ -59,6 +47,9 @@ _PASSED_ON: Final = {
     "openai_responses": ("openai-beta",),
 }
 """Headers of a client that mean something to its own provider, by protocol."""
+
+
+_NOTHING_SAID: Final = Conversation()
 
 
 class Asked(NamedTuple):
@@ -80,7 +71,7 @@ class Asking:
         self._told = told
         self.source = self.profile(door.source)
         """What the client speaks."""
-        self.said = Conversation()
+        self.said = _NOTHING_SAID
         """What the client said, as it said it."""
         self.settings: RouteSettings | None = None
         """What the name that was asked for says besides where it leads."""
@@ -100,11 +91,9 @@ class Asking:
         """The protocol of a provider that has several: the client's own, or the one that takes tools."""
         if self._door.source in upstream.also:
             return self._door.source
-        instead = self.profile(upstream.target, self._told.sent_model).tools.protocol
-        if instead not in upstream.also:
+        if not upstream.also:
             return upstream.target
-        has_tools = conversation.tools or any(turn.calls for turn in conversation.turns)
-        return instead if has_tools else upstream.target
+        return target_for(upstream, self.profile(upstream.target, self._told.sent_model), conversation)
 
     async def rendered(
         self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry] = ()
@@ -114,14 +103,16 @@ class Asking:
         target = self.target(upstream, self.said)
         profile, home = self.profile(target, model), upstream.home(model, target)
         told = [*entries]
-        try:
-            received.conversation, recalled = await self._services.vault.recall(
-                self._request.client, self.said, self.source, profile, home
-            )
-            told += recalled
-        except StoreError as error:  # as if nothing had been kept: most requests are good without
-            self._told.error = f"nothing was recalled: {error}"
-            self._told.store_errors += 1
+        vault = self._services.vault
+        if vault.may_recall(self.said, self.source, profile, home):
+            try:
+                received.conversation, recalled = await vault.recall(
+                    self._request.client, self.said, self.source, profile, home
+                )
+                told += recalled
+            except StoreError as error:  # as if nothing had been kept: most requests are good without
+                self._told.error = f"nothing was recalled: {error}"
+                self._told.store_errors += 1
         if self.settings is not None:
             received.conversation, self._set = changed(received.conversation, self.settings)
             told += self._set
@@ -137,7 +128,7 @@ class Asking:
         self, received: ReceivedRequest, profile: Profile, home: Issuer, entries: list[Entry]
     ) -> ConvertedRequest:
         if self.source.protocol != profile.protocol == RESPONSES:
-            received.conversation = _asking_encrypted(received.conversation, profile)
+            received.conversation = asking_encrypted(received.conversation, profile)
         out = received.for_target(profile.name, model=home.model, home=home, entries=entries, policy=self.policy)
         self._told.target, self._told.entries, self._told.rendered = profile.name, out.report.entries, out.data
         return out
@@ -161,7 +152,7 @@ class Asking:
             again = None if is_bare else self._without_refused(received, out, failure, upstream, entries)
             if again is not None:
                 out, is_bare = again, True
-            elif tries and failure.retryable and (wait := self._wait(failure, upstream, tries)) is not None:
+            elif tries and (wait := _wait(failure, upstream, upstream.retries - tries + 1)) is not None:
                 tries -= 1
                 await asyncio.sleep(wait)
             else:
@@ -179,11 +170,13 @@ class Asking:
         breaker.begin()
         is_open = False
         try:
-            answer = await upstream.ask(out, self._headers_for(out) | self._told.asking(upstream))
+            traced = self._told.asking(upstream)
+            headers = self._headers_for(out) if out.source.protocol == out.target.protocol else {}
+            answer = await upstream.ask(out, headers | traced if traced else headers)
             if answer.status < 300:
                 is_open = True
                 return answer, NO_FAILURE
-            failure = await failure_of(answer, out)
+            failure = await failure_of(answer, out, MOST_ANSWER)
         except ProviderError as error:
             failure = error.failure
         finally:
@@ -194,14 +187,6 @@ class Asking:
         self._told.failures.append((upstream.name, failure.kind))
         return None, failure
 
-    def _wait(self, failure: Failure, upstream: Upstream, tries: int) -> float | None:
-        """Seconds to wait before another try; None: that would be too long."""
-        wait = failure.retry_after
-        if wait is None:
-            tried = upstream.retries - tries
-            wait = FIRST_WAIT * 2**tried * (0.5 + random.random() / 2)  # noqa: S311 - so that not all come at once
-        return wait if wait <= upstream.retry_seconds else None
-
     def _without_refused(
         self,
         received: ReceivedRequest,
@@ -211,7 +196,7 @@ class Asking:
         entries: Sequence[Entry],
     ) -> ConvertedRequest | None:
         """The request without what the provider does not know as its own; None where that is not what is wrong."""
-        if failure.status not in (400, 404) or not OPAQUE_REFUSED.search(f"{failure.message} {failure.code}"):
+        if not is_opaque_refused(failure):
             return None
         received.conversation, dropped = without_opaque(received.conversation)
         home = upstream.home(out.model, out.target.name)
@@ -219,10 +204,14 @@ class Asking:
         return again if again.data != out.data else None
 
     def _headers_for(self, out: ConvertedRequest) -> dict[str, str]:
-        if out.source.protocol != out.target.protocol:
-            return {}
+        """What a client said in headers, for a provider of its own protocol."""
         given = self._request.headers
         return {name: given[name] for name in _PASSED_ON.get(out.source.protocol, ()) if name in given}
+
+
+def _wait(failure: Failure, upstream: Upstream, tried: int) -> float | None:
+    spread = random.random()  # noqa: S311 - so that not all come at once
+    return wait_before(failure, tried, upstream.retry_seconds, spread)
 
 
 @lru_cache(maxsize=1024)
@@ -238,25 +227,3 @@ def moves_on(error: Exception) -> bool:
     if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal):
         return error.failure.kind != "content_filter"
     return isinstance(error, RefusedError)
-
-
-async def failure_of(answer: Answer, out: ConvertedRequest) -> Failure:
-    """Why a provider did not answer. Its own body is for its own clients: others of the protocol write another one."""
-    target = out.target
-    try:
-        data = await answer.whole(MOST_ANSWER)
-    finally:
-        await answer.close()
-    failure = codec(target.protocol).errors.decode(answer.status, data, answer.headers, target=target.name)
-    if failure is None:
-        return Failure("server", f"the provider answered with status {answer.status}", answer.status)
-    return failure if out.source.name == target.name else replace(failure, extra=None)
-
-
-def _asking_encrypted(conversation: Conversation, profile: Profile) -> Conversation:
-    """Ask for reasoning in a form that can be sent back, where the provider is not to store it and the model thinks."""
-    if profile.reasoning.default == "off" and conversation.options.reasoning is None:
-        return conversation
-    extra = conversation.extra or {}
-    own = {"store": False, "include": ["reasoning.encrypted_content"], **extra.get(RESPONSES, {})}
-    return replace(conversation, extra={**extra, RESPONSES: own})

@@ -56,9 +56,10 @@ class Breaker:
 
     def why_not(self) -> str:
         """Why it is not to be asked now; empty: it may be."""
-        state = self.state
-        if state == "open" or (state == "half open" and self._is_probing):
-            return "it failed too often just now"
+        if self._opened is not None:
+            state = self.state
+            if state == "open" or (state == "half open" and self._is_probing):
+                return "it failed too often just now"
         if self._most and self.running >= self._most:
             return f"{self.running} requests to it are running (max_concurrent)"
         return ""
@@ -66,7 +67,8 @@ class Breaker:
     def begin(self) -> None:
         """It is asked."""
         self.running += 1
-        self._is_probing = self._is_probing or self.state == "half open"
+        if self._opened is not None:
+            self._is_probing = self._is_probing or self.state == "half open"
 
     def end(self) -> None:
         """A request to it is over, however it went."""

@@ -28,6 +28,7 @@ from uvicorn.server import ServerState
 
 from toolglot.gateway.app import Gateway
 from toolglot.gateway.requests import ClientRequest, GoneError, Headers, read_pieces, refuse_large
+from toolglot.upstream.outbox import outbox_of
 
 HEAD_SECONDS: Final = 30.0
 """That the line and the headers of a request may take, the first of a connection from its beginning on."""
@@ -40,6 +41,9 @@ MOST_AHEAD: Final = 64 * 1024
 MOST_PIPELINED: Final = 32
 MOST_JOINED: Final = 64 * 1024
 """Bytes of an answer that are copied behind its head, to be sent with it."""
+MOST_NAMES: Final = 256
+LONGEST_NAME: Final = 40
+"""Names of headers that are remembered: how many, and bytes of each."""
 LONGEST_REMEMBERED: Final = 200
 """Bytes of an address that is looked into once."""
 
@@ -66,6 +70,7 @@ class BoundedProtocol(asyncio.Protocol):
             "_is_paused",
             "_is_stirred",
             "_loose",
+            "_outbox",
             "_parser",
             "_pipeline",
             "_running",
@@ -91,6 +96,7 @@ class BoundedProtocol(asyncio.Protocol):
         self.keep_alive_seconds: float = config.timeout_keep_alive
         self.transport: asyncio.Transport
         self._gateway = cast("Gateway", config.app)
+        self._outbox = outbox_of(self.loop)
         self._state = server_state
         self._parser: Any = httptools.HttpRequestParser(self)
         # What follows a request that ends its connection is not looked at, but the request is answered.
@@ -146,7 +152,8 @@ class BoundedProtocol(asyncio.Protocol):
             running.lose()
 
     def eof_received(self) -> None:
-        """Who has said everything is not there any more."""
+        """Who has said everything is not there any more, but for what was answered before."""
+        self._outbox.flush()
 
     def data_received(self, data: bytes) -> None:
         self._is_stirred = self._is_between = False
@@ -173,13 +180,13 @@ class BoundedProtocol(asyncio.Protocol):
         if running is not None and running.is_begun:
             self.transport.abort()  # in the middle of an answer, there is no place for another
             return
-        self.transport.write(_REFUSED)
-        self.transport.close()
+        self.write(_REFUSED)
+        self.close()
 
     def shutdown(self) -> None:
         """The server ends."""
         if self._running is None:
-            self.transport.close()
+            self.close()
         else:
             self._running.keeps_alive = False
 
@@ -198,7 +205,7 @@ class BoundedProtocol(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._is_in_head:
             self._head_bytes += len(name) + len(value)
-            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+            self._headers[_names.get(name) or _lower(name)] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
@@ -208,13 +215,12 @@ class BoundedProtocol(asyncio.Protocol):
         parser, url, headers = self._parser, self._url, self._headers
         is_short = len(url) <= LONGEST_REMEMBERED and b"?" not in url  # what is asked for may be a key
         path, raw_path, query = _remembered_address(url) if is_short else _address(url)
-        call = Call(self, parser.get_method() == b"HEAD", parser.get_http_version() != "1.0")
+        method = parser.get_method()
+        call = Call(self, method == b"HEAD", parser.get_http_version() != "1.0")
         call.keeps_alive = call.is_modern and parser.should_keep_alive()
         if "expect" in headers:
             call.wants_go_ahead = headers["expect"].lower() == "100-continue"
-        call.request = ClientRequest(
-            call, parser.get_method().decode("ascii"), path, raw_path, query, headers, self._head_bytes
-        )
+        call.request = ClientRequest(call, method.decode("ascii"), path, raw_path, query, headers, self._head_bytes)
         self._came_last = call
         if self._running is None:
             self._start(call)
@@ -254,7 +260,7 @@ class BoundedProtocol(asyncio.Protocol):
         self._state.total_requests += 1
         self._running = None
         if not call.keeps_alive:
-            self.transport.close()
+            self.close()
         if self.transport.is_closing():
             return
         self.resume_reading()
@@ -295,6 +301,19 @@ class BoundedProtocol(asyncio.Protocol):
             self._unread.cancel()
             self._unread = None
 
+    def write(self, *pieces: bytes) -> None:
+        self._outbox.flush()
+        self.transport.writelines(pieces)
+
+    def close(self) -> None:
+        """The end, once all that was answered is written."""
+        self._outbox.flush()
+        self.transport.close()
+
+    def write_soon(self, data: bytes) -> None:
+        """Write all of an answer on a connection that is kept, with those that are ready at the same time."""
+        self._outbox.send(self.transport, data)
+
     @property
     def is_full(self) -> bool:
         """Whether the client has to read first."""
@@ -329,7 +348,7 @@ class BoundedProtocol(asyncio.Protocol):
         if self._due > self.loop.time():
             self._timer = self.loop.call_at(self._due, self._look)
         else:
-            self.transport.close()
+            self.close()
 
 
 class Call:
@@ -368,7 +387,7 @@ class Call:
         finally:
             connection = self._connection
             if not self.is_over and not self.is_gone:
-                connection.transport.close()
+                connection.close()
             connection.forget(self.task)
             self.task = self._left = None
 
@@ -419,7 +438,7 @@ class Call:
         connection = self._connection
         if self.wants_go_ahead and not connection.transport.is_closing():
             self.wants_go_ahead = False
-            connection.transport.write(_CONTINUE)
+            connection.write(_CONTINUE)
         if not self._pieces and not self.is_whole and not self.is_gone:
             connection.resume_reading()
             self._waiter = connection.loop.create_future()
@@ -441,11 +460,13 @@ class Call:
             own = f"{own}content-length: {len(data)}\r\n"
         head = connection.head(status, own + self._closing(headers), headers)
         if self.is_head:
-            connection.transport.write(head)
-        elif len(data) <= MOST_JOINED:
-            connection.transport.write(head + data)
+            connection.write(head)
+        elif len(data) > MOST_JOINED:
+            connection.write(head, data)
+        elif self.keeps_alive:
+            connection.write_soon(head + data)
         else:
-            connection.transport.writelines([head, data])
+            connection.write(head + data)
         self._end()
 
     async def begin(self, status: int, headers: Headers) -> None:
@@ -458,7 +479,7 @@ class Call:
         has_body = not self.is_head and status not in _BODILESS
         self.is_chunked = has_body and self.is_modern
         own = (_CHUNKED if self.is_chunked else "") + self._closing(headers)
-        connection.transport.write(connection.head(status, own, headers))
+        connection.write(connection.head(status, own, headers))
 
     def _closing(self, headers: Headers) -> str:
         if headers.get("connection") == "close":
@@ -494,6 +515,17 @@ class Call:
 
 
 # --- heads ------------------------------------------------------------------------------------------
+
+
+_names: Final[dict[bytes, str]] = {}
+"""Names of headers as they came, and as they are known: few clients have others than most."""
+
+
+def _lower(name: bytes) -> str:
+    lower = name.decode("latin-1").lower()
+    if len(_names) < MOST_NAMES and len(name) <= LONGEST_NAME:
+        _names[name] = lower
+    return lower
 
 
 def _address(url: bytes) -> tuple[str, str, str]:

@@ -20,7 +20,7 @@ from toolglot import jsontext
 from toolglot.conversation import Failure, Reply, Usage
 from toolglot.convert import ConvertedReply, ConvertedRequest, ReceivedRequest, convert_reply, read_request
 from toolglot.errors import InputError, RefusedError
-from toolglot.gateway.asking import LARGE, MOST_ANSWER, RESPONSES, Asked, Asking, moves_on
+from toolglot.gateway.asking import LARGE, MOST_ANSWER, Asked, Asking, moves_on
 from toolglot.gateway.chain import Chain, MiddlewareError
 from toolglot.gateway.choosing import conversation_key, ordered
 from toolglot.gateway.doors import Door
@@ -40,6 +40,7 @@ from toolglot.store import StoreError
 from toolglot.streams import StreamTranslator
 from toolglot.tool_memory import ToolMemory
 from toolglot.upstream import Answer, Upstream
+from toolglot.upstream.protocol_choice import RESPONSES
 from toolglot.wire.failures import ProviderError
 
 STORE_PATIENCE: Final = 3.0
@@ -76,30 +77,29 @@ class Exchange:
         self._shown: Request | None = None
         """The request as middleware saw it."""
         self._ticket: Ticket | None = None
+        self._way: tuple[Route, Upstream] | None = None
+        """The route that was taken last, and who it leads to."""
         self._has_rules = False
         """Its client has a key that may have limits."""
 
     async def run(self) -> None:
         """Answer the request. What goes wrong before the answer begins is raised."""
         try:
-            await self._run()
+            received, routes = await self._ready()
+            entries: list[Entry] = []
+            for place, route in enumerate(routes):
+                try:
+                    await self._answer(received, route, entries)
+                except (ProviderError, RefusedError) as error:
+                    # A switch never happens inside a turn: once the client has seen some of an answer, it is its own.
+                    if self._told.status or place + 1 == len(routes) or not moves_on(error):
+                        raise
+                    entries.append(_switched(route, routes[place + 1], error))
+                else:
+                    return
         finally:
             if self._ticket is not None:
                 self._services.meter.record(self._ticket, self._told)
-
-    async def _run(self) -> None:
-        received, routes = await self._ready()
-        entries: list[Entry] = []
-        for place, route in enumerate(routes):
-            try:
-                await self._answer(received, route, entries)
-            except (ProviderError, RefusedError) as error:
-                # A switch never happens inside a turn: once the client has seen some of an answer, it is its answer.
-                if self._told.status or place + 1 == len(routes) or not moves_on(error):
-                    raise
-                entries.append(_switched(route, routes[place + 1], error))
-            else:
-                return
 
     async def _answer(self, received: ReceivedRequest, route: Route, entries: list[Entry]) -> None:
         """Answer by one upstream."""
@@ -184,7 +184,10 @@ class Exchange:
 
     def _use(self, route: Route) -> Upstream:
         """The upstream of a route, which is told to be the one that is asked."""
+        if self._way is not None and self._way[0] is route:
+            return self._way[1]
         upstream, told = self._services.upstreams.of(route), self._told
+        self._way = (route, upstream)
         self._asking.settings = route.settings
         told.upstream, told.sent_model, told.is_simulated = upstream.name, route.model, upstream.is_simulated
         return upstream
@@ -237,7 +240,8 @@ class Exchange:
                 self._shown, given, reply.reply, source=self._door.source, provider=upstream.target
             )
             written = written if body == given else msgspec.json.encode(body)
-        await self._keep(out, reply.said, reply.reply, upstream, body)
+        if (serves := self._tell_reply(out, reply.said, reply.reply)) or self._door.source == RESPONSES:
+            await self._keep(serves, out, reply.said, reply.reply, upstream, body)
         self._told.status, self._told.is_answered = 200, True
         self._told.sends()
         await self._caller.answer(200, self._headers(out, answer, upstream), written)
@@ -368,7 +372,8 @@ class Exchange:
                 raise ProviderError(translator.failure)
             return
         body = translator.final_body if self._door.source == RESPONSES else None
-        await self._keep(out, translator.said, translator.reply, upstream, body)
+        if (serves := self._tell_reply(out, translator.said, translator.reply)) or body is not None:
+            await self._keep(serves, out, translator.said, translator.reply, upstream, body)
         if self._shown is not None:
             self._show_stream(self._shown, translator.reply, upstream)
 
@@ -392,15 +397,16 @@ class Exchange:
             said = f"{translator.failure.kind}: {translator.failure.message}"
             self._told.error = self._services.own_keys.hidden(said)
 
-    async def _keep(
-        self, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
-    ) -> None:
-        """Keep what the client does not: for its own next request, or because its protocol says so."""
+    def _tell_reply(self, out: ConvertedRequest, said: Reply, told: Reply) -> bool:
+        """Tell what came; whether the vault may have to keep something of it."""
         self._told.usage, self._told.stop, self._told.reply_model = _usage(told), told.stop or "", said.model
         is_renamed = self._asking.said.model != out.model
-        serves = self._services.vault.serves(out.source, out.target, is_renamed=is_renamed)
-        if not serves and (body is None or self._door.source != RESPONSES):
-            return
+        return self._services.vault.serves(out.source, out.target, is_renamed=is_renamed)
+
+    async def _keep(
+        self, serves: bool, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
+    ) -> None:
+        """Keep what the client does not: for its own next request, or because its protocol says so."""
         try:
             async with asyncio.timeout(STORE_PATIENCE):
                 await self._kept(serves, out, said, told, upstream, body)

@@ -248,7 +248,8 @@ class KeyRing:
 
     async def admit(self, secret: str) -> str:
         """The hash by which a client is known; raises a refusal where a key is demanded and this is none."""
-        await self.fresh(FRESH)
+        if self._store is not None and self._clock() - self._read_at >= FRESH:
+            await self.refresh(FRESH)
         client = digest(secret)
         if not self.is_demanded or self._has(client):
             return client

@@ -23,10 +23,9 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
-from operator import attrgetter
 from typing import Final
 
-from toolglot.conversation import Failure, Usage
+from toolglot.conversation import Failure
 from toolglot.gateway.keys import BUDGETS, ClientKey, KeyRing, Period, Unit
 from toolglot.gateway.model_names import matches, spellings
 from toolglot.gateway.prices import Prices
@@ -64,8 +63,10 @@ BYTES_PER_TOKEN: Final = 4
 MOST_SUPPOSED: Final = 32_000
 """Tokens that a request under way counts at most: a long body may be a picture."""
 _AT_ONCE: Final = 1000
-_COUNTED: Final = ("input", "output", "cache_read", "cache_write")
-_counts_of: Final = attrgetter(*[f"{name}_tokens" for name in _COUNTED])
+_COUNTED: Final = {f"{name}_tokens": name for name in ("input", "output", "cache_read", "cache_write")}
+"""What is counted of an answer's tokens, and under which name."""
+
+_NO_COUNTS: Final[Mapping[str, int]] = {}
 
 Name = tuple[str, str, str]
 
@@ -309,22 +310,19 @@ class Meter:
         client, rule, now = ticket.client, ticket.rule, self._clock()
         if ticket.supposed:
             self._supposed[client] -= ticket.supposed
-        usage = Usage(**told.usage) if told.usage else None
-        if usage is None and _is_answered(told) and ticket.supposed:
-            usage = Usage(input_tokens=ticket.supposed)
-        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if usage is not None else 0
-        cost = self._cost(told, usage)
-        if rule is not None and tokens:
-            self._spend(rule, client, tokens, cost or 0, now)
+        counts: Mapping[str, int] = told.usage or _NO_COUNTS
+        if not counts and _is_answered(told) and ticket.supposed:
+            counts = {"input_tokens": ticket.supposed}
+        # In billionths of a dollar; None: not known. A stand-in costs nothing.
+        cost: int | None = 0
+        if counts and not told.is_simulated:
+            cost = self._prices.billionths(told.sent_model, counts, told.upstream)
+        if rule is not None:
+            tokens = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
+            if tokens:
+                self._spend(rule, client, tokens, cost or 0, now)
         if self._store is not None:
-            self._count(client, told, usage, cost, now)
-
-    def _cost(self, told: Told, usage: Usage | None) -> int | None:
-        """In billionths of a dollar; None: not known. A stand-in costs nothing."""
-        if usage is None or told.is_simulated:
-            return 0
-        cost = self._prices.cost(told.sent_model, usage, told.upstream)
-        return None if cost is None else round(cost * NANO)
+            self._count(client, told, counts, cost, now)
 
     def _spend(self, rule: Rule, client: str, tokens: int, cost: int, now: float) -> None:
         starts = period_of(now)
@@ -335,25 +333,29 @@ class Meter:
         if rule.rates:
             self._slot(client, now).add({"tokens": tokens})
 
-    def _count(self, client: str, told: Told, usage: Usage | None, cost: int | None, now: float) -> None:
+    def _count(self, client: str, told: Told, counts: Mapping[str, int], cost: int | None, now: float) -> None:
         owner = client if self._ring.is_demanded else ANYONE
         amounts: dict[str, float] = {"requests": 1}
-        if not _is_answered(told) or told.error:
+        is_answered = _is_answered(told)
+        if not is_answered or told.error:
             amounts["failed"] = 1
-        if usage is not None:
-            amounts |= {name: count for name, count in zip(_COUNTED, _counts_of(usage), strict=True) if count}
-            if cost:
-                amounts["cost"] = cost
+        for name, count in counts.items():
+            if count and name in _COUNTED:
+                amounts[_COUNTED[name]] = count
+        if cost:
+            amounts["cost"] = cost
         if cost is None:
             amounts["unpriced"] = 1
-        if _is_answered(told) and not told.usage:
+        if is_answered and not told.usage:
             amounts["uncounted"] = 1
         name = self._usage_name(owner, period_of(now)["day"], told)
         self._total(USAGE, owner, name, now + self._usage_seconds).add(amounts)
 
     def _usage_name(self, owner: str, day: str, told: Told) -> str:
         """The key of a row of usage; a client that makes up names does not make up rows."""
-        known = self._models.setdefault((owner, day), {})
+        known = self._models.get((owner, day))
+        if known is None:
+            known = self._models[owner, day] = {}
         upstream = f"{told.upstream} (simulated)" if told.is_simulated else told.upstream
         pair = (upstream, told.sent_model)
         found = known.get(pair)

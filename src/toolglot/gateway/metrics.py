@@ -368,6 +368,8 @@ class Metrics:
 
     def _rule(self, entry: Entry, told: Told) -> str:
         """The rule in the reason of a change, if it is one: a reason also holds names that a client chose."""
+        if "(" not in entry.reason:
+            return entry.action
         for named in _RULE.findall(entry.reason[:LONGEST_REASON]):
             if named in self._rules:
                 return str(named)

@@ -54,6 +54,8 @@ from toolglot.wire.masking import mask
 
 _MOST_SHOWN: Final = 8
 _MOST_GUESSED: Final = 200
+_MOST_REMEMBERED: Final = 1_000
+"""Names whose ways are known: clients choose them."""
 
 
 class NoRouteError(InputError):
@@ -95,6 +97,7 @@ class Router:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._ways: dict[str, Route] = {}
         self._names = {entry.name.lower(): entry for entry in config.models}
         self._entries = [entry for entry in config.models if entry.kind in ("tier", "pattern")]
         self._rest = self._names.get(ASKED)
@@ -108,6 +111,16 @@ class Router:
 
     def route(self, model: str) -> Route:
         """The way for a model; `NoRouteError` says what there is."""
+        known = self._ways.get(model)
+        if known is None:
+            known = self._route(model)
+            if len(model) <= LONGEST:
+                if len(self._ways) >= _MOST_REMEMBERED:
+                    self._ways.clear()
+                self._ways[model] = known
+        return known
+
+    def _route(self, model: str) -> Route:
         name = model.strip()
         if not name or len(name) > LONGEST or not name.isprintable():
             raise self._no_name(name)

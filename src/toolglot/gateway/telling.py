@@ -245,11 +245,11 @@ class Teller:
         """A request is over. One that had nothing to say is not remembered."""
         told.seconds = time.time() - told.begun
         if self._most and told.request:
-            size = told.size
-            self._told[told.id] = told
-            self._size += size
-            while len(self._told) > self._most or (self._size > MOST_BYTES and len(self._told) > 1):
-                self._size -= self._told.popitem(last=False)[1].size
+            kept = self._told
+            kept[told.id] = told
+            self._size += told.size
+            while len(kept) > self._most or (self._size > MOST_BYTES and len(kept) > 1):
+                self._size -= kept.popitem(last=False)[1].size
         for listener in self.listeners:
             listener(told)
         self.log(told)

@@ -113,6 +113,12 @@ class Vault:
 
     # --- before a request ---------------------------------------------------------------------------
 
+    def may_recall(self, conversation: Conversation, source: Profile, target: Profile, home: Issuer) -> bool:
+        """Whether `recall` may have something to give or to take."""
+        if self._spoiled:
+            return True
+        return self.serves(source, target, is_renamed=conversation.model != home.model)
+
     async def recall(
         self, client: str, conversation: Conversation, source: Profile, target: Profile, home: Issuer
     ) -> tuple[Conversation, list[Entry]]:

@@ -35,17 +35,20 @@ def for_client(
     answer = Answer(source, target, request, job, reply_id)
     id, model = answer.begin(reply.id, reply.model)
     turn = strip_opaque(reply.turn, job) if answer.is_abroad else reply.turn
-    said = tuple([block for block in turn.blocks if (type(block) is Text and block.text) or not answer.is_void(block)])
+    said = turn.blocks
+    if answer.is_abroad:
+        said = tuple([block for block in said if type(block) is ToolCall or not answer.is_void(block)])
     last = said[-1] if said and reply.stop in ("length", "error") else None
-    blocks = tuple(
-        [
-            answer.call(block, cut=block is last and answer.may_be_cut(block)) if isinstance(block, ToolCall) else block
-            for block in said
-        ]
-    )
-    if blocks != turn.blocks:
-        turn = replace(turn, blocks=blocks)
-    return replace(reply, turn=turn, stop=answer.stop(reply.stop), id=id, model=model)
+    blocks: list[Block] = []
+    for block in said:
+        if type(block) is ToolCall:
+            blocks.append(answer.call(block, cut=block is last and answer.may_be_cut(block)))
+        else:
+            blocks.append(block)
+    told = tuple(blocks)
+    if told != turn.blocks:
+        turn = Turn(turn.role, told, turn.key, turn.issuer, turn.metadata, turn.extra)
+    return Reply(turn, answer.stop(reply.stop), reply.usage, id, model, reply.extra)
 
 
 class Answer:
@@ -159,10 +162,12 @@ class Answer:
         else:
             origin = ToolMetadata(raw_id, Issuer(issuer if raw_id is not None else self._source.name))
             given = self._given.add(replace(call, id=self._mint.canonical_id(), metadata=origin))
+        if given == raw_id:
+            return call
         if raw_id is not None and ids.translate(raw_id, to="openai") != ids.translate(given, to="openai"):
             reason = f"the id {raw_id[:80]!r} is taken or not legal for the client; it is {given!r} there"
             self._job.tell("replaced", reason, "projection", call_ids=(given,))
-        return call if given == call.id else replace(call, id=given)
+        return replace(call, id=given)
 
     def _check(self, call: ToolCall, emitted_name: str) -> None:
         """Tell where the model left what the client declared."""
@@ -196,6 +201,9 @@ class Answer:
         return Text(UNREADABLE.format(name=call.name, written=_shown(call)))
 
 
+_NO_CALL: Final = ToolCall("", "")
+
+
 class _Mint:
     """Ids that a history would give to the calls of one answer; most calls get theirs without."""
 
@@ -205,7 +213,7 @@ class _Mint:
         self._source = source
         self._so_far = so_far
         self.reply_id = ""
-        self.call = ToolCall("", "")
+        self.call = _NO_CALL
         """The call that is given an id just now."""
         self.index = 0
 

@@ -46,6 +46,12 @@ _NEAREST_MODES: Final[dict[ReasoningMode, tuple[ReasoningMode, ...]]] = {
 def fit_options(options: Options, job: Job, *, has_tools: bool) -> Options:
     """The options that the target accepts. The tool choice is not this pass's."""
     sampling = _fit_sampling(options.sampling, job)
+    if options.reasoning is None and options.output is None and options.user is None:
+        return (
+            options
+            if sampling is options.sampling or sampling == options.sampling
+            else replace(options, sampling=sampling)
+        )
     reasoning = _fit_reasoning(options.reasoning, sampling.max_tokens, job)
     output = _fit_output(options.output, job, has_tools=has_tools)
     user = options.user
@@ -70,6 +76,8 @@ _UNSET: Final = _beside_limit(Sampling())
 def _fit_sampling(sampling: Sampling, job: Job) -> Sampling:
     changes: dict[str, Any] = {}
     is_plain = _beside_limit(sampling) == _UNSET
+    if is_plain and sampling.max_tokens is not None and sampling.max_tokens >= job.profile.request.min_max_tokens:
+        return sampling  # as nearly all are
     for name, value in () if is_plain else asdict(sampling).items():
         if value in (None, ()) or name == "max_tokens" or name in job.profile.request.sampling:
             continue

@@ -116,7 +116,8 @@ def render(
         names = sound_turns(conversation.turns, issuer)
         taken = names.turns if names is not None else _taken_in(conversation.turns, issuer, job)
         turns, options = _fit_turns(taken, options, job)
-    conversation = replace(conversation, turns=turns, options=options)
+    if turns is not conversation.turns or options is not conversation.options:
+        conversation = replace(conversation, turns=turns, options=options)
     known = fitted_before(conversation, ready, job)
     if known is not None:
         job.entries += known.entries
@@ -133,8 +134,10 @@ def render(
         conversation.extra,
     )
     is_unchanged = rendered.turns is given.turns and rendered.tools is given.tools and rendered.options is given.options
-    places = _Places(names, taken)
-    entries = tuple([places.named(entry) for entry in job.entries])
+    entries: tuple[Entry, ...] = ()
+    if job.entries:
+        places = _Places(names, taken)
+        entries = tuple([places.named(entry) for entry in job.entries])
     return Rendered(rendered, entries, table, projection, is_unchanged, names)
 
 

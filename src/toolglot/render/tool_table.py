@@ -97,7 +97,9 @@ class ToolTable:
         if tool is None:
             return call
         original = tool.original
-        call = replace(call, name=original.name, namespace=original.namespace or call.namespace)
+        namespace = original.namespace or call.namespace
+        if call.name != original.name or call.namespace != namespace:
+            call = replace(call, name=original.name, namespace=namespace)
         if original.type == "custom" and tool.emitted.type != "custom":
             return replace(call, type="custom", arguments=None, raw_input=_free_text(call))
         if tool.emitted.strict and original.parameters is not None and call.arguments:
@@ -115,12 +117,13 @@ class ToolTable:
 
     def mismatches(self, call: ToolCall) -> tuple[Mismatch, ...]:
         """How the arguments of a call, as the client will see it, differ from what its tool takes."""
-        name = self.emitted_name((call.namespace, call.name))
+        name = call.name if self.is_plain else self.emitted_name((call.namespace, call.name))
         if call.type != "function" or call.arguments is None or name not in self._tools:
             return ()
-        if name not in self._validators:
-            self._validators[name] = self._validator(self._tools[name])
-        validator = self._validators[name]
+        try:
+            validator = self._validators[name]
+        except KeyError:
+            validator = self._validators[name] = self._validator(self._tools[name])
         try:
             return validator.mismatches(call.arguments) if validator is not None else ()
         except InputError:

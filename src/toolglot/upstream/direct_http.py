@@ -16,7 +16,7 @@ import ssl
 import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -24,8 +24,8 @@ import aiohappyeyeballs
 import httptools
 
 from toolglot.conversation import FailureKind
+from toolglot.upstream.outbox import Outbox, outbox_of
 from toolglot.upstream.transport import Ask, TimeLimits, failed, read_whole, refuse_redirect
-from toolglot.wire.failures import ProviderError
 
 MOST_HEAD: Final = 64 * 1024
 MOST_AHEAD: Final = 64 * 1024
@@ -172,7 +172,7 @@ class Connection(asyncio.Protocol):
             if len(body) > MOST_JOINED:
                 self.transport.writelines([head, body])
             else:
-                self.transport.write(head + body)
+                self._pool.outbox.send(self.transport, head + body)
             return await asked
         except BaseException:
             self._give_up(asked)
@@ -294,11 +294,13 @@ class DirectAnswer:
     """An answer as it comes."""
 
     __slots__ = (
-        "_ask", "_connection", "_is_over", "_is_paused", "_last", "_limits", "_loop", "_pieces", "_size", "_timer",
-        "_waiter", "_why", "headers", "status",
+        "_connection", "_is_over", "_is_paused", "_last", "_limits", "_loop", "_pieces", "_size", "_timer",
+        "_waiter", "_why", "ask", "headers", "status",
     )  # fmt: skip
 
     def __init__(self, connection: Connection, status: int, headers: dict[str, str], limits: TimeLimits) -> None:
+        self.ask: Ask
+        """What it answers."""
         self.status = status
         self.headers: Mapping[str, str] = headers
         self._connection: Connection | None = connection
@@ -313,10 +315,6 @@ class DirectAnswer:
         self._is_over = False
         self._is_paused = False
         self._why: LostError | None = None
-
-    def of(self, ask: Ask) -> DirectAnswer:
-        self._ask = ask
-        return self
 
     @property
     def ends_with_connection(self) -> bool:
@@ -373,7 +371,7 @@ class DirectAnswer:
             unpacker.finish()
         except (zlib.error, ValueError):
             await self.close()
-            raise failed(self._ask, "server", _BROKEN) from None
+            raise failed(self.ask, "server", _BROKEN) from None
 
     async def _raw(self) -> AsyncIterator[bytes]:
         pieces = self._pieces
@@ -388,7 +386,7 @@ class DirectAnswer:
                 elif self._is_over:
                     return
                 elif self._why is not None:
-                    raise failed(self._ask, self._why.kind, self._why.reason)
+                    raise failed(self.ask, self._why.kind, self._why.reason)
                 else:
                     await self._more()
         finally:
@@ -419,7 +417,7 @@ class DirectAnswer:
         if self._is_over and self._size <= most and "content-encoding" not in self.headers:
             pieces, self._pieces = self._pieces, deque()  # as most short answers are by now
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        return await read_whole(self._ask, self, most)
+        return await read_whole(self.ask, self, most)
 
     async def close(self) -> None:
         if self._timer is not None:
@@ -476,6 +474,10 @@ class Pool:
             self._loop = asyncio.get_running_loop()
         return self._loop
 
+    @cached_property
+    def outbox(self) -> Outbox:
+        return outbox_of(self.loop)
+
     async def send(self, ask: Ask, head: bytes, place: Place, limits: TimeLimits) -> DirectAnswer:
         """The answer to a request; a kept connection that the server closed just then is replaced, once."""
         try:
@@ -488,12 +490,11 @@ class Pool:
                 answer = await (await self._opened(place, limits)).ask(head, ask.body, limits)
         except LostError as lost:
             raise failed(ask, lost.kind, lost.reason) from None
-        try:
-            refuse_redirect(ask, answer.status, answer.headers)
-        except ProviderError:
+        answer.ask = ask
+        if 300 <= answer.status < 400:
             await answer.close()
-            raise
-        return answer.of(ask)
+            refuse_redirect(ask, answer.status, answer.headers)
+        return answer
 
     def give_back(self, connection: Connection) -> None:
         if self._is_closed or connection.transport.is_closing():

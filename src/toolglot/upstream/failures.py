@@ -29,11 +29,11 @@ OPAQUE_REFUSED: Final = re.compile(
 """How providers say that they do not know what came back as their own (D2, D3, D9)."""
 
 
-async def failure_of(answer: Answer, out: ConvertedRequest) -> Failure:
+async def failure_of(answer: Answer, out: ConvertedRequest, most: int = MOST_ERROR) -> Failure:
     """Why a provider did not answer. Its own body is for its own clients: others of the protocol write another one."""
     target = out.target
     try:
-        data = await answer.whole(MOST_ERROR)
+        data = await answer.whole(most)
     finally:
         await answer.close()
     failure = codec(target.protocol).errors.decode(answer.status, data, answer.headers, target=target.name)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from toolglot.errors import InputError
@@ -60,15 +60,15 @@ class HttpTransport:
         self._library: AiohttpTransport | None = None
         self._is_closed = False
 
-    async def send(self, ask: Ask, limits: TimeLimits) -> Answer:
+    def send(self, ask: Ask, limits: TimeLimits) -> Coroutine[Any, Any, Answer]:
         """The answer, as soon as it begins."""
         if self._is_closed:
             raise InputError("this transport is closed", path="transport")
         if self._pool is not None:
             way = self._way(ask)
             if way is not None:
-                return await self._pool.send(ask, with_length(ask, way.head), way.place, limits)
-        return await self._with_library().send(ask, limits)
+                return self._pool.send(ask, with_length(ask, way.head), way.place, limits)
+        return self._with_library().send(ask, limits)
 
     def _way(self, ask: Ask) -> Way | None:
         """Where a request goes directly; None: that is not for this file."""

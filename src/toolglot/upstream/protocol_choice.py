@@ -20,11 +20,17 @@ def profile_for(
 ) -> Profile:
     """The profile that a conversation is rendered for: the provider's own, or the one that takes tools."""
     own = profiles.get(upstream.target, model, overrides=overrides)
+    target = target_for(upstream, own, conversation)
+    return own if target == upstream.target else profiles.get(target, model, overrides=overrides)
+
+
+def target_for(upstream: Upstream, own: Profile, conversation: Conversation) -> str:
+    """The same by its name; `own` is the profile of the upstream's own target for the model."""
     instead = own.tools.protocol
     if instead not in upstream.also:
-        return own
+        return upstream.target
     has_tools = conversation.tools or any(turn.calls for turn in conversation.turns)
-    return profiles.get(instead, model, overrides=overrides) if has_tools else own
+    return instead if has_tools else upstream.target
 
 
 def asking_encrypted(conversation: Conversation, profile: Profile) -> Conversation:

@@ -10,7 +10,7 @@ goes to a provider. The address comes from the configuration alone, but for the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final, TypeVar
@@ -67,16 +67,16 @@ class Upstream:
     _known: dict[tuple[str, ...], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was made before of a profile and a model."""
 
-    async def ask(self, out: ConvertedRequest, extra_headers: Mapping[str, str] | None = None) -> Answer:
+    def ask(self, out: ConvertedRequest, extra_headers: Mapping[str, str] | None = None) -> Coroutine[Any, Any, Answer]:
         """Send a converted request. The answer may be an error of the provider's: look at its status."""
         profile, model, stream = out.target, out.model, out.stream
         if extra_headers or (self.auth == "aws" and not self.key):
             headers = {**protocol_headers(profile, stream), **_passed(extra_headers)}
-            return await self.send(path_for(profile, model, stream), out.data, headers=headers, model=model)
+            return self.send(path_for(profile, model, stream), out.data, headers=headers, model=model)
         key = ("ask", profile.name, profile.protocol, model, "stream" if stream else "")
         known = self._known.get(key) or self._remember(key, self._usual(profile, model, stream))
         address, usual = known
-        return await self.transport.send(Ask(url=address, headers=usual, body=out.data, name=self.name), self.limits)
+        return self.transport.send(Ask(url=address, headers=usual, body=out.data, name=self.name), self.limits)
 
     def _usual(self, profile: Profile, model: str, stream: bool) -> tuple[str, FixedHeaders]:
         """Where a request goes that says nothing unusual, and its headers."""

@@ -37,16 +37,14 @@ def object_of(call: ToolCall) -> dict[str, Any]:
     return call.arguments or {}
 
 
-def _is_usual(text: str) -> bool:
-    """Whether a text is one of those that nearly all are: short, not deep, without numbers that may be too large."""
-    if len(text) > SHORT or not text.isascii() or text.count("{") + text.count("[") > MOST_NESTED:
-        return False
-    return _LARGE.search(text) is None
-
-
 def read_object(text: str) -> tuple[dict[str, Any] | None, str | None]:
     """The object that a text is, if it is one; and the text where the object does not say it all."""
-    if _is_usual(text):
+    if (
+        len(text) <= SHORT
+        and text.isascii()
+        and text.count("{") + text.count("[") <= MOST_NESTED
+        and _LARGE.search(text) is None
+    ):  # as nearly all are: short, not deep, without numbers that may be too large
         try:
             value = _read(text.encode())
         except ValueError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.conversation import Conversation, Extra, Reply, ToolResult, Turn
+from toolglot.conversation import Conversation, Extra, Options, Reply, ToolResult, Turn
 
 _NOTE: Final = "~"
 _AROUND: Final = "~choice"
@@ -28,20 +28,23 @@ _HOUSEKEEPING: Final = frozenset(
     | {"summary", "content", "system_fingerprint", "metrics", "stop_sequence", "parallel_tool_calls"}
 )
 """Fields of a reply that tell a client nothing, or that are carried in another form."""
+_NOTHING: Final[frozenset[str]] = frozenset()
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
 def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str]]:
     """Every field that a protocol will not show: the field, and what to tell of it."""
     counts: dict[tuple[str, str], int] = {}
-    silent = _HOUSEKEEPING if isinstance(value, Reply) else frozenset[str]()
+    silent = _HOUSEKEEPING if type(value) is Reply else _NOTHING
     for place, extra in _extras(value):
         for written_in, fields in extra.items():
             if written_in == protocol:
                 continue
             for field, written in fields.items():
-                if not field.startswith(_NOTE) and field not in silent and written not in _EMPTY:
+                if field not in silent and field[:1] != _NOTE and (written or written not in _EMPTY):
                     counts[place, field] = counts.get((place, field), 0) + 1
+    if not counts:
+        return []
     return [
         (field[:80], f"{field[:80]} on {place} has no place there{'' if count == 1 else f' ({count} times)'}")
         for (place, field), count in counts.items()
@@ -58,16 +61,21 @@ def _extras(value: Conversation | Reply) -> list[tuple[str, Extra]]:
             found.append(("the usage", value.usage.extra))
         return found
     _add_turns(value.turns, found)
-    found += [("a tool", tool.extra) for tool in value.tools if tool.extra is not None]
-    options = value.options
-    for place, part in (
-        ("the tool choice", options.tool_choice),
-        ("the reasoning settings", options.reasoning),
-        ("the output format", options.output),
-    ):
-        if part is not None and part.extra is not None:
-            found.append((place, part.extra))
+    for tool in value.tools:
+        if tool.extra is not None:
+            found.append(("a tool", tool.extra))  # noqa: PERF401 - a comprehension is slower where there are none
+    _add_options(value.options, found)
     return found
+
+
+def _add_options(options: Options, found: list[tuple[str, Extra]]) -> None:
+    choice, reasoning, output = options.tool_choice, options.reasoning, options.output
+    if choice is not None and choice.extra is not None:
+        found.append(("the tool choice", choice.extra))
+    if reasoning is not None and reasoning.extra is not None:
+        found.append(("the reasoning settings", reasoning.extra))
+    if output is not None and output.extra is not None:
+        found.append(("the output format", output.extra))
 
 
 def _add_answer(extra: Extra, found: list[tuple[str, Extra]]) -> None:
@@ -85,5 +93,5 @@ def _add_turns(turns: tuple[Turn, ...], found: list[tuple[str, Extra]]) -> None:
         for block in turn.blocks:
             if block.extra is not None:
                 found.append(("a block", block.extra))
-            if type(block) is ToolResult and isinstance(block.content, tuple):
+            if type(block) is ToolResult and type(block.content) is tuple:
                 found += [("a part of a result", part.extra) for part in block.content if part.extra is not None]

@@ -73,23 +73,29 @@ def read_assistant(fields: Fields) -> Turn:
     if not _REASONING_FIELDS.isdisjoint(fields):
         thoughts = [key for key in _REASONING if type(fields.get(key)) is str]
         blocks += [Thinking(fields[key], extra={PROTOCOL: {"~field": key}}) for key in thoughts]
-    parts, form = read_said(fields)
-    blocks += parts
+    if type(fields.get("content")) is str:
+        blocks.append(Text(fields["content"]))
+        form = "text"
+    else:
+        parts, form = read_said(fields)
+        blocks += parts
     if fields.get("refusal") is not None:
         blocks.append(Text(required(fields, "refusal", str), extra=placed("refusal")))
     if fields.get("function_call") is not None:
         called = required(fields, "function_call", dict)
         value = {"type": "function_call", "function_call": called}
         blocks.append(Opaque(PROTOCOL, value, "function_call", placed("function_call")))
-    calls = optional(fields, "tool_calls", list)
+    calls = fields.get("tool_calls")
+    if calls is not None and type(calls) is not list:
+        calls = optional(fields, "tool_calls", list)
     if calls:
         blocks += each(calls, read_call, ".tool_calls")
-    extra = leftover(fields, _ASSISTANT.union(thoughts) if thoughts else _ASSISTANT, PROTOCOL)
-    return Turn(
-        "assistant",
-        tuple(blocks),
-        extra=noted(extra, PROTOCOL, content=form, tool_calls=[] if calls == [] else None),
-    )
+    extra = leftover(fields, _ASSISTANT.union(thoughts) if thoughts else _ASSISTANT, PROTOCOL) or {PROTOCOL: {}}
+    own = extra[PROTOCOL]  # a new one: the notes may go right into it
+    own["~content"] = form
+    if calls == []:
+        own["~tool_calls"] = []
+    return Turn("assistant", tuple(blocks), extra=extra)
 
 
 def _plain(role: Role) -> Callable[[Fields], Turn]:

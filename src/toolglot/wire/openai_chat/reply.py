@@ -10,10 +10,10 @@ from toolglot.wire.openai_chat.blocks import PROTOCOL
 from toolglot.wire.openai_chat.messages import PLAIN, read_assistant, write_assistant
 from toolglot.wire.reading import (
     Fields,
-    each,
+    expected,
     from_root,
-    held,
     held_or_none,
+    inside,
     leftover,
     note,
     noted,
@@ -67,25 +67,25 @@ def decode(body: Fields) -> Reply:
     The first choice is the reply; the others are carried.
     """
     choices = _choices(body)
-    ((turn, said, rest),) = each(choices[:1], _read_choice, ".choices")
+    try:
+        if type(choices[0]) is not dict:
+            raise expected("an object", choices[0], "")
+        turn, said, rest = _read_choice(choices[0])
+    except InputError as error:
+        raise inside(error, ".choices[0]") from None
     id, model = optional(body, "id", str) or "", optional(body, "model", str) or ""
     known = _BODY
     if not id or not model:
         known = _BODY - {key for key, value in (("id", id), ("model", model)) if not value}
-    return Reply(
-        turn,
-        stop_of(said, turn),
-        held_or_none(body, "usage", _read_usage),
-        id,
-        model,
-        noted(
-            leftover(body, known, PROTOCOL),
-            PROTOCOL,
-            choice=rest,
-            choices=choices[1:] or None,
-            finish_reason=said,
-        ),
-    )
+    extra = leftover(body, known, PROTOCOL) or {PROTOCOL: {}}  # a new one: the notes may go right into it
+    own = extra[PROTOCOL]
+    own["~choice"] = rest
+    if len(choices) > 1:
+        own["~choices"] = choices[1:]
+    if said is not None:
+        own["~finish_reason"] = said
+    usage = held_or_none(body, "usage", _read_usage)
+    return Reply(turn, stop_of(said, turn), usage, id, model, extra)
 
 
 def _choices(body: Fields) -> list[Any]:
@@ -96,25 +96,32 @@ def _choices(body: Fields) -> list[Any]:
 
 
 def _read_choice(fields: Fields) -> tuple[Turn, str | None, Fields]:
-    said = optional(fields, "finish_reason", str)
+    said, message = fields.get("finish_reason"), fields.get("message")
+    if type(said) is not str:
+        said = optional(fields, "finish_reason", str)
     rest = leftover(fields, _CHOICE, PROTOCOL)
-    return held(fields, "message", _read_message), said, {} if rest is None else rest[PROTOCOL]
+    if type(message) is not dict:
+        message = required(fields, "message", dict)
+    try:
+        if message.get("role") != "assistant":
+            one_of(message, "role", _ROLES)
+        turn = read_assistant(message)
+    except InputError as error:
+        raise inside(error, ".message") from None
+    return turn, said, {} if rest is None else rest[PROTOCOL]
 
 
 _ROLES: Final = {"assistant": True}
-
-
-def _read_message(fields: Fields) -> Turn:
-    if fields.get("role") != "assistant":
-        one_of(fields, "role", _ROLES)
-    return read_assistant(fields)
 
 
 def stop_of(said: str | None, turn: Turn) -> StopReason | None:
     """Why a reply ended, by what is in it rather than by what it says. One that only refuses was filtered."""
     if said is None:
         return None
-    meant = meant_by(said, _STOPS, has_calls=ToolCall in map(type, turn.blocks))
+    has_calls = ToolCall in map(type, turn.blocks)
+    if has_calls and said == "tool_calls":
+        return "tool_calls"  # as nearly all say it
+    meant = meant_by(said, _STOPS, has_calls=has_calls)
     return "filter" if meant == "stop" and _only_refuses(turn) else meant
 
 
@@ -136,7 +143,9 @@ def _read_usage(fields: Fields) -> Usage:
     extra = leftover(fields, _USAGE, PROTOCOL)
     if rests or no_total:
         extra = noted(extra, PROTOCOL, no_total=no_total, **rests)
-    prompt, completion = optional(fields, "prompt_tokens", int), optional(fields, "completion_tokens", int)
+    prompt, completion = fields.get("prompt_tokens"), fields.get("completion_tokens")
+    if type(prompt) is not int or type(completion) is not int:
+        prompt, completion = optional(fields, "prompt_tokens", int), optional(fields, "completion_tokens", int)
     return Usage(prompt, completion, cached, written, reasoning, extra)
 
 
