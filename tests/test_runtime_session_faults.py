@@ -788,6 +788,9 @@ def test_spending_that_a_log_does_not_take_is_written_with_the_next_answer() -> 
             await session.run("z")
             assert log.spent == [10, -1, 30]
             assert session.usage.input_tokens == 40
+            await session.spawn().run("sub")
+        assert session.usage.input_tokens == 50
+        assert session.is_closed
 
     play(scene, {"rules": [{"reply": {"text": "ok", "usage": {"input_tokens": 10, "output_tokens": 1}}}]})
 
