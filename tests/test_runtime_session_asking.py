@@ -21,6 +21,7 @@ from toolglot.runtime.models import UpstreamModels
 from toolglot.runtime.session import Session
 from toolglot.runtime.session_events import Said
 from toolglot.runtime.session_limits import SessionLimits
+from toolglot.simulator import upstreams
 from toolglot.upstream import Answer, Ask, TimeLimits, Upstream
 from toolglot.upstream.failures import failure_of, wait_before
 from toolglot.upstream.protocol_choice import asking_encrypted
@@ -244,3 +245,37 @@ def test_a_request_for_another_account_leaves_out_what_only_the_first_can_read()
         request_for("text", target="anthropic", home=Issuer("anthropic"))  # type: ignore[arg-type]
     out = request_for(history, target="anthropic", model="claude-opus-5", home=Issuer("anthropic", account="a"))
     assert out.body["messages"]
+
+
+def test_a_stand_in_costs_nothing_and_has_no_need_of_a_price() -> None:
+    async def act() -> None:
+        limits = SessionLimits(max_cost=Decimal("0.000001"))
+        models = UpstreamModels(upstreams())
+        for name in ("anthropic/claude-opus-5", "ollama/nobody-knows-its-price"):
+            async with Session(model=name, models=models, limits=limits) as session:
+                assert (await session.run("Hello")).stop == "stop"
+                assert session.usage.input_tokens
+                assert session.cost == 0
+
+    asyncio.run(act())
+
+
+def test_a_key_that_a_provider_repeats_is_not_told() -> None:
+    key = "Zq7-hunter2-Secret.Value+42/xyz"
+
+    class Echo:
+        async def send(self, ask: Ask, limits: TimeLimits) -> Answer:  # noqa: ARG002
+            raise ProviderError(Failure("auth", f"{ask.headers['authorization']} is no good", code=key))
+
+        async def close(self) -> None: ...
+
+    async def act() -> None:
+        box = Upstream(name="box", target="openai_compatible", url="http://box/v1", transport=Echo(), key=key)
+        async with Session(model="box/m", models=UpstreamModels({"box": box})) as session:
+            answer = await session.run("Hello")
+            assert answer.stop == "failed"
+            assert answer.failure is not None
+            assert answer.failure.message == "Bearer *** is no good"
+            assert key not in repr(answer) + str(session.report)
+
+    asyncio.run(act())

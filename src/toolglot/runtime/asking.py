@@ -98,9 +98,9 @@ async def ask(
     try:
         answer = await prepared.choice.upstream.ask(out)
         if answer.status >= 300:
-            return Found(_NOTHING, await failure_of(answer, out))
+            return Found(_NOTHING, _told(await failure_of(answer, out), prepared))
     except ProviderError as error:
-        return Found(_NOTHING, error.failure)
+        return Found(_NOTHING, _told(error.failure, prepared))
     reader = StreamReader(source=out.target.name, request=out, policy=policy, overrides=overrides)
     try:
         await _read(answer.pieces(), reader, take, heard)
@@ -113,7 +113,15 @@ async def ask(
     failure = reader.failure
     if failure is None and reader.reply.stop == "error":
         failure = STOPPED_WITH_ERROR
-    return Found(reader.reply, failure, reader.report.entries)
+    return Found(reader.reply, failure and _told(failure, prepared), reader.report.entries)
+
+
+def _told(failure: Failure, prepared: Prepared) -> Failure:
+    """Why there is no answer, without the keys that a provider may repeat."""
+    hidden = prepared.choice.upstream.hidden
+    return replace(
+        failure, message=hidden(failure.message), code=hidden(failure.code), param=hidden(failure.param), extra=None
+    )
 
 
 async def _read(pieces: AsyncIterator[bytes], reader: StreamReader, take: Take, heard: Heard | None) -> None:

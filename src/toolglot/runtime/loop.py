@@ -463,12 +463,13 @@ class Loop:
         reply = replace(found.reply, usage=spent.said)
         if spent.counted is None:
             return reply, None
-        cost = prices.LISTED.cost(choice.model, spent.counted, choice.upstream.name)
+        cost = _price(choice, spent.counted)
         self.branch.count(spent.counted, cost)
         return reply, cost
 
     def _refuse_unpriced(self, choice: ModelChoice) -> None:
-        if self.limits.max_cost is not None and prices.LISTED.of(choice.model, choice.upstream.name) is None:
+        is_priced = choice.upstream.is_simulated or prices.LISTED.of(choice.model, choice.upstream.name) is not None
+        if self.limits.max_cost is not None and not is_priced:
             raise InputError(
                 f"the price of {choice.name} is not known, and the session has a limit in money",
                 path="limits.max_cost",
@@ -572,3 +573,10 @@ class Loop:
             if wait is None or tried > self.limits.retries:
                 raise ProviderError(failure)
             await anyio.sleep(wait)
+
+
+def _price(choice: ModelChoice, usage: Usage) -> Decimal | None:
+    """US dollars; None: not known. A stand-in costs nothing."""
+    if choice.upstream.is_simulated:
+        return Decimal(0)
+    return prices.LISTED.cost(choice.model, usage, choice.upstream.name)

@@ -24,10 +24,13 @@ from toolglot.upstream.addresses import auth_headers, count_path, joined, models
 from toolglot.upstream.aws_signing import AwsCredentials, region_of, signing_headers
 from toolglot.upstream.providers import Auth
 from toolglot.upstream.transport import DEFAULT_LIMITS, Answer, Ask, FixedHeaders, TimeLimits, Transport
+from toolglot.wire.masking import MASK
 
 T = TypeVar("T")
 
 AGENT: Final = "toolglot"
+SHORTEST_SECRET: Final = 12
+"""What is shorter may be a word."""
 MOST_KNOWN: Final = 256
 _OWN: Final = frozenset(
     {
@@ -147,6 +150,16 @@ class Upstream:
             region=region_of(address, self.aws),
             now=self.clock(),
         )
+
+    def hidden(self, text: str) -> str:
+        """A text without this upstream's own secrets: a provider may repeat one that looks like none."""
+        own = [self.key, *self.headers.values()]
+        if self.aws is not None:
+            own += [self.aws.secret_key, self.aws.session_token]
+        for secret in sorted(own, key=len, reverse=True):
+            if len(secret) >= SHORTEST_SECRET:
+                text = text.replace(secret, MASK)
+        return text
 
     def home(self, model: str = "", target: str = "") -> Issuer:
         """Who makes what this upstream answers: opaque things go back there only."""
