@@ -24,6 +24,7 @@ READY := $(VENV)/.installed
 SERVING := $(VENV)/.serving
 CLIENTS := tests/javascript/node_modules/.package-lock.json
 AGENTS := tests/agents/node_modules/.package-lock.json
+WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test check servers coverage bench soak docs clean
@@ -86,10 +87,8 @@ servers:
 	  else echo "==> tests on PostgreSQL and Redis are skipped: install the packages postgresql and redis-server"; fi; fi
 
 test: check servers $(CLIENTS) $(AGENTS)
-	@echo "==> tests"
-	@$(BIN)/pytest -n auto -m "not law"
-	@echo "==> laws"
-	@$(BIN)/pytest -n auto -m law
+	@echo "==> tests and laws"
+	@$(BIN)/pytest -n $(WORKERS)
 
 coverage: $(READY) servers $(CLIENTS) $(AGENTS)
 	@$(BIN)/pytest -n auto -m "not law" --cov --cov-report=term
