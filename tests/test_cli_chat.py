@@ -324,7 +324,8 @@ def test_fork_resume_save_and_the_other_commands(tmp_path: Path) -> None:
             ("/compress", "too little"),
             ("/nonsense", "there is no command '/nonsense'"),
             ("/modle", "did you mean /model?"),
-            ("/model no/such", "from now on simulated/"),
+            ("/model no/such", "there is no provider 'no'"),
+            ("/model simulated/openai/gpt-4.1", "from now on simulated/openai/gpt-4.1 (simulated)"),
             ("/model anthropic/claude-opus-5", "from now on anthropic/claude-opus-5"),
             ("/save talk.md", "written to talk.md"),
             ("/save talk.md", "exists already"),
@@ -394,8 +395,9 @@ def test_piped_lines_are_messages_and_the_answers_are_plain(tmp_path: Path) -> N
         ended = place.run("chat", "--tools", "tools.py", stdin=b"hello\nuse weather\nuse delete\n\n/quit\nnever said\n")
         assert ended.code == 0
         assert "\x1b" not in ended.out
-        assert ended.out.startswith("Well said.\n")
-        assert "7 degrees in Bonn" in ended.out
+        assert ended.out == "Well said.\nThat is done.\nThat is done.\n", "the answers, and nothing about them"
+        assert "7 degrees in Bonn" in ended.err
+        assert "I use weather." in ended.err, "what goes before a call is no answer"
         assert "delete was not run" in ended.err, "nobody can be asked"
         assert "--allow delete" in ended.err
         assert not (tmp_path / "deleted").exists()

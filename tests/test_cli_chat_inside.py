@@ -372,3 +372,25 @@ def test_a_line_that_cannot_be_read_is_told_and_the_talk_goes_on(place: Folder) 
     assert "nothing was said yet" in said.err
     assert "Well said." in said.out
     assert len(place.server.requests) == 1
+
+
+def test_what_a_name_sets_holds_from_the_switch_to_it_on(place: Folder) -> None:
+    config = place.path / "toolglot.toml"
+    config.write_text(config.read_text() + '[models.short]\nto = "openai/gpt-4.1"\ndefault = { max_tokens = 77 }\n')
+    for words in ((), ("--no-store",)):
+        said = talk(
+            "/model short", "hello", "/model anthropic/claude-sonnet-4-5", "hello", "/model short", "x", words=words
+        )
+        assert said.code == 0
+        limits = [seen.body.get("max_tokens", seen.body.get("max_completion_tokens")) for seen in place.server.requests]
+        assert limits[-3] == limits[-1] == 77
+        assert limits[-2] != 77
+        assert len(place.server.requests[-1].body["messages"]) == 5, "it is one conversation"
+
+
+def test_a_system_prompt_stays_when_another_name_is_switched_to(place: Folder) -> None:
+    config = place.path / "toolglot.toml"
+    config.write_text(config.read_text() + '[models.english]\nto = "openai/gpt-4.1"\nsystem = "English."\n')
+    said = talk("hello", "/model quick", "hello", words=("--model", "english"))
+    assert "the system prompt that the session began with stays" in said.out
+    assert "English." in str(place.server.requests[-1].body)

@@ -409,6 +409,7 @@ def test_events_become_lines_for_programs() -> None:
     assert event_line(changed("executing", progress="half")) == {
         "event": "call",
         "id": "id",
+        "provider_id": None,
         "name": "look",
         "state": "executing",
         "progress": "half",
@@ -517,3 +518,47 @@ def test_what_a_file_does_when_it_is_loaded_is_told(tmp_path: Path, text: str, t
 def test_servers_are_named_after_their_programs_and_apart() -> None:
     found = mcp_servers(["python3.11 a/git.py", "uvx git", "/usr/bin/git --x", "https://h/mcp", "https://h/other"])
     assert [server.name for server in found] == ["git", "git-2", "git-3", "h", "h-2"]
+
+
+@pytest.mark.parametrize(("action", "word"), [("dropped", "lost"), ("lowered", "changed")])
+def test_only_what_is_gone_is_called_lost(action: Any, word: str) -> None:
+    stream = io.StringIO()
+    view = TranscriptView(Page(stream, "never"))
+    view.show(Told(Entry(action=action, reason="a keyword", fault="loss")))
+    view.show(Told(Entry(action="added", reason="a limit", fault="policy")))
+    assert stream.getvalue() == f"  {word}: a keyword\n"
+
+
+def test_blocks_of_a_result_are_shown_apart() -> None:
+    result = ToolResult("id", (Text("one"), Text("two")))
+    stream = io.StringIO()
+    TranscriptView(Page(stream, "never")).show(changed("success", result))
+    assert "one\n" in stream.getvalue()
+    assert "onetwo" not in markdown_of([Turn("tool", (result,))])
+    line = event_line(changed("success", result))
+    assert line is not None
+    assert line["result"] == "one\ntwo"
+
+
+def test_answers_are_apart_from_how_they_came_about() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    view = TranscriptView(Page(err, "never"), Page(out, "never"))
+    said, calling = Turn("assistant", (Text("Done."),)), Turn("assistant", (Text("I look."), CALL))
+    for event in (Thought("hm"), Said("I look."), TurnKept(calling), Said("Do"), Dropped(Shown(text="Do"), "x", "a/b")):
+        view.show(event)
+    view.show(Ended(Answer(text="I look.", turn=calling, stop="loop_limit")))
+    assert out.getvalue() == "", "what goes before calls is no answer"
+    view.show(Said("Done."))
+    view.show(TurnKept(said))
+    view.show(Ended(Answer(text="Done.", turn=said)))
+    assert out.getvalue() == "Done.\n"
+    assert err.getvalue() == "hm\nI look.\n"
+
+
+def test_at_the_prompt_the_hint_is_a_command() -> None:
+    unreached = Failure("overloaded", "openai cannot be reached: its host is not known")
+    for failure in (unreached, Failure("rate_limit", "slow down", 429), Failure("not_found", "", 404)):
+        told = problem_of(Answer(stop="failed", failure=failure, model="a/b"), at_prompt=True)
+        assert told is not None
+        assert "/model NAME" in told.hint
+        assert "--" not in told.hint

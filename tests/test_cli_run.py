@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chat_stage import folder
+from chat_stage import Folder, folder
 from cli_run import Cli
 from mcp_servers.serving import EVERY_KIND, over_http
 from pty_terminal import CTRL_C
@@ -412,3 +412,121 @@ def test_help_needs_no_extra(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert done.returncode == 0
     assert "exit codes: 0 answered" in " ".join(done.stdout.split())
+
+
+CAREFUL = """
+[models.careful]
+to = ["anthropic/claude-sonnet-4-5", { to = "openai/gpt-4.1", force = { temperature = 1 } }]
+weights = [1, 1]
+system = "Answer in English."
+default = { max_tokens = 77 }
+force = { temperature = 0.5, tool_choice = "required" }
+headers = { x-team = "search" }
+policy = { required = "keep" }
+
+[models.pretend]
+to = "simulated/openai/gpt-4.1"
+default = { max_tokens = 77 }
+"""
+
+
+def with_names(place: Folder) -> Folder:
+    place.write("toolglot.toml", (place.path / "toolglot.toml").read_text() + CAREFUL)
+    return place
+
+
+def test_what_a_name_of_models_sets_holds_and_the_rest_is_told(tmp_path: Path) -> None:
+    with folder(tmp_path) as made:
+        place = with_names(made)
+        ended = place.run("run", "hello", "--model", "careful", "--system", "Be brief.", "--tools", "tools.py")
+        assert ended.code == 0
+        sent = place.server.requests[-1]
+        assert sent.body["max_tokens"] == 77
+        assert sent.body["temperature"] == 0.5
+        assert "tool_choice" not in sent.body
+        assert "Answer in English.\\n\\nBe brief." in json.dumps(sent.body["system"])
+        assert sent.headers["x-team"] == "search"
+        told = " ".join(ended.err.split())
+        for left_out in ("[models] careful: not applied here", "weights", "openai/gpt-4.1 alone", "tool_choice"):
+            assert left_out in told
+        place.server.fault(401)
+        ended = place.run("run", "hello", "--model", "careful", "--json")
+        assert ended.json["model"] == "openai/gpt-4.1", "those that its entry lists stand in"
+        ended = place.run("run", "hello", "--model", "quick", "--fallback", "careful")
+        assert "--fallback careful gets what is set for openai/gpt-4.1" in " ".join(ended.err.split())
+
+
+def test_a_session_that_began_otherwise_is_told_of_the_system_prompt_of_a_name(tmp_path: Path) -> None:
+    with folder(tmp_path) as made:
+        place = with_names(made)
+        assert "careful" not in place.run("run", "hello").err
+        ended = place.run("run", "hello", "--continue", "--model", "careful")
+        assert "system: this session began without it" in " ".join(ended.err.split())
+        assert place.server.requests[-1].body["max_tokens"] == 77
+
+
+def test_a_name_that_leads_to_a_stand_in_is_told_as_one(tmp_path: Path) -> None:
+    with folder(tmp_path) as made:
+        ended = with_names(made).run("run", "hello", "--model", "pretend", "--json")
+        assert ended.json["model"] == "pretend"
+        assert (ended.json["simulated"], ended.json["cost_usd"]) == (True, None)
+        assert "pretend is simulated" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("opnai/gpt-4.1", "did you mean openai/gpt-4.1?"),
+        ("no/such", "there is no provider 'no'"),
+        ("gemini/gemini-3-pro", "configured: anthropic/…, openai/…; simulated/gemini/gemini-3-pro asks a stand-in"),
+        ("gemini-3-pro", "no provider that is configured serves the model 'gemini-3-pro'"),
+    ],
+)
+def test_no_stand_in_answers_for_a_model_that_was_meant(tmp_path: Path, model: str, told: str) -> None:
+    with folder(tmp_path) as place:
+        ended = place.run("run", "hello", "--model", model)
+        assert (ended.code, ended.out) == (2, "")
+        assert told in " ".join(ended.err.split())
+        assert place.run("run", "hello", "--model", "simulated/gemini/gemini-3-pro").code == 0
+
+
+def test_without_keys_and_configuration_only_a_known_provider_is_simulated(cli: Cli) -> None:
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_KEY", "_TOKEN"))]:
+        cli.monkeypatch.delenv(name)
+    cli.monkeypatch.setenv("TOOLGLOT_MODEL", "")
+    cli.monkeypatch.setenv("TOOLGLOT_CONFIG", "")
+    ended = cli("run", "hello", "--no-store", "--model", "openai/gpt-5.5", "--json")
+    assert ended.json["simulated"] is True
+    assert "is simulated" in ended.err
+    ended = cli("run", "hello", "--no-store", "--model", "opnai/gpt-5.5")
+    assert ended.code == 2
+    assert "did you mean openai/gpt-5.5?" in ended.err
+
+
+def test_a_denied_call_was_never_tried_and_an_unknown_leave_is_told(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        ended = place.run("run", "use delete", "--tools", "tools.py", "--json", "--allow", "delte")
+        (call,) = ended.json["calls"]
+        assert (call["state"], call["attempts"]) == ("error", 0)
+        assert "--allow delte: no tool is called so; did you mean delete?" in ended.err
+        ended = place.run("run", "hello", "--allow", "delte")
+        assert "no tool is called so; there are none" in ended.err
+
+
+def test_a_call_is_known_by_the_id_under_which_it_was_seen(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        ended = place.run("run", "use weather", "--tools", "tools.py", "--stream-json")
+        events = [json.loads(line) for line in ended.out.splitlines()]
+        (seen,) = (event["provider_id"] for event in events if event["event"] == "call_seen")
+        assert {event["provider_id"] for event in events if event["event"] == "call"} == {seen}
+
+
+def test_a_host_that_is_not_there_is_told_as_that(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        place.write(
+            "toolglot.toml", '[upstreams.openai]\nurl = "http://127.0.0.1:9/v1"\nkey_env = "STAGE_KEY"\nretries = 0\n'
+        )
+        ended = place.run("run", "hello", "--model", "openai/gpt-4.1")
+        assert ended.code == 1
+        assert "its host cannot be reached: the connection was refused" in " ".join(ended.err.split())
+        assert "overloaded" not in ended.err

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from chat_stage import folder
 from cli_run import Cli, Ended
+from toolglot.cli.session_host import as_input_error
 from toolglot.cli.stored import with_store
+from toolglot.errors import InputError
 from toolglot.store import Store
 
 PREFACE = "[simulated by toolglot"
@@ -163,3 +167,27 @@ def test_a_damaged_session_is_told_and_the_others_are_shown(cli: Cli) -> None:
     ended = cli("sessions", "search", "answered nowhere")
     assert f"{bad} could not be searched" in ended.err
     assert cli("sessions", "show", bad).code == 2
+
+
+def test_errors_name_commands_and_no_functions(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        id = place.run("run", "hello", "--json").json["session"]
+        for words, told in (
+            (("show", "abc"), "`toolglot sessions list`"),
+            (("fork", id, "--at", "nothing"), "error: --at: no turn has the key"),
+            (("rewind", id, "--to", "nothing"), "`toolglot sessions show ID --keys`"),
+        ):
+            ended = place.run("sessions", *words)
+            assert ended.code == 2
+            assert told in ended.err
+            assert not re.search(r"\$\.|\w\(|turn\.key", ended.err)
+        ended = place.run("sessions", "search", "hello")
+        assert "title" in ended.out
+        key = place.run("sessions", "show", id, "--format", "json").json["conversation"][0]["key"]
+        assert "1 turn;" in place.run("sessions", "fork", id, "--at", key).err
+
+
+def test_what_a_damaged_store_advises_is_no_call_of_python() -> None:
+    error = as_input_error(InputError("damaged", path="$.id", hint="recover_session(store, 'x') makes a session of it"))
+    assert error.path == "session"
+    assert "(" not in error.hint

@@ -314,3 +314,34 @@ def test_other_shells_know_every_command_and_option(cli: Cli, shell: str) -> Non
         assert option in script
     assert "mistral" in script
     assert script.count("'") % 2 == 0
+
+
+BARE = "import sys; sys.modules[sys.argv[1]] = None; from toolglot.cli.main import main; sys.exit(main(sys.argv[2:]))"
+
+
+@pytest.mark.parametrize(
+    ("missing", "words", "code"),
+    [
+        ("aiohttp", ("serve",), 2),
+        ("aiohttp", ("run", "hello"), 2),
+        ("aiohttp", ("doctor",), 1),
+        ("aiohttp", ("doctor", "--format", "json"), 1),
+        ("uvicorn", ("serve", "--port", "0", "--store", "off"), 2),
+    ],
+)
+def test_an_extra_that_is_not_installed_is_told_in_a_line(
+    tmp_path: Path, missing: str, words: tuple[str, ...], code: int
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", BARE, missing, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == code
+    assert f"needs {missing}, which is not installed" in ran.stdout + ran.stderr
+    assert "pip install 'toolglot[gateway]'" in ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "http://" not in ran.stdout, "no address is told where nobody will answer"
+
+
+def test_the_examples_begin_with_chat_run_and_serve(cli: Cli) -> None:
+    told = cli("--help").out
+    assert all(f"  toolglot {name}" in told for name in ("chat", "run", "serve"))

@@ -172,7 +172,7 @@ def test_what_is_used_wrongly_is_told_before_anything_is_sent(cli: Cli, words: t
 def test_nobody_there_ends_with_one_and_says_why(cli: Cli) -> None:
     ended = probe(cli, "http://127.0.0.1:9/v1", "-q", "-o", "box.toml", "--report", "box.md")
     assert ended.code == 1
-    assert "no protocol answers" in ended.out
+    assert "nothing answers here" in ended.out
     assert not (cli.folder / "box.toml").exists()
     assert "Not complete" in (cli.folder / "box.md").read_text()
 

@@ -141,7 +141,7 @@ def test_gigabytes_are_not_read(path: str) -> None:
         assert result.complete, result.stopped
         assert (result.provider.models, result.provider.model) == ((), "default")
     else:
-        assert "no protocol answers" in result.stopped
+        assert "nothing answers here" in result.stopped
         assert f"more than {MOST_BYTES} bytes" in result.stopped
     check_harmless(result)
 
@@ -287,7 +287,29 @@ def test_a_missing_key_is_told() -> None:
         finally:
             await transport.close()
 
-    assert "Who are you? (no key was given)" in asyncio.run(discover()).stopped
+    assert "Who are you?; no key was given: --key-env NAME" in asyncio.run(discover()).stopped
+
+
+def test_an_address_where_nothing_is_speaks_no_protocol() -> None:
+    for server in (
+        lambda path, *_: whole({"error": {"message": f"there is nothing at {path}"}}, 404),
+        lambda *_: whole({"error": {"message": "no such page; see the list of models"}}, 404),
+    ):
+        result = run(server)
+        assert result.sdk.protocol == ""
+        assert result.stopped.startswith("nothing answers here: ")
+        assert result.stopped.count("404") <= 1
+
+
+def test_a_closed_port_is_told_once() -> None:
+    async def discover() -> DiscoveryResult:
+        transport = HttpTransport()
+        try:
+            return await Discovery(Endpoint(url="http://127.0.0.1:9/v1", transport=transport), sleep=no_sleep).run()
+        finally:
+            await transport.close()
+
+    assert asyncio.run(discover()).stopped.count("refused") == 1
 
 
 def test_a_busy_endpoint_is_waited_for_as_it_says_and_no_longer() -> None:

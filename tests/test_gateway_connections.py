@@ -17,7 +17,15 @@ from uvicorn.server import ServerState
 from gateway_client import request_of
 from gateway_fixture import Served, gateway
 from toolglot.gateway.asgi_caller import asgi_request
-from toolglot.gateway.connections import MOST_JOINED, BoundedProtocol
+from toolglot.gateway.connections import (
+    MOST_AHEAD,
+    MOST_JOINED,
+    MOST_NONSENSE,
+    MOST_PIPELINED,
+    MOST_UNHEARD,
+    MOST_WAITING,
+    BoundedProtocol,
+)
 from toolglot.gateway.requests import ClientRequest, GoneError
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
@@ -132,11 +140,15 @@ def test_requests_at_once_are_answered_in_their_order(served: Served) -> None:
     assert got.index(b'"object":"list"') < got.index(b'"name":"toolglot"')
 
 
-def test_more_requests_at_once_than_may_wait_end_the_connection(served: Served) -> None:
-    sock = connected(served)
-    with contextlib.suppress(ConnectionError):
-        sock.sendall(posted(CHAT) * 100)
-    assert all_of(sock).count(b"HTTP/1.1 ") < 100
+def test_many_requests_at_once_are_all_answered(served: Served) -> None:
+    got = said(served, posted(CHAT) * 100 + HEALTH + b"connection: close\r\n\r\n")
+    assert got.count(b"HTTP/1.1 200") == 101
+
+
+def test_more_requests_at_once_than_may_wait_end_the_connection_after_those_that_may(served: Served) -> None:
+    got = said(served, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n" * (MOST_PIPELINED + 100))
+    assert MOST_PIPELINED < got.count(b"HTTP/1.1 200") == got.count(b"HTTP/1.1 ") < MOST_PIPELINED + 100
+    assert b"\r\nconnection: close\r\n" in got[got.rindex(b"HTTP/1.1 ") :]
 
 
 def test_who_asks_whether_to_send_a_body_is_told_to(served: Served) -> None:
@@ -191,6 +203,85 @@ def test_an_upgrade_to_something_else_is_answered_as_what_it_is_besides(served: 
     assert got.startswith(b"HTTP/1.1 200")
 
 
+UPGRADE = "Connection: Upgrade, HTTP2-Settings\r\nUPGRADE: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"
+
+
+def test_the_body_of_a_request_that_asks_for_an_upgrade_is_its_body(served: Served) -> None:
+    for asked in (posted(CHAT, UPGRADE), posted({**CHAT, "user": "Upgrade: h2c\r\n\r\n"}, UPGRADE)):
+        got = said(served, asked + asked + HEALTH + b"connection: upgrade, close\r\nupgrade: h2c\r\n\r\n")
+        assert got.count(b"HTTP/1.1 200") == got.count(b"HTTP/1.1 ") == 3
+        assert got.count(b"Hello.") == 2
+    data = json.dumps(CHAT).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n{UPGRADE}transfer-encoding: chunked\r\n\r\n"
+    chunked = head.encode() + b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data)
+    got = said(served, chunked + HEALTH + b"connection: close\r\n\r\n")
+    assert (got.count(b"HTTP/1.1 200"), got.count(b"Hello.")) == (2, 1)
+
+
+def test_a_request_that_asks_for_an_upgrade_and_for_the_end_is_the_last(served: Served) -> None:
+    got = said(served, posted(CHAT, f"connection: close\r\n{UPGRADE}") + HEALTH + b"\r\n")
+    assert (got.count(b"HTTP/1.1 "), got.count(b"Hello.")) == (1, 1)
+    assert b"\r\nconnection: close\r\n" in got
+
+
+@pytest.mark.parametrize("more", ["transfer-encoding: chunked\r\n", "content-length: 3\r\n"])
+def test_an_upgrade_does_not_hide_two_lengths(served: Served, more: str) -> None:
+    got = said(served, posted(CHAT, UPGRADE + more))
+    assert got.startswith(b"HTTP/1.1 400")
+    assert got.count(b"HTTP/1.1 ") == 1
+
+
+def test_an_upgrade_does_not_make_two_requests_of_one(served: Served) -> None:
+    inner = HEALTH + b"\r\n"
+    head = f"POST /nothing HTTP/1.1\r\nhost: 127.0.0.1\r\n{UPGRADE}content-length: {len(inner)}\r\n\r\n".encode()
+    sock = connected(served)
+    sock.sendall(head)
+    one = one_answer(sock)[0]
+    sock.sendall(inner + HEALTH + b"connection: close\r\n\r\n")
+    assert one.startswith(b"HTTP/1.1 404")
+    assert all_of(sock).count(b"HTTP/1.1 ") == 1
+
+
+REFUSED = {
+    "no host": (b"GET /health HTTP/1.1\r\n\r\n", 400),
+    "no host, upgrade": (b"GET /health HTTP/1.1\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", 400),
+    "two hosts": (HEALTH + b"Host: localhost\r\n\r\n", 400),
+    "0.9": (HEALTH.replace(b"/1.1", b"/0.9") + b"\r\n", 505),
+    "2.0": (HEALTH.replace(b"/1.1", b"/2.0") + b"\r\n", 505),
+    "coded": (HEALTH + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+    "coded in two lines": (HEALTH + b"transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", 501),
+    "tunnel": (b"CONNECT http://a/health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n", 501),
+    "long path": (HEALTH.replace(b"/health", b"/" + b"a" * 200_000) + b"\r\n", 414),
+    "path without end": (b"GET /" + b"a" * 800_000, 414),
+    "query": (HEALTH.replace(b"/health", b"/?" + b"a" * 40_000) + b"\r\n", 414),
+    "long header": (HEALTH + b"x: " + b"a" * 800_000 + b"\r\n\r\n", 431),
+    "many headers": (HEALTH + b"x-a: b\r\n" * 100_000 + b"\r\n", 431),
+    "empty lines": (b"\r\n" * 300_000, 400),
+}
+
+
+@pytest.mark.parametrize(("data", "status"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_served_is_told_so_and_ends_the_connection(served: Served, data: bytes, status: int) -> None:
+    got = said(served, data)
+    assert got.startswith(b"HTTP/1.1 %d " % status)
+    assert b"\r\nconnection: close\r\n" in got
+    assert got.count(b"HTTP/1.1 ") == 1
+
+
+def test_an_old_client_is_not_told_to_go_on(served: Served) -> None:
+    got = said(served, posted(CHAT, "expect: 100-continue\r\n", version="1.0"))
+    assert got.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("more", ["connection: close\r\n", ""])
+def test_an_answer_is_heard_by_who_says_everything_first(served: Served, more: str) -> None:
+    head = f"POST /v1/messages HTTP/1.1\r\nhost: evil.example\r\n{more}content-length: 9000000\r\n\r\n"
+    sock = connected(served)
+    sock.sendall(head.encode() + b"x" * 9_000_000)
+    assert one_answer(sock)[0].startswith(b"HTTP/1.1 403")
+    sock.close()
+
+
 @pytest.mark.parametrize("data", [b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"GET http:// HTTP/1.1\r\n\r\n"])
 def test_what_is_no_request_is_told_so(served: Served, data: bytes) -> None:
     got = said(served, data)
@@ -198,15 +289,16 @@ def test_what_is_no_request_is_told_so(served: Served, data: bytes) -> None:
     assert got.endswith(b"Invalid HTTP request received.")
 
 
-def test_nonsense_in_the_middle_of_an_answer_ends_it(served: Served) -> None:
-    sock = connected(served)
-    sock.sendall(posted({**CHAT, "stream": True}) + b"\0\0\0")
-    assert all_of(sock).count(b"HTTP/1.1 ") <= 1
+@pytest.mark.parametrize("nonsense", [b"\0\0\0", posted(CHAT, "transfer-encoding: xchunked\r\n")])
+def test_nonsense_after_requests_is_told_after_their_answers(served: Served, nonsense: bytes) -> None:
+    got = said(served, posted({**CHAT, "stream": True}) + posted(CHAT) + nonsense)
+    assert [part[:3] for part in got.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"400"]
+    assert b"data: [DONE]" in got
 
 
 def test_headers_that_are_too_long_are_refused_in_words(served: Served) -> None:
     got = said(served, HEALTH + b"x-long: " + b"a" * 65_600 + b"\r\nconnection: close\r\n\r\n")
-    assert got.startswith(b"HTTP/1.1 431") or got == b""
+    assert got.startswith(b"HTTP/1.1 431")
 
 
 def test_a_name_that_no_header_may_hold_does_not_get_into_one(served: Served) -> None:
@@ -226,7 +318,7 @@ class Wire(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written = b""
-        self.is_aborted = False
+        self.is_aborted = self.is_paused = self.is_ended = False
         self._is_closing = False
 
     def write(self, data: Any) -> None:
@@ -242,10 +334,16 @@ class Wire(asyncio.Transport):
         return self._is_closing
 
     def pause_reading(self) -> None:
-        pass
+        self.is_paused = True
 
     def resume_reading(self) -> None:
-        pass
+        self.is_paused = False
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.is_ended = True
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:  # noqa: ARG002 - there is none
         return default
@@ -321,18 +419,171 @@ def test_an_answer_that_says_so_ends_the_connection() -> None:
     assert len(body) == MOST_JOINED + 1
 
 
-def test_what_is_no_http_in_the_middle_of_an_answer_ends_it() -> None:
+def test_what_is_no_http_in_the_middle_of_an_answer_is_told_after_it() -> None:
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        go = asyncio.Event()
+        script_go.append(go)
+        protocol.data_received(HEALTH + b"\r\n")
+        await settled()
+        protocol.data_received(b"\0")
+        protocol.data_received(b"\0" * MOST_NONSENSE)
+        assert not wire.is_paused
+        protocol.data_received(b"\0")
+        assert wire.is_paused
+        assert not wire.is_closing()
+        go.set()
+        await settled()
+        assert wire.is_ended
+        assert not wire.is_paused
+        protocol.data_received(b"\0")
+        assert wire.is_aborted
+
+    script_go: list[asyncio.Event] = []
+
     async def serve(request: ClientRequest) -> None:
         await request.caller.begin(200, {})
-        await asyncio.sleep(60)
+        await script_go[0].wait()
+        await request.caller.end()
+
+    written = played(serve, script).written
+    assert [part[:3] for part in written.split(b"HTTP/1.1 ")[1:]] == [b"200", b"400"]
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_a_body_that_is_none_ends_its_own_request(is_begun: bool) -> None:
+    seen: list[str] = []
+
+    async def serve(request: ClientRequest) -> None:
+        if is_begun:
+            await request.caller.begin(200, {})
+        try:
+            await request.caller.read(100)
+        except GoneError:
+            seen.append("gone")
+
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(HEALTH + b"transfer-encoding: chunked\r\n\r\n")
+        await settled()
+        protocol.data_received(b"zz\r\n")
+        await settled()
+        assert wire.is_aborted is is_begun
+        assert wire.is_ended is not is_begun
+
+    written = played(serve, script).written
+    assert written.startswith(b"HTTP/1.1 200" if is_begun else b"HTTP/1.1 400")
+    assert written.count(b"HTTP/1.1 ") == 1
+    assert seen == ["gone"]
+
+
+def test_a_body_that_is_none_after_its_answer_is_not_answered_again() -> None:
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(HEALTH + b"transfer-encoding: chunked\r\n\r\n")
+        await settled()
+        protocol.data_received(b"zz\r\n")
+        assert wire.is_ended
+
+    assert played(healthy, script).written.count(b"HTTP/1.1 ") == 1
+
+
+def test_of_what_comes_after_the_end_no_more_is_taken_than_may_be() -> None:
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(HEALTH + b"connection: close\r\ncontent-length: 100000000\r\n\r\n")
+        await settled()
+        assert wire.is_ended
+        assert not wire.is_closing()
+        piece = bytes(1024 * 1024)
+        for _ in range(MOST_UNHEARD // len(piece)):
+            protocol.data_received(piece)
+        assert not wire.is_aborted
+        protocol.data_received(b"x")
+        assert wire.is_aborted
+
+    assert played(healthy, script).written.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_server_that_ends_does_not_wait_for_who_still_speaks() -> None:
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(HEALTH + b"connection: close\r\ncontent-length: 100\r\n\r\n")
+        await settled()
+        assert not wire.is_closing()
+        protocol.shutdown()
+        assert wire.is_closing()
+
+    played(healthy, script)
+
+
+def test_an_upgrade_is_ignored_wherever_its_head_is_cut() -> None:
+    head = b"POST /a?b=%20 HTTP/1.1\r\nHost: x\r\nX: \xe9\r\nconnection: upgrade\r\nUpgrade: h2c\r\n"
+    data = head + b"content-length: 9\r\n\r\nUpgrade: "
+    seen: list[Any] = []
+
+    async def serve(request: ClientRequest) -> None:
+        seen.append((request.method, request.path, request.raw_query, request.headers, await request.caller.read(100)))
+        await healthy(request)
+
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        for cut in range(len(data)):
+            protocol.data_received(data[:cut])
+            protocol.data_received(data[cut:])
+            await settled()
+        assert not wire.is_closing()
+
+    assert played(serve, script).written.count(b"HTTP/1.1 200") == len(data)
+    headers = {"host": "x", "x": "\xe9", "connection": "upgrade", "content-length": "9"}
+    assert seen == [("POST", "/a", "b=%20", headers, b"Upgrade: ")] * len(data)
+
+
+def test_what_is_no_http_after_an_upgrade_is_told_so() -> None:
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        asked = HEALTH + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
+        protocol.data_received(asked + asked + b"\0")
+        await settled()
+        assert wire.is_ended
+
+    written = played(healthy, script).written
+    assert [part[:3] for part in written.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"400"]
+
+
+@pytest.mark.parametrize("early", [b"\r\n", b"GET /hea"])
+def test_what_comes_during_an_answer_does_not_end_it(early: bytes) -> None:
+    async def serve(request: ClientRequest) -> None:
+        await request.caller.begin(200, {})
+        await asyncio.sleep(Quick.head_seconds * 5)
+        await request.caller.end()
 
     async def script(protocol: BoundedProtocol, wire: Wire) -> None:
         protocol.data_received(HEALTH + b"\r\n")
         await settled()
-        protocol.data_received(b"\0")
-        assert wire.is_aborted
+        protocol.data_received(early)
+        async with asyncio.timeout(SOON):
+            while not wire.is_closing():
+                await asyncio.sleep(0.005)
 
-    assert played(serve, script).written.count(b"HTTP/1.1") == 1
+    assert played(serve, script).written.endswith(b"0\r\n\r\n")
+
+
+def test_who_leaves_is_noticed_unless_too_much_waits() -> None:
+    async def serve(request: ClientRequest) -> None:
+        await asyncio.sleep(60)
+
+    async def few(protocol: BoundedProtocol, wire: Wire) -> None:
+        for _ in range(MOST_WAITING):
+            protocol.data_received(HEALTH + b"\r\n")
+            assert not wire.is_paused
+        protocol.data_received(HEALTH + b"\r\n")
+        assert wire.is_paused
+
+    async def large(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(HEALTH + b"\r\n")
+        size = MOST_AHEAD // 2
+        asked = HEALTH + b"content-length: %d\r\n\r\n" % size + bytes(size)
+        protocol.data_received(asked)
+        assert not wire.is_paused
+        protocol.data_received(asked)
+        assert wire.is_paused
+
+    played(serve, few)
+    played(serve, large)
 
 
 def test_nothing_is_written_while_the_client_does_not_read_or_once_it_is_gone() -> None:

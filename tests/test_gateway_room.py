@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from toolglot.gateway.config import GatewaySettings
-from toolglot.gateway.room import ANSWER, SAY_SECONDS, SPARE, Room, widened
+from toolglot.gateway.room import ANSWER, MOST_LINGERING, MOST_UNHEARD, SAY_SECONDS, SPARE, Room, widened
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 sys.path.append(str(SCRIPTS))
@@ -81,6 +81,15 @@ class Transport:
     def close(self) -> None:
         self.done.append("closed")
 
+    def abort(self) -> None:
+        self.done.append("aborted")
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.done.append("ended")
+
 
 def room(settings: GatewaySettings, said: list[str], clock: Clock) -> Room:
     return Room(lambda: settings, said.append, clock=clock)
@@ -113,9 +122,8 @@ def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
             assert full.takes(1, transport)
             assert not transport.done
             assert not full.takes(2, transport)
-            assert transport.done == [ANSWER]
             transport.protocol.data_received(b"GET")
-            assert transport.done == [ANSWER, "closed"]
+            assert transport.done == [ANSWER, "ended"]
             transport.protocol.connection_lost(None)
         assert len(said) == 1
         clock.now += SAY_SECONDS
@@ -125,6 +133,42 @@ def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
     asyncio.run(run())
     assert ["max_connections" in line for line in said] == [True, False]
     assert "ulimit" in said[1]
+
+
+def test_who_is_told_so_may_end_what_it_says_but_not_for_ever_and_not_all_at_once() -> None:
+    async def run() -> None:
+        full = room(GatewaySettings(max_connections=2), [], Clock())
+        transports: list[Any] = [Transport() for _ in range(MOST_LINGERING + 2)]
+        for transport in transports[:-1]:
+            assert not full.takes(2, transport)
+        assert all(transport.done == [ANSWER, "ended"] for transport in transports[:MOST_LINGERING])
+        assert transports[-2].done == [ANSWER, "closed"]
+        first = transports[0]
+        first.protocol.data_received(bytes(MOST_UNHEARD))
+        assert first.done == [ANSWER, "ended"]
+        first.protocol.data_received(b"x")
+        assert first.done == [ANSWER, "ended", "aborted"]
+        first.protocol.connection_lost(None)
+        assert not full.takes(2, transports[-1])
+        assert transports[-1].done == [ANSWER, "ended"]
+        for transport in transports[1:MOST_LINGERING]:
+            transport.protocol.connection_lost(None)
+        transports[-1].protocol.connection_lost(None)
+
+    asyncio.run(run())
+
+
+def test_who_finds_no_room_hears_so_after_a_large_body() -> None:
+    with serving("max_connections = 1") as gateway:
+        held = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+        held.request("GET", "/health")
+        assert held.getresponse().read()
+        for _ in range(3):
+            other = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+            other.request("POST", "/v1/messages", b"x" * 5_000_000)
+            assert other.getresponse().status == 503
+            other.close()
+        held.close()
 
 
 def test_the_answer_is_json_that_clients_read() -> None:

@@ -347,3 +347,17 @@ def test_a_profile_is_found_by_a_name_of_the_wrong_type_as_little_as_ever() -> N
     with pytest.raises(InputError):
         read_request(b"{}", source=["anthropic"])  # type: ignore[arg-type]
     assert profiles.get("anthropic").name == "anthropic"
+
+
+@pytest.mark.parametrize("field", [b'"tools": [{"name": "\xff"}]', b'"model": "\xff"', b'"model": [1, "\xff"]'])
+def test_what_is_wrong_in_a_field_that_comes_again_is_told_warm_too(field: bytes) -> None:
+    good, memory = body_of("anthropic", ["read_file"]), ToolMemory()
+    read_request(good, source="anthropic", memory=memory)
+    spaced = good.replace(b'"tools": ', b'"tools" : ')
+    assert good != spaced
+    for body in (b"{" + field + b", " + good[1:], b"{" + field + b", " + spaced[1:]):
+        for known in (None, ToolMemory(), memory):
+            with pytest.raises(InputError):
+                read_request(body, source="anthropic", memory=known)
+    for body in (good, spaced):
+        assert read_request(body, source="anthropic", memory=memory).fields == json.loads(good)

@@ -125,9 +125,10 @@ class ToolMemory:
         written = bytes(parts.get(_FIELD, b""))
         if not 2 < len(written) <= LARGEST:
             return None
+        fields = _decode(body)  # all of it: of a field that comes twice, the first is read too, or it would be right
         known = self._found(protocol, written)
-        tools = _decode(written) if known is None else known[0]
-        fields = {name: _decode(part) if name != _FIELD else tools for name, part in parts.items()}
+        if known is not None:
+            fields[_FIELD] = known[0]
         return SplitBody(self, protocol, written, fields, known[1] if known is not None else None)
 
     def _found(self, protocol: str, written: bytes) -> tuple[Any, RememberedTools] | None:

@@ -14,12 +14,11 @@ from msgspec import Struct
 
 from toolglot import canonical_json
 from toolglot.cli.approval import is_reading
-from toolglot.cli.session_host import Branch, Known, Wanted, full_id
-from toolglot.cli.session_models import is_simulated
+from toolglot.cli.session_host import Branch, Known, New, Wanted, full_id
 from toolglot.cli.session_turn import stoppable
 from toolglot.cli.terminal import clean
 from toolglot.cli.transcript_text import markdown_of
-from toolglot.cli.transcript_view import money, safe_line, tokens
+from toolglot.cli.transcript_view import money, safe_line, tokens, turns
 from toolglot.cli.writing import open_output
 from toolglot.errors import InputError, quote
 from toolglot.runtime.session_documents import export_session
@@ -54,23 +53,38 @@ async def do(chat: Chat, said: str) -> Next | None:
     return await command(chat, rest.strip())
 
 
-async def _model(chat: Chat, rest: str) -> None:
+async def _model(chat: Chat, rest: str) -> Next | None:
     """/model [NAME]    who is asked from now on; without a name, who can be"""
-    page = chat.terminal.out
+    page = chat.page
     if not rest:
         page.line(f"  now: {page.paint(clean(chat.session.model), 'bold')}")
         names = chat.host.models.names() if chat.host is not None else []
         for name in names[:MOST_LISTED]:
             page.line(f"  {clean(name)}")
         page.line(page.paint("  and PROVIDER/NAME of any provider that is configured", "dim"))
-        return
+        return None
+    if chat.host is not None and chat.host.differs(chat.session, rest):
+        return _anew(chat, rest)  # what [models] says of a name holds for a session from its opening on
     chat.session.switch(rest)
-    chat.view.note(f"from now on {chat.session.model}{' (simulated)' if is_simulated(chat.session.model) else ''}")
+    simulated = " (simulated)" if chat.is_simulated(chat.session.model) else ""
+    chat.view.note(f"from now on {chat.session.model}{simulated}")
+    return None
+
+
+def _anew(chat: Chat, model: str) -> Next:
+    """The same session, opened again for another model."""
+    if not len(chat.session.history):
+        return Next(New(), model)
+    if chat.session.history.turns[0].role == "system":
+        chat.view.note("the system prompt that the session began with stays")
+    if chat.host is None or chat.host.store is None:
+        return Next(Branch(chat.session.history.fork()), model)
+    return Next(Known(chat.session.id), model)
 
 
 async def _tools(chat: Chat, _: str) -> None:
     """/tools           the tools that the model may call"""
-    page = chat.terminal.out
+    page = chat.page
     rows = [
         (
             clean(tool.name),
@@ -103,7 +117,7 @@ async def _go(chat: Chat, _: str) -> None:
 async def _compress(chat: Chat, _: str) -> None:
     """/compress        put a summary in the place of older turns"""
     count = await stoppable(chat.session, chat.foreground, chat.session.compress())
-    chat.view.note(f"a summary took the place of {count} turns" if count else "there is too little to summarise")
+    chat.view.note(f"a summary took the place of {turns(count)}" if count else "there is too little to summarise")
 
 
 async def _fork(chat: Chat, _: str) -> Next:
@@ -122,7 +136,7 @@ async def _resume(chat: Chat, rest: str) -> Next | None:
         raise InputError("nothing is kept, so there is nothing to go on with", path="/resume", hint="see --store")
     if rest:
         return Next(Known(await full_id(chat.host.store, rest)))
-    page = chat.terminal.out
+    page = chat.page
     rows = [
         (
             info.id + (" *" if info.id == chat.session.id else ""),
@@ -157,13 +171,13 @@ async def _save(chat: Chat, rest: str) -> None:
 async def _cost(chat: Chat, _: str) -> None:
     """/cost            tokens and money"""
     session = chat.session
-    spent = [*tokens(session.usage), "simulated" if is_simulated(session.model) else money(session.cost)]
+    spent = [*tokens(session.usage), "simulated" if chat.is_simulated(session.model) else money(session.cost)]
     chat.view.note(f"this session: {' · '.join(part for part in spent if part)}")
 
 
 async def _help(chat: Chat, _: str) -> None:
     """/help            this"""
-    page = chat.terminal.out
+    page = chat.page
     for command in dict.fromkeys(COMMANDS.values()):
         page.line(f"  {(command.__doc__ or '').strip()}")
     page.line(

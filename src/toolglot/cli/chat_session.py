@@ -8,8 +8,10 @@ Law: everything that changes the session is done by the session. Whatever happen
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import Final
 
 from toolglot.cli.approval import Approvals, AskedApproval, tell_denied
@@ -17,11 +19,10 @@ from toolglot.cli.chat_commands import COMMANDS, Leave, Next, do
 from toolglot.cli.foreground import Foreground, InterruptedReadingError
 from toolglot.cli.line_input import TypedLines, quiet_controls, reader_of, visible
 from toolglot.cli.session_host import SessionHost, Wanted, as_input_error
-from toolglot.cli.session_models import is_simulated
 from toolglot.cli.session_options import Settings, state_folder
 from toolglot.cli.session_turn import say
 from toolglot.cli.stopped import problem_of
-from toolglot.cli.terminal import Terminal, clean
+from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.cli.transcript_view import TranscriptView, footer, safe_line
 from toolglot.errors import InputError, ToolglotError
 from toolglot.runtime.session import Session
@@ -40,10 +41,15 @@ def chat(settings: Settings, terminal: Terminal) -> int:
     foreground = Foreground(reader_of(memory=memory, complete=completion.of))
     hall = Hall(settings, terminal, foreground, completion)
     try:
-        with quiet_controls():
+        with quiet_controls(), _own_stdout(is_shared=foreground.reader.is_person):
             return foreground.run(hall.run)
     except ToolglotError as error:
         raise as_input_error(error) from None
+
+
+def _own_stdout(*, is_shared: bool) -> AbstractContextManager[object]:
+    """Where a program reads the answers, what tools print is not among them."""
+    return nullcontext() if is_shared else redirect_stdout(sys.stderr)
 
 
 class Completion:
@@ -73,7 +79,8 @@ class Hall:
         self._foreground = foreground
         self._completion = completion or Completion()
         self._is_person = foreground.reader.is_person
-        self._view = TranscriptView(terminal.out)
+        # What other programs read is the answers; everything about them is for people.
+        self._view = TranscriptView(terminal.out) if self._is_person else TranscriptView(terminal.err, terminal.out)
 
     async def run(self) -> int:
         ask = AskedApproval(self._foreground, self._view) if self._is_person else None
@@ -104,9 +111,9 @@ class Hall:
         page = self._terminal.out if self._is_person else self._terminal.err
         kept = f"session {session.id}" if host.store is not None else "nothing is kept"
         page.line(f"{page.paint(clean(session.model), 'bold')} · {kept}{_count(session)}")
-        if is_simulated(session.model):
+        if host.models.is_simulated(session.model):
             page.line(page.paint("simulated: no real model answers. Set a key, or see toolglot init.", "yellow"))
-        for note in host.notes:
+        for note in host.notes(session):
             self._terminal.note(note)
         if self._is_person:
             page.line(page.paint("/help tells what there is, Ctrl-D leaves", "dim"))
@@ -135,6 +142,14 @@ class Chat:
         self.has_failed = False
         self.prefill = ""
         """What stands at the next prompt already."""
+
+    @property
+    def page(self) -> Page:
+        """Where commands write. stdout has nothing but answers, where no person reads it."""
+        return self.terminal.out if self.foreground.reader.is_person else self.terminal.err
+
+    def is_simulated(self, model: str) -> bool:
+        return self.host is not None and self.host.models.is_simulated(model)
 
     # --- reading ------------------------------------------------------------------------------------
 
@@ -210,7 +225,7 @@ class Chat:
         turned = await say(self.session, said, self.view.show, foreground=self.foreground, timeout=timeout)
         answer = turned.answer
         self.view.end_line()
-        problem = problem_of(answer)
+        problem = problem_of(answer, at_prompt=self.foreground.reader.is_person)
         if problem is not None:
             self.has_failed = True
             self.terminal.out.stream.flush()
@@ -219,7 +234,7 @@ class Chat:
             self.view.note("stopped: the time is over" if turned.is_late else "stopped")
         if self.foreground.reader.is_person and answer.stop != "cancelled":
             took = time.monotonic() - began
-            self.view.note(footer(answer, took, simulated=is_simulated(answer.model)))
+            self.view.note(footer(answer, took, simulated=self.is_simulated(answer.model)))
         if self.foreground.reader.is_person:
             self.terminal.out.line()
         self.terminal.out.stream.flush()

@@ -6,26 +6,33 @@ import argparse
 import asyncio
 import os
 import textwrap
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.errors import InputError
-from toolglot.gateway.checkup import (
-    Finding,
-    of_config_error,
-    of_keys,
-    of_packages,
-    of_port,
-    of_settings,
-    of_store,
-    of_upstreams,
-    root_of,
-)
-from toolglot.gateway.config import Config, read_config
-from toolglot.gateway.installed_clients import of_clients
+
+WHY_NOT: InputError | None = None
+"""Why nothing can be looked at: an extra that a gateway needs is not installed."""
+try:
+    from toolglot.gateway.checkup import (
+        Finding,
+        of_config_error,
+        of_keys,
+        of_packages,
+        of_port,
+        of_settings,
+        of_store,
+        of_upstreams,
+        root_of,
+    )
+    from toolglot.gateway.config import Config, read_config
+    from toolglot.gateway.installed_clients import of_clients
+except InputError as missing:
+    WHY_NOT = missing
 
 _DESCRIPTION: Final = """\
 Looks at everything that a gateway needs: its configuration, the keys in the environment, the store, the port, every
@@ -58,7 +65,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     is_json = arguments.format == "json"
-    findings = asyncio.run(_look(arguments, terminal if not is_json else None))
+    findings: Sequence[Finding | Missing]
+    if WHY_NOT is not None:
+        findings = [Missing("packages", "fail", WHY_NOT.message, WHY_NOT.hint)]
+    else:
+        findings = asyncio.run(_look(arguments, terminal if not is_json else None))
     failed = sum(finding.state == "fail" for finding in findings)
     if is_json:
         body = {"ok": not failed, "checks": [_told(finding) for finding in findings]}
@@ -66,6 +77,15 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     else:
         _show(findings, terminal.out)
     return 1 if failed else 0
+
+
+class Missing(NamedTuple):
+    """A finding, where the code that makes findings cannot be loaded."""
+
+    part: str
+    state: str
+    said: str
+    todo: str
 
 
 class _Progress:
@@ -120,12 +140,12 @@ async def _clients(config: Config | None, progress: _Progress) -> list[Finding]:
     return found
 
 
-def _told(finding: Finding) -> dict[str, str]:
+def _told(finding: Finding | Missing) -> dict[str, str]:
     said = {"part": finding.part, "state": finding.state, "said": clean(finding.said)}
     return {**said, "todo": clean(finding.todo)} if finding.todo else said
 
 
-def _show(findings: list[Finding], page: Page) -> None:
+def _show(findings: Sequence[Finding | Missing], page: Page) -> None:
     """Part by part, and how many of which at the end."""
     for part, found in groupby(findings, key=lambda finding: finding.part):
         page.line(page.paint(part, "bold"))

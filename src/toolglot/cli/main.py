@@ -47,6 +47,9 @@ PIPE_BROKEN: Final = 141
 
 _EPILOG: Final = """\
 examples:
+  toolglot chat --tools weather.py
+  toolglot run "Is it raining in Bonn?" --tools weather.py
+  toolglot serve
   toolglot lint request.json --for mistral
   toolglot repair request.json --for anthropic --in-place
   toolglot convert request.json --to openai -o converted.json
@@ -88,6 +91,9 @@ def _run(words: list[str]) -> int:
         arguments = build_parser([chosen]).parse_args(words)
     except SystemExit as ended:  # argparse has said why
         return ended.code if isinstance(ended.code, int) else USAGE_ERROR
+    except InputError as error:  # the command needs an extra that is not installed
+        Terminal(sys.stdout, sys.stderr).error(error)
+        return USAGE_ERROR
     terminal = Terminal(sys.stdout, sys.stderr, color=arguments.color)
     if arguments.command is None:
         build_parser(()).print_help(sys.stderr)

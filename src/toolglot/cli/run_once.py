@@ -16,7 +16,6 @@ from toolglot.cli.foreground import Foreground
 from toolglot.cli.line_input import AnsweredLines, quiet_controls
 from toolglot.cli.run_record import RunRecord, encoded, event_line
 from toolglot.cli.session_host import SessionHost, as_input_error
-from toolglot.cli.session_models import is_simulated
 from toolglot.cli.session_options import Settings
 from toolglot.cli.session_turn import Turned, say
 from toolglot.cli.stopped import problem_of
@@ -74,7 +73,7 @@ class RunOnce:
             except SessionTakenError as error:
                 self._terminal.error(as_input_error(error))
                 return FAILED
-            code = self._end(session, turned, time.monotonic() - began)
+            code = self._end(host, session, turned, time.monotonic() - began)
         if not self._is_quiet:
             tell_denied(approvals, self._terminal)
         return code
@@ -102,17 +101,17 @@ class RunOnce:
     def _begin(self, host: SessionHost, session: Session) -> None:
         if self._is_quiet:
             return
-        if is_simulated(session.model):
+        if host.models.is_simulated(session.model):
             self._terminal.note(
                 f"{session.model} is simulated, and no real model answers. Set a key, or see toolglot init."
             )
-        for note in host.notes:
+        for note in host.notes(session):
             self._terminal.note(note)
         self._terminal.err.stream.flush()
 
-    def _end(self, session: Session, turned: Turned, took: float) -> int:
+    def _end(self, host: SessionHost, session: Session, turned: Turned, took: float) -> int:
         answer = turned.answer
-        simulated = is_simulated(answer.model or session.model)
+        simulated = host.models.is_simulated(answer.model or session.model)
         kept = session.id if self._settings.store else None
         reason, code = self._why(turned)
         if self._form == "text":

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from toolglot.conversation import Text, ToolResult, Usage
+from toolglot.cli.transcript_view import text_of
+from toolglot.conversation import Text, ToolCall, ToolResult, Usage
 from toolglot.report import Entry
 from toolglot.runtime.call_states import FINAL, CallChange
 from toolglot.runtime.session_events import (
@@ -58,8 +59,10 @@ class RunRecord:
     def _change(self, change: CallChange) -> None:
         call = change.call
         kept = self._calls.setdefault(call.id, {"id": call.id, "name": call.name, "arguments": call.arguments})
-        kept["state"], kept["attempts"] = change.state, change.attempt
+        kept["state"] = change.state
+        kept.setdefault("attempts", 0)
         if change.state == "executing":
+            kept["attempts"] = change.attempt
             self._starts.setdefault(call.id, self._clock())
         if change.state in FINAL and change.result is not None:
             start = self._starts.get(call.id)
@@ -95,7 +98,8 @@ def event_line(event: Event) -> dict[str, Any] | None:
         case Thought():
             return {"event": "thought", "text": event.text}
         case CallSeen():
-            return {"event": "call_seen", "id": event.call.id, "name": event.call.name}
+            # Ids are given when a turn is whole: until then there is only the provider's.
+            return {"event": "call_seen", "provider_id": event.call.id, "name": event.call.name}
         case CallChanged():
             return {"event": "call", **_told_change(event.change)}
         case TurnKept():
@@ -119,7 +123,12 @@ def _told_event(event: Asking | Dropped | Switched | Compressed) -> dict[str, An
 
 
 def _told_change(change: CallChange) -> dict[str, Any]:
-    told: dict[str, Any] = {"id": change.call.id, "name": change.call.name, "state": change.state}
+    told: dict[str, Any] = {
+        "id": change.call.id,
+        "provider_id": provider_id(change.call),
+        "name": change.call.name,
+        "state": change.state,
+    }
     if change.state == "validating":
         told["arguments"] = change.call.arguments
     if change.attempt > 1:
@@ -129,8 +138,13 @@ def _told_change(change: CallChange) -> dict[str, Any]:
     return {**told, **(_told_result(change.result) if change.result is not None else {})}
 
 
+def provider_id(call: ToolCall) -> str | None:
+    """The id of a call as its provider gave it; None: it gave none."""
+    return call.metadata.raw_id if call.metadata is not None else None
+
+
 def _told_result(result: ToolResult) -> dict[str, Any]:
-    told: dict[str, Any] = {"result": result.text, "is_error": result.is_error}
+    told: dict[str, Any] = {"result": text_of(result), "is_error": result.is_error}
     others = [] if isinstance(result.content, str) else [b for b in result.content or () if not isinstance(b, Text)]
     if others:
         told["media"] = msgspec.to_builtins(others)

@@ -6,6 +6,7 @@ import argparse
 import os
 import socket
 import time
+from importlib.util import find_spec
 from typing import Final
 
 import msgspec
@@ -89,6 +90,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if config.gateway.store not in (MEMORY, OFF):
         for warning in with_store(config.gateway.store, _warnings):  # one that cannot be opened is told before all else
             terminal.note(warning)
+    _check_server()  # before an address is told that would never answer
     gateway = Gateway(config, reread=lambda: _config(arguments)) if arguments.workers == 1 else None
     with listening(config.gateway.port, config.gateway.host) as sock:
         root = f"http://{_shown(config.gateway.host)}:{sock.getsockname()[1]}"
@@ -100,6 +102,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             return _supervise(arguments, config, sock)
         run_gateway(gateway, sock)
     return 0
+
+
+def _check_server() -> None:
+    if find_spec("uvicorn") is None:
+        hint = "pip install 'toolglot[gateway]'"
+        raise InputError("serving needs uvicorn, which is not installed", path="", hint=hint)
 
 
 async def _warnings(store: Store) -> tuple[str, ...]:

@@ -9,19 +9,22 @@ Law: everything that was opened is closed, in the reverse order, whatever happen
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import Final, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolglot.cli.route_settings import AsSet, applied, is_same
 from toolglot.cli.session_models import ConfiguredModels
 from toolglot.cli.session_options import Settings
 from toolglot.cli.session_tools import load_tools, mcp_servers
 from toolglot.errors import InputError, ToolglotError, quote
 from toolglot.gateway.config import read_config
+from toolglot.gateway.config_file import nearest
 from toolglot.history import History
 from toolglot.runtime.approvals import Approve
 from toolglot.runtime.memory_log import Log, MemoryLog
@@ -82,11 +85,41 @@ class SessionHost:
             return Known(self.settings.session)
         return Latest() if self.settings.go_on else New()
 
-    @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self, session: Session) -> tuple[str, ...]:
         """What is worth telling whoever runs the command."""
         problems = [problem for server in self._servers or () for problem in server.problems]
-        return (*self.config.notes, *problems)
+        return (*self.config.notes, *problems, *self._idle_leaves(), *self.left_out(session))
+
+    def left_out(self, session: Session) -> list[str]:
+        """What `[models]` says of a session's models and does not hold in it."""
+        route = self.models.route(session.model)
+        told = [*self._as_set(session.model).left_out]
+        system = self._as_set(session.model).system
+        if system and len(session.history) and not session.history.turns[0].text.startswith(system):
+            told.append("system: this session began without it")
+        notes = [f"[models] {route.alias_of}: not applied here: {'; '.join(told)}"] if told else []
+        others = (name for name in self.settings.fallback if not is_same(self.models.settings(name), route.settings))
+        return [
+            *notes,
+            *(f"--fallback {name} gets what is set for {session.model}, not its own of [models]" for name in others),
+        ]
+
+    def differs(self, session: Session, model: str) -> bool:
+        """Whether another model is asked in another way, so that a session has to be opened anew for it."""
+        self.models.find(model)
+        return not is_same(self.models.settings(session.model), self.models.settings(model))
+
+    def _idle_leaves(self) -> Iterator[str]:
+        """Tools that are allowed and that nobody has."""
+        names = [tool.name for tool in self.tools]
+        for pattern in self.settings.allow:
+            if pattern != "*" and not any(fnmatchcase(name, pattern) for name in names):
+                close = nearest(pattern, names)
+                guess = f"did you mean {close[0]}?" if close else f"there are {', '.join(names[:10]) or 'none'}"
+                yield f"--allow {pattern}: no tool is called so; {guess}"
+
+    def _as_set(self, model: str) -> AsSet:
+        return applied(self.models.route(model), base=self.config.policy, tools=self.tools.specs)
 
     # --- its life -----------------------------------------------------------------------------------
 
@@ -118,7 +151,7 @@ class SessionHost:
         log = await self._log(wanted, chosen)
         try:
             kept = log.model if isinstance(log, SessionLog) else ""
-            session = self._session(log, self._asked_first(kept, chosen))
+            session = self._session(log, self._asked_first(kept, chosen), chosen)
             opened = await session.__aenter__()
             if chosen:
                 opened.switch(chosen)  # the session knows, and keeps, that it is another one
@@ -133,20 +166,27 @@ class SessionHost:
                 with suppress(ToolglotError):
                     await remove_session(self.store, session.id)  # nothing was said in it
 
-    def _session(self, log: Log, model: str) -> Session:
+    def _session(self, log: Log, model: str, chosen: str) -> Session:
         settings = self.settings
+        asked = chosen or model
+        as_set = self._as_set(self.models.find(asked).name)
         return Session(
             model=model,
             tools=self.tools,
-            system=settings.system,
+            system="\n\n".join(filter(None, (as_set.system, settings.system))) or None,
             models=self.models,
-            fallback=settings.fallback or self.models.stand_ins(settings.model or model),
-            policy=replace(self.config.policy, ids="canonical"),
+            fallback=settings.fallback or self._stand_ins(asked),
+            options=as_set.options,
+            policy=as_set.policy,
             overrides=self.config.overrides,
             limits=_limits(settings),
             approve=self.approve,
             log=log,
         )
+
+    def _stand_ins(self, asked: str) -> tuple[str, ...]:
+        """Those of the name that is asked; a name in full has none, and then those of the options' model hold."""
+        return self.models.stand_ins(asked) or self.models.stand_ins(self.settings.model or asked)
 
     def _asked_first(self, kept: str, chosen: str) -> str:
         """The model that a session has before another one is chosen: its own, where it can still be asked."""
@@ -207,10 +247,38 @@ async def full_id(store: Store, id: str) -> str:
 
 
 def as_input_error(error: ToolglotError) -> InputError:
-    """What cannot go on, for the command line: what, where, what to do."""
+    """What cannot go on, for the command line: what, where, and which command helps."""
     if isinstance(error, InputError):
-        return error
+        return _in_commands(error)
     if isinstance(error, SessionTakenError):
         message, _, advice = str(error).partition(": ")
+        advice = advice.replace("a fork of it can", "a copy (`toolglot sessions fork`) can")
         return InputError(message, path="", hint=advice)
     return InputError(str(error), path="store" if isinstance(error, StoreError) else "")
+
+
+_COMMANDS: Final = {
+    "list_sessions(store)": "`toolglot sessions list`",
+    "take it from turn.key": "`toolglot sessions show ID --keys` tells the keys",
+    "import_session() reads what export_session() wrote": "it reads what `toolglot sessions export` wrote",
+    "open it, or give another id": "`toolglot chat --session ID` goes on with it",
+    "fork it": "`toolglot sessions fork ID` makes a copy",
+    "give larger LogLimits": "`toolglot sessions fork ID --at KEY` makes a shorter copy",
+}
+"""What the library advises its callers, and how the same is done at a prompt."""
+
+
+_PLACES: Final = {"$.id": "session", "at": "--at", "to": "--to"}
+
+
+def _in_commands(error: InputError) -> InputError:
+    """An error of the library in the words of the command line."""
+    hint = error.hint
+    for call, command in _COMMANDS.items():
+        hint = hint.replace(call, command)
+    if "recover_session(" in hint:
+        hint = "restore the store from a backup; toolglot.runtime.recover_session keeps what can be read"
+    path = _PLACES.get(error.path, error.path)
+    if (hint, path) == (error.hint, error.path):
+        return error
+    return InputError(error.message, path=path, hint=hint)

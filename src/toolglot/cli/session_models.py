@@ -3,7 +3,8 @@
     models = ConfiguredModels(read_config(None, os.environ))
     models.find("opus").name                     # "anthropic/claude-opus-5", or "simulated/anthropic/claude-opus-5"
 
-Law: a name that `find` gave leads to the same model again. A stand-in has `simulated/` before its name.
+Laws: a name that `find` gave leads to the same model again. A stand-in answers where it is asked for by `simulated/`,
+where `[models]` leads to it, or where nothing is configured at all: never for a name that was mistyped.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from toolglot.errors import InputError
+from toolglot import profiles
+from toolglot.errors import InputError, quote
 from toolglot.gateway.config import Config
+from toolglot.gateway.config_file import nearest
 from toolglot.gateway.model_names import SIMULATED
+from toolglot.gateway.route_table import RouteSettings
 from toolglot.gateway.routing import NoRouteError, Route, Router
 from toolglot.gateway.upstreams import Upstreams
 from toolglot.runtime.models import ModelChoice
 from toolglot.simulator import Simulator
 from toolglot.simulator.providers import PROVIDERS as SIMULATED_PROVIDERS
+from toolglot.upstream.providers import PROVIDERS
 
 MODEL_VARIABLE: Final = "TOOLGLOT_MODEL"
 
@@ -31,16 +36,28 @@ class ConfiguredModels:
         self._router = Router(config)
         self._upstreams = Upstreams(config, simulator=simulator)
         self._found: dict[str, ModelChoice] = {}
+        self._routes: dict[str, Route] = {}
+        """The ways of the names that were found."""
 
     def find(self, name: str) -> ModelChoice:
         known = self._found.get(name)
         return known if known is not None else self._choice(self._route(name), name)
 
+    def is_simulated(self, name: str) -> bool:
+        """Whether a name that `find` gave is that of a stand-in."""
+        return self.find(name).upstream.is_simulated
+
     def stand_ins(self, name: str) -> tuple[str, ...]:
         """Who the configuration names for the case that this one does not answer."""
-        if name in self._found:
-            return ()
-        return tuple(self._choice(route, "").name for route in self._route(name).others)
+        return tuple(self._choice(route, "").name for route in self.route(name).others)
+
+    def settings(self, name: str) -> RouteSettings | None:
+        """What `[models]` says of a name besides where it leads; None: nothing."""
+        return self.route(name).settings
+
+    def route(self, name: str) -> Route:
+        """The way of a name, also of one that `find` gave."""
+        return self._routes[name] if name in self._routes else self._route(name)
 
     def names(self) -> list[str]:
         """What can be asked for, as far as the configuration lists it."""
@@ -71,9 +88,35 @@ class ConfiguredModels:
 
     def _route(self, name: str) -> Route:
         try:
-            return self._router.route(name)
+            route = self._router.route(name)
         except NoRouteError as error:
             raise NoRouteError(error.message, path="model", hint=error.hint) from None
+        if route.simulated and not route.alias_of:
+            self._refuse_unasked(name.strip(), route)
+        return route
+
+    def _refuse_unasked(self, name: str, route: Route) -> None:
+        """A stand-in in the place of a model that somebody meant would be taken for it."""
+        head, is_pair, model = name.partition("/")
+        if head.lower() == SIMULATED and is_pair:
+            return
+        if is_pair and not _is_provider(head):
+            known = [*self._config.upstreams, *PROVIDERS, *SIMULATED_PROVIDERS]
+            close = nearest(head.lower(), list(dict.fromkeys(known)), most=1)
+            hint = f"did you mean {close[0]}/{model}?" if close else f"providers: {', '.join([*PROVIDERS][:40])}"
+            raise NoRouteError(f"there is no provider {quote(head)}", path="model", hint=hint)
+        if not self._config.upstreams and not self._config.origin:
+            return
+        message = f"no provider that is configured serves the model {quote(name)}"
+        stand_in = f"{SIMULATED}/{route.upstream_name}/{route.model} asks a stand-in"
+        raise NoRouteError(message, path="model", hint=f"{self._what_there_is(head, is_pair)}; {stand_in}")
+
+    def _what_there_is(self, head: str, is_pair: str) -> str:
+        provider = PROVIDERS.get(profiles.resolve(head)) if is_pair else None
+        if provider is not None and provider.key_env and not self._config.origin:
+            return f"set {provider.key_env[0]}"
+        names = ", ".join([f"{name}/…" for name in self._config.upstreams][:8])
+        return f"configured: {names or 'none'}"
 
     def _choice(self, route: Route, asked: str) -> ModelChoice:
         mark = f"{SIMULATED}/" if route.simulated else ""
@@ -81,9 +124,14 @@ class ConfiguredModels:
         name = asked if route.settings is not None and asked else f"{mark}{route.upstream_name}/{route.model}"
         choice = ModelChoice(name, route.model, self._upstreams.of(route))
         self._found[name] = choice
+        self._routes[name] = route if name == asked else _plain(route)
         return choice
 
 
-def is_simulated(name: str) -> bool:
-    """Whether a name that `find` gave is that of a stand-in."""
-    return name.startswith(f"{SIMULATED}/")
+def _plain(route: Route) -> Route:
+    return Route(upstream_name=route.upstream_name, model=route.model, simulated=route.simulated)
+
+
+def _is_provider(head: str) -> bool:
+    resolved = profiles.resolve(head.lower())
+    return resolved in PROVIDERS or resolved in SIMULATED_PROVIDERS or resolved in profiles.names()

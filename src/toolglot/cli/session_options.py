@@ -105,7 +105,12 @@ def _add_tools(parser: argparse.ArgumentParser) -> None:
 def _add_session(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("session")
     which = group.add_mutually_exclusive_group()
-    which.add_argument("--session", metavar="ID", default="", help="go on with this session; its first letters will do")
+    which.add_argument(
+        "--session",
+        metavar="ID",
+        default="",
+        help="go on with this session, as 'toolglot sessions list' names it; 4 of its first or last letters will do",
+    )
     which.add_argument(
         "--continue", dest="go_on", action="store_true", help="go on with the session that was last used"
     )

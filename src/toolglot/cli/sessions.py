@@ -135,7 +135,15 @@ def _search(arguments: argparse.Namespace, terminal: Terminal) -> int:
         told = [{**_told(hit.session), "snippet": hit.snippet, "turn": hit.turn_key, "role": hit.role} for hit in found]
         terminal.out.line(_json(told))
     elif found:
-        rows = [(hit.session.id, _when(hit.session.updated), hit.role, clean(hit.snippet)) for hit in found]
+        rows = [
+            (
+                hit.session.id,
+                _when(hit.session.updated),
+                hit.role or ("-" if hit.problem else "title"),
+                clean(hit.snippet),
+            )
+            for hit in found
+        ]
         terminal.out.table(rows, heading=("ID", "LAST USED", "WHO", "WHERE"))
     for hit in found:
         if hit.problem:
@@ -158,7 +166,7 @@ def _show(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     page = terminal.out
     page.line(page.paint(f"# {clean(info.title) or info.id}", "bold"))
-    about = (info.id, clean(info.model), f"{info.turns} turns", _when(info.updated))
+    about = (info.id, clean(info.model), _turns(info), _when(info.updated))
     page.line(page.paint(" · ".join(part for part in about if part), "dim"))
     page.line()
     for line in safe_text(markdown_of(turns, keys=arguments.keys)).rstrip("\n").split("\n"):
@@ -175,6 +183,10 @@ def _limit(arguments: argparse.Namespace) -> int:
 
 def _row(info: SessionInfo) -> tuple[str, ...]:
     return info.id, _when(info.updated), str(info.turns), clean(info.model), clean(info.title)
+
+
+def _turns(info: SessionInfo) -> str:
+    return f"{info.turns} turn{'s' if info.turns != 1 else ''}"
 
 
 def _when(seconds: float) -> str:
@@ -213,14 +225,14 @@ def _import(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     data = _read(arguments.file)
     info = _in_store(arguments, lambda store: import_session(store, data), makes=True)
-    return _done(arguments, terminal, info.id, f"{info.turns} turns; toolglot chat --session {info.id} goes on with it")
+    return _done(arguments, terminal, info.id, f"{_turns(info)}; toolglot chat --session {info.id} goes on with it")
 
 
 def _fork(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from toolglot.runtime.session_list import fork_session  # noqa: PLC0415
 
     info = _with_session(arguments, lambda store, id: fork_session(store, id, at=arguments.at))
-    return _done(arguments, terminal, info.id, f"a copy with {info.turns} turns; the other one stays as it is")
+    return _done(arguments, terminal, info.id, f"a copy with {_turns(info)}; the other one stays as it is")
 
 
 def _rewind(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -228,7 +240,7 @@ def _rewind(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     to = None if arguments.to == "start" else arguments.to
     info = _with_session(arguments, lambda store, id: rewind_session(store, id, to))
-    return _done(arguments, terminal, info.id, f"{info.turns} turns are left; what tools did is done")
+    return _done(arguments, terminal, info.id, f"what is left: {_turns(info)}; what tools did is done")
 
 
 def _remove(arguments: argparse.Namespace, terminal: Terminal) -> int:

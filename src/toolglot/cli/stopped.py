@@ -28,15 +28,27 @@ _HINTS: Final = {
 }
 
 
-def problem_of(answer: Answer) -> InputError | None:
-    """What is wrong with an answer; None: nothing, or it was cancelled."""
+_UNREACHED: Final = "cannot be reached"
+"""How a failure begins where there was no connection."""
+
+
+def problem_of(answer: Answer, *, at_prompt: bool = False) -> InputError | None:
+    """What is wrong with an answer; None: nothing, or it was cancelled. `at_prompt`: what to do is done in a chat."""
     if answer.stop == "failed":
-        return _failed(answer.failure or Failure("server"), answer.model)
+        return _failed(answer.failure or Failure("server"), answer.model, at_prompt=at_prompt)
     found = _STOPS.get(answer.stop)
     return InputError(found[0], path=answer.model, hint=found[1]) if found is not None else None
 
 
-def _failed(failure: Failure, model: str) -> InputError:
+def _failed(failure: Failure, model: str, *, at_prompt: bool) -> InputError:
+    if _UNREACHED in failure.message[:200]:
+        _, _, why = failure.message.partition(_UNREACHED)
+        other = "/model NAME asks another model" if at_prompt else "name another model with --model or --fallback"
+        return InputError(f"its host {_UNREACHED}{why}", path=model, hint=f"check its address and the network; {other}")
     status = f" {failure.status}" if failure.status is not None else ""
     said = f": {failure.message}" if failure.message else ""
-    return InputError(f"{failure.kind}{status}{said}", path=model, hint=_HINTS.get(failure.kind, ""))
+    hint = _HINTS.get(failure.kind, "")
+    if at_prompt:
+        hint = hint.replace("--model names another", "/model NAME asks another one")
+        hint = hint.replace("name another model with --fallback", "/model NAME asks another model")
+    return InputError(f"{failure.kind}{status}{said}", path=model, hint=hint)

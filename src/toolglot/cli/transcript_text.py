@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from toolglot.cli.transcript_view import arguments_of
+from toolglot.cli.transcript_view import arguments_of, text_of
 from toolglot.completion import status_of
 from toolglot.conversation import Block, Media, Text, Thinking, ToolCall, ToolResult, Turn
 
@@ -39,7 +39,7 @@ def _block(block: Block) -> Iterator[str]:
         case ToolCall():
             yield f"→ `{block.name}` {arguments_of(block)}".rstrip()
         case ToolResult():
-            text = block.text
+            text = text_of(block)
             yield f"← `{block.name}` {status_of(block)}"
             yield from _fenced(text[:MOST_RESULT] + ("\n…" if len(text) > MOST_RESULT else ""))
         case Media():

@@ -20,7 +20,7 @@ import msgspec
 
 from toolglot.cli.terminal import Page, clean
 from toolglot.cli.word_wrap import WordWrap
-from toolglot.conversation import ToolCall, Usage
+from toolglot.conversation import Text, ToolCall, ToolResult, Turn, Usage
 from toolglot.runtime.call_states import FINAL, CallChange
 from toolglot.runtime.session_events import (
     Answer,
@@ -35,6 +35,7 @@ from toolglot.runtime.session_events import (
     Switched,
     Thought,
     Told,
+    TurnKept,
 )
 
 RESULT_LINES: Final = 4
@@ -43,6 +44,8 @@ LEFT: Final = "it was left"
 PROGRESS_SECONDS: Final = 0.2
 """A tool's words on how far it is are shown this often at the most."""
 
+_TAKING: Final = frozenset(("dropped", "filtered", "compressed", "ignored", "superseded"))
+"""What is done to things that are gone afterwards. Other losses, such as a narrower schema, are changes."""
 _MARKS: Final = {"start": "→", "success": "✓", "error": "✗", "cancelled": "⊘", "more": "…", "back": "⌫"}
 _PLAIN: Final = {"start": "->", "success": "ok", "error": "!!", "cancelled": "--", "more": "...", "back": "<<"}
 _COLORS: Final = {"success": "green", "error": "red", "cancelled": "yellow"}
@@ -67,12 +70,34 @@ def arguments_of(call: ToolCall) -> str:
     return msgspec.json.encode(call.arguments).decode() if call.arguments else ""
 
 
+def text_of(result: ToolResult) -> str:
+    """The text of a result; each of its blocks begins a line."""
+    if isinstance(result.content, str):
+        return result.content
+    return "\n".join(block.text for block in result.content or () if isinstance(block, Text))
+
+
+def turns(count: int) -> str:
+    return f"{count} turn{'s' if count != 1 else ''}"
+
+
 class TranscriptView:
     """Shows events on a page."""
 
-    def __init__(self, page: Page, *, says: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
-        """`says`: whether the model's own words are shown, too."""
+    def __init__(
+        self,
+        page: Page,
+        answers: Page | None = None,
+        *,
+        says: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`answers`: where the answers go, whole, if they are to be apart from everything else. `says`: whether the
+        model's own words are shown, too."""
         self.page = page
+        self._answers = answers
+        self._held: list[str] = []
+        """What is said, until it is known whether it is the answer or goes before calls."""
         self._says = says
         self._clock = clock
         self._marks = _MARKS if _can_write(page, "".join(_MARKS.values())) else _PLAIN
@@ -108,7 +133,7 @@ class TranscriptView:
     def _show(self, event: Event) -> None:
         match event:
             case Said():
-                self._write(event.text, "text")
+                self._say(event.text)
             case Thought():
                 self._write(event.text, "thinking")
             case Asking():
@@ -122,11 +147,14 @@ class TranscriptView:
             case Switched():
                 self.note(f"{event.before} {self._marks['start']} {event.after}: {event.reason}")
             case Compressed():
-                self.note(f"a summary took the place of {event.turns} turns")
+                self.note(f"a summary took the place of {turns(event.turns)}")
             case Told() if event.entry.fault == "loss":
-                self.note(f"lost: {event.entry.reason}")
+                self.note(f"{'lost' if event.entry.action in _TAKING else 'changed'}: {event.entry.reason}")
+            case TurnKept():
+                self._kept(event.turn)
             case Ended():
                 self.end_line()
+                self._answer(event.answer)
             case _:
                 pass
         self.page.stream.flush()
@@ -138,13 +166,34 @@ class TranscriptView:
         else:
             self._wait(f"{self._marks['more']} {safe_line(event.model, 80)} once more ({event.attempt})")
 
+    def _say(self, text: str) -> None:
+        if self._answers is None:
+            self._write(text, "text")
+        else:
+            self._held.append(text)
+
+    def _kept(self, turn: Turn) -> None:
+        said, self._held = "".join(self._held), []
+        if turn.calls:
+            self._write(said, "text")
+
+    def _answer(self, answer: Answer) -> None:
+        """The answer, apart from how it came about."""
+        page, self._held = self._answers, []
+        if page is None or not answer.text.strip() or (answer.turn is not None and answer.turn.calls):
+            return
+        page.stream.write(safe_text(answer.text).strip("\n") + "\n")
+        page.stream.flush()
+
     def _dropped(self, event: Dropped) -> None:
         self.end_line()
-        if not self._says and not event.shown.calls:
+        self._held = []
+        is_above = self._says and self._answers is None
+        if not is_above and not event.shown.calls:
             return
-        what = "what stands above" if self._says else "a call"
+        what = "what stands above" if is_above else "a call"
         words = safe_line(event.shown.text, 40)
-        since = f" from “{words}” on" if words and self._says else ""
+        since = f" from “{words}” on" if words and is_above else ""
         reason = f" ({safe_line(event.reason, 160)})" if event.reason not in ("", LEFT) else ""
         self._line(f"{self._marks['back']} taken back: {what}{since} is not kept{reason}", "yellow")
 
@@ -185,7 +234,7 @@ class TranscriptView:
         if began is None:  # it never ran: what was to run is not shown yet
             self._line(self._called(call), "dim")
         mark = self.page.paint(self._marks[change.state], _COLORS[change.state])
-        text = result.text if result is not None else ""
+        text = text_of(result) if result is not None else ""
         lines = [line for line in safe_text(text[:20_000]).split("\n") if line.strip()]
         head = f"{mark} {name}{took}"
         room = max(self.page.width - len(name) - len(took) - 4, 20)

@@ -147,9 +147,14 @@ def _verdict(status: int, failure: Failure | None, *, has_reply: bool) -> Verdic
 
 
 def _is_about_model(failure: Failure) -> bool:
-    """A 404 that says that there is no such model is an answer of the protocol."""
-    said = f"{failure.message} {failure.code}".lower()
-    return "model" in said
+    """A 404 that says that there is no such model is an answer of the protocol. One that repeats the address, in which
+    that word may stand, is none."""
+    said = f"{failure.message[:2000]} {failure.code}".lower()
+    return any("model" in word for word in said.split() if not _is_address(word))
+
+
+def _is_address(word: str) -> bool:
+    return word.strip("\"'`(<").startswith("/") or "://" in word or "/models" in word
 
 
 def _oddity(status: int, value: Any, text: str, headers: Mapping[str, str], *, has_reply: bool, cut: bool) -> str:

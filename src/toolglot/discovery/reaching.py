@@ -9,7 +9,7 @@ Law: nothing is asked but the host that was given; a few small requests at most 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -54,6 +54,7 @@ _CONTEXTS: Final = (
     *("context_length", "max_model_len", "context_window", "max_context_length", "inputTokenLimit"),
     *("max_input_tokens", "n_ctx", "context_size", "max_context_window_tokens"),
 )
+_ABSENT: Final = (404, 405)
 MOST_MODELS: Final = 500
 LONGEST_MODEL: Final = 200
 GREETING: Final = "Say hello."
@@ -130,14 +131,28 @@ async def reach(line: Line, *, protocols: Sequence[str] = ALL, model: str = "", 
     models, listing = await _list(line, url, protocols, known)
     chosen = model or pick(models)
     ways: list[WayIn] = []
-    problems: list[str] = []
+    problems: dict[str, str] = {}
     for protocol in protocols:
         way = await _way(line, protocol, url, chosen, known, target)
         if isinstance(way, WayIn):
             ways.append(way)
         else:
-            problems.append(f"{protocol}: {way}")
-    return Reached(ways=tuple(ways), models=models, listing=listing, problems=tuple(problems))
+            problems[protocol] = way
+    if not models and ways and all(way.heard.status in _ABSENT for way in ways):
+        # Whoever says of every address, that of the list included, that it is not there says nothing of a protocol.
+        problems |= {way.route.protocol: way.heard.words for way in ways}
+        ways = []
+    return Reached(ways=tuple(ways), models=models, listing=listing, problems=_once(problems, protocols))
+
+
+def _once(problems: Mapping[str, str], protocols: Sequence[str]) -> tuple[str, ...]:
+    """Each reason with the protocols that it holds for; what holds for all of them is said of none."""
+    by_reason: dict[str, list[str]] = {}
+    for protocol, why in problems.items():
+        by_reason.setdefault(why, []).append(protocol)
+    if len(by_reason) == 1 and len(problems) == len(protocols):
+        return tuple(by_reason)
+    return tuple(f"{', '.join(named)}: {why}" for why, named in by_reason.items())
 
 
 # --- models -----------------------------------------------------------------------------------------
@@ -210,12 +225,19 @@ async def _way(line: Line, protocol: str, url: str, model: str, known: Provider 
             way = await _greeted(line, route)
             if way.answers:
                 return way
-            why = way.heard.words or way.heard.verdict
+            why = _why(way.heard)
             if way.heard.verdict in ("refused", "denied", "busy", "broke") and best is None:
                 best = way
             if way.heard.verdict != "denied":
                 break
     return best if best is not None else why
+
+
+def _why(heard: Heard) -> str:
+    """Why a greeting was not answered, in a few words."""
+    if heard.verdict == "absent":
+        return f"nothing is at this address (status {heard.status})"
+    return heard.words or heard.verdict
 
 
 def _own_target(protocol: str, known: Provider | None) -> str:

@@ -176,12 +176,15 @@ class Discovery:
         return [told]
 
     def _why_closed(self, reached: Reached) -> str:
-        half = next((way for way in reached.ways), None)
+        denied = (way for way in reached.ways if way.heard.verdict == "denied")
+        half = next(denied, next(iter(reached.ways), None))
         if half is not None:
             said = half.heard.words or half.heard.verdict
-            hint = " (no key was given)" if half.heard.verdict == "denied" and not self.line.endpoint.key else ""
+            hint = ""
+            if half.heard.verdict == "denied" and not self.line.endpoint.key:
+                hint = "; no key was given: --key-env NAME names the variable that holds it"
             return f"{half.route.protocol} is there, but refuses a greeting: {said}{hint}"
-        return f"no protocol answers ({'; '.join(reached.problems)})"[:1000]
+        return f"nothing answers here: {'; '.join(reached.problems) or 'no answer'}"[:1000]
 
     async def _probe(self, probe: Probe, case: Case, way: WayIn) -> str:
         why = _why_not(probe, case)

@@ -6,10 +6,13 @@
      closed                   closed ◀────────────────┘
 
 An answer that its client leaves unread for UNREAD_SECONDS ends the connection, and the upstream's answer with it.
+Who still speaks when its connection ends is not heard any more, but not cut off either (`_leave`): a connection that is
+closed on what was not read takes the answer away from its client.
 
 Laws: what is no body is never more than MOST_LOOSE bytes and a read. Trailers are no headers: they are dropped. Of a
 body that nobody reads, no more than MOST_AHEAD bytes and a read are taken. Requests on one connection are answered in
-their order. Who goes away is noticed by the request that is being answered, also when others wait behind it.
+their order, and what is no request after them. A body is what its request says, whatever else the request would like to
+become. Who goes away is noticed by the request that is being answered, also when others wait behind it.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Any, Final, Never, cast
 from urllib.parse import unquote
 
 import httptools
@@ -38,7 +41,15 @@ UNREAD_SECONDS: Final = 300.0
 MOST_LOOSE: Final = 64 * 1024
 """Bytes that come in a row without completing a head, a piece of a body or a message."""
 MOST_AHEAD: Final = 64 * 1024
-MOST_PIPELINED: Final = 32
+MOST_WAITING: Final = 32
+"""Requests behind the one that is being answered, with which nothing more is read."""
+MOST_PIPELINED: Final = 256
+"""The same where they came at once: the last one ends the connection, and those after it are to be asked again."""
+MOST_UNHEARD: Final = 32 * 1024 * 1024
+"""Bytes of a body that may still come when its connection has ended."""
+MOST_NONSENSE: Final = 1024 * 1024
+"""The same of what is no request."""
+LONGEST_ADDRESS: Final = 32 * 1024
 MOST_JOINED: Final = 64 * 1024
 """Bytes of an answer that are copied behind its head, to be sent with it."""
 MOST_NAMES: Final = 256
@@ -47,24 +58,27 @@ LONGEST_NAME: Final = 40
 LONGEST_REMEMBERED: Final = 200
 """Bytes of an address that is looked into once."""
 
-_NOT_HTTP: Final = b"Invalid HTTP request received."
-_REFUSED: Final = (
-    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n"
-    b"connection: close\r\n\r\n%s" % (len(_NOT_HTTP), _NOT_HTTP)
-)
+_NOT_HTTP: Final = "Invalid HTTP request received."
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _JSON: Final = "content-type: application/json\r\n"
 _CLOSE: Final = "connection: close\r\n"
 _CHUNKED: Final = "transfer-encoding: chunked\r\n"
 _LAST: Final = b"0\r\n\r\n"
 _BODILESS: Final = frozenset({204, 304})
+_WATCHED: Final = frozenset({"host", "transfer-encoding"})
+"""Names of headers that do not count as often as they come."""
+_HOST: Final = (b"Host", b"host")
+
+
+class _WrongError(Exception):
+    """A request is not read further."""
 
 
 class BoundedProtocol(asyncio.Protocol):
     """One connection. uvicorn's server opens it, and closes it at its end (`shutdown`)."""
 
     __slots__ = (
-        *("_came_last", "_due", "_expects", "_gateway", "_head_bytes", "_headers", "_is_between", "_is_head_timed"),
+        *("_again", "_came_last", "_due", "_gateway", "_head_bytes", "_headers", "_is_between", "_is_head_timed"),
         *(
             "_is_in_head",
             "_is_paused",
@@ -73,8 +87,10 @@ class BoundedProtocol(asyncio.Protocol):
             "_outbox",
             "_parser",
             "_pipeline",
+            "_refused",
             "_running",
             "_state",
+            "_status",
             "_timer",
             "_unread",
         ),
@@ -98,13 +114,16 @@ class BoundedProtocol(asyncio.Protocol):
         self._gateway = cast("Gateway", config.app)
         self._outbox = outbox_of(self.loop)
         self._state = server_state
-        self._parser: Any = httptools.HttpRequestParser(self)
-        # What follows a request that ends its connection is not looked at, but the request is answered.
-        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._parser: Any = self._new_parser()
         self._url = b""
         self._headers: dict[str, str] = {}
         self._head_bytes = 0
-        self._expects = False
+        self._again = b""
+        """The head of a request that asks for an upgrade, without that."""
+        self._status = 400
+        """Of the answer to what cannot be read."""
+        self._refused = b""
+        """That answer, while others come before it."""
         self._is_in_head = True
         self._is_head_timed = False
         """A head has begun, and its time runs."""
@@ -159,29 +178,86 @@ class BoundedProtocol(asyncio.Protocol):
         self._is_stirred = self._is_between = False
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            pass  # to nothing: it is answered as what it is besides
+        except httptools.HttpParserUpgrade as upgrade:
+            if not self._stays_http(data, upgrade.args[0]):
+                return
         except httptools.HttpParserError:
-            self._refuse()
+            self._refuse(self._status)
             return
         if self._is_stirred:
             self._loose = 0
         else:
             self._loose += len(data)
             if self._loose > MOST_LOOSE:
-                self.transport.abort()
+                self._refuse(self._flooded())
                 return
-        if self._is_in_head and not self._is_between and not self._is_head_timed:
+        if self._pipeline and self._is_stuffed():
+            self.pause_reading()
+        if self._is_in_head and not self._is_between and self._running is None and not self._is_head_timed:
             self._is_head_timed = True
             self._end_in(self.head_seconds)
 
-    def _refuse(self) -> None:
-        running = self._running
-        if running is not None and running.is_begun:
-            self.transport.abort()  # in the middle of an answer, there is no place for another
+    def _new_parser(self) -> Any:
+        parser = httptools.HttpRequestParser(self)
+        # What follows a request that ends its connection is not looked at, but the request is answered.
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        return parser
+
+    def _stays_http(self, data: bytes, start: int) -> bool:
+        """Read on after the head of a request that would like something else than HTTP to follow.
+
+        The parser takes such a request to have no body. So its head is read once more, without the wish.
+        """
+        rest = memoryview(data)
+        while True:
+            rest = rest[start:]
+            head, self._again = self._again, b""
+            parser = self._parser = self._new_parser()
+            try:
+                parser.feed_data(head)
+                parser.feed_data(rest)
+            except httptools.HttpParserUpgrade as another:
+                start = another.args[0]
+            except httptools.HttpParserError:
+                self._refuse(self._status)
+                return False
+            else:
+                return True
+
+    def _flooded(self) -> int:
+        if not self._is_in_head or not self._url:
+            return 400
+        return 431 if self._headers or len(self._url) < LONGEST_ADDRESS else 414
+
+    def _refuse(self, status: int) -> None:
+        """What came is no request, or no body of one. Those before it are answered first."""
+        running, broken, self._came_last = self._running, self._came_last, None
+        self._parser = Deaf(self, MOST_NONSENSE)
+        self._is_in_head = self._is_between = True
+        if running is not None and broken is not running:
+            if broken is not None and self._pipeline:
+                self._pipeline.pop()
+            self._refused = _refusal(status)
             return
-        self.write(_REFUSED)
-        self.close()
+        if running is not None:
+            self._running = None
+            running.lose()
+            if running.is_begun:
+                self.transport.abort()  # in the middle of an answer, there is no place for another
+                return
+        if broken is None or not broken.is_over:
+            self.write(_refusal(status))
+        self._leave()
+
+    def unheard(self, is_too_much: bool) -> None:
+        """Something came that is not looked at."""
+        self._is_stirred = self._is_between = True
+        if not is_too_much:
+            return
+        if self._running is None:
+            self.transport.abort()
+        else:
+            self.pause_reading()
 
     def shutdown(self) -> None:
         """The server ends."""
@@ -197,7 +273,6 @@ class BoundedProtocol(asyncio.Protocol):
         self._url = b""
         self._headers = {}
         self._head_bytes = 0
-        self._expects = False
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -205,32 +280,89 @@ class BoundedProtocol(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._is_in_head:
             self._head_bytes += len(name) + len(value)
-            self._headers[_names.get(name) or _lower(name)] = value.decode("latin-1")
+            known = _names.get(name)
+            if known is not None:
+                self._headers[known] = value.decode("latin-1")
+            elif name in _HOST and "host" not in self._headers:
+                self._headers["host"] = value.decode("latin-1")
+            else:
+                self._add_header(_lower(name), value.decode("latin-1"))
+
+    def _add_header(self, name: str, value: str) -> None:
+        """One whose name is not remembered: one that may come once, or any other."""
+        if name in _WATCHED and name in self._headers:
+            if name == "host":
+                self._wrong(400)
+            value = f"{self._headers[name]}, {value}"
+        self._headers[name] = value
+
+    def _wrong(self, status: int) -> Never:
+        self._status = status
+        raise _WrongError
 
     def on_headers_complete(self) -> None:
+        parser, url, headers = self._parser, self._url, self._headers
+        method = parser.get_method()
+        if parser.should_upgrade():
+            self._again = self._plain_head(method)
+            return
         self._is_in_head = False
         self._is_stirred = True
         self._is_head_timed = False
         self._due = None
-        parser, url, headers = self._parser, self._url, self._headers
         is_short = len(url) <= LONGEST_REMEMBERED and b"?" not in url  # what is asked for may be a key
-        path, raw_path, query = _remembered_address(url) if is_short else _address(url)
-        method = parser.get_method()
-        call = Call(self, method == b"HEAD", parser.get_http_version() != "1.0")
-        call.keeps_alive = call.is_modern and parser.should_keep_alive()
-        if "expect" in headers:
-            call.wants_go_ahead = headers["expect"].lower() == "100-continue"
+        path, raw_path, query = _remembered_address(url) if is_short else self._long_address(url)
+        version = parser.get_http_version()
+        call = Call(self, method == b"HEAD", version == "1.1")
+        if not call.is_modern:
+            call.keeps_alive = False
+            if version != "1.0":
+                self._wrong(505)
+        else:
+            call.keeps_alive = parser.should_keep_alive()
+            if "host" not in headers:
+                self._wrong(400)
+            if "expect" in headers:
+                call.wants_go_ahead = headers["expect"].lower() == "100-continue"
+        if "transfer-encoding" in headers and _is_coded(headers["transfer-encoding"]):
+            self._wrong(501)
         call.request = ClientRequest(call, method.decode("ascii"), path, raw_path, query, headers, self._head_bytes)
-        self._came_last = call
         if self._running is None:
+            self._came_last = call
             self._start(call)
-            return
-        self.pause_reading()
+        else:
+            self._wait(call)
+
+    def _plain_head(self, method: bytes) -> bytes:
+        """The head that was read, without the wish for an upgrade."""
+        if method == b"CONNECT":
+            self._wrong(501)
+        lines = [f"{name}: {value}\r\n" for name, value in self._headers.items() if name != "upgrade"]
+        if not self._parser.should_keep_alive():
+            lines.append(_CLOSE)  # of a header that came twice, the last is known only
+        version = self._parser.get_http_version().encode()
+        return b"%b %b HTTP/%b\r\n%b\r\n" % (method, self._url, version, "".join(lines).encode("latin-1"))
+
+    def _long_address(self, url: bytes) -> tuple[str, str, str]:
+        if len(url) > LONGEST_ADDRESS:
+            self._wrong(414)
+        return _address(url)
+
+    def _wait(self, call: Call) -> None:
         if self._pipeline is None:
             self._pipeline = deque()
+        if len(self._pipeline) >= MOST_PIPELINED:
+            self._pipeline[-1].keeps_alive = False
+            raise _WrongError
+        self._came_last = call
         self._pipeline.append(call)
-        if len(self._pipeline) > MOST_PIPELINED:
-            self.transport.abort()
+
+    def _is_stuffed(self) -> bool:
+        """Whether so much waits to be answered that nothing more is read."""
+        waiting = self._pipeline
+        if not waiting:
+            return False
+        return len(waiting) >= MOST_WAITING or sum([call.held for call in waiting]) > MOST_AHEAD
 
     def on_body(self, body: bytes) -> None:
         self._is_stirred = True
@@ -239,6 +371,8 @@ class BoundedProtocol(asyncio.Protocol):
             call.add(body)
 
     def on_message_complete(self) -> None:
+        if self._again:
+            return
         self._is_in_head = self._is_stirred = self._is_between = True
         call, self._came_last = self._came_last, None
         if call is not None and not call.is_over:
@@ -260,16 +394,24 @@ class BoundedProtocol(asyncio.Protocol):
         self._state.total_requests += 1
         self._running = None
         if not call.keeps_alive:
-            self.close()
+            self._leave()
+            return
         if self.transport.is_closing():
             return
-        self.resume_reading()
         if self._pipeline:
             self._start(self._pipeline.popleft())
+        elif self._refused:
+            self.write(self._refused)
+            self._leave()
+            return
         elif not self._is_in_head:
             self._end_in(self.linger_seconds)
-        elif not self._is_head_timed:
+        elif self._is_between:
             self._end_in(self.keep_alive_seconds)
+        else:
+            self._is_head_timed = True
+            self._end_in(self.head_seconds)
+        self.resume_reading()
 
     def forget(self, task: asyncio.Task[None] | None) -> None:
         if task is not None:
@@ -281,7 +423,7 @@ class BoundedProtocol(asyncio.Protocol):
             self.transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if self._is_paused:
+        if self._is_paused and not self._is_stuffed():
             self._is_paused = False
             self.transport.resume_reading()
 
@@ -309,6 +451,23 @@ class BoundedProtocol(asyncio.Protocol):
         """The end, once all that was answered is written."""
         self._outbox.flush()
         self.transport.close()
+
+    def _leave(self) -> None:
+        """The end after an answer, for a client that may not have said everything: it is told that this was all, and
+        has some time to end what it says. To close at once might reset the connection, and the answer be lost."""
+        is_deaf = type(self._parser) is Deaf
+        if self.transport.is_closing():
+            return
+        if not (is_deaf or self._is_paused or not self._is_in_head) or not self.transport.can_write_eof():
+            self.close()
+            return
+        self._outbox.flush()
+        self._came_last = self._pipeline = None
+        if not is_deaf:
+            self._parser = Deaf(self, MOST_UNHEARD)
+        self.transport.write_eof()
+        self.resume_reading()
+        self._end_in(self.linger_seconds)
 
     def write_soon(self, data: bytes) -> None:
         """Write all of an answer on a connection that is kept, with those that are ready at the same time."""
@@ -351,6 +510,20 @@ class BoundedProtocol(asyncio.Protocol):
             self.close()
 
 
+class Deaf:
+    """In the place of a parser, where nothing that comes is looked at any more."""
+
+    __slots__ = ("_connection", "_left")
+
+    def __init__(self, connection: BoundedProtocol, most: int) -> None:
+        self._connection = connection
+        self._left = most
+
+    def feed_data(self, data: bytes) -> None:
+        self._left -= len(data)
+        self._connection.unheard(self._left < 0)
+
+
 class Call:
     """One request on a connection, and its answer: a `Caller`."""
 
@@ -379,6 +552,11 @@ class Call:
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
         self._left: Callable[[], None] | None = None
+
+    @property
+    def held(self) -> int:
+        """Bytes of a request that waits."""
+        return self._size + (self.request.header_bytes if self.request is not None else 0)
 
     async def run(self, gateway: Gateway, request: ClientRequest) -> None:
         self.request = None  # it is the gateway's now, and goes with it
@@ -523,7 +701,7 @@ _names: Final[dict[bytes, str]] = {}
 
 def _lower(name: bytes) -> str:
     lower = name.decode("latin-1").lower()
-    if len(_names) < MOST_NAMES and len(name) <= LONGEST_NAME:
+    if len(_names) < MOST_NAMES and len(name) <= LONGEST_NAME and lower not in _WATCHED:
         _names[name] = lower
     return lower
 
@@ -538,6 +716,20 @@ def _address(url: bytes) -> tuple[str, str, str]:
 @lru_cache(maxsize=256)
 def _remembered_address(url: bytes) -> tuple[str, str, str]:
     return _address(url)
+
+
+def _is_coded(codings: str) -> bool:
+    """Whether a body is coded before it is cut into chunks. Where it is not in chunks at last, the parser says so."""
+    names = [name.strip().lower() for name in codings.split(",")]
+    return len(names) > 1 and names[-1] == "chunked"
+
+
+@lru_cache(maxsize=16)
+def _refusal(status: int) -> bytes:
+    """The answer to what is no request that can be read."""
+    text = _NOT_HTTP if status == HTTPStatus.BAD_REQUEST else f"{HTTPStatus(status).phrase}."
+    head = f"content-type: text/plain; charset=utf-8\r\ncontent-length: {len(text)}\r\n{_CLOSE}\r\n"
+    return _status_line(status) + f"{head}{text}".encode()
 
 
 @lru_cache(maxsize=1000)

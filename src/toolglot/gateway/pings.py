@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
+
+LOOKS: Final = 4
+"""How often silence is looked for in the time after which there is a ping: it comes later than that by one of them at
+most."""
 
 
 class Pings:
@@ -15,15 +19,16 @@ class Pings:
     ) -> None:
         self._ping = ping
         self._give = give
-        self._seconds = seconds
+        self._seconds = seconds / LOOKS
         self._loop = asyncio.get_running_loop()
-        self._is_silent = False
+        self._silent = 1
+        """Looks since the client got something, and that moment if it is one of them."""
         self._sending: asyncio.Task[None] | None = None
-        self._timer = self._loop.call_later(seconds, self._look) if seconds else None
+        self._timer = self._loop.call_later(self._seconds, self._look) if seconds else None
 
     def stirred(self) -> None:
         """The client gets something just now."""
-        self._is_silent = False
+        self._silent = 0
 
     def end(self) -> None:
         if self._timer is not None:
@@ -32,8 +37,10 @@ class Pings:
             self._sending.cancel()
 
     def _look(self) -> None:
-        # A client that does not read gets no further ones.
-        if self._is_silent and (self._sending is None or self._sending.done()) and (data := self._ping()):
-            self._sending = self._loop.create_task(self._give(data))
-        self._is_silent = True
+        self._silent += 1
+        if self._silent > LOOKS:
+            self._silent = 1
+            # A client that does not read gets no further ones.
+            if (self._sending is None or self._sending.done()) and (data := self._ping()):
+                self._sending = self._loop.create_task(self._give(data))
         self._timer = self._loop.call_later(self._seconds, self._look)

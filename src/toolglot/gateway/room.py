@@ -6,7 +6,8 @@ A connection that nobody uses costs memory and a descriptor, and each request th
 for its upstream. So there are never more connections than `max_connections`, nor so many that descriptors run out:
 without them no upstream can be reached, and nobody would be told why.
 
-Law: whoever is not taken is told so in HTTP, and when to come again. What is held is not touched.
+Law: whoever is not taken is told so in HTTP, and when to come again. What is held is not touched. Those who are told so
+have a descriptor no longer than that takes, but for MOST_LINGERING of them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ MOST_DESCRIPTORS: Final = 1 << 20
 """Asked for where the system names no limit."""
 LINGER_SECONDS: Final = 2.0
 """That whoever is not taken has, to say what it will not be heard saying."""
+MOST_LINGERING: Final = 64
+"""Connections that are not taken and have that time: fewer than SPARE."""
+MOST_UNHEARD: Final = 16 * 1024 * 1024
+"""Bytes that each of them may say."""
 SAY_SECONDS: Final = 60.0
 """Between two notes that there is no room."""
 
@@ -51,6 +56,7 @@ class Room:
         self._say = say
         self._clock = clock
         self._said = -SAY_SECONDS
+        self._lingering: set[Refused] = set()
         self.descriptors = sys.maxsize
         """That the process may have open."""
 
@@ -70,24 +76,45 @@ class Room:
             self._said = self._clock()
             why = "max_connections" if most == self._settings().max_connections else "descriptors: see ulimit -n"
             self._say(f"no room for more than {most} connections ({why}); further ones are told to come again")
-        Refused().connection_made(transport)
+        if len(self._lingering) < MOST_LINGERING:
+            refused = Refused(self._lingering.discard)
+            self._lingering.add(refused)
+            refused.connection_made(transport)
+        else:
+            Refused.tell_off(cast("asyncio.Transport", transport))
         return False
 
 
 class Refused(asyncio.Protocol):
     """A connection that is answered and closed: after it has spoken, or else it might not hear the answer."""
 
+    def __init__(self, ended: Callable[[Refused], None]) -> None:
+        self._ended = ended
+        self._left = MOST_UNHEARD
+
+    @staticmethod
+    def tell_off(transport: asyncio.Transport) -> None:
+        """Answer and close at once: who speaks in that moment may hear nothing."""
+        transport.set_protocol(asyncio.Protocol())
+        transport.write(ANSWER)
+        transport.close()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_protocol(self)
         self._transport.write(ANSWER)
-        self._end = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._transport.close)
+        self._end = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._transport.abort)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
 
-    def data_received(self, data: bytes) -> None:  # noqa: ARG002 - it is not heard
-        self._transport.close()
+    def data_received(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left < 0:
+            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whatever it was
         self._end.cancel()
+        self._ended(self)
 
 
 def _answer() -> bytes:
