@@ -58,6 +58,17 @@ class Screen:
     def send(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
+    def press(self, key: str, wanted: str) -> str:
+        """Press a key until something comes of it. One that comes just before a line is waited for is heard with the
+        next: a person would press it again."""
+        for _ in range(int(PATIENCE)):
+            self.send(key)
+            try:
+                return self.expect(wanted, seconds=1.0)
+            except AssertionError:
+                continue
+        return self.expect(wanted, seconds=0)
+
     def say(self, line: str) -> None:
         self.send(f"{line}\r")
 

@@ -120,8 +120,7 @@ def test_ctrl_c_in_the_middle_of_a_stream_takes_it_back_and_the_talk_goes_on(tmp
     with folder(tmp_path, chunk=5, pace=0.1) as place, place.terminal("chat") as screen:
         begun(screen).say("please stream")
         screen.expect("These words")
-        screen.send(CTRL_C)
-        screen.expect("taken back")
+        screen.press(CTRL_C, "taken back")
         screen.expect("stopped")
         screen.expect("> ")
         place.server.script(rules=[{"reply": {"text": "Well said."}}], pace=0)
@@ -136,8 +135,7 @@ def test_ctrl_c_in_the_middle_of_a_tool_cancels_it_and_the_talk_goes_on(tmp_path
     with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use wait")
         screen.expect("still here")
-        screen.send(CTRL_C)
-        screen.expect("⊘ wait")
+        screen.press(CTRL_C, "⊘ wait")
         screen.expect("stopped")
         screen.expect("> ")
         screen.say("hello")
@@ -150,8 +148,7 @@ def test_ctrl_c_at_an_approval_cancels_the_turn(tmp_path: Path) -> None:
     with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use delete")
         screen.expect("[e]dit: ")
-        screen.send(CTRL_C)
-        screen.expect("stopped")
+        screen.press(CTRL_C, "stopped")
         screen.expect("> ")
         assert not (tmp_path / "deleted").exists()
         screen.say("hello")
@@ -162,14 +159,12 @@ def test_ctrl_c_twice_at_the_prompt_leaves_and_once_only_clears_the_line(tmp_pat
     with folder(tmp_path) as place, place.terminal("chat") as screen:
         begun(screen).send("half a line")
         screen.expect("half a line")
-        screen.send(CTRL_C)
-        screen.expect("once more, or Ctrl-D, to leave")
+        screen.press(CTRL_C, "once more, or Ctrl-D, to leave")
         screen.expect("> ")
         screen.say("hello")
         screen.expect("Well said.")
         screen.expect("> ")
-        screen.send(CTRL_C)
-        screen.expect("to leave")
+        screen.press(CTRL_C, "to leave")
         screen.expect("> ")
         screen.send(CTRL_C)
         assert screen.ended() == 0

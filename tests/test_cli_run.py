@@ -345,8 +345,7 @@ def test_progress_is_told_on_a_terminal_and_approvals_are_asked_there(tmp_path: 
 def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     with folder(tmp_path) as place, place.terminal("run", "use wait", "--tools", "tools.py") as screen:
         screen.expect("still here")
-        screen.send(CTRL_C)
-        screen.expect("⊘ wait")
+        screen.press(CTRL_C, "⊘ wait")
         screen.expect("stopped: interrupted; the session is kept")
         assert screen.ended() == 130
 
