@@ -7,11 +7,12 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +52,36 @@ def pids(gateway: Process) -> dict[int, int]:
 
 
 @contextmanager
-def only(gateway: Process, number: int) -> Iterator[None]:
-    """All workers but one hold still."""
+def only(gateway: Process, number: int, folder: Path) -> Iterator[None]:
+    """All workers but one hold still, and none of these holds the store."""
     others = [pid for worker, pid in pids(gateway).items() if worker != number]
-    for pid in others:
-        os.kill(pid, signal.SIGSTOP)
+
+    def has_stopped_them() -> bool:
+        for pid in others:
+            os.kill(pid, signal.SIGSTOP)
+        if is_free(folder / "store.db"):
+            return True
+        for pid in others:
+            os.kill(pid, signal.SIGCONT)
+        return False
+
+    until(has_stopped_them)
     try:
         yield
     finally:
         for pid in others:
             os.kill(pid, signal.SIGCONT)
+
+
+def is_free(store: Path) -> bool:
+    """Whether nobody is writing to a store."""
+    with closing(sqlite3.connect(store, timeout=0.5, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        connection.execute("ROLLBACK")
+    return True
 
 
 def test_a_tool_loop_with_thinking_goes_on_at_another_worker_and_one_that_is_killed_is_replaced(
@@ -70,7 +91,7 @@ def test_a_tool_loop_with_thinking_goes_on_at_another_worker_and_one_that_is_kil
         until(lambda: len(pids(gateway)) == 2)
         path, body = request_of("openai", CLAUDE, reasoning_effort="high")
         for number in (1, 2, 1, 2):  # each worker finds what the other one has kept
-            with only(gateway, number):
+            with only(gateway, number, tmp_path):
                 got = ask(gateway.url, path, body)
             assert got.status == 200, got.data
             said = got.body["choices"][0]["message"]
@@ -107,7 +128,7 @@ def test_a_tool_loop_with_thinking_goes_on_at_another_worker_and_one_that_is_kil
         os.kill(killed, signal.SIGKILL)
         assert ask(gateway.url, "/ready").status == 200
         until(lambda: pids(gateway)[1] != killed)
-        with only(gateway, 1):
+        with only(gateway, 1, tmp_path):
             assert ask(gateway.url, "/ready").status == 200
         (said_of,) = gateway.events("worker")
         assert said_of["message"].startswith("worker 1 was killed by signal 9: another one is started")
@@ -122,7 +143,7 @@ def test_all_workers_drain_and_the_supervisor_ends_with_the_last(tmp_path: Path)
         until(lambda: len(pids(gateway)) == 2)
         streams = []
         for number in (1, 2):
-            with only(gateway, number):
+            with only(gateway, number, tmp_path):
                 sock = gateway.connect()
                 sock.sendall(posted(*request_of("anthropic", "openai_chat/gpt-4.1", "Hello", stream=True)))
                 streams.append((sock, read_until(sock, b"text_delta")))
