@@ -142,6 +142,9 @@ turns = st.one_of(
     turns_of("assistant", st.one_of(calls, texts, thoughts), 6),
     turns_of("system", texts, 2),
     turns_of("developer", texts, 2),
+    turns_of("tool", st.one_of(results, texts, calls, thoughts, media)),
+    turns_of("system", st.one_of(texts, results, calls, thoughts, media)),
+    turns_of("developer", st.one_of(texts, results, calls, thoughts, media)),
     turns_of("assistant", st.one_of(calls, results, texts, thoughts, foreign, media)),
     turns_of("user", st.one_of(calls, results, texts, thoughts, foreign, media)),
 )

@@ -10,6 +10,7 @@ home and needs no change is forwarded as it came, byte for byte.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import itertools
@@ -48,8 +49,9 @@ from toolglot.tool_memory import SplitBody, ToolMemory, text_of
 from toolglot.wire.codecs import codec
 from toolglot.wire.damage import mend
 from toolglot.wire.failures import ProviderError, from_input_error
-from toolglot.wire.hybrids import merged
 from toolglot.wire.losses import unwritten
+from toolglot.wire.mixed_forms import has_mixed_forms, read_mixed
+from toolglot.wire.openai_chat.old_forms import with_text_arguments, with_tools_for_functions
 from toolglot.wire.openai_responses.request import stores_answers
 from toolglot.wire.shared_fields import asking_usage, carried
 from toolglot.wire.stored_history import continued_by
@@ -301,6 +303,8 @@ class ReceivedRequest:
             )
         stored = stores_answers(said.extra)
         asked = said if named == said.model else replace(said, model=named)
+        if from_.protocol == "openai_chat" != to.protocol:
+            asked = with_tools_for_functions(asked)
         rendered = render(asked, to, policy=policy, source=from_, keeps_items=stored, home=home)
         if continued is not None:
             more = {**_set_since(self._given, said, to), "model": named}
@@ -449,27 +453,43 @@ def repair(
 
 def _decoded(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
     """What a body says. One that a strict reading refuses is read as it is plainly meant, if that is possible."""
-    decode = codec(source.protocol).request.decode
     told: list[tuple[str, str]] = []
     try:
-        conversation = decode(fields)
+        conversation = codec(source.protocol).request.decode(fields)
+        if has_mixed_forms(conversation, source.protocol):
+            with contextlib.suppress(InputError):
+                conversation, told = _as_meant(fields, source.protocol)
     except InputError as refused:
-        meant, told = mend(fields, source.protocol)
-        if not told:
-            raise
         try:
-            conversation = decode(meant)
+            conversation, told = _as_meant(fields, source.protocol)
         except InputError:
             raise refused from None
-    if source.protocol == "openai_chat":
-        conversation, merges = merged(conversation, text_only=source.calls.arguments == "string")
-        told += [("", reason) for reason in merges]
+    if source.protocol == "openai_chat" and source.calls.arguments == "string":
+        in_text = with_text_arguments(conversation)
+        if in_text is not conversation:
+            conversation = in_text
+            told.append(("", "arguments that are an object were written as text"))
     if not told:
         return conversation, []
     job = Job(source, policy, None)
     for path, reason in told[:MOST_MENDED]:
         job.tell("converted", reason, "canonical", path=path)
     return conversation, job.entries
+
+
+def _as_meant(fields: Fields, protocol: str) -> tuple[Conversation, list[tuple[str, str]]]:
+    """What a body says that is damaged, or written in the forms of several protocols; and what was read as what."""
+    told: list[tuple[str, str]] = []
+
+    def decode(protocol: str, body: Fields) -> Conversation:
+        meant, mended = mend(body, protocol)
+        told.extend(mended)
+        return codec(protocol).request.decode(meant)
+
+    mixed = read_mixed(fields, protocol, decode)
+    if mixed is None:
+        return decode(protocol, fields), told
+    return mixed[0], [*mixed[1], *told]
 
 
 def _decoded_split(split: SplitBody, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:

@@ -1,18 +1,30 @@
 """Blocks that stand in the wrong speaker's turn go to the right one.
 
-A call is the model's, a result is not. The first pass: all others rely on it.
+A call is the model's, a result is a tool's, and a prompt is words alone. The first pass: all others rely on it.
 """
 
 from __future__ import annotations
 
+from itertools import groupby
+from typing import Final
+
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.render.job import Job
+from toolglot.render.survey import PROMPTS
+
+_CANNOT_SAY: Final[dict[Role, tuple[type[Block], ...]]] = {
+    "assistant": (ToolResult,),
+    "user": (ToolCall, Thinking),
+    "tool": (ToolCall, Thinking, Text, Media),
+    "system": (ToolCall, Thinking, ToolResult, Media),
+    "developer": (ToolCall, Thinking, ToolResult, Media),
+}
 
 
 def attribute(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
-    """The turns with every call in an assistant turn and every result outside of one."""
+    """The turns with every block in the turn of somebody who can say it."""
     survey = job.survey(turns)
     if not survey.is_mixed and Thinking not in survey.kinds:
         return turns
@@ -22,26 +34,26 @@ def attribute(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 
 
 def _is_mixed(turn: Turn) -> bool:
-    if turn.role == "assistant":
-        return any(isinstance(block, ToolResult) for block in turn.blocks)
-    return any(isinstance(block, ToolCall | Thinking) for block in turn.blocks)
+    return any(isinstance(block, _CANNOT_SAY[turn.role]) for block in turn.blocks)
 
 
 def _split(turn: Turn, job: Job) -> list[Turn]:
-    """A turn as runs of the model's blocks and of the others', in their order."""
+    """A turn as runs of blocks of one speaker each, in their order."""
     job.tell("moved", f"a {turn.role} turn held blocks of another speaker", "canonical", turn_key=turn.key)
-    is_models = turn.role == "assistant"
-    runs: list[tuple[bool, list[Block]]] = []
-    for block in turn.blocks:
-        side = not isinstance(block, ToolResult) if is_models else isinstance(block, ToolCall | Thinking)
-        if not runs or runs[-1][0] != side:
-            runs.append((side, []))
-        runs[-1][1].append(block)
-    other = "tool" if is_models or turn.role == "tool" else turn.role
     parts = []
-    for number, (side, blocks) in enumerate(runs):
-        role = "assistant" if side else other
+    for number, (role, blocks) in enumerate(groupby(turn.blocks, lambda block: _speaker(block, turn))):
         key = turn.key if number == 0 else f"{turn.key}+{number}"
         extra = turn.extra if role == turn.role else None
         parts.append(replace(turn, role=role, blocks=tuple(blocks), key=key, extra=extra))
     return parts
+
+
+def _speaker(block: Block, turn: Turn) -> Role:
+    """Who says a block of a turn; results and words of one turn stay together, as a user's."""
+    if isinstance(block, ToolCall | Thinking):
+        return "assistant"
+    if turn.role == "tool":
+        return "user" if any(isinstance(beside, Text | Media) for beside in turn.blocks) else "tool"
+    if isinstance(block, ToolResult) and turn.role != "user":
+        return "tool"
+    return "user" if turn.role in PROMPTS and isinstance(block, Media) else turn.role

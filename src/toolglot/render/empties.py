@@ -27,6 +27,8 @@ def fill_empties(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 
 
 def _filled(turn: Turn, job: Job) -> Turn | None:
+    if _says_nothing_as_wanted(turn, job):
+        return turn
     blocks: list[Block] = []
     for block in turn.blocks:
         if isinstance(block, ToolResult):
@@ -41,6 +43,14 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
     if len(blocks) < len(turn.blocks):
         job.tell("dropped", f"an empty text is refused {job.rule('turns.empty_text')}", turn_key=turn.key)
     return replace(turn, blocks=kept)
+
+
+def _says_nothing_as_wanted(turn: Turn, job: Job) -> bool:
+    """Whether an empty text stands beside calls where the target wants just that."""
+    if job.profile.calls.empty_content != "empty" or not turn.calls:
+        return False
+    texts = [block for block in turn.blocks if isinstance(block, Text)]
+    return len(texts) == 1 and not texts[0].text and texts[0].extra is None
 
 
 def _says_something(blocks: list[Block]) -> bool:

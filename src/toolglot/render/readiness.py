@@ -120,7 +120,7 @@ class Ready:
         if not has_words:
             return count > 0 and before != "user" and not self._results.together
         if count:
-            return before == "assistant" and self._is_carried_by_user and not self._results.alone
+            return before == "assistant" and self._is_carried_by_user and not self._results.alone and not is_tools
         if is_tools or (follows_results and (self._results.alone or not self._results.user_after)):
             return False
         return before != "user" or not self._turns.alternate

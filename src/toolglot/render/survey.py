@@ -45,7 +45,7 @@ class Survey:
         self.has_blanks = False
         """A text, a result or a turn says nothing."""
         self.is_mixed = False
-        """A call stands in a turn that is not the model's, or a result in one that is."""
+        """A block may stand in the turn of a speaker who cannot say it: `attribution` knows."""
         self.has_removed = False
         """A turn carries interactions whose own turns are gone."""
         self.prompts = 0
@@ -64,6 +64,9 @@ class Survey:
         for turn in new:
             if turn.role in PROMPTS:
                 self.prompts += 1
+                self.is_mixed |= any(type(block) is not Text for block in turn.blocks)
+            elif turn.role == "tool":
+                self.is_mixed |= any(type(block) is not ToolResult for block in turn.blocks)
             self.has_removed |= bool(turn.metadata.removed)
             self._look_at(turn.blocks, is_models=turn.role == "assistant")
 

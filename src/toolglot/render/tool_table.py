@@ -45,6 +45,7 @@ class ToolTable:
 
     def __init__(self, profile: Profile, tools: Sequence[EmittedTool], used: Iterable[Key], *, wrap: bool) -> None:
         self._wraps_free_text = wrap
+        self._has_namespaces = profile.tools.namespaces
         self._validators: dict[str, Validator | None] = {}
         self._given = [tool for tool in tools if tool.emitted.issuer is None]
         keys = [(tool.original.namespace, tool.original.name) for tool in self._given]
@@ -62,8 +63,18 @@ class ToolTable:
     @cached_property
     def _tools(self) -> dict[str, EmittedTool]:
         """The tools by the names that the model knows."""
-        named = {(tool.original.namespace, tool.original.name): tool for tool in self._given}
-        return {self.emitted_name(key): tool for key, tool in named.items()}
+        return {self.emitted_name(key): tool for key, tool in self._by_key.items()}
+
+    @cached_property
+    def _by_key(self) -> dict[Key, EmittedTool]:
+        return {(tool.original.namespace, tool.original.name): tool for tool in self._given}
+
+    @cached_property
+    def _keys(self) -> dict[Key, Key]:
+        """The client's names by those that the target knows; a model may call what it only saw being called before."""
+        if self._has_namespaces:
+            return {(key[0], self.emitted_name(key)): key for key in self._flat}
+        return {(None, self.emitted_name(key)): key for key in self._flat}
 
     def emitted_name(self, key: Key) -> str:
         flat = self._flat.get(key)
@@ -83,7 +94,7 @@ class ToolTable:
         if self.is_plain and call.type != "custom":
             return call
         name = self.emitted_name((call.namespace, call.name))
-        namespace = call.namespace if name == call.name else None
+        namespace = call.namespace if self._has_namespaces else None
         if call.type == "custom" and self._wraps_free_text:
             arguments = {FREE_TEXT: call.raw_input or ""}
             return replace(call, name=name, namespace=namespace, type="function", arguments=arguments, raw_input=None)
@@ -93,9 +104,10 @@ class ToolTable:
 
     def original_call(self, call: ToolCall) -> ToolCall:
         """A call that the model made, as the client knows its tool."""
-        tool = self._tools.get(call.name)
+        key = self._meant_by(call)
+        tool = self._by_key.get(key)
         if tool is None:
-            return call
+            return call if key[1] == call.name else replace(call, name=key[1], namespace=key[0])
         original = tool.original
         namespace = original.namespace or call.namespace
         if call.name != original.name or call.namespace != namespace:
@@ -107,6 +119,14 @@ class ToolTable:
             if kept != call.arguments:
                 return replace(call, arguments=kept, raw_input=None)
         return call
+
+    def _meant_by(self, call: ToolCall) -> Key:
+        """The tool of a call. Where the target has namespaces, tools of one name may differ in them alone."""
+        meant = self._keys.get((call.namespace if self._has_namespaces else None, call.name))
+        if meant is None and call.name in self._tools:
+            original = self._tools[call.name].original
+            meant = (original.namespace, original.name)
+        return meant or (call.namespace, call.name)
 
     def is_rewritten(self, emitted: str) -> bool:
         """Whether `original_call` may change more of a call of this name than the name itself."""

@@ -167,6 +167,9 @@ def _openai_chat(body: Fields, told: Told) -> None:
                 _mend_name(function, f"{place}.function", told)
                 if function.get("arguments") is not None and not isinstance(function["arguments"], dict):
                     _mend_text(function, "arguments", f"{place}.function", told)
+                if call.get("type") not in (None, "function"):
+                    call["type"] = "function"
+                    told.append((f"{place}.type", "a call of a function was read as one"))
 
 
 def _openai_responses(body: Fields, told: Told) -> None:

@@ -1,0 +1,288 @@
+"""Messages that are written as another protocol writes them, in whole or in part (B6).
+
+Proxies and agents that speak several protocols write a call as a `tool_use` block and as one of `tool_calls`, hand a
+result back in the form of the provider that they used before, or keep a turn of Gemini's between those of Chat. Each
+piece is read by the codec of the protocol that it is written in, and a message stays one turn; a call that stands there
+twice is one.
+
+Only a body that its own codec refused, or that has something of the kind left over, comes here, so that a body in
+order costs a glance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Conversation, Opaque, Role, ToolCall, Turn
+from toolglot.wire.damage import Told
+from toolglot.wire.reading import Fields
+
+Decode = Callable[[str, Fields], Conversation]
+"""Reads a body of a protocol."""
+Piece = tuple[str, Fields]
+"""A protocol, and a message in its form."""
+
+_CHAT: Final = "openai_chat"
+_LISTS: Final = {
+    "anthropic": "messages",
+    "bedrock": "messages",
+    "cohere": "messages",
+    "gemini": "contents",
+    "ollama": "messages",
+    "openai_chat": "messages",
+    "openai_responses": "input",
+}
+_ROLES: Final = {
+    "anthropic": frozenset({"user", "assistant", "system"}),
+    "bedrock": frozenset({"user", "assistant"}),
+    "cohere": frozenset({"user", "assistant", "system", "tool"}),
+    "gemini": frozenset({"user", "model", "function"}),
+    "ollama": frozenset({"user", "assistant", "system", "tool"}),
+    "openai_chat": frozenset({"user", "assistant", "system", "developer", "tool", "function"}),
+    "openai_responses": frozenset({"user", "assistant", "system", "developer"}),
+}
+"""The roles that a protocol's messages may have."""
+_MEANINGS: Final[dict[str, Role]] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "model": "assistant",
+    "ai": "assistant",
+    "bot": "assistant",
+    "system": "system",
+    "developer": "developer",
+    "tool": "tool",
+    "function": "tool",
+}
+"""The roles of all protocols, and the names that agents have for them."""
+_PART_KINDS: Final = {
+    "anthropic": frozenset({"text", "image", "document", "thinking", "redacted_thinking", "tool_use", "tool_result"}),
+    "cohere": frozenset({"text", "image_url", "document", "thinking"}),
+    "openai_responses": frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"}),
+    "openai_chat": frozenset(
+        {"text", "refusal", "image_url", "video_url", "input_audio", "file", "document_url", "thinking"}
+    ),
+}
+"""The parts of content that say their type. Bedrock's and Gemini's do not, and Ollama's content is a text."""
+_OTHERS: Final = ("anthropic", "openai_responses", _CHAT)
+"""In which order one looks whose a part is."""
+_UNTYPED_PARTS: Final = {
+    "gemini": frozenset({"functionCall", "functionResponse", "inlineData", "fileData", "function_call"}),
+    "bedrock": frozenset({"toolUse", "toolResult", "reasoningContent", "text", "image", "document"}),
+}
+_BESIDE: Final = ("tool_calls", "function_call", "reasoning_content")
+"""What stands beside the content of a Chat message."""
+_LISTING_CALLS: Final = frozenset({_CHAT, "cohere", "ollama"})
+"""The protocols whose messages list calls beside their content."""
+_FRAMES: Final = frozenset({*_BESIDE, "content", "parts", "tool_call_id", "call_id", "output", "arguments"})
+"""Fields that a message of another form has; left over, they say that it was not understood."""
+_KINDS: Final = frozenset().union(*_PART_KINDS.values(), *_UNTYPED_PARTS.values()) | {"function", "type"}
+_ITEMS: Final = frozenset(
+    {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
+)
+
+
+def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
+    """Whether something was left over that may be another protocol's."""
+    for turn in conversation.turns:
+        if turn.extra is not None and not _FRAMES.isdisjoint(turn.extra.get(protocol, ())):
+            return True
+        for block in turn.blocks:
+            if type(block) is Opaque and (block.kind in _KINDS or "function" in block.value):
+                return True
+    return False
+
+
+def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversation, Told] | None:
+    """The conversation, and what was read as what; None where every message is of the body's own form."""
+    key = _LISTS[protocol]
+    messages = body.get(key)
+    if not isinstance(messages, list):
+        return None
+    told: Told = []
+    split = [list(_pieces(message, protocol, f"$.{key}[{index}]", told)) for index, message in enumerate(messages)]
+    if not told:
+        return None
+    head = decode(protocol, {**body, key: []})
+    turns = list(head.turns)
+    own: list[Fields] = []
+    for index, pieces in enumerate(split):
+        if len(pieces) == 1 and pieces[0][0] == protocol:
+            own.append(pieces[0][1])  # together, since some protocols write a turn as several
+            continue
+        turns += _decoded(protocol, own, decode)
+        own = []
+        turns += _joined(pieces, f"$.{key}[{index}]", decode, told)
+    turns += _decoded(protocol, own, decode)
+    return replace(head, turns=tuple(turns)), told
+
+
+def _decoded(protocol: str, messages: list[Fields], decode: Decode) -> tuple[Turn, ...]:
+    return decode(protocol, {_LISTS[protocol]: messages}).turns if messages else ()
+
+
+def _joined(pieces: list[Piece], path: str, decode: Decode, told: Told) -> list[Turn]:
+    """The pieces of one message as one turn."""
+    turns = [turn for protocol, piece in pieces for turn in _decoded(protocol, [piece], decode)]
+    if len(turns) < 2:
+        return turns
+    blocks: list[Block] = []
+    known: set[str] = set()
+    for turn in turns:
+        for block in turn.blocks:
+            if type(block) is ToolCall and block.id in known:
+                told.append((path, f"the call {block.id[:80]!r} stood in the content too; it is one call"))
+            else:
+                blocks.append(block)
+        known.update(call.id for call in turn.calls if call.id)
+    return [replace(turns[0], blocks=tuple(blocks), extra=None)]
+
+
+# --- whose a message is -----------------------------------------------------------------------------
+
+
+def _pieces(message: Any, own: str, path: str, told: Told) -> Iterator[Piece]:
+    """A message as pieces of one form each. `told` grows where it is not as its protocol writes it."""
+    if not isinstance(message, dict):
+        yield own, message
+        return
+    if _is_item(message):
+        if own != "openai_responses":
+            told.append((path, f"an item {message['type']!r} of the Responses protocol was read as one"))
+        yield "openai_responses", message
+        return
+    role = _role_of(message)
+    if role is None:
+        yield own, message
+        return
+    if isinstance(message.get("parts"), list | dict) and not isinstance(message.get("content"), str | list):
+        yield _of_gemini(message, role, own, path, told)
+        return
+    if role == "tool" and (own not in _LISTING_CALLS or message.get("role") != "tool"):
+        yield _of_chat_result(message, own, path, told)
+        return
+    yield from _of_message(message, role, own, path, told)
+
+
+def _is_item(message: Fields) -> bool:
+    kind = message.get("type")
+    return isinstance(kind, str) and kind in _ITEMS and "content" not in message
+
+
+def _role_of(message: Fields) -> Role | None:
+    """Who speaks: by what a message holds that only one side can say, otherwise by its role."""
+    if isinstance(message.get("tool_calls"), list) and message["tool_calls"]:
+        return "assistant"
+    if isinstance(message.get("tool_call_id"), str):
+        return "tool"
+    role = message.get("role")
+    return _MEANINGS.get(role.lower()) if isinstance(role, str) else None
+
+
+def _of_gemini(message: Fields, role: Role, own: str, path: str, told: Told) -> Piece:
+    named = "model" if role == "assistant" else "user"
+    if own != "gemini":
+        told.append((path, "a message of Gemini's form was read as one"))
+    elif message["role"] in _ROLES["gemini"]:
+        return own, message
+    else:
+        _tell_role(message, role, path, told)
+    return "gemini", {"role": named, "parts": message["parts"]}
+
+
+def _of_chat_result(message: Fields, own: str, path: str, told: Told) -> Piece:
+    """A message of Chat's that is the result of a call."""
+    is_legacy = message.get("role") == "function" and isinstance(message.get("name"), str)
+    if own == _CHAT and is_legacy and "tool_call_id" not in message:
+        return own, message
+    if own == "gemini" and "parts" not in message and "content" not in message:
+        return own, message
+    told.append((path, "a message that is the result of a call was read as one"))
+    return _CHAT, {**message, "role": "tool"}
+
+
+def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) -> Iterator[Piece]:
+    content = message.get("content")
+    runs = list(_runs(content, own)) if isinstance(content, list) else []
+    beside = {} if own in _LISTING_CALLS else {key: message[key] for key in _BESIDE if message.get(key) is not None}
+    named = message.get("role")
+    has_own_role = isinstance(named, str) and named in _ROLES[own]
+    is_own = has_own_role and own != "gemini" and all(form == own for form, _ in runs)
+    if is_own and not beside:
+        yield own, message
+        return
+    if own == "gemini" and "content" not in message and not beside:
+        yield own, message
+        return
+    if not has_own_role:
+        _tell_role(message, role, path, told)
+    rest = {key: value for key, value in message.items() if key not in ("content", *beside)}
+    if not isinstance(content, list):
+        form = own if own != "gemini" and _role_in(own, role) in _ROLES[own] else _CHAT
+        if form == own or content:
+            yield form, {**(rest if form == own else {}), "role": _role_in(form, role), "content": content or ""}
+    for form, parts in runs:
+        if form != own:
+            told.append((f"{path}.content", f"parts of the form of {form} were read as such"))
+        yield form, _with_parts(form, _role_in(form, role), parts)
+    if own in _LISTING_CALLS and runs:
+        yield own, {**rest, "role": role, "content": None}
+    elif beside:
+        told.append((path, "what stands beside the content of a Chat message was read as such"))
+        yield _CHAT, {"role": "assistant", "content": None, **beside}
+
+
+def _tell_role(message: Fields, role: Role, path: str, told: Told) -> None:
+    told.append((f"{path}.role", f"the role {str(message.get('role'))[:40]!r} was read as {role}"))
+
+
+def _role_in(form: str, role: Role) -> str:
+    """How a form writes a role; one that it does not have stands in a message of Chat's."""
+    if form == "gemini":
+        return "model" if role == "assistant" else "user"
+    if form == "bedrock" or (form == "anthropic" and role == "developer"):
+        return "assistant" if role == "assistant" else "user"
+    return role
+
+
+def _with_parts(form: str, role: str, parts: list[Any]) -> Fields:
+    if form == "gemini":
+        return {"role": role, "parts": parts}
+    said: Fields = {"role": role, "content": parts}
+    return {"type": "message", **said} if form == "openai_responses" else said
+
+
+def _runs(parts: list[Any], own: str) -> Iterator[tuple[str, list[Any]]]:
+    """Content by the form of its parts: each form, and the parts in a row that have it."""
+    run: list[Any] = []
+    last = own
+    for part in parts:
+        form = _form_of(part, own)
+        if run and form != last:
+            yield last, run
+            run = []
+        last = form
+        run.append(part)
+    if run:
+        yield last, run
+
+
+def _form_of(part: Any, own: str) -> str:
+    if not isinstance(part, dict):
+        return own
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        if own not in _UNTYPED_PARTS or _UNTYPED_PARTS[own].isdisjoint(part):
+            return next((form for form, keys in _UNTYPED_PARTS.items() if not keys.isdisjoint(part)), own)
+        return own
+    if kind in _PART_KINDS.get(own, ()) and not _is_thought_elsewhere(part, own):
+        return own
+    return next((form for form in _OTHERS if kind in _PART_KINDS[form]), own)
+
+
+def _is_thought_elsewhere(part: Fields, own: str) -> bool:
+    """Mistral's thinking, which is Chat's, is a list of parts; Anthropic's is a text."""
+    return own == _CHAT and part["type"] == "thinking" and isinstance(part.get("thinking"), str)

@@ -1,0 +1,85 @@
+"""Calls as some clients of the Chat Completions protocol still write them: arguments as an object, and functions.
+
+Before there were tools there were functions: an assistant's `function_call`, a message of the role `function` and a
+list of `functions`. Its own provider knows them and gets them as they came; elsewhere they are calls, results and
+tools like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Conversation, Opaque, ToolCall, ToolResult, ToolSpec, Turn
+from toolglot.wire.argument_text import read_arguments
+from toolglot.wire.openai_chat.blocks import PROTOCOL
+from toolglot.wire.reading import note
+
+
+def with_text_arguments(conversation: Conversation) -> Conversation:
+    """The conversation without calls that write their arguments as an object; itself where there is none."""
+    turns = [_with_text(turn) for turn in conversation.turns]
+    is_same = all(turn is before for turn, before in zip(turns, conversation.turns, strict=True))
+    return conversation if is_same else replace(conversation, turns=tuple(turns))
+
+
+def _with_text(turn: Turn) -> Turn:
+    if turn.role != "assistant" or not any(_is_object(block) for block in turn.blocks):
+        return turn
+    blocks = [replace(block, extra=None) if _is_object(block) else block for block in turn.blocks]
+    return replace(turn, blocks=tuple(blocks))
+
+
+def _is_object(block: Block) -> bool:
+    return type(block) is ToolCall and block.extra is not None and note(block.extra, PROTOCOL, "arguments") == "object"
+
+
+def with_tools_for_functions(conversation: Conversation) -> Conversation:
+    """The conversation with calls, results and tools in the place of functions; itself where there is none."""
+    turns = [_with_calls(turn) for turn in conversation.turns]
+    own = (conversation.extra or {}).get(PROTOCOL, {})
+    tools = [spec for given in own.get("functions") or () if (spec := _spec(given)) is not None]
+    is_same = all(turn is before for turn, before in zip(turns, conversation.turns, strict=True))
+    if is_same and not tools:
+        return conversation
+    rest = {key: value for key, value in own.items() if key != "functions"}
+    return replace(
+        conversation,
+        turns=tuple(turns),
+        tools=(*conversation.tools, *tools),
+        extra={**(conversation.extra or {}), PROTOCOL: rest},
+    )
+
+
+def _with_calls(turn: Turn) -> Turn:
+    for block in turn.blocks:
+        if type(block) is Opaque and block.protocol == PROTOCOL and block.kind in ("function_call", "function"):
+            return replace(turn, blocks=tuple(map(_call_or_result, turn.blocks)))
+    return turn
+
+
+def _call_or_result(block: Block) -> Block:
+    if type(block) is not Opaque or block.protocol != PROTOCOL:
+        return block
+    value: Any = block.value
+    if block.kind == "function_call":
+        value = value["function_call"]
+        written = value.get("arguments")
+        arguments, raw = read_arguments(written) if isinstance(written, str) else (written or {}, None)
+        return ToolCall("", str(value.get("name") or ""), arguments, raw_input=raw)
+    content = value.get("content")
+    if block.kind == "function" and (content is None or isinstance(content, str)):
+        return ToolResult("", content, name=str(value.get("name") or ""), is_complete=True)
+    return block
+
+
+def _spec(given: Any) -> ToolSpec | None:
+    if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+        return None
+    described, parameters = given.get("description"), given.get("parameters")
+    return ToolSpec(
+        given["name"],
+        described if isinstance(described, str) else None,
+        parameters if isinstance(parameters, dict) else None,
+    )
