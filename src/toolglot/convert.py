@@ -303,7 +303,7 @@ class ReceivedRequest:
             )
         stored = stores_answers(said.extra)
         asked = said if named == said.model else replace(said, model=named)
-        if from_.protocol == "openai_chat" != to.protocol:
+        if from_.protocol == "openai_chat" and from_.name != to.name:
             asked = with_tools_for_functions(asked)
         rendered = render(asked, to, policy=policy, source=from_, keeps_items=stored, home=home)
         if continued is not None:
@@ -489,7 +489,8 @@ def _as_meant(fields: Fields, protocol: str) -> tuple[Conversation, list[tuple[s
     mixed = read_mixed(fields, protocol, decode)
     if mixed is None:
         return decode(protocol, fields), told
-    return mixed[0], [*mixed[1], *told]
+    conversation = mixed[0] if protocol == "openai_chat" else with_tools_for_functions(mixed[0])
+    return conversation, [*mixed[1], *told]
 
 
 def _decoded_split(split: SplitBody, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:

@@ -19,7 +19,7 @@ from toolglot.profiles import resolve
 from toolglot.render.job import Job, unless_same
 from toolglot.render.reasoning import parted
 
-_TEXT_FIELDS: Final = ("text", "refusal")
+_TEXT_FIELDS: Final = ("text", "refusal", "content", "output")
 """Where a block that nobody knows says something in words."""
 
 _ENCRYPTED: Final = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature")
@@ -163,13 +163,25 @@ def _as_text(block: Opaque | ServerTool, turn: Turn, tally: _Tally) -> Text | No
         tally.add(f"converted: a block of {block.protocol}'s own tools became text", turn)
         said = msgspec.json.encode(_readable(block.value)).decode()
         return Text(f"[{block.name or 'server tool'} {block.phase}] {said}")
-    value = block.value if isinstance(block.value, dict) else {}
-    text = next((value[field] for field in _TEXT_FIELDS if isinstance(value.get(field), str)), "")
+    text = "\n".join(_words(block.value))
     if text:
         tally.add(f"converted: a {block.kind or 'block'} of {block.protocol} became text", turn)
         return Text(text)
     tally.add(f"dropped: {block.kind or 'a block'} of {block.protocol} has no form here", turn)
     return None
+
+
+def _words(value: Any) -> Iterable[str]:
+    """What a value says in words, at whatever depth."""
+    if isinstance(value, list):
+        for inner in value:
+            yield from _words(inner)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, dict | list):
+                yield from _words(inner)
+            elif isinstance(inner, str) and inner and key in _TEXT_FIELDS:
+                yield inner
 
 
 def _readable(value: Any) -> Any:

@@ -120,6 +120,9 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: Job
     if budget is None and mode == "on" and job.profile.reasoning.budget_required:
         budget = _default_budget(effort, max_tokens)
         mode = mode if budget is not None else None
+        made = f"one of {budget} tokens was" if budget is not None else "there is no room for one, so that it was not"
+        reason = f"thinking is asked for with a budget {job.rule('reasoning.budget_required')}; {made} asked for"
+        job.tell("added" if budget is not None else "dropped", reason, "policy", path="$.reasoning")
     if job.profile.reasoning.one_setting and effort is not None and (mode is not None or budget is not None):
         kept = "effort" if mode != "off" else "mode"
         reason = f"effort, mode and budget of thinking exclude each other {job.rule('reasoning.one_setting')}"

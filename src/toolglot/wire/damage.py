@@ -83,6 +83,20 @@ def _mend_text(fields: Fields, key: str, path: str, told: Told) -> None:
     told.append((f"{path}.{key}", "arguments that are no text were written as one"))
 
 
+def _mend_call(call: Fields, path: str, told: Told) -> None:
+    """A call that says its name and arguments itself, as agents write it, where it should hold a function."""
+    if isinstance(call.get("function"), dict) or not isinstance(call.get("name"), str):
+        return
+    if call.get("type") == "custom":
+        return
+    given: Any = next((call[key] for key in ("arguments", "args", "input") if key in call), {})
+    call["function"] = {"name": call["name"], "arguments": given}
+    for key in ("name", "arguments", "args", "input", "type"):
+        call.pop(key, None)
+    call["type"] = "function"
+    told.append((path, "a call without a function of its own was read as one"))
+
+
 def _mend_content(fields: Fields, path: str, told: Told) -> None:
     """Content of a message that is null, or one block where a list belongs."""
     content = fields.get("content")
@@ -120,6 +134,7 @@ def _anthropic(body: Fields, told: Told) -> None:
 
 def _bedrock(body: Fields, told: Told) -> None:
     for path, message in _objects(body.get("messages"), "$.messages"):
+        _without_empty(message, "content", path, told)
         for place, block in _objects(message.get("content"), f"{path}.content"):
             call, result = block.get("toolUse"), block.get("toolResult")
             if isinstance(call, dict):
@@ -159,7 +174,11 @@ def _openai_chat(body: Fields, told: Told) -> None:
                 _mend_id(message, "tool_call_id", path, told)
         elif message.get("content") is not None:
             _mend_content(message, path, told)
+        elif message.get("role") != "assistant" and "content" not in message:
+            message["content"] = ""
+            told.append((path, "a message without content was read as empty"))
         for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
+            _mend_call(call, place, told)
             if call.get("id") is not None:
                 _mend_id(call, "id", place, told)
             function = call.get("function")
@@ -173,12 +192,19 @@ def _openai_chat(body: Fields, told: Told) -> None:
 
 
 def _openai_responses(body: Fields, told: Told) -> None:
+    items = body.get("input")
+    if isinstance(items, list) and any(map(_says_nothing, items)):
+        body["input"] = [item for item in items if not _says_nothing(item)]
+        told.append(("$.input", "messages of the assistant that say nothing were left out"))
     for path, item in _objects(body.get("input"), "$.input"):
         kind = item.get("type")
         if kind in ("function_call", "custom_tool_call"):
             if item.get("call_id") is not None or not isinstance(item.get("id"), str):
                 _mend_id(item, "call_id", path, told)
             _mend_name(item, path, told)
+            if kind == "function_call" and item.get("arguments") is None:
+                item["arguments"] = "{}"
+                told.append((f"{path}.arguments", "a call without arguments was given none"))
             _mend_text(item, "arguments" if kind == "function_call" else "input", path, told)
         elif kind in ("function_call_output", "custom_tool_call_output"):
             _mend_id(item, "call_id", path, told)
@@ -186,8 +212,21 @@ def _openai_responses(body: Fields, told: Told) -> None:
                 _mend_text(item, "output", path, told)
 
 
+def _without_empty(fields: Fields, key: str, path: str, told: Told) -> None:
+    """A list of parts without those that hold nothing."""
+    parts = fields.get(key)
+    if isinstance(parts, list) and {} in parts:
+        fields[key] = [part for part in parts if part != {}]
+        told.append((f"{path}.{key}", "parts that hold nothing were left out"))
+
+
+def _says_nothing(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("role") == "assistant" and item.get("content") == []
+
+
 def _gemini(body: Fields, told: Told) -> None:
     for path, content in _objects(body.get("contents"), "$.contents"):
+        _without_empty(content, "parts", path, told)
         for place, part in _objects(content.get("parts"), f"{path}.parts"):
             for key in ("functionCall", "function_call"):
                 call = part.get(key)
@@ -216,6 +255,7 @@ def _cohere(body: Fields, told: Told) -> None:
         elif message.get("content") is not None:
             _mend_content(message, path, told)
         for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
+            _mend_call(call, place, told)
             _mend_id(call, "id", place, told)
             function = call.get("function")
             if isinstance(function, dict):
@@ -231,6 +271,7 @@ def _ollama(body: Fields, told: Told) -> None:
             if message.get("tool_call_id") is not None:
                 _mend_id(message, "tool_call_id", path, told)
         for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
+            _mend_call(call, place, told)
             if call.get("id") is not None:
                 _mend_id(call, "id", place, told)
             function = call.get("function")

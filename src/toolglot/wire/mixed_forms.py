@@ -16,10 +16,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Conversation, Opaque, Role, ToolCall, Turn
+from toolglot.conversation import Block, Conversation, Opaque, Role, Text, ToolCall, Turn
 from toolglot.wire.damage import Told
 from toolglot.wire.reading import Fields
 
+PROMPTS: Final = ("system", "developer")
 Decode = Callable[[str, Fields], Conversation]
 """Reads a body of a protocol."""
 Piece = tuple[str, Fields]
@@ -77,9 +78,12 @@ _BESIDE: Final = ("tool_calls", "function_call", "reasoning_content")
 """What stands beside the content of a Chat message."""
 _LISTING_CALLS: Final = frozenset({_CHAT, "cohere", "ollama"})
 """The protocols whose messages list calls beside their content."""
+_WITHOUT_TEXT: Final = frozenset({"bedrock", "gemini"})
+"""The protocols whose content is always a list."""
+_RESULT_PARTS: Final = frozenset({"toolResult", "functionResponse", "function_response"})
 _FRAMES: Final = frozenset({*_BESIDE, "content", "parts", "tool_call_id", "call_id", "output", "arguments"})
 """Fields that a message of another form has; left over, they say that it was not understood."""
-_KINDS: Final = frozenset().union(*_PART_KINDS.values(), *_UNTYPED_PARTS.values()) | {"function", "type"}
+_KINDS: Final = frozenset().union(*_PART_KINDS.values(), *_UNTYPED_PARTS.values()) | {"function", "type", "message", ""}
 _ITEMS: Final = frozenset(
     {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
 )
@@ -88,12 +92,20 @@ _ITEMS: Final = frozenset(
 def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     """Whether something was left over that may be another protocol's."""
     for turn in conversation.turns:
+        if not turn.blocks and turn.role != "assistant":
+            return True
         if turn.extra is not None and not _FRAMES.isdisjoint(turn.extra.get(protocol, ())):
             return True
         for block in turn.blocks:
             if type(block) is Opaque and (block.kind in _KINDS or "function" in block.value):
                 return True
+        if protocol in _WITHOUT_TEXT and any(_says_its_type(block, protocol) for block in turn.blocks):
+            return True
     return False
+
+
+def _says_its_type(block: Block, protocol: str) -> bool:
+    return type(block) is Text and block.extra is not None and "type" in block.extra.get(protocol, ())
 
 
 def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversation, Told] | None:
@@ -115,7 +127,7 @@ def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversatio
             continue
         turns += _decoded(protocol, own, decode)
         own = []
-        turns += _joined(pieces, f"$.{key}[{index}]", decode, told)
+        turns += _joined(pieces, _role_of(messages[index]), f"$.{key}[{index}]", decode, told)
     turns += _decoded(protocol, own, decode)
     return replace(head, turns=tuple(turns)), told
 
@@ -124,9 +136,10 @@ def _decoded(protocol: str, messages: list[Fields], decode: Decode) -> tuple[Tur
     return decode(protocol, {_LISTS[protocol]: messages}).turns if messages else ()
 
 
-def _joined(pieces: list[Piece], path: str, decode: Decode, told: Told) -> list[Turn]:
+def _joined(pieces: list[Piece], role: Role | None, path: str, decode: Decode, told: Told) -> list[Turn]:
     """The pieces of one message as one turn."""
     turns = [turn for protocol, piece in pieces for turn in _decoded(protocol, [piece], decode)]
+    turns = turns if role not in PROMPTS else [replace(turn, role=role) for turn in turns]
     if len(turns) < 2:
         return turns
     blocks: list[Block] = []
@@ -161,6 +174,9 @@ def _pieces(message: Any, own: str, path: str, told: Told) -> Iterator[Piece]:
     if isinstance(message.get("parts"), list | dict) and not isinstance(message.get("content"), str | list):
         yield _of_gemini(message, role, own, path, told)
         return
+    if role == "tool" and _holds_results(message.get("content")):
+        told.append((f"{path}.role", "results that are parts of a message were read as a user's"))
+        message, role = {**message, "role": "user"}, "user"
     if role == "tool" and (own not in _LISTING_CALLS or message.get("role") != "tool"):
         yield _of_chat_result(message, own, path, told)
         return
@@ -186,7 +202,7 @@ def _of_gemini(message: Fields, role: Role, own: str, path: str, told: Told) -> 
     named = "model" if role == "assistant" else "user"
     if own != "gemini":
         told.append((path, "a message of Gemini's form was read as one"))
-    elif message["role"] in _ROLES["gemini"]:
+    elif _has_role_of(message, own):
         return own, message
     else:
         _tell_role(message, role, path, told)
@@ -201,29 +217,41 @@ def _of_chat_result(message: Fields, own: str, path: str, told: Told) -> Piece:
     if own == "gemini" and "parts" not in message and "content" not in message:
         return own, message
     told.append((path, "a message that is the result of a call was read as one"))
-    return _CHAT, {**message, "role": "tool"}
+    content = message.get("content")
+    if isinstance(content, list):
+        content = [_as_text_part(part) for part in content]
+    return own if own in _LISTING_CALLS else _CHAT, {**message, "role": "tool", "content": content}
+
+
+def _as_text_part(part: Any) -> Any:
+    """A part that says something in words, in Chat's form; any other as it is."""
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    return part
+
+
+def _holds_results(content: Any) -> bool:
+    """Whether parts of content are results, which in a tool's message are its text."""
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else ()
+    return any(part.get("type") == "tool_result" or not _RESULT_PARTS.isdisjoint(part) for part in parts)
 
 
 def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) -> Iterator[Piece]:
     content = message.get("content")
     runs = list(_runs(content, own)) if isinstance(content, list) else []
     beside = {} if own in _LISTING_CALLS else {key: message[key] for key in _BESIDE if message.get(key) is not None}
-    named = message.get("role")
-    has_own_role = isinstance(named, str) and named in _ROLES[own]
-    is_own = has_own_role and own != "gemini" and all(form == own for form, _ in runs)
-    if is_own and not beside:
-        yield own, message
-        return
-    if own == "gemini" and "content" not in message and not beside:
+    has_own_role = _has_role_of(message, own)
+    if has_own_role and not beside and _is_own_content(message, runs, own):
         yield own, message
         return
     if not has_own_role:
         _tell_role(message, role, path, told)
     rest = {key: value for key, value in message.items() if key not in ("content", *beside)}
-    if not isinstance(content, list):
-        form = own if own != "gemini" and _role_in(own, role) in _ROLES[own] else _CHAT
-        if form == own or content:
-            yield form, {**(rest if form == own else {}), "role": _role_in(form, role), "content": content or ""}
+    if not runs:
+        form = own if own not in _WITHOUT_TEXT and role in _ROLES[own] else _CHAT
+        if form != own or content == []:
+            told.append((f"{path}.content", "content was read as the text that it is"))
+        yield form, {**(rest if form == own else {}), "role": role, "content": content or ""}
     for form, parts in runs:
         if form != own:
             told.append((f"{path}.content", f"parts of the form of {form} were read as such"))
@@ -233,6 +261,19 @@ def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) ->
     elif beside:
         told.append((path, "what stands beside the content of a Chat message was read as such"))
         yield _CHAT, {"role": "assistant", "content": None, **beside}
+
+
+def _is_own_content(message: Fields, runs: list[tuple[str, list[Any]]], own: str) -> bool:
+    if own == "gemini":
+        return "content" not in message
+    if isinstance(message.get("content"), list):
+        return all(form == own for form, _ in runs) and (bool(runs) or own != "ollama")
+    return own != "bedrock"
+
+
+def _has_role_of(message: Fields, own: str) -> bool:
+    role = message.get("role")
+    return isinstance(role, str) and role in _ROLES[own]
 
 
 def _tell_role(message: Fields, role: Role, path: str, told: Told) -> None:
