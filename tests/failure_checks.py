@@ -79,12 +79,13 @@ def refusal(body: Fields, target: Target) -> str:
 
 
 def _without_ids(body: Fields) -> Fields:
-    """A body of Ollama's without the ids of calls, which the server has and the SDK's definitions lack."""
+    """A body of Ollama's without the ids and types of calls, which the server has and the SDK's definitions lack."""
     body = copy.deepcopy(body)
     for message in body["messages"]:
         message.pop("tool_call_id", None)
         for call in message.get("tool_calls", ()):
             call.pop("id", None)
+            call.pop("type", None)
     return body
 
 

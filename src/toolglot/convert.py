@@ -303,8 +303,9 @@ class ReceivedRequest:
             )
         stored = stores_answers(said.extra)
         asked = said if named == said.model else replace(said, model=named)
-        if from_.protocol == "openai_chat" and from_.name != to.name:
-            asked = with_tools_for_functions(asked)
+        modern: list[Entry] = []
+        if from_.protocol == "openai_chat":
+            asked, modern = _in_new_forms(asked, from_, to, policy)
         rendered = render(asked, to, policy=policy, source=from_, keeps_items=stored, home=home)
         if continued is not None:
             more = {**_set_since(self._given, said, to), "model": named}
@@ -312,10 +313,10 @@ class ReceivedRequest:
         sent, prompted = _by_prompt(rendered, to, policy)
         kept_model = said.model if not model and from_.name != to.name else ""
         told = [] if from_.known and to.known and not kept_model else told_of_names(from_, to, policy, kept_model)
-        told += [*self._mended, *entries, *rendered.entries, *prompted]
+        told += [*self._mended, *modern, *entries, *rendered.entries, *prompted]
         if from_.protocol != to.protocol:
             sent = _crossing(sent, from_, to)
-        is_kept = rendered.is_unchanged and said is self._given and not prompted and not self._mended
+        is_kept = rendered.is_unchanged and said is self._given and not prompted and not self._mended and not modern
         is_same = from_.protocol == to.protocol and named == said.model and is_kept
         written = fields
         if not is_same:
@@ -369,6 +370,29 @@ def request_for(
     entries = (*told_of_names(to, to, policy)[:1], *rendered.entries, *prompted, *_unwritten(sent, to, policy))
     report = Report(entries, ids=rendered.seen_ids)
     return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None)
+
+
+def _in_new_forms(
+    asked: Conversation, source: Profile, target: Profile, policy: Policy
+) -> tuple[Conversation, list[Entry]]:
+    """What a client of Chat asks, without forms that the target does not read, and what became of them."""
+    told = []
+    sent = asked
+    if source.name != target.name:
+        sent = with_tools_for_functions(asked)
+        if sent is not asked:
+            told.append("functions, their calls and their results were read as tools")
+    if target.protocol == "openai_chat" and target.calls.arguments == "string":
+        in_text = with_text_arguments(sent)
+        if in_text is not sent:
+            sent = in_text
+            told.append("arguments that are an object were written as text")
+    if not told:
+        return asked, []
+    job = Job(source, policy, None)
+    for reason in told:
+        job.tell("converted", reason, "canonical")
+    return sent, job.entries
 
 
 def _crossing(conversation: Conversation, source: Profile, target: Profile) -> Conversation:
@@ -464,11 +488,6 @@ def _decoded(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversat
             conversation, told = _as_meant(fields, source.protocol)
         except InputError:
             raise refused from None
-    if source.protocol == "openai_chat" and source.calls.arguments == "string":
-        in_text = with_text_arguments(conversation)
-        if in_text is not conversation:
-            conversation = in_text
-            told.append(("", "arguments that are an object were written as text"))
     if not told:
         return conversation, []
     job = Job(source, policy, None)

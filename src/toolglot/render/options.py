@@ -163,7 +163,8 @@ def _fit_mode(reasoning: Reasoning, job: Job) -> ReasoningMode | None:
     mode = next((other for other in _NEAREST_MODES[asked] if other in rules.modes), None)
     if mode is None and (asked == "off") == (rules.default == "off"):
         return None  # what holds anyway
-    if mode is None and _effort_for(reasoning, rules.efforts) is not None:
+    effort = _effort_for(reasoning, rules.efforts)
+    if mode is None and effort is not None and (asked != "off" or effort == "none"):
         return None  # the effort says it
     said = f"asked for {mode!r}" if mode is not None else "nothing could be asked instead"
     job.tell("replaced", f"thinking {asked!r} is not offered {job.rule('reasoning.modes')}; {said}", path="$.reasoning")

@@ -90,7 +90,8 @@ def _mend_call(call: Fields, path: str, told: Told) -> None:
     if call.get("type") == "custom":
         return
     given: Any = next((call[key] for key in ("arguments", "args", "input") if key in call), {})
-    call["function"] = {"name": call["name"], "arguments": given}
+    written = given if isinstance(given, str) else msgspec.json.encode(given).decode()
+    call["function"] = {"name": call["name"], "arguments": written}
     for key in ("name", "arguments", "args", "input", "type"):
         call.pop(key, None)
     call["type"] = "function"
@@ -100,9 +101,9 @@ def _mend_call(call: Fields, path: str, told: Told) -> None:
 def _mend_content(fields: Fields, path: str, told: Told) -> None:
     """Content of a message that is null, or one block where a list belongs."""
     content = fields.get("content")
-    if content is None and "content" in fields:
+    if content is None:
         fields["content"] = ""
-        told.append((f"{path}.content", "content that is null was read as empty"))
+        told.append((f"{path}.content", "content that is missing was read as empty"))
     elif isinstance(content, dict) and isinstance(content.get("type"), str):
         fields["content"] = [content]
         told.append((f"{path}.content", "a lone block was read as a list of one"))
@@ -172,11 +173,8 @@ def _openai_chat(body: Fields, told: Told) -> None:
             _mend_result(message, path, told)
             if message.get("tool_call_id") is not None:
                 _mend_id(message, "tool_call_id", path, told)
-        elif message.get("content") is not None:
+        elif message.get("content") is not None or message.get("role") != "assistant":
             _mend_content(message, path, told)
-        elif message.get("role") != "assistant" and "content" not in message:
-            message["content"] = ""
-            told.append((path, "a message without content was read as empty"))
         for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
             _mend_call(call, place, told)
             if call.get("id") is not None:
@@ -198,6 +196,8 @@ def _openai_responses(body: Fields, told: Told) -> None:
         told.append(("$.input", "messages of the assistant that say nothing were left out"))
     for path, item in _objects(body.get("input"), "$.input"):
         kind = item.get("type")
+        if kind in (None, "message") and isinstance(item.get("role"), str):
+            _mend_content(item, path, told)
         if kind in ("function_call", "custom_tool_call"):
             if item.get("call_id") is not None or not isinstance(item.get("id"), str):
                 _mend_id(item, "call_id", path, told)
@@ -266,6 +266,8 @@ def _cohere(body: Fields, told: Told) -> None:
 
 def _ollama(body: Fields, told: Told) -> None:
     for path, message in _objects(body.get("messages"), "$.messages"):
+        if "content" in message and message["content"] is None:
+            _mend_content(message, path, told)
         if message.get("role") == "tool":
             _mend_result(message, path, told)
             if message.get("tool_call_id") is not None:

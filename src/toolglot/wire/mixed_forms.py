@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Conversation, Opaque, Role, Text, ToolCall, Turn
+from toolglot.conversation import Block, Conversation, Opaque, Role, Text, ToolCall, ToolResult, Turn
 from toolglot.wire.damage import Told
 from toolglot.wire.reading import Fields
 
@@ -80,6 +80,8 @@ _LISTING_CALLS: Final = frozenset({_CHAT, "cohere", "ollama"})
 """The protocols whose messages list calls beside their content."""
 _WITHOUT_TEXT: Final = frozenset({"bedrock", "gemini"})
 """The protocols whose content is always a list."""
+_NOTES_ON_TEXT: Final = frozenset({*_WITHOUT_TEXT, "openai_responses"})
+"""The protocols whose texts keep what was left over of their parts or messages."""
 _RESULT_PARTS: Final = frozenset({"toolResult", "functionResponse", "function_response"})
 _FRAMES: Final = frozenset({*_BESIDE, "content", "parts", "tool_call_id", "call_id", "output", "arguments"})
 """Fields that a message of another form has; left over, they say that it was not understood."""
@@ -97,15 +99,29 @@ def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
         if turn.extra is not None and not _FRAMES.isdisjoint(turn.extra.get(protocol, ())):
             return True
         for block in turn.blocks:
-            if type(block) is Opaque and (block.kind in _KINDS or "function" in block.value):
+            if type(block) is Opaque and _may_be_elsewheres(block):
                 return True
-        if protocol in _WITHOUT_TEXT and any(_says_its_type(block, protocol) for block in turn.blocks):
+            if type(block) is ToolResult and type(block.content) is tuple and _has_opaque(block.content):
+                return True
+        if protocol in _NOTES_ON_TEXT and any(_has_stray_field(block, protocol) for block in turn.blocks):
             return True
     return False
 
 
-def _says_its_type(block: Block, protocol: str) -> bool:
-    return type(block) is Text and block.extra is not None and "type" in block.extra.get(protocol, ())
+def _may_be_elsewheres(block: Opaque) -> bool:
+    return block.kind in _KINDS or "function" in block.value or "name" in block.value
+
+
+def _has_opaque(parts: tuple[Block, ...]) -> bool:
+    return any(type(part) is Opaque and part.kind in _KINDS for part in parts)
+
+
+def _has_stray_field(block: Block, protocol: str) -> bool:
+    """Whether a text keeps a field of another form: its type, or what stood beside the content of its message."""
+    if type(block) is not Text or block.extra is None:
+        return False
+    own = block.extra.get(protocol, {})
+    return "type" in own or not _FRAMES.isdisjoint(own.get("~message", ()))
 
 
 def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversation, Told] | None:
@@ -177,7 +193,7 @@ def _pieces(message: Any, own: str, path: str, told: Told) -> Iterator[Piece]:
     if role == "tool" and _holds_results(message.get("content")):
         told.append((f"{path}.role", "results that are parts of a message were read as a user's"))
         message, role = {**message, "role": "user"}, "user"
-    if role == "tool" and (own not in _LISTING_CALLS or message.get("role") != "tool"):
+    if role == "tool" and not _is_own_result(message, own):
         yield _of_chat_result(message, own, path, told)
         return
     yield from _of_message(message, role, own, path, told)
@@ -219,15 +235,31 @@ def _of_chat_result(message: Fields, own: str, path: str, told: Told) -> Piece:
     told.append((path, "a message that is the result of a call was read as one"))
     content = message.get("content")
     if isinstance(content, list):
-        content = [_as_text_part(part) for part in content]
+        content = [_as_chat_part(part) for part in content]
     return own if own in _LISTING_CALLS else _CHAT, {**message, "role": "tool", "content": content}
 
 
-def _as_text_part(part: Any) -> Any:
-    """A part that says something in words, in Chat's form; any other as it is."""
-    if isinstance(part, dict) and isinstance(part.get("text"), str):
+def _is_own_result(message: Fields, own: str) -> bool:
+    """Whether a tool's message is as its protocol writes it."""
+    if own not in _LISTING_CALLS or message.get("role") != "tool":
+        return False
+    content = message.get("content")
+    return not isinstance(content, list) or all(_form_of(part, own) == own for part in content)
+
+
+def _as_chat_part(part: Any) -> Any:
+    """Words and images in Chat's form; any other part as it is."""
+    if not isinstance(part, dict):
+        return part
+    if isinstance(part.get("text"), str):
         return {"type": "text", "text": part["text"]}
-    return part
+    source, address = part.get("source"), part.get("image_url")
+    if part.get("type") == "image" and isinstance(source, dict):
+        if isinstance(source.get("data"), str):
+            address = f"data:{source.get('media_type') or 'image/png'};base64,{source['data']}"
+        elif isinstance(source.get("url"), str):
+            address = source["url"]
+    return {"type": "image_url", "image_url": {"url": address}} if isinstance(address, str) else part
 
 
 def _holds_results(content: Any) -> bool:

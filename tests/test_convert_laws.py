@@ -1,0 +1,51 @@
+"""The laws of conversion, on the JSON of clients to which something happened, from every protocol to every target."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from broken_bodies import Fields, broken_bodies, words_of
+from broken_conversations import TARGETS
+from failure_checks import Target, assert_accepted
+from toolglot import InputError, RefusedError, convert, lint
+
+pytestmark = pytest.mark.law
+MANY = settings(
+    max_examples=max(2000, settings().max_examples),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+
+targets = st.sampled_from(TARGETS)
+
+
+@MANY
+@given(broken_bodies(), targets)
+def test_laws_1_and_2_whatever_happened_the_target_accepts_it_and_nothing_is_lost(
+    given_body: tuple[str, Fields], target: Target
+) -> None:
+    source, body = given_body
+    data = msgspec.json.encode(body)
+    try:
+        out = convert(data, source=source, target=target[0], model=target[1])
+    except RefusedError as refused:
+        event(f"refused: {type(refused).__name__}")
+        return
+    assert_accepted(out, target)
+    assert words_of(data.decode()) <= words_of(out.data.decode()), str(out.report)
+
+
+@MANY
+@given(broken_bodies(damaged=True), targets)
+def test_a_damaged_body_is_converted_or_refused_with_its_place(given_body: tuple[str, Fields], target: Target) -> None:
+    source, body = given_body
+    path = "$"
+    try:
+        lint(convert(msgspec.json.encode(body), source=source, target=target[0], model=target[1]).body, *target)
+    except RefusedError as refused:
+        event(f"refused: {type(refused).__name__}")
+    except InputError as refused:
+        path = refused.path
+    assert path.startswith("$")
