@@ -51,7 +51,7 @@ from toolglot.wire.damage import mend
 from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.losses import unwritten
 from toolglot.wire.mixed_forms import has_mixed_forms, read_mixed
-from toolglot.wire.openai_chat.old_forms import with_text_arguments, with_tools_for_functions
+from toolglot.wire.openai_chat.old_forms import declares_functions, with_text_arguments, with_tools_for_functions
 from toolglot.wire.openai_responses.request import stores_answers
 from toolglot.wire.shared_fields import asking_usage, carried
 from toolglot.wire.stored_history import continued_by
@@ -378,7 +378,7 @@ def _in_new_forms(
     """What a client of Chat asks, without forms that the target does not read, and what became of them."""
     told = []
     sent = asked
-    if source.name != target.name:
+    if source.name != target.name or not declares_functions(asked):
         sent = with_tools_for_functions(asked)
         if sent is not asked:
             told.append("functions, their calls and their results were read as tools")

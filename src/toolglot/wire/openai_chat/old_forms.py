@@ -1,8 +1,8 @@
 """Calls as some clients of the Chat Completions protocol still write them: arguments as an object, and functions.
 
 Before there were tools there were functions: an assistant's `function_call`, a message of the role `function` and a
-list of `functions`. Its own provider knows them and gets them as they came; elsewhere they are calls, results and
-tools like any other.
+list of `functions`. From a client that declares them its own provider gets them as they came; otherwise they are
+calls, results and tools like any other.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ def _with_text(turn: Turn) -> Turn:
 
 def _is_object(block: Block) -> bool:
     return type(block) is ToolCall and block.extra is not None and note(block.extra, PROTOCOL, "arguments") == "object"
+
+
+def declares_functions(conversation: Conversation) -> bool:
+    return conversation.extra is not None and "functions" in conversation.extra.get(PROTOCOL, ())
 
 
 def with_tools_for_functions(conversation: Conversation) -> Conversation:
