@@ -187,7 +187,7 @@ def hybrid() -> Fields:
     return body
 
 
-@pytest.mark.parametrize("target", [target for target in TARGETS if protocol_of(target) != "openai_chat"])
+@every_target
 def test_B6_a_hybrid_message_has_its_call_once(target: Target) -> None:
     out = sent(hybrid(), "openai_chat", target)
     said = heard(out, target)

@@ -271,7 +271,7 @@ def _holds_results(content: Any) -> bool:
 def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) -> Iterator[Piece]:
     content = message.get("content")
     runs = list(_runs(content, own)) if isinstance(content, list) else []
-    beside = {} if own in _LISTING_CALLS else {key: message[key] for key in _BESIDE if message.get(key) is not None}
+    beside = {key: message[key] for key in _beside(own) if message.get(key) is not None}
     has_own_role = _has_role_of(message, own)
     if has_own_role and not beside and _is_own_content(message, runs, own):
         yield own, message
@@ -290,9 +290,14 @@ def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) ->
         yield form, _with_parts(form, _role_in(form, role), parts)
     if own in _LISTING_CALLS and runs:
         yield own, {**rest, "role": role, "content": None}
-    elif beside:
+    if beside:
         told.append((path, "what stands beside the content of a Chat message was read as such"))
         yield _CHAT, {"role": "assistant", "content": None, **beside}
+
+
+def _beside(own: str) -> tuple[str, ...]:
+    """The fields of a Chat message that a message of this protocol does not have."""
+    return () if own == _CHAT else _BESIDE if own not in _LISTING_CALLS else _BESIDE[1:]
 
 
 def _is_own_content(message: Fields, runs: list[tuple[str, list[Any]]], own: str) -> bool:

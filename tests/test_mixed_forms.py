@@ -1,0 +1,159 @@
+"""Bodies in which messages are written as another protocol writes them (B6), or as agents keep them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+import toolglot
+from broken_bodies import SOURCES, STRANGERS, words_of
+from failure_checks import CLAUDE, GPT, assert_told, every_target, heard, sent
+from toolglot import ConvertedRequest, convert, repair
+
+Fields = dict[str, Any]
+
+KEYS = {"gemini": "contents", "openai_responses": "input"}
+TOOL = {"name": "read", "description": "Reads.", "parameters": {"type": "object", "properties": {}}}
+
+
+def body_of(source: str, *messages: Fields) -> Fields:
+    return {KEYS.get(source, "messages"): list(messages)}
+
+
+def user(source: str) -> Fields:
+    """A question in a source's own words."""
+    if source == "gemini":
+        return {"role": "user", "parts": [{"text": "go"}]}
+    return {"role": "user", "content": [{"text": "go"}] if source == "bedrock" else "go"}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS, ids=lambda stranger: json.dumps(stranger)[:60])
+@pytest.mark.parametrize("source", sorted({name for name, _ in SOURCES}))
+def test_B6_a_message_of_another_form_is_read_as_what_it_is(source: str, stranger: Fields) -> None:
+    out = sent(body_of(source, user(source), stranger, user(source)), source, CLAUDE)
+    said = heard(out, CLAUDE)
+    written = json.dumps(stranger)
+    assert words_of(written) <= words_of(out.data.decode())
+    assert bool(said.calls) == any(f'"{key}": ' in written for key in ("input", "arguments", "args"))
+
+
+def test_B6_calls_and_results_of_four_protocols_are_paired_in_one_body() -> None:
+    body = body_of(
+        "openai",
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"n": 1}}]},
+        {"role": "tool", "tool_call_id": "toolu_1", "content": "said 1."},
+        {"role": "model", "parts": [{"functionCall": {"id": "g2", "name": "read", "args": {"n": 2}}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "g2", "content": "said 2."}]},
+        {"type": "function_call", "call_id": "call_3", "name": "read", "arguments": '{"n":3}'},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "call_3", "content": [{"text": "said 3."}]}}]},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c4", "name": "read", "args": {"n": 4}}]},
+        {"type": "function_call_output", "call_id": "c4", "output": "said 4."},
+    )
+    for target in (CLAUDE, GPT, ("gemini", "gemini-2.5-pro"), ("mistral", "mistral-large-latest")):
+        said = heard(sent(body, "openai", target), target)
+        assert {n: f"said {n}." in text for n, text in said.answers().items()} == dict.fromkeys(range(1, 5), True)
+
+
+def test_B6_an_image_of_anthropics_in_a_result_of_chats_is_an_image() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    call = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    body = body_of(
+        "openai",
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "see"}, image]},
+    )
+    results = sent(body, "openai", CLAUDE).body["messages"][-1]["content"][0]["content"]
+    assert results == [{"type": "text", "text": "see"}, image]
+    assert "data:image/png;base64,iVBORw0KGgo=" in sent(body, "openai", GPT).data.decode()
+
+
+def test_what_was_read_as_what_is_told_with_its_place() -> None:
+    out = sent(body_of("openai", {"role": "human", "content": "go"}), "openai", CLAUDE)
+    assert_told(out, "the role 'human' was read as user", action="converted", fault="canonical")
+    assert "$.messages[0].role" in [entry.path for entry in out.report]
+
+
+def test_a_role_that_nobody_knows_is_refused_with_its_place() -> None:
+    with pytest.raises(toolglot.InputError, match="'narrator'") as refused:
+        convert(body_of("openai", {"role": "narrator", "content": "go"}), source="openai", target="anthropic")
+    assert refused.value.path == "$.messages[0].role"
+
+
+# --- functions --------------------------------------------------------------------------------------
+
+
+def with_functions() -> Fields:
+    return {
+        "model": "gpt-4.1",
+        "messages": [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": '{"n":1}'}},
+            {"role": "function", "name": "read", "content": "said 1."},
+        ],
+        "functions": [TOOL],
+    }
+
+
+@every_target
+def test_functions_from_before_there_were_tools_are_tools_elsewhere(target: tuple[str, str]) -> None:
+    if target[0] == "openai":
+        return
+    out = sent(with_functions(), "openai", target)
+    assert "said 1." in heard(out, target).answers()[1]
+    assert len(out.rendered.conversation.tools) == 1
+    assert_told(out, "functions, their calls and their results were read as tools", action="converted")
+
+
+def test_law_3_functions_go_home_as_they_came() -> None:
+    data = msgspec.json.encode(with_functions())
+    assert repair(data, target="openai").data is data
+
+
+# --- what is not judged -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("anthropic", {"role": "user", "content": [{"type": "newer", "name": "x", "text": "t"}]}),
+        ("openai", {"role": "user", "content": [{"type": "newer", "name": "x"}], "name": "me"}),
+        ("openai_responses", {"type": "newer_item", "name": "x", "content": "t"}),
+        ("gemini", {"role": "user", "parts": [{"newer": {"name": "x"}}]}),
+        ("bedrock", {"role": "user", "content": [{"newer": {"name": "x"}}]}),
+    ],
+)
+def test_law_3_what_a_provider_may_have_learned_since_goes_home_as_it_came(target: str, message: Fields) -> None:
+    limit = {"max_tokens": 9} if target == "anthropic" else {}
+    data = msgspec.json.encode({"model": "m", **limit, **body_of(target, message)})
+    out = repair(data, target=target)
+    assert out.data is data, str(out.report)
+
+
+def test_a_tool_that_was_only_called_before_comes_back_under_its_own_name() -> None:
+    block = {"type": "tool_use", "id": "toolu_1", "name": "files/read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
+    tool = {"name": "write", "input_schema": {"type": "object"}}
+    out: ConvertedRequest = convert(
+        {
+            "model": "m",
+            "max_tokens": 9,
+            "tools": [tool],
+            "messages": [{"role": "assistant", "content": [block]}, {"role": "user", "content": [result]}],
+        },
+        source="anthropic",
+        target="openai",
+        model="gpt-4.1",
+    )
+    (renamed,) = {
+        call["function"]["name"] for message in out.body["messages"] for call in message.get("tool_calls", ())
+    }
+    assert renamed != "files/read"
+    call = {"id": "call_9", "type": "function", "function": {"name": renamed, "arguments": "{}"}}
+    answer = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]}
+    back = toolglot.convert_reply(answer, source="openai", target="anthropic", request=out)
+    assert [block["name"] for block in back.body["content"]] == ["files/read"]
