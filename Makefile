@@ -10,7 +10,7 @@
 #   make clean     remove .venv and caches
 #
 # PYTHON=python3.12 make …        another Python (where .venv is there already: make clean first)
-# SOAK_EXAMPLES=200000 make soak  how many examples each property gets
+# SOAK_EXAMPLES=20000 make soak   how many examples each property gets: otherwise 5,000, and 200,000 those of rendering
 # FUZZ_MINUTES=60 make soak       how long the fuzzer runs after that
 # SOAK_MINUTES=60 make soak       how long the gateway is soaked after that
 # BENCH_PEERS=0 make bench        without the other translators, which are installed the first time

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from broken_bodies import Fields, broken_bodies, words_of
 from broken_conversations import TARGETS
 from failure_checks import Target, assert_accepted
+from many_examples import MANY
 from toolglot import InputError, RefusedError, convert, lint
 
 pytestmark = pytest.mark.law
-MANY = settings(
-    max_examples=max(2000, settings().max_examples),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-)
 
 targets = st.sampled_from(TARGETS)
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from broken_conversations import SOURCES, TARGETS, conversations, grown_conversations
+from many_examples import MANY
 from toolglot import (
     Conversation,
     Issuer,
@@ -37,10 +38,6 @@ from toolglot.render import Rendered, render
 from toolglot.wire.codecs import codec
 
 pytestmark = pytest.mark.law
-MANY = settings(
-    max_examples=max(2000, settings().max_examples),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 
 SEEN_ONLY = {"assumed", "matched", "canonicalised"}
 """What a report may tell of a request that was not changed: how it was understood."""
