@@ -330,7 +330,7 @@ def _write_result(result: ToolResult) -> Fields:
 def _write_thinking(block: Thinking) -> Fields | None:
     """What was thought, by whichever model; nothing where nothing is shown of it."""
     is_own = note(block.extra, PROTOCOL, "reasoning") is not None
-    if not is_own and not block.text and block.redacted is None:
+    if not is_own and not block.text and block.redacted is None and block.signature is None:
         return None
     if block.redacted is not None and (is_own or not block.text):
         fields: Fields = {"redactedContent": block.redacted}
