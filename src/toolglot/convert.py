@@ -10,7 +10,6 @@ home and needs no change is forwarded as it came, byte for byte.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import functools
 import itertools
@@ -45,19 +44,14 @@ from toolglot.render import Rendered, render
 from toolglot.render.answer import for_client
 from toolglot.render.job import Job
 from toolglot.report import Entry, Report
-from toolglot.tool_memory import SplitBody, ToolMemory, text_of
+from toolglot.request_reading import decoded, decoded_split, in_new_forms
+from toolglot.tool_memory import ToolMemory, text_of
 from toolglot.wire.codecs import codec
-from toolglot.wire.damage import mend
 from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.losses import unwritten
-from toolglot.wire.mixed_forms import has_mixed_forms, read_mixed
-from toolglot.wire.openai_chat.old_forms import declares_functions, with_text_arguments, with_tools_for_functions
 from toolglot.wire.openai_responses.request import stores_answers
 from toolglot.wire.shared_fields import asking_usage, carried
 from toolglot.wire.stored_history import continued_by
-
-MOST_MENDED: Final = 100
-"""How many places of one body are told that had to be mended to be read."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -220,10 +214,10 @@ def read_request(
         if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
             split = memory.split(body, from_.protocol)
             if split is not None:
-                conversation, mended = _decoded_split(split, from_, policy)
+                conversation, mended = decoded_split(split, from_, policy)
                 return ReceivedRequest(body, split.fields, conversation, mended, from_, policy, overrides)
         fields = _parsed(body, limits)
-        conversation, mended = _decoded(fields, from_, policy)
+        conversation, mended = decoded(fields, from_, policy)
         return ReceivedRequest(body, fields, conversation, mended, from_, policy, overrides)
     except RecursionError:
         raise _too_deep() from None
@@ -305,7 +299,7 @@ class ReceivedRequest:
         asked = said if named == said.model else replace(said, model=named)
         modern: list[Entry] = []
         if from_.protocol == "openai_chat":
-            asked, modern = _in_new_forms(asked, from_, to, policy)
+            asked, modern = in_new_forms(asked, from_, to, policy)
         rendered = render(asked, to, policy=policy, source=from_, keeps_items=stored, home=home)
         if continued is not None:
             more = {**_set_since(self._given, said, to), "model": named}
@@ -370,29 +364,6 @@ def request_for(
     entries = (*told_of_names(to, to, policy)[:1], *rendered.entries, *prompted, *_unwritten(sent, to, policy))
     report = Report(entries, ids=rendered.seen_ids)
     return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None)
-
-
-def _in_new_forms(
-    asked: Conversation, source: Profile, target: Profile, policy: Policy
-) -> tuple[Conversation, list[Entry]]:
-    """What a client of Chat asks, without forms that the target does not read, and what became of them."""
-    told = []
-    sent = asked
-    if source.name != target.name or not declares_functions(asked):
-        sent = with_tools_for_functions(asked)
-        if sent is not asked:
-            told.append("functions, their calls and their results were read as tools")
-    if target.protocol == "openai_chat" and target.calls.arguments == "string":
-        in_text = with_text_arguments(sent)
-        if in_text is not sent:
-            sent = in_text
-            told.append("arguments that are an object were written as text")
-    if not told:
-        return asked, []
-    job = Job(source, policy, None)
-    for reason in told:
-        job.tell("converted", reason, "canonical")
-    return sent, job.entries
 
 
 def _crossing(conversation: Conversation, source: Profile, target: Profile) -> Conversation:
@@ -473,58 +444,6 @@ def repair(
     tools may have been renamed.
     """
     return convert(body, source=target, target=target, model=model, policy=policy, overrides=overrides, limits=limits)
-
-
-def _decoded(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
-    """What a body says. One that a strict reading refuses is read as it is plainly meant, if that is possible."""
-    told: list[tuple[str, str]] = []
-    try:
-        conversation = codec(source.protocol).request.decode(fields)
-        if has_mixed_forms(conversation, source.protocol):
-            with contextlib.suppress(InputError):
-                conversation, told = _as_meant(fields, source.protocol)
-    except InputError as refused:
-        try:
-            conversation, told = _as_meant(fields, source.protocol)
-        except InputError:
-            raise refused from None
-    if not told:
-        return conversation, []
-    job = Job(source, policy, None)
-    for path, reason in told[:MOST_MENDED]:
-        job.tell("converted", reason, "canonical", path=path)
-    return conversation, job.entries
-
-
-def _as_meant(fields: Fields, protocol: str) -> tuple[Conversation, list[tuple[str, str]]]:
-    """What a body says that is damaged, or written in the forms of several protocols; and what was read as what."""
-    told: list[tuple[str, str]] = []
-
-    def decode(protocol: str, body: Fields) -> Conversation:
-        meant, mended = mend(body, protocol)
-        told.extend(mended)
-        return codec(protocol).request.decode(meant)
-
-    mixed = read_mixed(fields, protocol, decode)
-    if mixed is None:
-        return decode(protocol, fields), told
-    conversation = mixed[0] if protocol == "openai_chat" else with_tools_for_functions(mixed[0])
-    return conversation, [*mixed[1], *told]
-
-
-def _decoded_split(split: SplitBody, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
-    """The same for a body whose tools are known, or will be the next time."""
-    if split.tools is not None:
-        try:
-            conversation, mended = _decoded(split.rest, source, policy)
-        except InputError:
-            return _decoded(split.fields, source, policy)
-        if not mended:
-            return replace(conversation, tools=split.tools), mended
-    conversation, mended = _decoded(split.fields, source, policy)
-    if split.tools is None and conversation.tools and not mended:
-        conversation = replace(conversation, tools=split.remember(conversation.tools))
-    return conversation, mended
 
 
 def _profile(name: str, model: str, overrides: Overrides | None) -> Profile:

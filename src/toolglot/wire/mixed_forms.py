@@ -11,6 +11,7 @@ order costs a glance.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -21,12 +22,13 @@ from toolglot.wire.damage import Told
 from toolglot.wire.reading import Fields
 
 PROMPTS: Final = ("system", "developer")
-Decode = Callable[[str, Fields], Conversation]
-"""Reads a body of a protocol."""
+Decode = Callable[[str, Fields], tuple[Conversation, Told]]
+"""Reads a body of a protocol, and tells what had to be mended in it."""
 Piece = tuple[str, Fields]
 """A protocol, and a message in its form."""
 
 _CHAT: Final = "openai_chat"
+_PLACE: Final = re.compile(r"\$\.\w+\[(\d+)\]")
 _LISTS: Final = {
     "anthropic": "messages",
     "bedrock": "messages",
@@ -134,27 +136,38 @@ def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversatio
     split = [list(_pieces(message, protocol, f"$.{key}[{index}]", told)) for index, message in enumerate(messages)]
     if not told:
         return None
-    head = decode(protocol, {**body, key: []})
+
+    def read(form: str, messages: list[Fields], numbers: list[int]) -> tuple[Turn, ...]:
+        found, mended = decode(form, {_LISTS[form]: messages})
+        told.extend((_in_body(path, key, numbers), reason) for path, reason in mended)
+        return found.turns
+
+    head, mended = decode(protocol, {**body, key: []})
+    told += mended
     turns = list(head.turns)
     own: list[Fields] = []
+    numbers: list[int] = []
     for index, pieces in enumerate(split):
         if len(pieces) == 1 and pieces[0][0] == protocol:
             own.append(pieces[0][1])  # together, since some protocols write a turn as several
+            numbers.append(index)
             continue
-        turns += _decoded(protocol, own, decode)
-        own = []
-        turns += _joined(pieces, _role_of(messages[index]), f"$.{key}[{index}]", decode, told)
-    turns += _decoded(protocol, own, decode)
+        turns += read(protocol, own, numbers)
+        own, numbers = [], []
+        read_pieces = [turn for form, piece in pieces for turn in read(form, [piece], [index])]
+        turns += _joined(read_pieces, _role_of(messages[index]), f"$.{key}[{index}]", told)
+    turns += read(protocol, own, numbers)
     return replace(head, turns=tuple(turns)), told
 
 
-def _decoded(protocol: str, messages: list[Fields], decode: Decode) -> tuple[Turn, ...]:
-    return decode(protocol, {_LISTS[protocol]: messages}).turns if messages else ()
+def _in_body(path: str, key: str, numbers: list[int]) -> str:
+    """The place in the whole body of what was told of some of its messages."""
+    found = _PLACE.match(path)
+    return f"$.{key}[{numbers[int(found[1])]}]{path[found.end() :]}" if found is not None else path
 
 
-def _joined(pieces: list[Piece], role: Role | None, path: str, decode: Decode, told: Told) -> list[Turn]:
+def _joined(turns: list[Turn], role: Role | None, path: str, told: Told) -> list[Turn]:
     """The pieces of one message as one turn."""
-    turns = [turn for protocol, piece in pieces for turn in _decoded(protocol, [piece], decode)]
     turns = turns if role not in PROMPTS else [replace(turn, role=role) for turn in turns]
     if len(turns) < 2:
         return turns
