@@ -230,6 +230,11 @@ def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], ready: Ready |
     if ready is None:
         used = job.survey(turns).used
     table = ToolTable(job.profile, tools, used, wrap=not job.profile.tools.custom)
+    for namespace in table.flattened:
+        reason = f"there are no namespaces here {job.rule('tools.namespaces')}"
+        job.tell(
+            "renamed", f"{reason}; {namespace[:80]!r} stands in the names of its tools", "projection", path="$.tools"
+        )
     for renamed in table.names.renamed:
         reason = f"{renamed.original[:80]!r} {renamed.reason}; it is {renamed.emitted!r} here"
         job.tell("renamed", reason, "projection", path="$.tools")

@@ -192,6 +192,9 @@ def _strict(tool: ToolSpec, lowered: Lowered, job: Job) -> bool | None:
     if tool.strict and not lowered.strict:
         job.tell("dropped", f"strict cannot be kept for {tool.name[:80]} without loss", path=_path(tool))
     if form == "omit":
+        if tool.strict is False and job.goes_home:
+            reason = f"'strict' is refused {job.rule('tools.strict')}; false is what holds without it"
+            job.tell("dropped", reason, path=_path(tool))
         return None
     if lowered.strict:
         return True

@@ -56,6 +56,13 @@ class ToolTable:
         """No name is another than the client's."""
 
     @property
+    def flattened(self) -> list[str]:
+        """The namespaces that became a part of names."""
+        if self._has_namespaces:
+            return []
+        return list(dict.fromkeys([namespace for namespace, _ in self._flat if namespace]))
+
+    @property
     def keys(self) -> Iterable[Key]:
         """The tools that have a name here, declared or called."""
         return self._flat
