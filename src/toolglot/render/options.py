@@ -180,6 +180,8 @@ def _fit_amount(reasoning: Reasoning, mode: ReasoningMode | None, job: Job) -> t
     new_budget = None
     if keeps_budget:
         new_budget = budget if budget is not None or effort is None or new_effort is not None else BUDGETS.get(effort)
+        if new_budget == 0 and "off" not in rules.modes:
+            new_budget = None  # a model that cannot but think
     if (effort, budget) != (new_effort, new_budget):
         asked, given = _amount(effort, budget), _amount(new_effort, new_budget)
         reason = f"{asked or 'how much to think'} is not offered {job.rule('reasoning.efforts')}"

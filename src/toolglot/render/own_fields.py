@@ -14,6 +14,9 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Conversation, Extra, Media, Opaque, ServerTool, ToolSpec, Turn
 from toolglot.render.job import Job
 
+_LIMIT: Final = "~limit"
+"""The note by which field a request limits its answer."""
+_OLD_LIMIT: Final = "max_tokens"
 _COMMON: Final = frozenset({"stream_options", "n", "logprobs", "top_logprobs", "logit_bias"})
 """Fields of a request that hosts of a protocol have in common beyond what has a canonical place."""
 
@@ -21,7 +24,7 @@ _COMMON: Final = frozenset({"stream_options", "n", "logprobs", "top_logprobs", "
 def leave_behind(conversation: Conversation, job: Job) -> Conversation:
     """The conversation without what only another host of the target's protocol takes."""
     if not _is_between_hosts(job):
-        return conversation
+        return _with_known_limit(conversation, job)
     lost: dict[str, int] = {}
     options = conversation.options
     plain = Conversation(
@@ -40,6 +43,23 @@ def leave_behind(conversation: Conversation, job: Job) -> Conversation:
         times = "" if count == 1 else f" ({count} times)"
         job.tell("dropped", f"{field[:80]} is not known to be accepted here{times}", path=f"$.{field[:80]}")
     return plain
+
+
+def _with_known_limit(conversation: Conversation, job: Job) -> Conversation:
+    """The conversation with the limit of an answer under a name that the target knows, where it has two for it.
+
+    The old one is understood beside the new one, save by models that think and show nothing of it.
+    """
+    own = (conversation.extra or {}).get(job.profile.protocol, {})
+    used, known, rules = own.get(_LIMIT), job.profile.request.max_tokens_field, job.profile.reasoning
+    is_hidden = rules.carrier == "none" and rules.default != "off"
+    if used is None or used == known or (used == _OLD_LIMIT and not is_hidden):
+        return conversation
+    if job.profile.request.unknown_fields != "refused":
+        return conversation
+    job.tell("renamed", f"{used} is not accepted {job.rule('request.max_tokens_field')}; it is {known} here", path="$")
+    kept = {field: value for field, value in own.items() if field != _LIMIT}
+    return replace(conversation, extra={**(conversation.extra or {}), job.profile.protocol: kept})
 
 
 def _is_between_hosts(job: Job) -> bool:

@@ -133,7 +133,12 @@ def render(
         conversation.model,
         conversation.extra,
     )
-    is_unchanged = rendered.turns is given.turns and rendered.tools is given.tools and rendered.options is given.options
+    is_unchanged = (
+        rendered.turns is given.turns
+        and rendered.tools is given.tools
+        and rendered.options is given.options
+        and rendered.extra is given.extra
+    )
     entries: tuple[Entry, ...] = ()
     if job.entries:
         places = _Places(names, taken)
