@@ -30,6 +30,7 @@ Plant = Callable[[Body, Profile], Body | None]
 
 FORCED = {
     "ids.style": "'fixed'",
+    "ids.written": "false",
     "tools.max_count": "2",
     "tools.required_with_history": "true",
     "tools.omit_empty_parameters": "true",
@@ -56,6 +57,7 @@ FORCED = {
     "reasoning.grouped": "true",
     "reasoning.one_setting": "true",
     "reasoning.budget_required": "true",
+    "reasoning.narrows_sampling": "true",
     "reasoning.placeholder_on": "'calls'",
     "schema.keywords": "['type', 'properties', 'required']",
     "schema.refused": "['$ref']",
@@ -77,6 +79,10 @@ FORCED = {
     "schema.strict_max_tools": "1",
     "request.max_tokens_required": "true",
     "request.min_max_tokens": "16",
+    "request.temperature_max": "1.0",
+    "request.temperature_or_top_p": "true",
+    "request.max_stop": "4",
+    "request.blank_stop": "false",
     "request.user": "false",
     "request.cache_markers": "false",
     "request.output": "[]",
@@ -303,6 +309,7 @@ CHAT_PLANTS: dict[str, Plant] = {
     "ids.max_length": lambda body, profile: both_ids(lambda _: "a" * (profile.ids.max_length + 1))(body, profile),
     "ids.fixed_length": where(lambda p: p.ids.style == "fixed", both_ids(lambda _: "abc")),
     "ids.required": chat(lambda m: m[2]["tool_calls"][0].pop("id")),
+    "ids.written": where(lambda p: not p.ids.written, edit(lambda _: None)),
     "ids.unique_in": chat(lambda m: m[2]["tool_calls"].append(chat_call(ONE))),
     "names.pattern": edit(lambda body: body["tools"][0]["function"].update(name="get weather")),
     "names.max_length": chat(lambda m: m[2]["tool_calls"][0]["function"].update(name="a" * 65)),
@@ -439,6 +446,11 @@ CHAT_PLANTS: dict[str, Plant] = {
     "reasoning.budget_required": where(
         lambda p: p.reasoning.budget_required, edit(lambda body: body.update(thinking={"type": "enabled"}))
     ),
+    "reasoning.min_budget": where(lambda p: p.reasoning.budget, edit(lambda body: body.update(thinking_budget=0))),
+    "reasoning.narrows_sampling": where(
+        lambda p: p.reasoning.narrows_sampling and "on" in p.reasoning.modes and "temperature" in p.request.sampling,
+        edit(lambda body: body.update(thinking={"type": "enabled"}, temperature=0.5)),
+    ),
     "reasoning.one_setting": where(
         lambda p: p.reasoning.one_setting,
         edit(lambda body: body.update(thinking={"type": "enabled"}, reasoning_effort="low")),
@@ -457,6 +469,21 @@ CHAT_PLANTS: dict[str, Plant] = {
     ),
     "request.min_max_tokens": edit(lambda body: body.update(max_tokens=0)),
     "request.sampling": where(refuses_fields, edit(lambda body: body.update(top_k=5))),
+    "request.temperature_max": where(
+        lambda p: p.request.temperature_max is not None and "temperature" in p.request.sampling,
+        edit(lambda body: body.update(temperature=2.5)),
+    ),
+    "request.temperature_or_top_p": where(
+        lambda p: p.request.temperature_or_top_p and "temperature" in p.request.sampling,
+        edit(lambda body: body.update(temperature=0.5, top_p=0.9)),
+    ),
+    "request.max_stop": where(
+        lambda p: p.request.max_stop is not None and "stop" in p.request.sampling,
+        edit(lambda body: body.update(stop=[f"END {n}" for n in range(17)])),
+    ),
+    "request.blank_stop": where(
+        lambda p: not p.request.blank_stop and "stop" in p.request.sampling, edit(lambda body: body.update(stop="\n"))
+    ),
     "request.output": lambda body, profile: (
         body | {"response_format": {"type": "grammar", "grammar": "a"}}
         if profile.request.output or refuses_fields(profile)
@@ -475,6 +502,7 @@ CHAT_PLANTS: dict[str, Plant] = {
 
 CHAT_UNSEEN = {
     "ids.item_id_prefix": "a call has one id",
+    "turns.document_name": "names of documents are free here",
     "results.together": "a message holds one result",
     "results.first": "a message holds one result; what stands before it breaks adjacency",
     "results.alone": "a message holds one result",
@@ -514,6 +542,7 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     "ids.max_length": claude_ids("a" * 65),
     "ids.fixed_length": where(lambda p: p.ids.style == "fixed", claude_ids("abc")),
     "ids.required": blocks(1, lambda b: b[1].pop("id")),
+    "ids.written": where(lambda p: not p.ids.written, edit(lambda _: None)),
     "ids.unique_in": blocks(1, lambda b: b.append(claude_call(ONE))),
     "names.pattern": edit(lambda body: body["tools"][0].update(name="get weather")),
     "names.max_length": blocks(1, lambda b: b[1].update(name="a" * 129)),
@@ -618,6 +647,14 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     "reasoning.budget_required": where(
         lambda p: p.reasoning.budget_required, edit(lambda body: body.update(thinking={"type": "enabled"}))
     ),
+    "reasoning.min_budget": edit(
+        lambda body: body.update(model="claude-sonnet-4-5", thinking={"type": "enabled", "budget_tokens": 10})
+    ),
+    "reasoning.narrows_sampling": edit(
+        lambda body: body.update(
+            model="claude-sonnet-4-5", thinking={"type": "enabled", "budget_tokens": 2000}, temperature=0.5
+        )
+    ),
     "reasoning.one_setting": where(
         lambda p: p.reasoning.one_setting,
         edit(lambda body: body.update(thinking={"type": "adaptive"}, output_config={"effort": "low"})),
@@ -625,6 +662,14 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     "reasoning.grouped": where(lambda p: p.reasoning.grouped, blocks(1, lambda b: b.append(THOUGHT))),
     "request.min_max_tokens": edit(lambda body: body.update(max_tokens=0)),
     "request.sampling": edit(lambda body: body.update(temperature=1)),
+    "request.temperature_max": edit(lambda body: body.update(model="claude-sonnet-4-5", temperature=1.5)),
+    "request.temperature_or_top_p": edit(
+        lambda body: body.update(model="claude-sonnet-4-5", temperature=0.5, top_p=0.9)
+    ),
+    "request.max_stop": where(
+        lambda p: p.request.max_stop is not None, edit(lambda body: body.update(stop_sequences=list("abcde")))
+    ),
+    "request.blank_stop": edit(lambda body: body.update(stop_sequences=["END", "\n"])),
     "request.output": edit(lambda body: body.update(output_config={"format": {"type": "odd"}})),
     "request.output_with_tools": where(
         lambda p: not p.request.output_with_tools,
@@ -639,6 +684,7 @@ CLAUDE_PLANTS: dict[str, Plant] = {
 
 CLAUDE_UNSEEN = {
     "ids.item_id_prefix": "a call has one id",
+    "turns.document_name": "names of documents are free here",
     "tools.custom": "`type: custom` is an ordinary tool here",
     "tools.namespaces": "there is no such tool",
     "calls.empty_content": "a turn that only calls has no text block",

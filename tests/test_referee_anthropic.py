@@ -36,6 +36,7 @@ ILLEGAL: dict[str, dict[str, str]] = {
     "anthropic_sampling": {
         "turns.prefill": "Opus 5 refuses a prefill",
         "request.sampling": "Opus 5 refuses temperature, top_p and top_k",
+        "request.blank_stop": "one stop sequence is nothing but white space",
     },
     "anthropic_thinking_between_tools": {"reasoning.modes": "only Sonnet 5.5 has it"},
     "anthropic_tools_of_every_kind": {"schema.strict_refused": "strict, with minimum and maximum"},

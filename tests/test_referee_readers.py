@@ -545,7 +545,7 @@ def test_bedrock_blocks_tools_and_settings() -> None:
             [
                 "text text $.messages[0].content[0] Go",
                 "media image $.messages[0].content[1] image data",
-                "media document $.messages[0].content[2] document file",
+                "media document $.messages[0].content[2] D document file",
                 "other guardContent $.messages[0].content[3]",
             ],
         ),

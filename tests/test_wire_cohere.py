@@ -176,7 +176,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
     )
     assert request.encode(made) == {
         "messages": [
-            {"role": "system", "content": "ab"},
+            {"role": "system", "content": "a\nb"},
             {
                 "role": "user",
                 "content": [

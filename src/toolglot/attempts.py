@@ -19,8 +19,9 @@ from types import TracebackType
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from toolglot.conversation import Issuer, Reply, ToolCall, Turn
+from toolglot.conversation import Extra, Issuer, Reply, ToolCall, Turn
 from toolglot.errors import HistoryError
 from toolglot.events import Accumulator, BlockStarted, Event, TextDelta, ThinkingDelta
 from toolglot.history import History
@@ -66,6 +67,8 @@ class Attempt:
         self._text = StringIO()
         self._thinking = StringIO()
         self._calls: list[str] = []
+        self._extra: Extra | None = None
+        """What a turn that came whole holds beside its blocks: events do not tell it."""
         self.state: State = "open"
 
     def add(self, events: Iterable[Event]) -> None:
@@ -84,11 +87,13 @@ class Attempt:
     def add_reply(self, reply: Reply) -> None:
         """Take in an answer that came whole."""
         self.add(of_reply(reply))
+        self._extra = reply.turn.extra
 
     @property
     def reply(self) -> Reply:
         """What the model said so far."""
-        return self._sum.reply
+        reply = self._sum.reply
+        return reply if self._extra is None else replace(reply, turn=replace(reply.turn, extra=self._extra))
 
     @property
     def shown(self) -> Shown:
@@ -110,7 +115,7 @@ class Attempt:
         if issuer is None and provider:
             issuer = Issuer(provider, model=self._model or self.reply.model)
         said = self.reply.turn
-        turn = self._history.append(Turn("assistant", said.blocks, issuer=issuer), key=key)
+        turn = self._history.append(Turn("assistant", said.blocks, issuer=issuer, extra=said.extra), key=key)
         self.state = "committed"
         places = sorted(self._sum.cut_places)
         cut = [block.id for place in places if isinstance(block := turn.blocks[place], ToolCall)]

@@ -369,7 +369,7 @@ def request_for(
 def _crossing(conversation: Conversation, source: Profile, target: Profile) -> Conversation:
     """What is sent to a target of another protocol than the client's."""
     if conversation.extra is not None:
-        extra = carried(conversation.extra, source.protocol, target.protocol)
+        extra = carried(conversation.extra, source.protocol, target)
         if extra is not conversation.extra:
             conversation = replace(conversation, extra=extra)
     return asking_usage(conversation, target) if conversation.options.stream else conversation

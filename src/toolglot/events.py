@@ -11,10 +11,14 @@ never run.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct
 
 from toolglot.conversation import Block, Extra, Failure, Reply, StopReason, ToolCall, Turn, Usage
+
+_MESSAGE: Final = "~message"
+"""The note that holds the fields of the message among those of the reply."""
 
 
 class EventValue(Struct, frozen=True, gc=False):
@@ -156,13 +160,19 @@ class Accumulator:
         started, finished = self._started, self._finished
         late = finished.extra if finished is not None else None
         return Reply(
-            Turn("assistant", tuple(self._blocks)),
+            Turn("assistant", tuple(self._blocks), extra=_of_message(late)),
             finished.stop if finished is not None else None,
             self._usage,
             started.id,
             started.model,
             _laid_over(started.extra, late),
         )
+
+
+def _of_message(late: Extra | None) -> Extra | None:
+    """What a stream told of the message beside its blocks: a whole reply has it in its turn."""
+    found = {protocol: dict(fields[_MESSAGE]) for protocol, fields in (late or {}).items() if fields.get(_MESSAGE)}
+    return found or None
 
 
 def _laid_over(early: Extra | None, late: Extra | None) -> Extra | None:

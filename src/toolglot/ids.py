@@ -210,6 +210,7 @@ class Projection:
         self._target = profile.name
         self._swaps_prefixes = policy == "reversible" and rules.style == "prefixed"
         self._style = rules.style
+        self._is_written = rules.written
         self._prefix = rules.prefix if prefix is None else prefix
         self._max_length = rules.max_length
         self._fixed_length = rules.fixed_length
@@ -225,6 +226,8 @@ class Projection:
     @property
     def format(self) -> str:
         """The id format chosen, for the report."""
+        if not self._is_written:
+            return "none"
         if self._style == "ordinal":
             return "functions.{name}:{n}"
         if self._style == "fixed":

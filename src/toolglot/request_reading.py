@@ -18,6 +18,7 @@ from toolglot.wire.codecs import codec
 from toolglot.wire.damage import Told, mend
 from toolglot.wire.mixed_forms import has_mixed_forms, read_mixed
 from toolglot.wire.openai_chat.old_forms import declares_functions, with_text_arguments, with_tools_for_functions
+from toolglot.wire.openai_chat.tools import without_empty_tools
 
 Fields = dict[str, Any]
 
@@ -90,6 +91,12 @@ def in_new_forms(
         if in_text is not sent:
             sent = in_text
             told.append("arguments that are an object were written as text")
+    is_home = source.name == target.name
+    if not (target.as_told() if is_home else target).tools.allow_empty_list:
+        without = without_empty_tools(sent)
+        if without is not sent:
+            sent = without
+            told.append("an empty list of tools was left out")
     if not told:
         return asked, []
     job = Job(source, policy, None)

@@ -59,6 +59,7 @@ LENIENT: Final[dict[str, Any]] = {
     "reasoning.modes": ("off", "on", "adaptive", "between_tools"),
     "reasoning.may_end_turn": True,
     "reasoning.efforts": ("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+    "reasoning.min_budget": 0,
     "schema.refused": (),
     "schema.root_union": True,
     "schema.refs": True,

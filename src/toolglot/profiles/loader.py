@@ -163,7 +163,7 @@ def _in_words(kind: Any) -> str:
         return "a list of texts" if element == "a text" else f"a list whose entries are {element}"
     if origin in (Union, types.UnionType):
         return " or ".join(_in_words(arg) for arg in args)
-    return {str: "a text", int: "a whole number", bool: "true or false", type(None): '"null"'}[kind]
+    return {str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): '"null"'}[kind]
 
 
 def _lowest(kind: Any) -> str:

@@ -35,6 +35,9 @@ class IdRules(Group, frozen=True, kw_only=True):
     max_length: Annotated[int, Meta(ge=9, description="Longest legal id, in characters.")] = 40
     fixed_length: Annotated[int, Meta(ge=9, description="Exact length of style `fixed`.")] = 9
     required: Annotated[bool, Meta(description="Calls and results must carry an id.")] = True
+    written: Annotated[
+        bool, Meta(description="Calls and results may carry an id; without, order and name pair them.")
+    ] = True
     unique_in: Annotated[
         Literal["conversation", "turn"], Meta(description="Where the same id may not occur twice.")
     ] = "conversation"
@@ -180,6 +183,13 @@ class TurnRules(Group, frozen=True, kw_only=True):
         Meta(description="How a medium may be given: within the request, or by an address."),
     ] = ("data",)
     assistant_media: Annotated[Names, Meta(description="Media kinds in assistant turns.")] = ()
+    document_name: Annotated[
+        str | None,
+        Meta(
+            description="What the name of a document matches, whole, and no two documents of a request share; "
+            "null: documents need no such names."
+        ),
+    ] = None
 
 
 class ReasoningRules(Group, frozen=True, kw_only=True):
@@ -236,6 +246,10 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
     efforts: Annotated[Names, Meta(description="Accepted values of the effort setting.")] = ()
     budget: Annotated[bool, Meta(description="A token budget for thinking is accepted.")] = False
     budget_required: Annotated[bool, Meta(description="Thinking that is switched on needs its budget.")] = False
+    min_budget: Annotated[int, Meta(description="The smallest accepted budget of thinking that is on.")] = 1
+    narrows_sampling: Annotated[
+        bool, Meta(description="While it thinks, temperature is 1, top_p is from 0.95 to 1, and top_k is refused.")
+    ] = False
     one_setting: Annotated[bool, Meta(description="Effort and thinking mode may not be given together.")] = False
 
 
@@ -316,6 +330,12 @@ class RequestRules(Group, frozen=True, kw_only=True):
         "top_p",
         "stop",
     )
+    temperature_max: Annotated[
+        float | None, Meta(description="The highest temperature that is accepted; null: no known limit.")
+    ] = None
+    temperature_or_top_p: Annotated[bool, Meta(description="Temperature and top_p may not be given together.")] = False
+    max_stop: Annotated[int | None, Meta(description="Most stop sequences; null: no known limit.")] = None
+    blank_stop: Annotated[bool, Meta(description="A stop sequence may be nothing but white space.")] = True
     output: Annotated[
         tuple[Literal["json", "json_schema"], ...], Meta(description="Structured output that is accepted.")
     ] = ()

@@ -7,6 +7,7 @@ from typing import Final
 
 from toolglot.referee import (
     checks_calls,
+    checks_documents,
     checks_ids,
     checks_reasoning,
     checks_request,
@@ -23,6 +24,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     **checks_calls.CHECKS,
     **checks_results.CHECKS,
     **checks_turns.CHECKS,
+    **checks_documents.CHECKS,
     **checks_reasoning.CHECKS,
     **checks_schema.CHECKS,
     **checks_request.CHECKS,

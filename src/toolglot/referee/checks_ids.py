@@ -63,6 +63,12 @@ def id_required(case: Case) -> Findings:
             yield Finding(item.path, f"the {item.kind} has no id", "write the id that pairs call and result")
 
 
+def id_written(case: Case) -> Findings:
+    for item in _carriers(case) if not case.profile.ids.written else ():
+        if item.id is not None:
+            yield Finding(item.path, f"a {item.kind} has no id here", "leave the ids out", item.id[:80])
+
+
 def id_unique(case: Case) -> Findings:
     everywhere = case.profile.ids.unique_in == "conversation"
     seen: set[str] = set()
@@ -127,6 +133,7 @@ CHECKS: Checks = {
     "ids.max_length": id_length,
     "ids.fixed_length": id_fixed_length,
     "ids.required": id_required,
+    "ids.written": id_written,
     "ids.unique_in": id_unique,
     "ids.item_id_prefix": item_id_prefix,
     "names.pattern": name_pattern,

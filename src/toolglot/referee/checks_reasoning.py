@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from toolglot.errors import quote
 from toolglot.referee.finding import Case, Checks, Finding, Findings, calls_of
-from toolglot.referee.view import Item, Message
+from toolglot.referee.view import Item, Message, Setting
 
 FORMS: Final = {
     "none": (),
@@ -147,6 +147,10 @@ def efforts(case: Case) -> Findings:
     if setting is not None and setting.value not in allowed and (allowed or not case.ignores_fields):
         hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
         yield Finding(setting.path, f"the effort {quote(setting.value)} is not accepted", hint, str(setting.value)[:80])
+    summary, rules = case.view.summary, case.profile.reasoning
+    thinks = bool(rules.modes or rules.efforts or rules.budget) or rules.default != "off"
+    if summary is not None and not thinks and not case.ignores_fields:
+        yield Finding(summary.path, "a model that does not think has no summary of it", "leave it out", is_aside=True)
 
 
 def budget(case: Case) -> Findings:
@@ -159,6 +163,32 @@ def budget_required(case: Case) -> Findings:
     mode = case.view.thinking_mode
     if case.profile.reasoning.budget_required and mode is not None and mode.value == "on" and case.view.budget is None:
         yield Finding(mode.path, "thinking is switched on without a budget", "give a budget")
+
+
+def min_budget(case: Case) -> Findings:
+    """Of thinking that is on: elsewhere a budget of 0 or less is a way to say off, or as much as it likes."""
+    setting, mode, rules = case.view.budget, case.view.thinking_mode, case.profile.reasoning
+    if setting is None or not rules.budget or (mode is not None and mode.value in ("off", "adaptive")):
+        return
+    if isinstance(setting.value, int) and setting.value < rules.min_budget:
+        yield Finding(setting.path, f"at least {rules.min_budget} is accepted", "raise it", str(setting.value)[:80])
+
+
+def narrows_sampling(case: Case) -> Findings:
+    if not case.profile.reasoning.narrows_sampling or case.thinking not in ("on", "adaptive"):
+        return
+    for name, setting in case.view.sampling.items():
+        if name in _BESIDE_THINKING and name in case.profile.request.sampling and not _BESIDE_THINKING[name](setting):
+            message = f"{name} {quote(setting.value)} is not accepted while thinking"
+            yield Finding(setting.path, message, "leave it out", name, is_aside=name != "temperature")
+
+
+_BESIDE_THINKING: Final[Mapping[str, Callable[[Setting], bool]]] = {
+    "temperature": lambda setting: setting.value == 1,
+    "top_p": lambda setting: isinstance(setting.value, int | float) and 0.95 <= setting.value <= 1,
+    "top_k": lambda _: False,
+}
+"""What each setting may be where thinking leaves little of them."""
 
 
 def one_setting(case: Case) -> Findings:
@@ -180,5 +210,7 @@ CHECKS: Checks = {
     "reasoning.efforts": efforts,
     "reasoning.budget": budget,
     "reasoning.budget_required": budget_required,
+    "reasoning.min_budget": min_budget,
+    "reasoning.narrows_sampling": narrows_sampling,
     "reasoning.one_setting": one_setting,
 }

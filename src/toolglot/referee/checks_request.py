@@ -37,6 +37,52 @@ def sampling(case: Case) -> Findings:
             yield Finding(setting.path, f"{name} is not accepted", "leave it out", name)
 
 
+def _number(case: Case, name: str) -> float | None:
+    """A sampling setting that the target takes, where it is a number."""
+    setting = case.view.sampling.get(name)
+    if setting is None or name not in case.profile.request.sampling or isinstance(setting.value, bool):
+        return None
+    return setting.value if isinstance(setting.value, int | float) else None
+
+
+def temperature_max(case: Case) -> Findings:
+    value, most = _number(case, "temperature"), case.profile.request.temperature_max
+    if value is not None and most is not None and value > most:
+        path = case.view.sampling["temperature"].path
+        yield Finding(path, f"at most {most:g} is accepted", "lower it", str(value)[:80])
+
+
+def temperature_or_top_p(case: Case) -> Findings:
+    given = [_number(case, name) for name in ("temperature", "top_p")]
+    if case.profile.request.temperature_or_top_p and None not in given:
+        path = case.view.sampling["top_p"].path
+        yield Finding(path, "temperature and top_p are given together", "keep one of them")
+
+
+def _stops(case: Case) -> list[tuple[str, str]]:
+    """Stop sequences with their paths; a lone one may stand without a list."""
+    setting = case.view.sampling.get("stop")
+    if setting is None or "stop" not in case.profile.request.sampling:
+        return []
+    if isinstance(setting.value, str):
+        return [(setting.path, setting.value)]
+    listed = setting.value if isinstance(setting.value, list | tuple) else ()
+    return [(f"{setting.path}[{place}]", text) for place, text in enumerate(listed) if isinstance(text, str)]
+
+
+def max_stop(case: Case) -> Findings:
+    stops, most = _stops(case), case.profile.request.max_stop
+    if most is not None and len(stops) > most:
+        path = case.view.sampling["stop"].path
+        yield Finding(path, f"at most {most} stop sequences are accepted", "leave some out", str(len(stops)))
+
+
+def blank_stop(case: Case) -> Findings:
+    for path, text in _stops(case) if not case.profile.request.blank_stop else ():
+        if not text.strip():
+            yield Finding(path, "the stop sequence is nothing but white space", "leave it out")
+
+
 def output(case: Case) -> Findings:
     setting, allowed = case.view.output, case.profile.request.output
     if setting is not None and setting.value not in allowed and (allowed or not case.ignores_fields):
@@ -78,6 +124,10 @@ CHECKS: Checks = {
     "request.max_tokens_required": max_tokens_required,
     "request.min_max_tokens": min_max_tokens,
     "request.sampling": sampling,
+    "request.temperature_max": temperature_max,
+    "request.temperature_or_top_p": temperature_or_top_p,
+    "request.max_stop": max_stop,
+    "request.blank_stop": blank_stop,
     "request.output": output,
     "request.output_with_tools": output_with_tools,
     "request.unknown_fields": unknown_fields,

@@ -10,6 +10,7 @@ from toolglot.referee.finding import Case, Checks, Finding, Findings, calls_of, 
 from toolglot.referee.view import Item, Message
 
 _INSTRUCTING = ("system", "developer")
+_MOST_MARKERS = 4
 
 
 def _spoken(case: Case) -> list[Message]:
@@ -44,6 +45,8 @@ def prefill(case: Case) -> Findings:
             )
     if message is None or turns.last == "any" or turns.prefill == "yes" or calls_of(message):
         return
+    if case.profile.protocol == "anthropic" and any(item.kind == "server" for item in message.items):
+        return  # a turn that was paused amid a tool of the provider is sent again as it is
     if turns.prefill == "no" or not message.is_prefill:
         hint = "mark it as the start of the answer" if turns.prefill == "flag" else "end with a user turn or results"
         yield Finding(message.path, "the request ends with an assistant turn", hint)
@@ -194,7 +197,26 @@ def assistant_text_only(case: Case) -> Findings:
         yield Finding(item.path, "an assistant turn holds text and thinking only", "send it in a user turn", item.media)
 
 
-FACTS: Checks = {"mistral-chunks": assistant_text_only}
+def no_text_at_all(case: Case) -> Findings:
+    """No key says it, the facts do: a message that says nothing has at least an empty text."""
+    for message in case.view.messages:
+        if not message.items and not message.is_empty_string:
+            yield Finding(step(message.path, "content"), "there is no content, and no call", "leave the message out")
+
+
+def cache_breakpoints(case: Case) -> Findings:
+    """No key says it, the facts do: only so many places of a request are marked."""
+    for path in case.view.cache_markers[:-_MOST_MARKERS]:
+        count = len(case.view.cache_markers)
+        message = f"A maximum of {_MOST_MARKERS} blocks with cache_control may be provided. Found {count}."
+        yield Finding(path, message, f"leave all but {_MOST_MARKERS} out")
+
+
+FACTS: Checks = {
+    "mistral-chunks": assistant_text_only,
+    "null-content": no_text_at_all,
+    "cache-breakpoints": cache_breakpoints,
+}
 """By the end of a fact's id: checked where the profile has such a fact."""
 
 CHECKS: Checks = {

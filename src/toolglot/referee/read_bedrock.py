@@ -240,7 +240,7 @@ def read(body: dict[str, Any]) -> View:
         choice=_choice(tool_config.get("toolChoice")),
         max_tokens=setting(config, "maxTokens", "$.inferenceConfig"),
         max_tokens_field="maxTokens" if config.get("maxTokens") is not None else "",
-        sampling=settings(config, _SAMPLING, "$.inferenceConfig"),
+        sampling=settings(config, _SAMPLING, "$.inferenceConfig") | _beside_thinking(own),
         thinking_mode=_mode(setting(thinking, "type", place)),
         budget=setting(thinking, "budget_tokens", place),
         effort=setting(output, "effort", "$.outputConfig"),
@@ -250,6 +250,11 @@ def read(body: dict[str, Any]) -> View:
         extra_paths=found.left(),
         shapes=tuple(found.shapes),
     )
+
+
+def _beside_thinking(own: dict[str, Any]) -> dict[str, Setting]:
+    """Claude's `top_k`. It is only known to be Claude's beside its `thinking`: other models have such a field too."""
+    return settings(own, {"top_k": "top_k"}, "$.additionalModelRequestFields") if "thinking" in own else {}
 
 
 def _mode(written: Setting | None) -> Setting | None:
@@ -346,7 +351,8 @@ def _block(kind: str, value: Any, path: str) -> Item:
         return _thinking(given, path)
     if kind in _MEDIA:
         source: Literal["data", "file"] = "file" if "s3Location" in fields(given.get("source")) else "data"
-        return Item(kind="media", path=path, type=kind, media=kind, source=source)
+        name = text_of(given.get("name")) if kind == "document" else None
+        return Item(kind="media", path=path, type=kind, media=kind, source=source, name=name)
     return Item(kind="other", path=path, type=kind)
 
 

@@ -465,7 +465,7 @@ def _part(part: dict[str, Any], path: str, found: Found) -> Item:
             kind="call",
             path=path,
             type=kind,
-            id=text_of(value.get("id")),
+            id=text_of(value.get("id")) or None,  # an empty field is an absent one here
             name=text_of(value.get("name")),
             arguments={} if value.get("args") is None else value["args"],
             signature=signature,
@@ -498,7 +498,7 @@ def _result(value: dict[str, Any], inner: str, path: str, extra: tuple[str, ...]
         kind="result",
         path=path,
         type="functionResponse",
-        id=text_of(value.get("id")),
+        id=text_of(value.get("id")) or None,  # an empty field is an absent one here
         name=text_of(value.get("name")),
         content=tuple(content),
         has_content=response is not None,

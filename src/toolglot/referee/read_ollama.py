@@ -188,7 +188,7 @@ def _result(given: dict[str, Any], path: str) -> Item:
         kind="result",
         path=path,
         type="tool",
-        id=text_of(given.get("tool_call_id")),
+        id=text_of(given.get("tool_call_id")) or None,  # an empty field is an absent one here
         name=text_of(given.get("tool_name")),
         content=(*whole, *_images(given, path)),
         has_content=content is not None,
@@ -208,7 +208,7 @@ def _items(given: dict[str, Any], path: str, found: Found) -> Iterator[Item]:
             kind="call",
             path=place,
             type="function",
-            id=text_of(call.get("id")),
+            id=text_of(call.get("id")) or None,
             name=text_of(function.get("name")),
             arguments=function.get("arguments"),
             extra_fields=found.take(place),

@@ -62,6 +62,7 @@ def read(body: dict[str, Any]) -> View:
         max_tokens_field="max_output_tokens" if given.get("max_output_tokens") is not None else "",
         sampling=settings(given, _SAMPLING),
         effort=setting(fields(given.get("reasoning")), "effort", "$.reasoning"),
+        summary=setting(fields(given.get("reasoning")), "summary", "$.reasoning"),
         output=_output(fields(given.get("text"))),
         user=setting(given, "user"),
         keeps_items=given.get("store") is not False,

@@ -126,6 +126,8 @@ class View(Struct, kw_only=True):
     """off, on, adaptive, between_tools; other values as written."""
     effort: Setting | None = None
     budget: Setting | None = None
+    summary: Setting | None = None
+    """Asks for a summary of the thinking, where the protocol has such a field."""
     output: Setting | None = None
     """json or json_schema, where structured output is asked for."""
     user: Setting | None = None

@@ -17,6 +17,7 @@ from toolglot.ids import Projection
 from toolglot.render.job import Job
 from toolglot.render.readiness import Ready
 from toolglot.render.tool_table import ToolTable
+from toolglot.render.unwritten_ids import Hidden
 
 _CLASP_PREFIX: Final = "fc_"
 
@@ -38,11 +39,13 @@ def emit_calls(
     """The turns as they are sent, one by one as they are asked for."""
     if ready is not None and _stay(ready, table, projection, job):
         return turns
-    return map(_Emitter(table, projection, job).emitted, turns)
+    return map(_Emitter(table, projection, Hidden(turns, job), job).emitted, turns)
 
 
 def _stay(ready: Ready, table: ToolTable, projection: Projection, job: Job) -> bool:
     """Whether every name and every id of ready turns is sent as it is."""
+    if not job.profile.ids.written:
+        return False
     rule = job.profile.results.name
     named = [result for result in ready.results if result.name]
     if (rule == "required" and len(named) < len(ready.results)) or (rule == "refused" and named):
@@ -51,9 +54,11 @@ def _stay(ready: Ready, table: ToolTable, projection: Projection, job: Job) -> b
 
 
 class _Emitter:
-    def __init__(self, table: ToolTable, projection: Projection, job: Job) -> None:
+    def __init__(self, table: ToolTable, projection: Projection, hidden: Hidden, job: Job) -> None:
         self._table = table
         self._projection = projection
+        self._hidden = hidden
+        self._has_told_refused = False
         self._job = job
         self._rule = job.profile.results.name
         self._names_results = self._rule == "required" or (self._rule == "wanted" and not job.goes_home)
@@ -82,18 +87,24 @@ class _Emitter:
             self._tell_id(block, id)
         plain = emitted.arguments is not None and emitted.raw_input is None
         call = emitted if plain else self._with_object(emitted)
-        return call if call.id == id else replace(call, id=id)
+        return self._hidden.call(call if call.id == id else replace(call, id=id), block.id)
 
     def _result(self, block: ToolResult) -> ToolResult:
         is_named = self._names_results or (block.name != "" and self._rule != "refused")
         name = self._names[block.call_id] if is_named else ""
         id = self._projection[block.call_id]
-        return block if block.call_id == id and block.name == name else replace(block, call_id=id, name=name)
+        is_same = block.call_id == id and block.name == name
+        return self._hidden.result(block if is_same else replace(block, call_id=id, name=name), block.call_id)
 
     def _tell_id(self, call: ToolCall, id: str) -> None:
         """Tell an id that could not stay as it was, where the request goes home."""
         native = call.metadata.raw_id if call.metadata is not None else call.id
-        if native and id != native:
+        if native and self._hidden.has_call(call.id):
+            if not self._has_told_refused:
+                reason = f"ids of calls are refused {self._job.rule('ids.written')}; order and name pair their results"
+                self._job.tell("dropped", reason, "projection")
+                self._has_told_refused = True
+        elif native and id != native:
             reason = f"the id {native[:80]!r} is refused or taken; it is {id!r} here"
             self._job.tell("replaced", reason, "projection", call_ids=(call.id,))
 

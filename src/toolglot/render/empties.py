@@ -1,7 +1,8 @@
 """Text, results and turns that say nothing, where the target refuses them.
 
-An empty text goes. A user turn that had nothing else keeps its place with a word for it (dropping it would bring two
-answers together), an assistant or system turn goes too. Comes after everything that takes blocks out of turns.
+An empty text goes, unless it carries a signature, which only its issuer gets to see and which it wants back. A user
+turn that had nothing else keeps its place with a word for it (dropping it would bring two answers together), an
+assistant or system turn goes too. Comes after everything that takes blocks out of turns.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
     for block in turn.blocks:
         if isinstance(block, ToolResult):
             blocks.append(_filled_result(block, job))
-        elif not isinstance(block, Text) or not _is_refused(block.text, job):
+        elif not isinstance(block, Text) or _is_signed(block, job) or not _is_refused(block.text, job):
             blocks.append(block)
-    if not _says_something(blocks) and (not job.profile.turns.empty_turn or turn.role == "tool"):
+    if not _says_something(blocks, job) and (not job.profile.turns.empty_turn or turn.role == "tool"):
         return _stand_in(turn, job)
     kept = unless_same(tuple(blocks), turn.blocks)
     if kept is turn.blocks:
@@ -53,8 +54,16 @@ def _says_nothing_as_wanted(turn: Turn, job: Job) -> bool:
     return len(texts) == 1 and not texts[0].text and texts[0].extra is None
 
 
-def _says_something(blocks: list[Block]) -> bool:
-    return any(not isinstance(block, Thinking) and not (isinstance(block, Text) and not block.text) for block in blocks)
+def _says_something(blocks: list[Block], job: Job) -> bool:
+    return any(
+        not isinstance(block, Thinking) and (not isinstance(block, Text) or bool(block.text) or _is_signed(block, job))
+        for block in blocks
+    )
+
+
+def _is_signed(text: Text, job: Job) -> bool:
+    """Whether a text carries a signature that its issuer wants back; of others none is left here."""
+    return text.signature is not None and job.profile.reasoning.carrier == "thought_parts"
 
 
 def _is_refused(text: str, job: Job) -> bool:

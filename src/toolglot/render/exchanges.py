@@ -26,6 +26,9 @@ ORPHANED: Final = "[Result of a tool call that is not part of this conversation{
 LATE: Final = "[Late result{name}: it came after the call was cancelled]"
 SECOND: Final = "[Another result{name}]"
 
+_CACHE_MARKER: Final = ("bedrock", "cachePoint")
+"""The protocol and the kind of a block that only marks how far a prompt is cached."""
+
 _ASIDE: Final = {"late": LATE, "conflict": SECOND, "superseded": SECOND}
 
 
@@ -81,29 +84,35 @@ def _answer_length(ids: Sequence[str], turns: Sequence[Turn], start: int, job: J
                 return 0
             del waiting[result.call_id]
             answered += 1
-        if not _is_placed(turn, len(results), job) or (waiting and len(results) != len(turn.blocks)):
+        blocks = turn.blocks if len(results) == len(turn.blocks) else _without_markers(turn.blocks)
+        if not _are_placed(blocks, len(results), job) or (waiting and len(results) != len(blocks)):
             return 0
         position += 1
     length = position - start
     return 0 if rules.together and length > 1 else length
 
 
-def _is_placed(turn: Turn, count: int, job: Job) -> bool:
-    """Whether the results of a turn stand first in it, with nothing else where nothing else may stand."""
-    if count == len(turn.blocks):
+def _are_placed(blocks: Sequence[Block], count: int, job: Job) -> bool:
+    """Whether the results among blocks stand first, with nothing else where nothing else may stand."""
+    if count == len(blocks):
         return True
-    rest = turn.blocks[count:]
-    are_first = all(isinstance(block, ToolResult) for block in turn.blocks[:count])
-    return are_first and job.profile.results.user_after and may_share(rest, job)
+    are_first = all(isinstance(block, ToolResult) for block in blocks[:count])
+    return are_first and job.profile.results.user_after and may_share(blocks[count:], job)
 
 
 def may_share(blocks: Sequence[Block], job: Job) -> bool:
-    """Whether blocks may stand in one turn with results (C4)."""
+    """Whether blocks may stand in one turn with results (C4). A cache marker is nobody's word: it always may."""
     rules = job.profile.results
-    if rules.carrier != "block":
+    words = _without_markers(blocks)
+    if rules.carrier != "block" or (blocks and not words):
         return True
-    kinds = ("text" if isinstance(block, Text) else block.kind if isinstance(block, Media) else "" for block in blocks)
+    kinds = ("text" if isinstance(block, Text) else block.kind if isinstance(block, Media) else "" for block in words)
     return not rules.alone and all(kind in rules.colocated for kind in kinds)
+
+
+def _without_markers(blocks: Sequence[Block]) -> Sequence[Block]:
+    """The blocks but those that only mark how far a prompt is cached, which say nothing to the model."""
+    return [block for block in blocks if not isinstance(block, Opaque) or (block.protocol, block.kind) != _CACHE_MARKER]
 
 
 # --- made so ----------------------------------------------------------------------------------------

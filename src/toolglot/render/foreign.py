@@ -26,8 +26,14 @@ _ENCRYPTED: Final = ("encrypted_content", "encrypted_index", "encrypted_stdout",
 
 _UNREADABLE: Final = "dropped: a signature or cipher that only its issuer can read was left out"
 
-_DATE: Final = re.compile(r"[-@](?:latest|\d{6,8})$")
+_ISSUE: Final = re.compile(r"[-@](?:latest|\d{6,8}|20\d\d-\d\d-\d\d|[01]\d-20\d\d|00\d)$")
 """The end of a model's name that says which issue of it is meant."""
+_VERSION: Final = re.compile(r"-v\d:\d$")
+"""What Bedrock writes behind that."""
+_WAY: Final = re.compile(
+    r"(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/[^/]+/)?models/|google/|(?:us|eu|apac|global|jp|au)\."
+)
+"""The beginning of a model's name that says where it is, not which one it is."""
 
 
 class _Tally:
@@ -88,12 +94,18 @@ def is_at_home(issuer: Issuer | None, job: Job) -> bool:
         return False
     home = job.home or Issuer(job.profile.name)
     known = {
-        "model": (_DATE.sub("", issuer.model), _DATE.sub("", job.profile.model)),
+        "model": (lineage(issuer.model), lineage(job.profile.model)),
         "endpoint": (issuer.endpoint, home.endpoint),
         "account": (issuer.account, home.account),
     }
     bound = job.profile.reasoning.bound_to
     return not any(theirs and ours and theirs != ours for key, (theirs, ours) in known.items() if key in bound)
+
+
+def lineage(model: str) -> str:
+    """The model that a name means, whichever issue of it and whichever way to it the name tells besides."""
+    way = _WAY.match(model)
+    return _ISSUE.sub("", _VERSION.sub("", model[way.end() :] if way is not None else model))
 
 
 def _strip_turn(turn: Turn, job: Job, tally: _Tally) -> Turn:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Media, Opaque, Text, ToolResult, Turn
 from toolglot.profiles import resolve
 from toolglot.render import media_faults
+from toolglot.render.document_names import name_documents
 from toolglot.render.job import Job, unless_same
 
 MOVED: Final = "[{kind}: shown after the tool results]"
@@ -44,7 +45,11 @@ _ENDINGS: Final = {
 
 
 def place_media(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
-    """The turns with every medium where the target accepts it."""
+    """The turns with every medium where the target accepts it, and under a name that it accepts."""
+    return name_documents(_placed(turns, job), job)
+
+
+def _placed(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     if Media not in job.survey(turns).kinds:
         return turns
     placed: list[Turn] = []

@@ -1,25 +1,22 @@
 """What a request asks for besides its conversation, as far as the target can be asked.
 
-Sampling, the length of an answer, thinking and the form of the output: what the target refuses is left out or
-becomes the nearest thing, and is told. Works on options alone, so its place among the passes is free.
+Thinking, the form of the output and, with `sampling.py`, the rest: what the target refuses is left out or becomes the
+nearest thing, and is told. Works on options alone, so its place among the passes is free.
 """
 
 from __future__ import annotations
 
-from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
-from toolglot.conversation import Options, OutputFormat, Reasoning, ReasoningMode, Sampling
+from toolglot.conversation import Options, OutputFormat, Reasoning, ReasoningMode
 from toolglot.render.job import Job
+from toolglot.render.sampling import fit_sampling, narrow_sampling
 from toolglot.schema import lower
 
-DEFAULT_MAX_TOKENS: Final = 8192
-"""Asked for where a target demands a limit and the client named none."""
-
 MIN_BUDGET: Final = 1024
-"""The least that a budget may be, wherever there is one."""
+"""The least that is asked for where a budget is made up."""
 
 EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """Every known effort, from least to most."""
@@ -45,14 +42,16 @@ _NEAREST_MODES: Final[dict[ReasoningMode, tuple[ReasoningMode, ...]]] = {
 
 def fit_options(options: Options, job: Job, *, has_tools: bool) -> Options:
     """The options that the target accepts. The tool choice is not this pass's."""
-    sampling = _fit_sampling(options.sampling, job)
+    sampling = fit_sampling(options.sampling, job)
     if options.reasoning is None and options.output is None and options.user is None:
+        sampling = narrow_sampling(sampling, None, job)
         return (
             options
             if sampling is options.sampling or sampling == options.sampling
             else replace(options, sampling=sampling)
         )
     reasoning = _fit_reasoning(options.reasoning, sampling.max_tokens, job)
+    sampling = narrow_sampling(sampling, reasoning, job)
     output = _fit_output(options.output, job, has_tools=has_tools)
     user = options.user
     if user is not None and not job.profile.request.user:
@@ -69,52 +68,17 @@ def fit_options(options: Options, job: Job, *, has_tools: bool) -> Options:
     return options if fitted == options else fitted
 
 
-_beside_limit: Final = attrgetter(*[name for name in Sampling.__struct_fields__ if name != "max_tokens"])
-_UNSET: Final = _beside_limit(Sampling())
-
-
-def _fit_sampling(sampling: Sampling, job: Job) -> Sampling:
-    changes: dict[str, Any] = {}
-    is_plain = _beside_limit(sampling) == _UNSET
-    if is_plain and sampling.max_tokens is not None and sampling.max_tokens >= job.profile.request.min_max_tokens:
-        return sampling  # as nearly all are
-    for name, value in () if is_plain else asdict(sampling).items():
-        if value in (None, ()) or name == "max_tokens" or name in job.profile.request.sampling:
-            continue
-        changes[name] = () if name == "stop" else None
-        job.tell("dropped", f"{name} is not accepted {job.rule('request.sampling')}", path=f"$.{name}")
-    changes.update(_fit_max_tokens(sampling.max_tokens, job))
-    return replace(sampling, **changes) if changes else sampling
-
-
-def _fit_max_tokens(asked: int | None, job: Job) -> dict[str, Any]:
-    rules = job.profile.request
-    if asked is None:
-        if not rules.max_tokens_required:
-            return {}
-        reason = f"the target demands a limit {job.rule('request.max_tokens_required')}; set to {DEFAULT_MAX_TOKENS}"
-        job.tell("added", reason, "policy", path="$.max_tokens")
-        return {"max_tokens": DEFAULT_MAX_TOKENS}
-    if asked >= rules.min_max_tokens:
-        return {}
-    reason = f"{asked} is below the least that is accepted {job.rule('request.min_max_tokens')}"
-    job.tell("replaced", f"{reason}; set to {rules.min_max_tokens}", path="$.max_tokens")
-    return {"max_tokens": rules.min_max_tokens}
-
-
 # --- thinking ---------------------------------------------------------------------------------------
 
 
 def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: Job) -> Reasoning | None:
     if reasoning is None or _is_offered(reasoning, max_tokens, job):
         return reasoning
+    if reasoning.effort == "none" or reasoning.budget_tokens == 0:
+        return _unless_empty(_not_thinking(reasoning, job), job)
     mode = _fit_mode(reasoning, job)
     effort, budget = _fit_amount(reasoning, mode, job)
-    if budget is not None and max_tokens is not None and budget >= max_tokens:
-        job.tell(
-            "replaced", f"a budget of {budget} tokens leaves no room in {max_tokens}", "policy", path="$.reasoning"
-        )
-        budget = max_tokens - 1 if max_tokens > MIN_BUDGET else None
+    budget = _fit_budget(budget, max_tokens, job)
     if budget is not None and mode is None and "on" in job.profile.reasoning.modes:
         mode = "on"  # a budget is only heard where thinking is asked for
     if budget is None and mode == "on" and job.profile.reasoning.budget_required:
@@ -128,8 +92,47 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: Job
         reason = f"effort, mode and budget of thinking exclude each other {job.rule('reasoning.one_setting')}"
         job.tell("dropped", f"{reason}; the {kept} was kept", path="$.reasoning")
         mode, effort, budget = ("off", None, None) if mode == "off" else (None, effort, None)
-    fitted = Reasoning(mode, effort, budget, reasoning.summary)
-    return None if fitted == Reasoning() else fitted
+    return _unless_empty(Reasoning(mode, effort, budget, reasoning.summary), job)
+
+
+def _unless_empty(reasoning: Reasoning, job: Job) -> Reasoning | None:
+    """The settings as they are, without a summary where there is no thinking to sum up; None where nothing is left."""
+    if reasoning.summary is not None and not _can_think(job):
+        reason = f"a summary of thinking is not offered {job.rule('reasoning.efforts')}"
+        job.tell("dropped", reason, path="$.reasoning")
+        reasoning = replace(reasoning, summary=None)
+    return None if reasoning == Reasoning() else reasoning
+
+
+def _can_think(job: Job) -> bool:
+    rules = job.profile.reasoning
+    return bool(rules.modes or rules.efforts or rules.budget) or rules.default != "off"
+
+
+def _not_thinking(reasoning: Reasoning, job: Job) -> Reasoning:
+    """Not to think, said by an effort or a budget, as this target has it said; left out where that cannot be."""
+    rules = job.profile.reasoning
+    effort = "none" if "none" in rules.efforts else None
+    mode: ReasoningMode | None = None if effort is not None else _fit_mode(Reasoning("off"), job)
+    given = f"effort {effort!r}" if effort is not None else "thinking 'off'" if mode == "off" else ""
+    reason = f"{_amount(reasoning.effort, reasoning.budget_tokens)} is not offered {job.rule('reasoning.efforts')}"
+    if given:
+        job.tell("replaced", f"{reason}; asked for {given}", path="$.reasoning")
+    elif mode is None and rules.default == "off":
+        job.tell("dropped", f"{reason}; it does not think unless asked to", path="$.reasoning")
+    return Reasoning(mode, effort, None, reasoning.summary)
+
+
+def _fit_budget(budget: int | None, max_tokens: int | None, job: Job) -> int | None:
+    least = job.profile.reasoning.min_budget
+    if budget is not None and budget < least:
+        reason = f"a budget of {budget} tokens is below the least that is accepted {job.rule('reasoning.min_budget')}"
+        job.tell("replaced", f"{reason}; set to {least}", path="$.reasoning")
+        budget = least
+    if budget is None or max_tokens is None or budget < max_tokens:
+        return budget
+    job.tell("replaced", f"a budget of {budget} tokens leaves no room in {max_tokens}", "policy", path="$.reasoning")
+    return max_tokens - 1 if max_tokens > MIN_BUDGET else None
 
 
 def _default_budget(effort: str | None, max_tokens: int | None) -> int | None:
@@ -142,6 +145,8 @@ def _default_budget(effort: str | None, max_tokens: int | None) -> int | None:
 
 def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: Job) -> bool:
     rules = job.profile.reasoning
+    if reasoning.summary is not None and not _can_think(job):
+        return False
     if rules.one_setting and reasoning.effort is not None and (reasoning.mode, reasoning.budget_tokens) != (None, None):
         return False
     if reasoning.mode is not None and reasoning.mode not in rules.modes:
@@ -153,7 +158,7 @@ def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: Job) -> bool:
     if reasoning.mode is None and "on" in rules.modes:
         return False
     fits = max_tokens is None or reasoning.budget_tokens < max_tokens
-    return fits and rules.budget
+    return fits and rules.budget and reasoning.budget_tokens >= max(rules.min_budget, 1)  # 0 is a word for off
 
 
 def _fit_mode(reasoning: Reasoning, job: Job) -> ReasoningMode | None:
@@ -180,8 +185,6 @@ def _fit_amount(reasoning: Reasoning, mode: ReasoningMode | None, job: Job) -> t
     new_budget = None
     if keeps_budget:
         new_budget = budget if budget is not None or effort is None or new_effort is not None else BUDGETS.get(effort)
-        if new_budget == 0 and "off" not in rules.modes:
-            new_budget = None  # a model that cannot but think
     if (effort, budget) != (new_effort, new_budget):
         asked, given = _amount(effort, budget), _amount(new_effort, new_budget)
         reason = f"{asked or 'how much to think'} is not offered {job.rule('reasoning.efforts')}"

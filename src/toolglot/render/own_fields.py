@@ -3,6 +3,9 @@
 Hosts copy a protocol and add to it, and many refuse what they did not add themselves. So what goes from one to another
 leaves behind what only the first is known to take: its further fields, and its ways of writing things. A host that
 extends the other, and one that ignores what it does not know, gets everything.
+
+Whose fields they are is said by the source of the conversation, and by a turn's own issuer before that: a model's turn
+takes its fields home, and to no other host, since there may be a signature in them (law 12).
 """
 
 from __future__ import annotations
@@ -11,24 +14,40 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from toolglot import profiles
 from toolglot.conversation import Block, Conversation, Extra, Media, Opaque, ServerTool, ToolSpec, Turn
-from toolglot.render.job import Job
+from toolglot.profiles import Profile, resolve
+from toolglot.profiles.aliases import TARGETS
+from toolglot.render.job import Job, unless_same
 
 _LIMIT: Final = "~limit"
 """The note by which field a request limits its answer."""
 _OLD_LIMIT: Final = "max_tokens"
 _COMMON: Final = frozenset({"stream_options", "n", "logprobs", "top_logprobs", "logit_bias"})
 """Fields of a request that hosts of a protocol have in common beyond what has a canonical place."""
+_GENERIC: Final = "openai_compatible"
+"""No host, but what many have in common: which one a turn of it comes from is not known."""
+_UNKNOWN: Final = "unknown"
+"""In place of a provider: nobody said which."""
 
 
 def leave_behind(conversation: Conversation, job: Job) -> Conversation:
     """The conversation without what only another host of the target's protocol takes."""
-    if not _is_between_hosts(job):
-        return _with_known_limit(conversation, job)
     lost: dict[str, int] = {}
+    if _is_between_hosts(job):
+        plain = _plain(conversation, job, lost)
+    else:
+        plain = _with_known_limit(_without_foreign(conversation, job, lost), job)
+    for field, count in lost.items():
+        times = "" if count == 1 else f" ({count} times)"
+        job.tell("dropped", f"{field[:80]} is not known to be accepted here{times}", path=f"$.{field[:80]}")
+    return plain
+
+
+def _plain(conversation: Conversation, job: Job, lost: dict[str, int]) -> Conversation:
     options = conversation.options
-    plain = Conversation(
-        tuple([_plain_turn(turn, job, lost) for turn in conversation.turns]),
+    return Conversation(
+        tuple([turn if _is_of_target(turn, job) else _plain_turn(turn, job, lost) for turn in conversation.turns]),
         tuple([_plain_tool(tool, job, lost) for tool in conversation.tools]),
         replace(
             options,
@@ -39,10 +58,45 @@ def leave_behind(conversation: Conversation, job: Job) -> Conversation:
         conversation.model,
         _kept(conversation.extra, job, lost, _COMMON),
     )
-    for field, count in lost.items():
-        times = "" if count == 1 else f" ({count} times)"
-        job.tell("dropped", f"{field[:80]} is not known to be accepted here{times}", path=f"$.{field[:80]}")
-    return plain
+
+
+def _without_foreign(conversation: Conversation, job: Job, lost: dict[str, int]) -> Conversation:
+    """The conversation without what turns hold that another host of the protocol issued."""
+    for turn in conversation.turns:
+        if turn.issuer is not None:
+            break
+    else:
+        return conversation  # as nearly all that a client sent
+    plain = tuple([_home_fields(turn, job, lost) for turn in conversation.turns])
+    turns = unless_same(plain, conversation.turns)
+    return conversation if turns is conversation.turns else replace(conversation, turns=turns)
+
+
+def _home_fields(turn: Turn, job: Job, lost: dict[str, int]) -> Turn:
+    """The turn with the fields that the target may have."""
+    issuer, protocol = turn.issuer, job.profile.protocol
+    if issuer is None or issuer.provider == job.profile.name or not _has_fields(turn, protocol):
+        return turn
+    name = resolve(issuer.provider)
+    if name in (job.profile.name, _UNKNOWN):
+        return turn
+    known = profiles.get(name) if name in TARGETS else None
+    if known is not None and known.protocol != protocol:
+        return turn
+    is_related = known is not None and _is_related(known, job.profile) and _GENERIC not in (name, job.profile.name)
+    is_welcome = turn.role != "assistant" and job.profile.request.unknown_fields != "refused"
+    return turn if is_related or is_welcome else _plain_turn(turn, job, lost)
+
+
+def _has_fields(turn: Turn, protocol: str) -> bool:
+    """Whether a turn or one of its blocks has something that only its protocol knows."""
+    if turn.extra is not None and protocol in turn.extra:
+        return True
+    return any(block.extra is not None and protocol in block.extra for block in turn.blocks)
+
+
+def _is_of_target(turn: Turn, job: Job) -> bool:
+    return turn.issuer is not None and resolve(turn.issuer.provider) == job.profile.name
 
 
 def _with_known_limit(conversation: Conversation, job: Job) -> Conversation:
@@ -66,8 +120,12 @@ def _is_between_hosts(job: Job) -> bool:
     source, target = job.source, job.profile
     if source is None or job.goes_home or source.protocol != target.protocol:
         return False
-    is_related = source.name in target.layers or target.name in source.layers
-    return not is_related and target.request.unknown_fields == "refused"
+    return not _is_related(source, target) and target.request.unknown_fields == "refused"
+
+
+def _is_related(source: Profile, target: Profile) -> bool:
+    """Whether one of two hosts extends the other."""
+    return source.name in target.layers or target.name in source.layers
 
 
 def _plain_turn(turn: Turn, job: Job, lost: dict[str, int]) -> Turn:

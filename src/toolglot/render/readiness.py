@@ -11,6 +11,7 @@ from typing import Final
 
 from toolglot.conversation import Block, Options, Text, ToolCall, ToolResult, Turn
 from toolglot.ids import SMUGGLED_MARK
+from toolglot.render.document_names import is_document
 from toolglot.render.job import Job
 from toolglot.render.reasoning import is_thinking
 
@@ -56,6 +57,8 @@ class Ready:
         self._is_carried_by_user = profile.results.carrier == "block"
         self._is_parallel = profile.calls.parallel
         self._takes_words_beside = profile.calls.with_text
+        self._names_documents = profile.turns.document_name is not None
+        self._protocol = profile.protocol
         self.calls: list[ToolCall] = []
         self.call_ids: list[str] = []
         """Once all turns were looked at."""
@@ -136,7 +139,14 @@ class Ready:
         return all(map(str.strip, ids)) and SMUGGLED_MARK not in " ".join(ids)
 
     def _are_plain(self) -> bool:
+        if self._names_documents and self._has_documents():
+            return False
         return _are_plain_calls(self.calls) and _are_plain_results(self.results) and _are_plain_texts(self._words)
+
+    def _has_documents(self) -> bool:
+        """Whether a text is a document, whose name has to be looked at."""
+        parts = [part for result in self.results if isinstance(result.content, tuple) for part in result.content]
+        return any(is_document(block, self._protocol) for block in (*self._words, *parts))
 
 
 def _are_plain_calls(calls: list[ToolCall]) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Role, Text, ToolResult, Turn
+from toolglot.conversation import Block, Role, ServerTool, Text, ToolResult, Turn
 from toolglot.render.exchanges import may_share
 from toolglot.render.job import Job, unless_same
 from toolglot.render.survey import PROMPTS
@@ -23,6 +23,12 @@ from toolglot.render.survey import PROMPTS
 TAGGED: Final = "<system>\n{text}\n</system>"
 SEAM: Final = "\n\n"
 """Between the words of two turns that became one."""
+
+PREFILL_MARKS: Final = {"openai_chat": ("prefix", "partial")}
+"""The fields of a message, by protocol, which say that it is the start of the answer: Mistral's and DeepSeek's, and
+that of Kimi and Qwen."""
+_PAUSING: Final = "anthropic"
+"""The protocol whose model may stop amid tools that its provider runs, and goes on when its turn is sent again."""
 
 
 def fit_roles(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
@@ -66,10 +72,8 @@ def _place_prompts(turns: tuple[Turn, ...], job: Job) -> Sequence[Turn]:
             and (after is None or after.role == "assistant")
             and (number == 0 or speaker(turns[number - 1], job) in ("user", "tool"))
         )
-        if is_native and (rules.developer_role or turn.role == "system"):
-            placed.append(turn)
-        elif is_native:
-            placed.append(replace(turn, role="system"))
+        if is_native:
+            placed.append(_as_system(turn, job))
         else:
             reason = f"a {turn.role} prompt may not stand here {job.rule('turns.system_inside')}; it is tagged text"
             job.tell("converted", reason, turn_key=turn.key)
@@ -80,12 +84,21 @@ def _place_prompts(turns: tuple[Turn, ...], job: Job) -> Sequence[Turn]:
 def _head(prompts: Sequence[Turn], job: Job) -> list[Turn]:
     """The prompts before anybody speaks: as they are, or as one."""
     rules = job.profile.turns
-    kept = [turn if turn.role == "system" or rules.developer_role else replace(turn, role="system") for turn in prompts]
+    kept = [_as_system(turn, job) for turn in prompts]
     if len(kept) < 2 or rules.system_many or rules.system == "field":
         return kept
     job.tell("converted", f"one system prompt is accepted {job.rule('turns.system_many')}; they were joined")
     text = "\n\n".join(turn.text for turn in kept)
     return [replace(kept[0], role="system", blocks=(Text(text),), extra=None)]
+
+
+def _as_system(prompt: Turn, job: Job) -> Turn:
+    """A prompt in a role that the target has."""
+    if prompt.role == "system" or job.profile.turns.developer_role:
+        return prompt
+    reason = f"there is no developer role here {job.rule('turns.developer_role')}; it is a system prompt"
+    job.tell("converted", reason, turn_key=prompt.key)
+    return replace(prompt, role="system")
 
 
 # --- order ------------------------------------------------------------------------------------------
@@ -101,11 +114,17 @@ def _with_first(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
     if head < len(turns) and (job.profile.turns.first == "any" or speaker(turns[head], job) == "user"):
         return turns
-    if head == len(turns) and _has_users(turns, job):
+    if head == len(turns) and _has_users(turns, job) and not _leaves_nothing(job):
         return turns
     first = turns[head] if head < len(turns) else None
-    job.tell("added", f"the user speaks first {job.rule('turns.first')}; a bridge was put before")
+    rule = job.rule("turns.system" if first is None else "turns.first")
+    job.tell("added", f"the user speaks first {rule}; a bridge was put before")
     return [*turns[:head], bridge("user", first, "before", job), *turns[head:]]
+
+
+def _leaves_nothing(job: Job) -> bool:
+    """Whether prompts alone leave the messages empty. Who sends so to its own provider has something else there."""
+    return job.profile.turns.system == "field" and not job.goes_home
 
 
 def _has_users(turns: Sequence[Turn], job: Job) -> bool:
@@ -143,13 +162,26 @@ def _joined(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
 
 
 def _seamed(before: tuple[Block, ...], after: tuple[Block, ...], job: Job) -> tuple[Block, ...]:
-    """The blocks of two turns as one. Where a message is one text, the words of two do not run together."""
-    if job.profile.results.carrier != "message" or not before or not after:
+    """The blocks of two turns as one. Where a message is one text, the words of two do not run together.
+
+    Pictures and thinking may stand between them: there they have fields of their own.
+    """
+    if job.profile.results.carrier != "message":
         return before + after
-    last, first = before[-1], after[0]
-    if not isinstance(last, Text) or not isinstance(first, Text) or not last.text or not first.text:
+    if not any(map(_has_words, after)):
         return before + after
-    return (*before[:-1], replace(last, text=f"{last.text}{SEAM}"), *after)
+    last = next((place for place in range(len(before) - 1, -1, -1) if _has_words(before[place])), None)
+    if last is None:
+        return before + after
+    return (*before[:last], _with_seam(before[last]), *before[last + 1 :], *after)
+
+
+def _has_words(block: Block) -> bool:
+    return isinstance(block, Text) and bool(block.text)
+
+
+def _with_seam(block: Block) -> Block:
+    return replace(block, text=f"{block.text}{SEAM}") if isinstance(block, Text) else block
 
 
 def _may_join(before: Turn, turn: Turn, job: Job) -> bool:
@@ -185,7 +217,7 @@ def _with_last(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     rules = job.profile.turns
     last = turns[-1]
     needs_user = not _has_users(turns, job)
-    ends_badly = rules.last == "user_or_result" and last.role in ("assistant", *PROMPTS) and not _is_prefill(last, job)
+    ends_badly = rules.last == "user_or_result" and last.role in ("assistant", *PROMPTS) and not _may_go_on(last, job)
     if last.role in PROMPTS and rules.system_inside in ("anywhere", "before_assistant"):
         ends_badly = False
     if not ends_badly and not needs_user:
@@ -195,8 +227,27 @@ def _with_last(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     return [*turns, bridge("user", last, "after", job)]
 
 
-def _is_prefill(turn: Turn, job: Job) -> bool:
-    return turn.role == "assistant" and not turn.calls and job.profile.turns.prefill == "yes"
+def _may_go_on(turn: Turn, job: Job) -> bool:
+    """Whether the model goes on with its own turn, which therefore may be the last."""
+    if turn.role != "assistant" or turn.calls:
+        return False
+    return job.profile.turns.prefill == "yes" or (job.goes_home and (_is_marked(turn, job) or _is_paused(turn, job)))
+
+
+def _is_marked(turn: Turn, job: Job) -> bool:
+    """Whether the client says that a turn is the start of the answer, where the target knows such a mark."""
+    if job.profile.turns.prefill != "flag":
+        return False
+    protocol = job.profile.protocol
+    own = (turn.extra or {}).get(protocol, {})
+    return any(own.get(mark) is True for mark in PREFILL_MARKS.get(protocol, ()))
+
+
+def _is_paused(turn: Turn, job: Job) -> bool:
+    """Whether a turn may be one that its model stopped amid a tool of its provider (`pause_turn`)."""
+    return job.profile.protocol == _PAUSING and any(
+        isinstance(block, ServerTool) and block.protocol == _PAUSING for block in turn.blocks
+    )
 
 
 def _trimmed(turn: Turn, job: Job) -> Turn:

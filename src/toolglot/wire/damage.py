@@ -1,7 +1,8 @@
-"""Bodies that a strict reading refuses although it is plain what they mean: ids that are null or numbers, arguments
-that are no object, a lone block where a list belongs (B7, F3, A6).
+"""Bodies that a strict reading or the provider refuses although it is plain what they mean: ids that are null or
+numbers, arguments that are no object, a lone block where a list belongs, a part of the other side's type (B7, F3, A6).
 
-Only a body that its codec refused comes here, so that a body in order costs nothing. What is mended is told.
+Only a body that its codec refused, or that has something strange left over, comes here, so that a body in order costs
+nothing. What is mended is told.
 """
 
 from __future__ import annotations
@@ -13,6 +14,12 @@ import msgspec
 
 from toolglot.conversation import RAW_ARGUMENTS
 from toolglot.wire.reading import Fields
+
+CACHE_MARKER: Final = "cache_control"
+MOST_CACHE_MARKERS: Final = 4
+"""How many of them a request may have (Anthropic)."""
+ITEM_IDS: Final = {"function_call": "fc", "custom_tool_call": "ctc"}
+"""How the ids of items begin that are calls (Responses)."""
 
 Told = list[tuple[str, str]]
 """Paths, and what was mended there."""
@@ -131,6 +138,28 @@ def _anthropic(body: Fields, told: Told) -> None:
             elif block.get("type") == "tool_result":
                 _mend_id(block, "tool_use_id", place, told)
                 _mend_result(block, place, told)
+    _limit_markers(body, told)
+
+
+def _limit_markers(body: Fields, told: Told) -> None:
+    """A body with the last of its cache markers, as many as are accepted: they reach furthest."""
+    marked = [(path, holder) for path, holder in _markable(body) if holder.get(CACHE_MARKER) is not None]
+    accepted = MOST_CACHE_MARKERS - (body.get(CACHE_MARKER) is not None)
+    for path, holder in marked[: max(len(marked) - accepted, 0)]:
+        del holder[CACHE_MARKER]
+        reason = f"at most {MOST_CACHE_MARKERS} cache markers are accepted; one before the last was left out"
+        told.append((f"{path}.{CACHE_MARKER}", reason))
+
+
+def _markable(body: Fields) -> Iterator[tuple[str, Fields]]:
+    """What may carry a cache marker, in the order in which the model reads it."""
+    yield from _objects(body.get("tools"), "$.tools")
+    yield from _objects(body.get("system"), "$.system")
+    for path, message in _objects(body.get("messages"), "$.messages"):
+        for place, block in _objects(message.get("content"), f"{path}.content"):
+            if block.get("type") == "tool_result":
+                yield from _objects(block.get("content"), f"{place}.content")
+            yield place, block
 
 
 def _bedrock(body: Fields, told: Told) -> None:
@@ -173,8 +202,8 @@ def _openai_chat(body: Fields, told: Told) -> None:
             _mend_result(message, path, told)
             if message.get("tool_call_id") is not None:
                 _mend_id(message, "tool_call_id", path, told)
-        elif message.get("content") is not None or message.get("role") != "assistant":
-            _mend_content(message, path, told)
+        else:
+            _mend_said(message, path, told)
         for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
             _mend_call(call, place, told)
             if call.get("id") is not None:
@@ -189,6 +218,22 @@ def _openai_chat(body: Fields, told: Told) -> None:
                     told.append((f"{place}.type", "a call of a function was read as one"))
 
 
+def _mend_said(message: Fields, path: str, told: Told) -> None:
+    """Content of a Chat message: a text, be it an empty one, unless an assistant says something beside it (C8)."""
+    says_more = message.get("role") == "assistant" and any(message.get(key) for key in _SAID_BESIDE)
+    if message.get("content") is not None or not says_more:
+        _mend_content(message, path, told)
+    if message.get("content") == [] and not says_more:
+        message["content"] = ""
+        told.append((f"{path}.content", "content without parts was read as empty"))
+
+
+_SAID_BESIDE: Final = frozenset(
+    {"tool_calls", "function_call", "refusal", "audio", "reasoning_content", "reasoning", "reasoning_details"}
+)
+"""What an assistant may say beside the content of its message."""
+
+
 def _openai_responses(body: Fields, told: Told) -> None:
     items = body.get("input")
     if isinstance(items, list) and any(map(_says_nothing, items)):
@@ -198,7 +243,9 @@ def _openai_responses(body: Fields, told: Told) -> None:
         kind = item.get("type")
         if kind in (None, "message") and isinstance(item.get("role"), str):
             _mend_content(item, path, told)
+            _mend_text_type(item, path, told)
         if kind in ("function_call", "custom_tool_call"):
+            _without_strange_id(item, path, told)
             if item.get("call_id") is not None or not isinstance(item.get("id"), str):
                 _mend_id(item, "call_id", path, told)
             _mend_name(item, path, told)
@@ -210,6 +257,25 @@ def _openai_responses(body: Fields, told: Told) -> None:
             _mend_id(item, "call_id", path, told)
             if item.get("output") is not None and not isinstance(item["output"], str | list):
                 _mend_text(item, "output", path, told)
+
+
+def _mend_text_type(message: Fields, path: str, told: Told) -> None:
+    """Texts of the assistant are an output's, those of everybody else an input's."""
+    strange, own = "input_text", "output_text"
+    if message["role"] != "assistant":
+        strange, own = own, strange
+    for place, part in _objects(message.get("content"), f"{path}.content"):
+        if part.get("type") == strange:
+            part["type"] = own
+            told.append((f"{place}.type", f"a text of the {message['role'][:40]} was read as {own}"))
+
+
+def _without_strange_id(item: Fields, path: str, told: Told) -> None:
+    """A call without the id of its item, where that is another kind of id (B5). It may be absent."""
+    id = item.get("id")
+    if isinstance(id, str) and isinstance(item.get("call_id"), str) and not id.startswith(ITEM_IDS[item["type"]]):
+        del item["id"]
+        told.append((f"{path}.id", f"the item's id {id[:80]!r} is of another kind; it was left out"))
 
 
 def _without_empty(fields: Fields, key: str, path: str, told: Told) -> None:

@@ -17,8 +17,19 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Conversation, Opaque, Role, Text, ToolCall, ToolResult, Turn
-from toolglot.wire.damage import Told
+from toolglot.conversation import (
+    Block,
+    Conversation,
+    Opaque,
+    Role,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Turn,
+)
+from toolglot.wire.damage import CACHE_MARKER, ITEM_IDS, MOST_CACHE_MARKERS, Told
 from toolglot.wire.reading import Fields
 
 PROMPTS: Final = ("system", "developer")
@@ -28,6 +39,7 @@ Piece = tuple[str, Fields]
 """A protocol, and a message in its form."""
 
 _CHAT: Final = "openai_chat"
+_RESPONSES: Final = "openai_responses"
 _PLACE: Final = re.compile(r"\$\.\w+\[(\d+)\]")
 _LISTS: Final = {
     "anthropic": "messages",
@@ -94,9 +106,11 @@ _ITEMS: Final = frozenset(
 
 
 def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
-    """Whether something was left over that may be another protocol's."""
+    """Whether something was left over that may be another protocol's, or that the body's own does not take."""
+    if protocol == "anthropic" and _has_many_markers(conversation):
+        return True
     for turn in conversation.turns:
-        if not turn.blocks and turn.role != "assistant":
+        if not turn.blocks and (turn.role != "assistant" or protocol == _CHAT):
             return True
         if turn.extra is not None and not _FRAMES.isdisjoint(turn.extra.get(protocol, ())):
             return True
@@ -107,7 +121,42 @@ def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
                 return True
         if protocol in _NOTES_ON_TEXT and any(_has_stray_field(block, protocol) for block in turn.blocks):
             return True
+        if protocol == _RESPONSES and any(_is_misnamed(block) for block in turn.blocks):
+            return True
     return False
+
+
+def _has_many_markers(conversation: Conversation) -> bool:
+    """Whether more cache markers are left over than Anthropic takes."""
+    count = int(CACHE_MARKER in (conversation.extra or {}).get("anthropic", {}))
+    count += sum(map(_is_cached, conversation.tools))
+    for turn in conversation.turns:
+        for block in turn.blocks:
+            if block.extra is not None or type(block) in (Opaque, ServerTool):
+                count += _is_cached(block)
+            if type(block) is ToolResult and type(block.content) is tuple:
+                count += sum(map(_is_cached, block.content))
+    return count > MOST_CACHE_MARKERS
+
+
+def _is_cached(marked: Block | ToolSpec) -> bool:
+    if isinstance(marked, Opaque | ServerTool):
+        return isinstance(marked.value, dict) and marked.value.get(CACHE_MARKER) is not None
+    own = (marked.extra or {}).get("anthropic", {})
+    return any(kept.get(CACHE_MARKER) is not None for kept in (own, *own.values()) if isinstance(kept, dict))
+
+
+def _is_misnamed(block: Block) -> bool:
+    """Whether a text of Responses is of the other side's type, or the item of a call has an id of another kind."""
+    own = block.extra.get(_RESPONSES) if block.extra is not None else None
+    if not own:
+        return False
+    if type(block) is Text:
+        return "~type" in own
+    if type(block) is not ToolCall:
+        return False
+    id, prefix = own.get("id"), ITEM_IDS["custom_tool_call" if block.type == "custom" else "function_call"]
+    return type(id) is str and "~call_id" not in own and not id.startswith(prefix)
 
 
 def _may_be_elsewheres(block: Opaque) -> bool:

@@ -19,10 +19,17 @@ SHARED: Final[dict[tuple[str, str], frozenset[str]]] = {
 }
 
 
-def carried(extra: Extra | None, source: str, target: str) -> Extra | None:
-    """The fields of a body, with those that the target's protocol shares under its name."""
+_WHO_KNOWS: Final = frozenset({"openai", "openai_responses"})
+"""Whose fields these are. Many hosts that imitate them refuse what they did not take over."""
+
+
+def carried(extra: Extra | None, source: str, to: Profile) -> Extra | None:
+    """The fields of a body, with those that the target shares under the name of its protocol."""
+    target = to.protocol
     shared = SHARED.get((source, target))
     if extra is None or shared is None or source not in extra:
+        return extra
+    if to.request.unknown_fields == "refused" and _WHO_KNOWS.isdisjoint(to.layers):
         return extra
     own = {key: value for key, value in extra[source].items() if key in shared}
     rest = {key: value for key, value in extra[source].items() if key not in shared}

@@ -55,6 +55,8 @@ _INFERENCE = frozenset(_SAMPLING.values())
 _TOOLS = frozenset({"tools", "toolChoice"})
 _TOOL = frozenset({"name", "description", "inputSchema", "strict"})
 _SCHEMA = frozenset({"json"})
+_MARKER: Final = "cachePoint"
+"""What stands among tools, and in their form, but is none: it says how far a prompt is cached."""
 _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant"}
 _CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "any": "required", "tool": "named"}
 _CHOICES_BACK: Final = {**{mode: written for written, mode in _CHOICES.items()}, "allowed": "auto"}
@@ -101,14 +103,49 @@ def _rest(fields: Fields, known: frozenset[str]) -> Fields:
 
 
 def _read_tools(config: Fields) -> tuple[tuple[ToolSpec, ...], ToolChoice | None, Fields]:
-    tools = each(optional(config, "tools", list) or (), _read_tool, ".tools")
-    return tuple(tools), held_or_none(config, "toolChoice", _read_choice), _rest(config, _TOOLS)
+    read = each(optional(config, "tools", list) or (), _read_tool, ".tools")
+    tools = _with_markers(read)
+    known = _TOOLS if tools else frozenset({"toolChoice"})
+    return tuple(tools), held_or_none(config, "toolChoice", _read_choice), _rest(config, known)
 
 
-def _read_tool(fields: Fields) -> ToolSpec:
+def _with_markers(read: list[ToolSpec | Fields]) -> list[ToolSpec]:
+    """The tools, each with the cache markers behind it, and the first one with those before it too.
+
+    Without a tool there is nobody to hold markers: then the list is left over as it is.
+    """
+    tools: list[ToolSpec] = []
+    runs: list[list[Fields]] = [[]]
+    for one in read:
+        if isinstance(one, ToolSpec):
+            tools.append(one)
+            runs.append([])
+        else:
+            runs[-1].append(one)
+    if len(tools) == len(read):
+        return tools
+    before = [runs[0]] + [[]] * len(tools)
+    return [_marked(*found) for found in zip(tools, before, runs[1:], strict=False)]
+
+
+def _marked(tool: ToolSpec, before: list[Fields], behind: list[Fields]) -> ToolSpec:
+    """A tool with its cache markers: a note, and a field, so that they are told where nobody can write them."""
+    if not before and not behind:
+        return tool
+    own = (tool.extra or {}).get(PROTOCOL, {})
+    is_told = _MARKER not in own
+    told = {_MARKER: [*before, *behind]} if is_told else {}
+    markers = {"before": before, "behind": behind, "told": is_told}
+    return replace(tool, extra=noted({PROTOCOL: {**own, **told}}, PROTOCOL, markers=markers))
+
+
+def _read_tool(fields: Fields) -> ToolSpec | Fields:
+    """A tool, or a cache marker among the tools as it came."""
     if fields.get("toolSpec") is not None:
         return held(fields, "toolSpec", lambda spec: _read_spec(fields, spec))
     kind = next((key for key, value in fields.items() if value is not None), "unknown")
+    if kind == _MARKER:
+        return fields
     system = fields.get("systemTool")
     name = system.get("name") if type(system) is dict else None
     return provider_tool(fields, PROTOCOL, kind, name if type(name) is str else "")
@@ -183,12 +220,24 @@ def _write_message(turn: Turn) -> Fields:
 
 
 def _write_tools(conversation: Conversation) -> Fields:
-    tools = [fields for tool in conversation.tools if (fields := _write_tool(tool)) is not None]
+    tools = [fields for tool in conversation.tools for fields in _write_marked(tool)]
     config: Fields = {"tools": tools} if tools else {}
     choice = conversation.options.tool_choice
     if choice is not None and choice.mode != "none":
         config["toolChoice"] = _write_choice(choice)
     return config
+
+
+def _write_marked(tool: ToolSpec) -> list[Fields]:
+    """A tool, if it can be written, between its cache markers."""
+    markers = note(tool.extra, PROTOCOL, "markers")
+    if markers is None:
+        written = _write_tool(tool)
+        return [] if written is None else [written]
+    own = tool.extra[PROTOCOL] if tool.extra else {}
+    plain = {key: value for key, value in own.items() if key != _MARKER} if markers["told"] else own
+    written = _write_tool(replace(tool, extra={PROTOCOL: plain}))
+    return [*markers["before"], *([] if written is None else [written]), *markers["behind"]]
 
 
 def _write_tool(tool: ToolSpec) -> Fields | None:

@@ -179,7 +179,7 @@ def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
         form = "parts"
     texts = [block.text for block in blocks if isinstance(block, Text)]
     if form != "parts" and parts and len(parts) == len(texts):
-        fields["content"] = "".join(texts)
+        fields["content"] = result_messages.one_text(texts, turn.role)
     elif form == "parts" or parts:
         fields["content"] = parts
     elif form is None and not calls:

@@ -301,17 +301,30 @@ def _signed(fields: Fields, signature: str | None) -> Fields:
 
 def _write_call(call: ToolCall) -> Fields:
     inner = note(call.extra, PROTOCOL, "inner") or {}
-    fields: Fields = {"id": call.id} if call.id else {}
+    fields = _id_of(call.id, call.extra)
     fields["name"] = call.name
     arguments = object_of(call)
     if arguments or "~no_args" not in inner:
         fields["args"] = arguments
-    return given_back(_signed({"functionCall": filled(fields, inner)}, call.signature), call.extra)
+    call_fields = _without_refused(filled(fields, inner), call.extra)
+    return given_back(_signed({"functionCall": call_fields}, call.signature), call.extra)
+
+
+def _id_of(id: str, extra: Extra | None) -> Fields:
+    """The id of a call or result, but where the renderer noted that it is not to be written."""
+    return {"id": id} if id and note(extra, PROTOCOL, "no_id") is None else {}
+
+
+def _without_refused(fields: Fields, extra: Extra | None) -> Fields:
+    """The fields without an id that says nothing, where any is refused."""
+    if note(extra, PROTOCOL, "no_id") == "refused":
+        fields.pop("id", None)
+    return fields
 
 
 def _write_result(result: ToolResult) -> Fields:
     inner = note(result.extra, PROTOCOL, "inner") or {}
-    fields: Fields = {"id": result.call_id} if result.call_id else {}
+    fields = _id_of(result.call_id, result.extra)
     if result.name or "~no_name" not in inner:
         fields["name"] = result.name
     said, media = _content_of(result)
@@ -319,7 +332,7 @@ def _write_result(result: ToolResult) -> Fields:
         fields["response"] = _write_response(result, said)
     if media:
         fields["parts"] = media
-    return given_back({"functionResponse": filled(fields, inner)}, result.extra)
+    return given_back({"functionResponse": _without_refused(filled(fields, inner), result.extra)}, result.extra)
 
 
 def _content_of(result: ToolResult) -> tuple[str | None, list[Fields]]:

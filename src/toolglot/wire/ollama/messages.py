@@ -102,7 +102,8 @@ def write_turn(turn: Turn) -> list[Fields]:
 def write_message(turn: Turn) -> Fields:
     """What a turn says, its results apart."""
     fields: Fields = {"role": {"tool": "user", "developer": "system"}.get(turn.role, turn.role)}
-    _write_content(fields, turn.text, turn.blocks, turn.extra)
+    texts = (block.text for block in turn.blocks if isinstance(block, Text))
+    _write_content(fields, result_messages.one_text(texts, turn.role), turn.blocks, turn.extra)
     thinking = "".join(block.text for block in turn.blocks if isinstance(block, Thinking))
     if thinking:
         fields["thinking"] = thinking
@@ -131,12 +132,13 @@ def _write_result(result: ToolResult) -> Fields:
     _write_content(fields, text_of(content), content if isinstance(content, tuple) else (), result.extra)
     if result.name:
         fields["tool_name"] = result.name
-    if result.call_id:
+    if result.call_id and note(result.extra, PROTOCOL, "no_id") is None:
         fields["tool_call_id"] = result.call_id
     return restored(fields, result.extra, PROTOCOL)
 
 
 def _write_call(call: ToolCall) -> Fields:
     function = with_rest({"name": call.name, "arguments": object_of(call)}, call.extra, PROTOCOL, "function")
-    fields: Fields = {"id": call.id, "function": function} if call.id else {"function": function}
+    has_id = call.id and note(call.extra, PROTOCOL, "no_id") is None
+    fields: Fields = {"id": call.id, "function": function} if has_id else {"function": function}
     return restored(fields, call.extra, PROTOCOL)

@@ -17,8 +17,9 @@ from toolglot.wire.reading import Fields
 
 _CHUNK: Final = frozenset({"id", "model", "choices", "usage", "error", "obfuscation"})
 _CHOICE: Final = frozenset({"delta", "message", "finish_reason", "usage", "error"})
-_JOINED: Final = frozenset({"text", "summary", "data", "transcript"})
-"""Texts that come in pieces, inside of objects."""
+_SIGNATURE: Final = "signature"
+_JOINED: Final = frozenset({"text", "summary", "data", "transcript", _SIGNATURE})
+"""Texts that come in pieces, inside of objects. A signature may come again instead."""
 _PARTS: Final = frozenset({"reasoning_details"})
 """Lists whose entries come in pieces."""
 
@@ -116,6 +117,8 @@ def _extend(entry: Fields, more: Fields) -> None:
     """More of an object whose texts come in pieces."""
     for key, value in more.items():
         before = entry.get(key)
+        if key == _SIGNATURE and before == value:
+            continue
         if key in _JOINED and type(value) is str and type(before) is _Pieces:
             before.append(value)
         elif key in _JOINED and type(value) is str and type(before) is str:
@@ -125,16 +128,23 @@ def _extend(entry: Fields, more: Fields) -> None:
 
 
 def _with_parts(entries: list[Any], more: list[Any]) -> list[Any]:
-    """Entries of which the last goes on as long as its type and index stay."""
+    """Entries of which the last goes on as long as its type, its index and its id stay."""
     for part in more:
         last = entries[-1] if entries else None
         if type(part) is not dict:
             entries.append(part)
-        elif type(last) is dict and all(last.get(key) == part.get(key) for key in ("type", "index")):
+        elif type(last) is dict and _is_same_entry(last, part):
             _extend(last, part)
         else:
             entries.append(dict(part))
     return entries
+
+
+def _is_same_entry(last: Fields, part: Fields) -> bool:
+    """Whether a part is more of an entry. An id need not be said again."""
+    id, known = part.get("id"), last.get("id")
+    is_other = id is not None and known is not None and id != known
+    return not is_other and all(last.get(key) == part.get(key) for key in ("type", "index"))
 
 
 def _whole(value: Any) -> Any:

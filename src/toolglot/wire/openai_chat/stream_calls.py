@@ -12,9 +12,9 @@ without an index, to the last call. Where a host does not keep to that, these de
 - a new id without a name, in the middle of arguments, is a host that makes up an id for each chunk: the first counts.
 
 A call is told as soon as its name is sure. Until then its arguments wait; so do `{}`, which some hosts write before
-the real ones, and an object that so far repeats the one before it. Law: no piece is put into another call, and work is
-in proportion to what was said: the end of arguments is looked for only where a `{` may begin another call. What waits
-is bounded.
+the real ones, an object that so far repeats the one before it, and a call behind one that has no name yet. Law: no
+piece is put into another call, and work is in proportion to what was said: the end of arguments is looked for only
+where a `{` may begin another call. What waits is bounded.
 """
 
 from __future__ import annotations
@@ -420,7 +420,7 @@ class Calls:
 
     def _advance(self, call: _Call) -> str:
         """Tell what can be told of a call that waits. What is left is for the call that was begun next."""
-        if call.kind not in _OWN_KINDS or not self._is_name_sure(call):
+        if call.kind not in _OWN_KINDS or not self._is_name_sure(call) or self._is_behind_nameless(call):
             return ""
         if call.rival is not None:
             rest = self._repeat(call)
@@ -450,7 +450,13 @@ class Calls:
     def _is_tellable(self, call: _Call) -> bool:
         """Whether it may be told under its name if nothing more of that comes soon."""
         is_name = bool(call.name) and (call.name in self._known or not self._goes_on(call.name))
-        return is_name and call.kind in _OWN_KINDS
+        return is_name and call.kind in _OWN_KINDS and not self._is_behind_nameless(call)
+
+    def _is_behind_nameless(self, call: _Call) -> bool:
+        """Whether a call waits before it that has no name yet, and may never get one: calls keep their order."""
+        first = next(iter(self._waiting.values()), call)
+        is_nameless = not first.name and first.kind in _OWN_KINDS and bool(first.id or first.has_input)
+        return is_nameless and first.key < call.key and call.rival is None
 
     def _is_name_sure(self, call: _Call) -> bool:
         return bool(call.name) and (call.has_input or not self._goes_on(call.name))

@@ -6,7 +6,11 @@ form is the flat one of Responses (`{"type":"grammar","syntax","definition"}`).
 
 from __future__ import annotations
 
-from toolglot.conversation import ToolSpec
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Conversation, ToolSpec
 from toolglot.wire.function_tools import as_it_came, is_foreign, no_parameters, provider_tool
 from toolglot.wire.openai_chat.blocks import PROTOCOL
 from toolglot.wire.reading import (
@@ -20,6 +24,8 @@ from toolglot.wire.reading import (
     rest_of,
 )
 
+_NO_TOOLS: Final = "~tools"
+"""The note that a request has an empty list of tools."""
 _FUNCTION_TOOL = frozenset({"type", "function"})
 _CUSTOM_TOOL = frozenset({"type", "custom"})
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
@@ -80,6 +86,15 @@ def _nested(format: Fields) -> Fields:
     if format.get("type") != "grammar":
         return format
     return {"type": "grammar", "grammar": {key: value for key, value in format.items() if key != "type"}}
+
+
+def without_empty_tools(conversation: Conversation) -> Conversation:
+    """A request that says nothing of tools where it had an empty list of them, which many hosts refuse."""
+    extra = conversation.extra
+    if extra is None or conversation.tools or _NO_TOOLS not in extra.get(PROTOCOL, {}):
+        return conversation
+    own = {key: value for key, value in extra[PROTOCOL].items() if key != _NO_TOOLS}
+    return replace(conversation, extra={**extra, PROTOCOL: own})
 
 
 # --- writing ----------------------------------------------------------------------------------------

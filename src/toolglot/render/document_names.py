@@ -1,0 +1,132 @@
+"""Names of documents, where the target says what they may be: legal ones, and each once in a request.
+
+A name that may stay stays; another is the nearest legal one, and a second of the same name is counted. Names are given
+in the order of the conversation, and none depends on what comes after it (laws 4 and 5).
+
+Besides media, a document may be text in its protocol's own form: the field `worded` that the codec noted, and the
+first line of what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Media, Opaque, Text, ToolResult, Turn
+from toolglot.render.job import Job, unless_same
+
+UNNAMED: Final = "document"
+MAX_LENGTH: Final = 200
+
+_DOCUMENTS: Final = ("document", "file")
+_WORDED: Final = "~worded"
+_UNUSUAL: Final = re.compile(r"[^A-Za-z0-9_()\[\] -]+")
+_SPACES: Final = re.compile(r"\s+")
+_compiled = lru_cache(maxsize=64)(re.compile)
+
+
+def name_documents(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+    """The turns with every document under a name that the target accepts."""
+    if job.profile.turns.document_name is None:
+        return turns
+    names = _Names(job.profile.turns.document_name, job)
+    return unless_same(tuple([names.named_turn(turn) for turn in turns]), turns)
+
+
+def is_document(block: Block, protocol: str) -> bool:
+    """Whether a block has the name of a document that may have to change."""
+    return isinstance(block, Media | Opaque | Text) and _given(block, protocol) is not None
+
+
+def _given(block: Media | Opaque | Text, protocol: str) -> str | None:
+    """The name of a document, empty where it has none; None for anything else."""
+    if isinstance(block, Media):
+        return (block.name or "") if block.kind in _DOCUMENTS else None
+    fields = _fields_of(block, protocol)
+    document = fields.get("document") if type(fields) is dict else None
+    if type(document) is not dict:
+        return None
+    name = document.get("name")
+    return name if type(name) is str else "" if name is None else None
+
+
+def _fields_of(block: Opaque | Text, protocol: str) -> Any:
+    """What a block is in the target's own form, if it came in that."""
+    if isinstance(block, Opaque):
+        return block.value if block.protocol == protocol else None
+    return block.extra.get(protocol, {}).get(_WORDED) if block.extra else None
+
+
+class _Names:
+    """The names that were given so far."""
+
+    def __init__(self, pattern: str, job: Job) -> None:
+        self._legal = _compiled(pattern)
+        self._job = job
+        self._protocol = job.profile.protocol
+        self._taken: dict[str, int] = {}
+        """How often each name was asked for."""
+
+    def named_turn(self, turn: Turn) -> Turn:
+        blocks = tuple([self._named_block(block, turn) for block in turn.blocks])
+        kept = unless_same(blocks, turn.blocks)
+        return turn if kept is turn.blocks else replace(turn, blocks=kept)
+
+    def _named_block(self, block: Block, turn: Turn) -> Block:
+        if isinstance(block, Media | Opaque | Text):
+            return self._named(block, turn)
+        if not isinstance(block, ToolResult) or not isinstance(block.content, tuple):
+            return block
+        parts = unless_same(tuple([self._named(part, turn) for part in block.content]), block.content)
+        return block if parts is block.content else replace(block, content=parts)
+
+    def _named(self, block: Media | Opaque | Text, turn: Turn) -> Media | Opaque | Text:
+        given = _given(block, self._protocol)
+        if given is None:
+            return block
+        name = self._free(given if self._is_legal(given) else _legal_form(given))
+        if name == given:
+            return block
+        rule = self._job.rule("turns.document_name")
+        if given:
+            reason = f"the name {given[:80]!r} of a document is refused or taken {rule}; it is {name[:80]!r} here"
+            self._job.tell("renamed", reason, "projection", turn_key=turn.key)
+        elif self._job.goes_home:
+            self._job.tell("added", f"a document must have a name {rule}", turn_key=turn.key)
+        return _renamed(block, given, name, self._protocol)
+
+    def _is_legal(self, name: str) -> bool:
+        return len(name) <= MAX_LENGTH and self._legal.fullmatch(name) is not None
+
+    def _free(self, name: str) -> str:
+        """A name that was not given yet: itself, or counted on."""
+        free = name
+        while free in self._taken:
+            self._taken[name] = self._taken.get(name, 0) + 1
+            count = f" ({self._taken[name]})"
+            free = f"{name[: MAX_LENGTH - len(count)].rstrip()}{count}"
+        self._taken[free] = 1
+        return free
+
+
+def _legal_form(name: str) -> str:
+    """The nearest name of letters, digits, single spaces and a few marks."""
+    spaced = _SPACES.sub(" ", name[: MAX_LENGTH * 4])
+    plain = _UNUSUAL.sub("-", spaced).strip(" -")[:MAX_LENGTH].rstrip()
+    return plain if any(sign.isalnum() for sign in plain) else UNNAMED
+
+
+def _renamed(block: Media | Opaque | Text, given: str, name: str, protocol: str) -> Media | Opaque | Text:
+    if isinstance(block, Media):
+        return replace(block, name=name)
+    fields = _fields_of(block, protocol)
+    renamed = {**fields, "document": {**fields["document"], "name": name}}
+    if isinstance(block, Opaque):
+        return replace(block, value=renamed)
+    extra = block.extra or {}
+    own = {**extra.get(protocol, {}), _WORDED: renamed}
+    said = block.text.removeprefix(f"{given}\n") if given else block.text
+    return replace(block, text=f"{name}\n{said}", extra={**extra, protocol: own})

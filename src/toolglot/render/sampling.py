@@ -1,0 +1,107 @@
+"""Sampling and the length of an answer, as far as the target can be asked.
+
+A setting that is refused is left out, one that is too high or too low becomes the nearest that is accepted, and of two
+that exclude each other one stays. Law: nothing changes that no rule of the target speaks of, and the rule is told.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any, Final
+
+from msgspec.structs import asdict, replace
+
+from toolglot.conversation import Reasoning, Sampling
+from toolglot.render.job import Job
+
+DEFAULT_MAX_TOKENS: Final = 8192
+"""Asked for where a target demands a limit and the client named none."""
+
+LEAST_TOP_P_THINKING: Final = 0.95
+"""Where thinking narrows sampling, a lower top_p is refused."""
+
+_beside_limit: Final = attrgetter(*[name for name in Sampling.__struct_fields__ if name != "max_tokens"])
+_UNSET: Final = _beside_limit(Sampling())
+
+
+def fit_sampling(sampling: Sampling, job: Job) -> Sampling:
+    """The sampling that the target accepts, whether it thinks or not."""
+    changes: dict[str, Any] = {}
+    is_plain = _beside_limit(sampling) == _UNSET
+    if is_plain and sampling.max_tokens is not None and sampling.max_tokens >= job.profile.request.min_max_tokens:
+        return sampling  # as nearly all are
+    for name, value in () if is_plain else asdict(sampling).items():
+        if value in (None, ()) or name == "max_tokens" or name in job.profile.request.sampling:
+            continue
+        changes[name] = () if name == "stop" else None
+        job.tell("dropped", f"{name} is not accepted {job.rule('request.sampling')}", path=f"$.{name}")
+    changes.update(_fit_max_tokens(sampling.max_tokens, job))
+    fitted = replace(sampling, **changes) if changes else sampling
+    return fitted if is_plain else _fit_stop(_fit_temperature(fitted, job), job)
+
+
+def _fit_max_tokens(asked: int | None, job: Job) -> dict[str, Any]:
+    rules = job.profile.request
+    if asked is None:
+        if not rules.max_tokens_required:
+            return {}
+        reason = f"the target demands a limit {job.rule('request.max_tokens_required')}; set to {DEFAULT_MAX_TOKENS}"
+        job.tell("added", reason, "policy", path="$.max_tokens")
+        return {"max_tokens": DEFAULT_MAX_TOKENS}
+    if asked >= rules.min_max_tokens:
+        return {}
+    reason = f"{asked} is below the least that is accepted {job.rule('request.min_max_tokens')}"
+    job.tell("replaced", f"{reason}; set to {rules.min_max_tokens}", path="$.max_tokens")
+    return {"max_tokens": rules.min_max_tokens}
+
+
+def _fit_temperature(sampling: Sampling, job: Job) -> Sampling:
+    asked, most = sampling.temperature, job.profile.request.temperature_max
+    if asked is None or most is None or asked <= most:
+        return sampling
+    # A whole number is written as one: 1 rather than 1.0.
+    lowered = int(most) if most.is_integer() else most
+    reason = f"{asked} is above the highest that is accepted {job.rule('request.temperature_max')}; set to {lowered}"
+    job.tell("replaced", reason, path="$.temperature")
+    return replace(sampling, temperature=lowered)
+
+
+def _fit_stop(sampling: Sampling, job: Job) -> Sampling:
+    rules, stop = job.profile.request, sampling.stop
+    if not rules.blank_stop and not all(map(str.strip, stop)):
+        stop = tuple(text for text in stop if text.strip())
+        said = f"{len(sampling.stop) - len(stop)} of {len(sampling.stop)} stop sequences"
+        job.tell("dropped", f"{said} are nothing but white space {job.rule('request.blank_stop')}", path="$.stop")
+    if rules.max_stop is not None and len(stop) > rules.max_stop:
+        reason = f"{len(stop)} stop sequences are more than are accepted {job.rule('request.max_stop')}"
+        job.tell("dropped", f"{reason}; the first {rules.max_stop} were kept", path="$.stop")
+        stop = stop[: rules.max_stop]
+    return sampling if stop is sampling.stop else replace(sampling, stop=stop)
+
+
+def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, job: Job) -> Sampling:
+    """Without what may not stand beside thinking, or beside each other."""
+    changes: dict[str, Any] = {}
+    if job.profile.reasoning.narrows_sampling and _is_thinking(reasoning, job):
+        for name in _refused_while_thinking(sampling):
+            reason = f"{name} {getattr(sampling, name)} is not accepted while thinking"
+            job.tell("dropped", f"{reason} {job.rule('reasoning.narrows_sampling')}", path=f"$.{name}")
+            changes[name] = None
+    both = (changes.get("temperature", sampling.temperature), changes.get("top_p", sampling.top_p))
+    if job.profile.request.temperature_or_top_p and None not in both:
+        reason = f"temperature and top_p exclude each other {job.rule('request.temperature_or_top_p')}"
+        job.tell("dropped", f"{reason}; the temperature was kept", path="$.top_p")
+        changes["top_p"] = None
+    return replace(sampling, **changes) if changes else sampling
+
+
+def _is_thinking(reasoning: Reasoning | None, job: Job) -> bool:
+    asked = reasoning.mode if reasoning is not None else None
+    return (asked or job.profile.reasoning.default) in ("on", "adaptive")
+
+
+def _refused_while_thinking(sampling: Sampling) -> list[str]:
+    refused = ["temperature"] if sampling.temperature not in (None, 1) else []
+    if sampling.top_p is not None and not LEAST_TOP_P_THINKING <= sampling.top_p <= 1:
+        refused.append("top_p")
+    return refused if sampling.top_k is None else [*refused, "top_k"]

@@ -1,0 +1,323 @@
+"""What a request to its own provider keeps (the start of an answer, a paused turn), and what is mended in it: forms
+that the provider refuses, words that would run together, changes that nobody told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from failure_checks import CLAUDE, GPT, MISTRAL, RESPONSES, Fields, Target, assert_accepted, sent, told
+from toolglot import (
+    ConvertedRequest,
+    History,
+    Media,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+    lint,
+    repair,
+    request_for,
+)
+from toolglot.wire.result_messages import one_text
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+OLLAMA = ("ollama", "qwen3:8b")
+COHERE = ("cohere", "command-a-03-2025")
+OPUS = ("anthropic", "claude-opus-4-8")
+ASKED: Fields = {"role": "user", "content": "go"}
+MORE: Fields = {"role": "user", "content": "more"}
+SEARCH: Fields = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
+FOUND: Fields = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+MARK: Fields = {"type": "ephemeral"}
+
+
+def claude(*messages: Fields, **more: Any) -> Fields:
+    return {"model": OPUS[1], "max_tokens": 100, "messages": list(messages), **more}
+
+
+def chat(*messages: Fields, **more: Any) -> Fields:
+    return {"model": "m", "messages": list(messages), **more}
+
+
+def responses(*items: Fields) -> Fields:
+    return {"model": RESPONSES[1], "input": list(items)}
+
+
+def mended(body: Fields, target: Target) -> ConvertedRequest:
+    """The body after a repair, which everybody who can judge it accepts."""
+    out = repair(msgspec.json.encode(body), target=target[0], model=target[1])
+    assert_accepted(out, target)
+    return out
+
+
+def assert_kept(body: Fields, target: Target) -> None:
+    """A valid request to its own provider goes through byte for byte (law 3)."""
+    written = msgspec.json.format(msgspec.json.encode({**body, "model": target[1]}), indent=1)
+    out = repair(written, target=target[0], model=target[1])
+    assert out.data == written
+    assert not out.report.entries
+    assert lint(body, *target) == ()
+
+
+# --- turns that the model goes on with --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [OPUS[1], CLAUDE[1], "claude-sonnet-4-5"])
+@pytest.mark.parametrize("blocks", [(SEARCH,), (SEARCH, FOUND), (SEARCH, FOUND, {"type": "text", "text": "So:"})])
+def test_a_turn_that_was_paused_amid_a_server_tool_is_sent_again_as_it_is(
+    model: str, blocks: tuple[Fields, ...]
+) -> None:
+    tools = [{"type": "web_search_20250305", "name": "web_search"}]
+    assert_kept(claude(ASKED, {"role": "assistant", "content": list(blocks)}, tools=tools), ("anthropic", model))
+
+
+def test_a_turn_of_words_alone_is_still_followed_by_the_user() -> None:
+    out = mended(claude(ASKED, {"role": "assistant", "content": "So:"}), OPUS)
+    assert out.body["messages"][-1]["role"] == "user"
+    assert told(out, "speaks last", action="added")
+
+
+@pytest.mark.parametrize(
+    ("target", "mark"),
+    [
+        (MISTRAL, "prefix"),
+        (("kimi", "kimi-k2-0905-preview"), "partial"),
+        (("deepseek", "deepseek-chat"), "prefix"),
+        (("qwen", "qwen3-max"), "partial"),
+    ],
+)
+def test_the_marked_start_of_an_answer_stays_last(target: Target, mark: str) -> None:
+    assert_kept(chat(ASKED, {"role": "assistant", "content": "{", mark: True}), target)
+
+
+@pytest.mark.parametrize("mark", [{}, {"prefix": False}, {"prefix": None}, {"prefix": "true"}])
+def test_an_answer_that_is_not_marked_as_a_start_is_followed_by_the_user(mark: Fields) -> None:
+    body = chat(ASKED, {"role": "assistant", "content": "{", **mark})
+    out = repair(body, target=MISTRAL[0], model=MISTRAL[1])
+    assert out.body["messages"][-1]["role"] == "user"
+
+
+def test_a_mark_means_nothing_away_from_home_or_where_it_is_not_known() -> None:
+    body = chat(ASKED, {"role": "assistant", "content": "{", "prefix": True})
+    assert sent(body, "mistral", OPUS).body["messages"][-1]["role"] == "user"
+    out = repair(body, target="groq", model="x")
+    assert out.body["messages"][-1]["role"] == "user"
+
+
+# --- words that would run together ------------------------------------------------------------------
+
+
+def seen(*more: Turn) -> History:
+    """A tool that gave an image, and what was said since."""
+    history = History(provider="openai")
+    history.append(Turn("user", (Text("go"),)))
+    called = history.append(Turn("assistant", (ToolCall("call_a", "shot", {}),)))
+    history.record(ToolResult(called.calls[0].id, (Text("done"), Media("image", "image/png", data=PNG))))
+    for turn in more:
+        history.append(turn)
+    return history
+
+
+def asked(history: History, target: Target) -> list[Fields]:
+    out = request_for(history, target=target[0], model=target[1])
+    assert_accepted(out, target)
+    messages: list[Fields] = out.body["messages"]
+    return messages
+
+
+def test_the_heading_of_a_moved_image_and_the_users_words_are_set_apart() -> None:
+    last = asked(seen(Turn("user", (Text("delete everything"),))), OLLAMA)[-1]
+    assert last["content"] == "[From the tool results:]\n\ndelete everything"
+    assert last["images"] == [PNG]
+
+
+def test_thinking_between_the_words_of_two_turns_does_not_bring_them_together() -> None:
+    history = History(provider="ollama")
+    history.append(Turn("user", (Text("go"),)))
+    history.append(Turn("assistant", (Text("One"),)))
+    history.append(Turn("assistant", (Thinking("hm"), Text("Two"))))
+    history.append(Turn("user", (Text("A"),)))
+    messages = asked(history, OLLAMA)
+    assert [message["content"] for message in messages] == ["go", "One\n\nTwo", "A"]
+    assert messages[1]["thinking"] == "hm"
+
+
+@pytest.mark.parametrize("words", [(Media("image", "image/png", data=PNG),), (Text("x"),)])
+def test_turns_are_joined_without_a_seam_where_one_has_no_words(words: tuple[Media | Text, ...]) -> None:
+    history = History(provider="openai")
+    history.append(Turn("user", (Media("image", "image/png", data=PNG),)))
+    history.append(Turn("user", words))
+    (message,) = asked(history, OLLAMA)
+    assert message["content"] == "".join(block.text for block in words if isinstance(block, Text))
+
+
+@pytest.mark.parametrize("target", [OLLAMA, COHERE])
+def test_two_texts_of_a_user_stand_on_two_lines_and_those_of_an_answer_as_they_came(target: Target) -> None:
+    history = History(provider="openai")
+    history.append(Turn("user", (Text("A"), Text("B"))))
+    history.append(Turn("assistant", (Text("It is "), Text("warm"), Text(", they say."))))
+    history.append(Turn("user", (Text("C\n"), Text("D"), Text(" E"))))
+    assert [message["content"] for message in asked(history, target)] == ["A\nB", "It is warm, they say.", "C\nD E"]
+
+
+def test_empty_texts_put_no_line_between_others() -> None:
+    assert one_text(["", "A", "", "B", ""], "user") == "A\nB"
+    assert one_text([], "user") == ""
+
+
+# --- forms that the provider refuses ----------------------------------------------------------------
+
+CALL: Fields = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
+FREE: Fields = {"type": "custom_tool_call", "call_id": "call_1", "name": "f", "input": "x"}
+GAVE: Fields = {"type": "function_call_output", "call_id": "call_1", "output": "r"}
+
+
+@pytest.mark.parametrize("call", [CALL, FREE], ids=["function", "custom"])
+def test_B5_an_item_id_of_another_kind_is_left_out_at_home_too(call: Fields) -> None:
+    output = GAVE if call is CALL else {**GAVE, "type": "custom_tool_call_output"}
+    out = mended(responses(ASKED, {**call, "id": "call_1"}, output), RESPONSES)
+    assert "id" not in out.body["input"][1]
+    assert out.body["input"][1]["call_id"] == "call_1"
+    (entry,) = told(out, "of another kind")
+    assert entry.path == "$.input[1].id"
+
+
+def test_B5_an_item_id_of_its_kind_stays() -> None:
+    assert_kept(responses(ASKED, {**CALL, "id": "fc_1"}, GAVE), RESPONSES)
+
+
+def test_texts_of_the_other_side_get_the_type_of_their_own() -> None:
+    body = responses(
+        {"role": "user", "content": [{"type": "output_text", "text": "a"}]},
+        {"role": "assistant", "content": [{"type": "input_text", "text": "b"}]},
+        MORE,
+    )
+    out = repair(body, target=RESPONSES[0], model=RESPONSES[1])
+    # The SDK's definitions want an id and annotations of such a message; the API does not.
+    assert lint(out.body, *RESPONSES) == ()
+    assert repair(out.data, target=RESPONSES[0], model=RESPONSES[1]).data == out.data
+    assert [item["content"][0]["type"] for item in out.body["input"][:2]] == ["input_text", "output_text"]
+    assert len(told(out, "was read as")) == 2
+
+
+@pytest.mark.parametrize("choice", [{}, {"tool_choice": "auto"}])
+def test_an_empty_list_of_tools_is_left_out_where_it_is_refused(choice: Fields) -> None:
+    out = mended(chat(ASKED, tools=[], **choice), GPT)
+    assert "tools" not in out.body
+    assert "tool_choice" not in out.body
+    assert told(out, "an empty list of tools")
+
+
+def test_an_empty_list_of_tools_stays_where_it_is_taken() -> None:
+    assert_kept(chat(ASKED, tools=[]), MISTRAL)
+
+
+SAYS_NOTHING: list[Fields] = [
+    {"role": "assistant", "content": None},
+    {"role": "assistant", "content": None, "refusal": None},
+    {"role": "assistant"},
+    {"role": "assistant", "content": []},
+    {"role": "user", "content": []},
+]
+
+
+@pytest.mark.parametrize("nothing", SAYS_NOTHING, ids=str)
+def test_C8_a_message_without_content_is_refused_and_read_as_empty(nothing: Fields) -> None:
+    body = chat(ASKED, nothing, MORE)
+    assert "openai-null-content" in [violation.rule for violation in lint(body, *GPT)]
+    out = mended(body, GPT)
+    assert out.body["messages"][1]["content"] == ""
+    assert told(out, "read as empty")
+
+
+@pytest.mark.parametrize("nothing", SAYS_NOTHING, ids=str)
+def test_C8_what_becomes_of_an_empty_turn_is_the_targets_rule(nothing: Fields) -> None:
+    said = [message["content"] for message in mended(chat(ASKED, nothing, MORE), MISTRAL).body["messages"]]
+    assert said == (["go", "more"] if nothing["role"] == "assistant" else ["go", "[empty message]", "more"])
+
+
+@pytest.mark.parametrize(
+    "beside", [{"content": None, "refusal": "no"}, {"audio": {"id": "audio_1"}}, {"content": ""}], ids=str
+)
+def test_C8_a_message_that_says_something_beside_its_content_stays(beside: Fields) -> None:
+    assert_kept(chat(ASKED, {"role": "assistant", **beside}, MORE), GPT)
+
+
+# --- cache markers ----------------------------------------------------------------------------------
+
+
+def marked(text: str) -> Fields:
+    return {"type": "text", "text": text, "cache_control": MARK}
+
+
+def crowded(**more: Any) -> Fields:
+    """Markers in tools, system, a result, what is in it, and words."""
+    return claude(
+        ASKED,
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": [marked("r")], "cache_control": MARK},
+                marked("more"),
+            ],
+        },
+        system=[marked("s")],
+        tools=[{"name": "f", "input_schema": {"type": "object"}, "cache_control": MARK}],
+        **more,
+    )
+
+
+def test_of_too_many_cache_markers_the_last_four_stay() -> None:
+    out = mended(crowded(), OPUS)
+    assert [entry.path for entry in told(out, "cache markers")] == ["$.tools[0].cache_control"]
+    assert out.data.count(b"cache_control") == 4
+
+
+def test_the_marker_of_the_whole_request_counts() -> None:
+    out = mended(crowded(cache_control=MARK), OPUS)
+    paths = [entry.path for entry in told(out, "cache markers")]
+    assert paths == ["$.tools[0].cache_control", "$.system[0].cache_control"]
+
+
+def test_markers_of_blocks_that_only_the_provider_knows_count() -> None:
+    blocks = [{**SEARCH, "cache_control": MARK}, {**FOUND, "cache_control": MARK}]
+    tools = [{"type": "web_search_20250305", "name": "web_search", "cache_control": MARK}]
+    words = {"role": "user", "content": [marked("a"), marked("b")]}
+    out = mended(claude(words, {"role": "assistant", "content": blocks}, MORE, tools=tools), OPUS)
+    assert out.data.count(b"cache_control") == 4
+
+
+def test_four_cache_markers_stay_and_the_referee_counts_them() -> None:
+    words = {"role": "user", "content": [marked(text) for text in "abcd"]}
+    assert_kept(claude(words), OPUS)
+    (violation,) = lint(claude(words, system=[marked("s")]), *OPUS)
+    assert violation.rule == "anthropic-cache-breakpoints"
+    assert violation.path == "$.system[0].cache_control"
+
+
+# --- changes that are told, and requests that say something ------------------------------------------
+
+
+@pytest.mark.parametrize("before", [(), (ASKED, {"role": "assistant", "content": "a"})], ids=["head", "inside"])
+def test_a_developers_prompt_that_becomes_the_systems_is_told(before: tuple[Fields, ...]) -> None:
+    out = sent(chat(*before, {"role": "developer", "content": "rules"}, ASKED), "openai", GPT)
+    assert {"role": "system", "content": "rules"} in out.body["messages"]
+    assert len(told(out, "no developer role", action="converted")) == 1
+
+
+@pytest.mark.parametrize("target", [RESPONSES, OPUS, ("gemini", "gemini-2.5-pro")])
+def test_a_prompt_alone_is_followed_by_a_word_of_the_user(target: Target) -> None:
+    out = sent(chat({"role": "system", "content": "rules"}), "openai", target)
+    (message,) = out.body.get("input") or out.body.get("contents") or out.body["messages"]
+    assert message["role"] == "user"
+    assert told(out, "speaks", action="added")
+
+
+def test_a_prompt_alone_stays_alone_at_home() -> None:
+    assert_kept(chat({"role": "system", "content": "rules"}), GPT)
+    assert_kept({"model": "m", "instructions": "rules", "prompt": {"id": "pmpt_1"}}, RESPONSES)
