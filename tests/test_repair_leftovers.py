@@ -3,6 +3,7 @@ that the provider refuses, words that would run together, changes that nobody to
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from toolglot import (
     ToolCall,
     ToolResult,
     Turn,
+    convert,
     lint,
     repair,
     request_for,
@@ -321,3 +323,28 @@ def test_a_prompt_alone_is_followed_by_a_word_of_the_user(target: Target) -> Non
 def test_a_prompt_alone_stays_alone_at_home() -> None:
     assert_kept(chat({"role": "system", "content": "rules"}), GPT)
     assert_kept({"model": "m", "instructions": "rules", "prompt": {"id": "pmpt_1"}}, RESPONSES)
+
+
+@pytest.mark.parametrize(("target", "model"), [("ollama", "qwen3"), ("bedrock", "anthropic.claude-sonnet-4-5")])
+def test_law_9_turns_of_one_speaker_are_joined_in_one_look_at_each(target: str, model: str) -> None:
+    """Counted, not timed: ten times the turns are ten times the work."""
+
+    def steps(count: int) -> int:
+        body = {"model": "m", "messages": [{"role": "user", "content": f"x{number}"} for number in range(count)]}
+        taken = 0
+
+        def count_lines(frame: Any, event: str, arg: Any) -> Any:
+            nonlocal taken
+            taken += 1
+            return count_lines
+
+        before = sys.gettrace()
+        sys.settrace(count_lines)
+        try:
+            convert(body, source="openai", target=target, model=model)
+        finally:
+            sys.settrace(before)
+        return taken
+
+    steps(10)
+    assert steps(1000) < 11 * steps(100)

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Role, ServerTool, Text, ToolResult, Turn
+from toolglot.conversation import Block, Role, ServerTool, Text, Turn
 from toolglot.render.exchanges import may_share
 from toolglot.render.job import Job, unless_same
 from toolglot.render.survey import PROMPTS
@@ -139,60 +139,77 @@ def _joined(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     alternate, before_calls = job.profile.turns.alternate, job.profile.calls.after == "user_or_result"
     if not alternate and not before_calls:
         return turns
-    joined: list[Turn] = []
+    runs: list[_Run] = []
     for turn in turns:
-        if not alternate and not turn.calls:
-            joined.append(turn)
-            continue
-        whole = turn
-        while joined and _may_join(joined[-1], whole, job):
-            before = joined.pop()
-            blocks = _seamed(before.blocks, whole.blocks, job)
-            whole = replace(before, role=speaker(before, job), blocks=blocks, extra=None)
-        if whole is not turn:
+        last = runs[-1] if runs and (alternate or turn.calls) else None
+        if last is not None and last.takes(turn, job):
+            last.add(turn, job)
             rule = job.rule("turns.alternate" if alternate else "calls.after")
             reason = f"turns of one speaker side by side are refused {rule}; they were joined"
             job.tell("converted", reason, turn_key=turn.key)
-        elif joined and joined[-1].role == turn.role == "assistant" and not joined[-1].calls:
+            continue
+        if last is not None and last.first.role == turn.role == "assistant" and not last.has_calls:
             reason = f"words beside calls are refused {job.rule('calls.with_text')}; a bridge was put between"
             job.tell("added", reason, turn_key=turn.key)
-            joined.append(bridge("user", joined[-1], "between", job))
-        joined.append(whole)
-    return joined
+            runs.append(_Run(bridge("user", last.first, "between", job), job))
+        runs.append(_Run(turn, job))
+    return [run.turn() for run in runs]
 
 
-def _seamed(before: tuple[Block, ...], after: tuple[Block, ...], job: Job) -> tuple[Block, ...]:
-    """The blocks of two turns as one. Where a message is one text, the words of two do not run together.
+class _Run:
+    """Turns of one speaker that become one, as they are gathered: no block is looked at again for the next (law 9)."""
 
-    Pictures and thinking may stand between them: there they have fields of their own.
-    """
-    if job.profile.results.carrier != "message":
-        return before + after
-    if not any(map(_has_words, after)):
-        return before + after
-    last = next((place for place in range(len(before) - 1, -1, -1) if _has_words(before[place])), None)
-    if last is None:
-        return before + after
-    return (*before[:last], _with_seam(before[last]), *before[last + 1 :], *after)
+    def __init__(self, first: Turn, job: Job) -> None:
+        self.first = first
+        self.has_calls = bool(first.calls)
+        self._who = speaker(first, job)
+        self._results = len(first.results)
+        self._blocks = list(first.blocks)
+        self._words = _last_words(first.blocks)
+        """The place of the last block that says something."""
+        self._is_joined = False
+
+    def takes(self, turn: Turn, job: Job) -> bool:
+        who = speaker(turn, job)
+        if who != self._who or who in PROMPTS or who == "tool":
+            return False
+        if who == "assistant":
+            return not self.has_calls and (job.profile.calls.with_text or not turn.calls)
+        if not turn.results:
+            return not self._results or may_share(turn.blocks, job)
+        return self._results == len(self._blocks) and not job.profile.results.alone
+
+    def add(self, turn: Turn, job: Job) -> None:
+        """Where a message is one text, the words of two turns do not run together.
+
+        Pictures and thinking may stand between them: there they have fields of their own.
+        """
+        words = _last_words(turn.blocks)
+        if words is not None:
+            if self._words is not None and job.profile.results.carrier == "message":
+                self._blocks[self._words] = _with_seam(self._blocks[self._words])
+            self._words = len(self._blocks) + words
+        self._blocks += turn.blocks
+        self._results += len(turn.results)
+        self.has_calls = self.has_calls or bool(turn.calls)
+        self._is_joined = True
+
+    def turn(self) -> Turn:
+        if not self._is_joined:
+            return self.first
+        return replace(self.first, role=self._who, blocks=tuple(self._blocks), extra=None)
 
 
-def _has_words(block: Block) -> bool:
-    return isinstance(block, Text) and bool(block.text)
+def _last_words(blocks: Sequence[Block]) -> int | None:
+    for place in range(len(blocks) - 1, -1, -1):
+        block = blocks[place]
+        if isinstance(block, Text) and block.text:
+            return place
+    return None
 
 
 def _with_seam(block: Block) -> Block:
     return replace(block, text=f"{block.text}{SEAM}") if isinstance(block, Text) else block
-
-
-def _may_join(before: Turn, turn: Turn, job: Job) -> bool:
-    who = speaker(turn, job)
-    if who != speaker(before, job) or who in PROMPTS or who == "tool":
-        return False
-    if who == "assistant":
-        return not before.calls and (job.profile.calls.with_text or not turn.calls)
-    if not turn.results:
-        return not before.results or may_share(turn.blocks, job)
-    return all(isinstance(block, ToolResult) for block in before.blocks) and not job.profile.results.alone
 
 
 def _bridged(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
