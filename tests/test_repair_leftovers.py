@@ -348,3 +348,14 @@ def test_law_9_turns_of_one_speaker_are_joined_in_one_look_at_each(target: str, 
 
     steps(10)
     assert steps(1000) < 11 * steps(100)
+
+
+def test_calls_join_all_the_answers_before_them_where_calls_may_not_follow_words() -> None:
+    texts = [{"role": "model", "parts": [{"text": str(number)}]} for number in range(3)]
+    call = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
+    result = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"output": "x"}}}]}
+    body = {"contents": [{"role": "user", "parts": [{"text": "go"}]}, *texts, call, result]}
+    out = repair(body, target="gemini", model="gemini-3-pro")
+    assert lint(out.body, "gemini", "gemini-3-pro") == ()
+    said = out.body["contents"][1]["parts"]
+    assert [part.get("text") for part in said] == ["0", "1", "2", None]

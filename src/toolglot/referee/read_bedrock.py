@@ -253,8 +253,9 @@ def read(body: dict[str, Any]) -> View:
 
 
 def _beside_thinking(own: dict[str, Any]) -> dict[str, Setting]:
-    """Claude's `top_k`. It is only known to be Claude's beside its `thinking`: other models have such a field too."""
-    return settings(own, {"top_k": "top_k"}, "$.additionalModelRequestFields") if "thinking" in own else {}
+    """Claude's `top_k`, where it thinks: other models have such a field too."""
+    thinks = fields(own.get("thinking")).get("type") in ("enabled", "adaptive")
+    return settings(own, {"top_k": "top_k"}, "$.additionalModelRequestFields") if thinks else {}
 
 
 def _mode(written: Setting | None) -> Setting | None:

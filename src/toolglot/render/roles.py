@@ -143,7 +143,7 @@ def _joined(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     for turn in turns:
         last = runs[-1] if runs and (alternate or turn.calls) else None
         if last is not None and last.takes(turn, job):
-            last.add(turn, job)
+            _gather(runs, turn, job)
             rule = job.rule("turns.alternate" if alternate else "calls.after")
             reason = f"turns of one speaker side by side are refused {rule}; they were joined"
             job.tell("converted", reason, turn_key=turn.key)
@@ -154,6 +154,17 @@ def _joined(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
             runs.append(_Run(bridge("user", last.first, "between", job), job))
         runs.append(_Run(turn, job))
     return [run.turn() for run in runs]
+
+
+def _gather(runs: list[_Run], turn: Turn, job: Job) -> None:
+    """Put a turn to those before it that take it. Where only calls may not follow words, those are still apart."""
+    start = len(runs) - 1
+    while start and not job.profile.turns.alternate and runs[start - 1].takes(turn, job):
+        start -= 1
+    for other in runs[start + 1 :]:
+        runs[start].add(other.turn(), job)
+    del runs[start + 1 :]
+    runs[start].add(turn, job)
 
 
 class _Run:
