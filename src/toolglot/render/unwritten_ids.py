@@ -46,6 +46,8 @@ class Hidden:
         return self._mark == REFUSED or key in self._calls
 
     def _marked(self, block: Carrier, *, is_hidden: bool) -> Carrier:
+        if block.extra is None and not is_hidden and self._mark == ABSENT:
+            return block  # as nearly all
         mark = self._mark if is_hidden or self._mark == REFUSED else None
         extra = block.extra or {}
         own = extra.get(self._protocol, {})

@@ -107,23 +107,29 @@ _ITEMS: Final = frozenset(
 
 def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     """Whether something was left over that may be another protocol's, or that the body's own does not take."""
-    if protocol == "anthropic" and _has_many_markers(conversation):
-        return True
+    marked = 0
     for turn in conversation.turns:
         if not turn.blocks and (turn.role != "assistant" or protocol == _CHAT):
             return True
         if turn.extra is not None and not _FRAMES.isdisjoint(turn.extra.get(protocol, ())):
             return True
         for block in turn.blocks:
-            if type(block) is Opaque and _may_be_elsewheres(block):
-                return True
-            if type(block) is ToolResult and type(block.content) is tuple and _has_opaque(block.content):
-                return True
+            if block.extra is not None or type(block) is ServerTool:
+                marked += 1
+            if type(block) is Opaque:
+                marked += 1
+                if _may_be_elsewheres(block):
+                    return True
+            elif type(block) is ToolResult and type(block.content) is tuple:
+                marked += len(block.content)
+                if _has_opaque(block.content):
+                    return True
         if protocol in _NOTES_ON_TEXT and any(_has_stray_field(block, protocol) for block in turn.blocks):
             return True
         if protocol == _RESPONSES and any(_is_misnamed(block) for block in turn.blocks):
             return True
-    return False
+    is_crowded = protocol == "anthropic" and marked + len(conversation.tools) >= MOST_CACHE_MARKERS
+    return is_crowded and _has_many_markers(conversation)
 
 
 def _has_many_markers(conversation: Conversation) -> bool:
