@@ -25,6 +25,9 @@ from types import FrameType
 from typing import Final, NamedTuple, Protocol
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+NUDGE_SECONDS: Final = 0.25
+"""How often a wait for a line is interrupted. A signal that comes just before the wait begins is heard then: Python's
+own wait for a line would hear it with the next key."""
 
 
 class InterruptedReadingError(Exception):
@@ -65,6 +68,7 @@ class Foreground:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[int] | None = None
         self._is_reading = False
+        self._is_nudged = False
 
     @property
     def is_ending(self) -> bool:
@@ -104,7 +108,8 @@ class Foreground:
         line: str | BaseException
         try:
             self._is_reading = not self.is_ending
-            line = self.reader.read(asked.prompt, asked.prefill) if self._is_reading else EOFError()
+            with self._nudged():
+                line = self.reader.read(asked.prompt, asked.prefill) if self._is_reading else EOFError()
             self._is_reading = False
         except KeyboardInterrupt:
             line = EOFError() if self.is_ending else InterruptedReadingError()
@@ -120,11 +125,26 @@ class Foreground:
             yield  # somebody else hears signals
             return
         before = {number: signal.signal(number, self._hear) for number in SIGNALS}
+        if hasattr(signal, "setitimer"):  # which Windows lacks
+            before[signal.SIGALRM] = signal.signal(signal.SIGALRM, _wake)
+            self._is_nudged = True
         try:
             yield
         finally:
+            self._is_nudged = False
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    @contextmanager
+    def _nudged(self) -> Iterator[None]:
+        if not self._is_nudged:
+            yield
+            return
+        signal.setitimer(signal.ITIMER_REAL, NUDGE_SECONDS, NUDGE_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _hear(self, number: int, _: FrameType | None) -> None:
         if not self.is_ending:
@@ -164,3 +184,7 @@ def _settle(line: asyncio.Future[str], read: str | BaseException) -> None:
         line.set_exception(read)
     else:
         line.set_result(read)
+
+
+def _wake(_number: int, _frame: FrameType | None) -> None:
+    """Nothing but that Python looks whether there are signals."""
