@@ -63,7 +63,8 @@ def test_a_limit_is_kept_or_not_and_who_is_missing_is_told() -> None:
     for server, ratio in (("litellm", 51.0), ("llm-rosetta", 4.9), ("nginx", 1 / 14)):
         whole["servers"][server]["ratio"] = ratio
     lines = tables(found).splitlines()
-    told = {name: next(line for line in lines if line.startswith(f"| {name}")) for name in NAMES}
+    titles = {name: whole["servers"][name]["title"] for name in NAMES}
+    told = {name: next(line for line in lines if line.startswith(f"| {title}")) for name, title in titles.items()}
     assert "| yes |" in told["litellm"]
     assert "| no |" in told["llm-rosetta"]
     assert "| yes: 14" in told["nginx"]
