@@ -12,7 +12,7 @@ order costs a glance.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -109,27 +109,42 @@ def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     """Whether something was left over that may be another protocol's, or that the body's own does not take."""
     marked = 0
     for turn in conversation.turns:
-        if not turn.blocks and (turn.role != "assistant" or protocol == _CHAT):
-            return True
         if turn.extra is not None and not _FRAMES.isdisjoint(turn.extra.get(protocol, ())):
             return True
-        for block in turn.blocks:
-            if block.extra is not None or type(block) is ServerTool:
-                marked += 1
-            if type(block) is Opaque:
-                marked += 1
-                if _may_be_elsewheres(block):
-                    return True
-            elif type(block) is ToolResult and type(block.content) is tuple:
-                marked += len(block.content)
-                if _has_opaque(block.content):
-                    return True
-        if protocol in _NOTES_ON_TEXT and any(_has_stray_field(block, protocol) for block in turn.blocks):
+        if not turn.blocks and (turn.role != "assistant" or protocol == _CHAT):
             return True
-        if protocol == _RESPONSES and any(_is_misnamed(block) for block in turn.blocks):
+        found = _marked(turn.blocks)
+        if found < 0 or (protocol in _NOTES_ON_TEXT and _has_stray_notes(turn, protocol)):
             return True
-    is_crowded = protocol == "anthropic" and marked + len(conversation.tools) >= MOST_CACHE_MARKERS
-    return is_crowded and _has_many_markers(conversation)
+        marked += found
+    if protocol != "anthropic":
+        return False
+    marked += sum([tool.extra is not None for tool in conversation.tools])
+    return marked >= MOST_CACHE_MARKERS and _has_many_markers(conversation)
+
+
+def _marked(blocks: Iterable[Block]) -> int:
+    """How many blocks may carry a marker; less than 0 where one may be another protocol's."""
+    marked = 0
+    for block in blocks:
+        if block.extra is not None or type(block) is ServerTool:
+            marked += 1
+        if type(block) is Opaque:
+            marked += 1
+            if _may_be_elsewheres(block):
+                return -1
+        elif type(block) is ToolResult and type(block.content) is tuple:
+            inside = _marked(block.content)
+            if inside < 0:
+                return -1
+            marked += inside
+    return marked
+
+
+def _has_stray_notes(turn: Turn, protocol: str) -> bool:
+    if any(_has_stray_field(block, protocol) for block in turn.blocks):
+        return True
+    return protocol == _RESPONSES and any(_is_misnamed(block) for block in turn.blocks)
 
 
 def _has_many_markers(conversation: Conversation) -> bool:
@@ -167,10 +182,6 @@ def _is_misnamed(block: Block) -> bool:
 
 def _may_be_elsewheres(block: Opaque) -> bool:
     return block.kind in _KINDS or "function" in block.value or "name" in block.value
-
-
-def _has_opaque(parts: tuple[Block, ...]) -> bool:
-    return any(type(part) is Opaque and part.kind in _KINDS for part in parts)
 
 
 def _has_stray_field(block: Block, protocol: str) -> bool:
