@@ -271,3 +271,12 @@ def test_a_pattern_that_half_of_the_hashes_match_is_met() -> None:
     projection = ids.Projection(half)
     made = {projection.add(call(f"hist_tool_{n}")) for n in range(3_000)}
     assert len(made) == 3_000
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(taken=st.lists(st.sampled_from((*NASTY, "toolu_b", "call_b", "Ab3dE6gH8")), min_size=1, max_size=3, unique=True))
+def test_ids_of_the_target_itself_are_adopted_if_each_of_them_is_legal(target: str, taken: list[str]) -> None:
+    profile = profiles.get(target)
+    are_legal = all(re.fullmatch(profile.ids.pattern, id) and len(id) <= profile.ids.max_length for id in taken)
+    adopted = ids.Projection(profile, issuer=target).adopt(taken)
+    assert adopted == (are_legal and profile.ids.style != "ordinal")

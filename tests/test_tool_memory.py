@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from toolglot import Reply, Text, ToolCall, Turn, Usage, arguments, convert_reply, jsontext, profiles, read_request
 from toolglot.convert import ReceivedRequest
 from toolglot.errors import InputError
+from toolglot.render import remembered
 from toolglot.tool_memory import LARGEST, MOST_MADE, RememberedTools, ToolMemory
 from toolglot.wire import argument_text
 from toolglot.wire.codecs import codec
@@ -100,6 +101,45 @@ def test_warm_and_cold_are_the_same(source: str, names: list[str], more: dict[st
         cold = outcome(read_request(body, source=source), target)
         for _ in range(3):
             assert outcome(read_request(body, source=source, memory=memory), target) == cold
+
+
+HOMES = {"anthropic": TARGETS[1], "openai": TARGETS[0], "openai_responses": TARGETS[2]}
+
+
+@pytest.mark.parametrize("source", list(HOMES))
+@pytest.mark.parametrize(
+    "names", [["read_file", "write_file"], NAMES, ["other"]], ids=["plain", "renamed", "undeclared"]
+)
+def test_what_goes_home_without_a_memory_is_the_same_each_time(source: str, names: list[str]) -> None:
+    remembered.forget()
+    outcomes = [outcome(read_request(body_of(source, names), source=source), HOMES[source]) for _ in range(3)]
+    assert outcomes[1] == outcomes[0]
+    assert outcomes[2] == outcomes[0]
+
+
+def test_tools_taken_as_they_are_leave_those_that_differ_in_the_kind_of_a_number_alone() -> None:
+    remembered.forget()
+
+    def sent(least: object) -> Any:
+        schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": least}}}
+        tools = [{"name": "read_file", "description": "reads", "input_schema": schema}]
+        return outcome(read_request(body_of("anthropic", [], tools=tools), source="anthropic"), HOMES["anthropic"])
+
+    for least in (1, 1.0, 1):
+        data = sent(least)[0]
+        assert data == sent(least)[0]
+        assert repr(msgspec.json.decode(data)["tools"][0]["input_schema"]["properties"]["n"]["minimum"]) == repr(least)
+
+
+def test_a_call_of_a_tool_that_is_not_declared_is_named_after_tools_were_taken_as_they_are() -> None:
+    remembered.forget()
+    taken = read_request(body_of("anthropic", ["read_file"]), source="anthropic").for_target("anthropic")
+    assert taken.rendered.tools.keys == {(None, "read_file"): "read_file"}
+    odd = body_of("anthropic", ["read_file"], called="a b")
+    for _ in range(2):
+        out = read_request(odd, source="anthropic").for_target("anthropic")
+        assert [entry.action for entry in out.report] == ["renamed"]
+        assert b'"a b"' not in out.data
 
 
 @pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "b"}, {"type": "none"}])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final, Literal, get_args
@@ -168,6 +168,13 @@ HASH_LENGTH: Final = 24
 
 _POLICIES: Final = get_args(Policy)
 _compiled = lru_cache(maxsize=256)(re.compile)
+_CLASS: Final = re.compile(r"(\\S|\[[^\\\[\]]+\])\+")
+"""A pattern of any number of characters of one kind: texts match it one by one if they do so in a row."""
+
+
+@lru_cache(maxsize=256)
+def _is_of_class(pattern: str) -> bool:
+    return _CLASS.fullmatch(pattern) is not None
 
 
 def _sha256(data: bytes) -> bytes:
@@ -239,11 +246,16 @@ class Projection:
         if not self._is_home or self._style == "ordinal" or self._emitted:
             return False
         given = {id: id for id in ids}
-        if max(map(len, given), default=0) > self._max_length or not all(map(self._legal.fullmatch, given)):
+        if max(map(len, given), default=0) > self._max_length or not self._are_legal(given):
             return False
         self._emitted = given
         self._canonical = given.copy()
         return True
+
+    def _are_legal(self, ids: Collection[str]) -> bool:
+        if len(ids) > 1 and "" not in ids and _is_of_class(self._legal.pattern):
+            return self._legal.fullmatch("".join(ids)) is not None
+        return all(map(self._legal.fullmatch, ids))
 
     def add(self, call: ToolCall, *, name: str | None = None) -> str:
         """The emitted id of a call. `name` is the tool's name as rendered, where it was renamed."""

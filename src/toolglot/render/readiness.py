@@ -22,21 +22,7 @@ def look_at(turns: Sequence[Turn], options: Options, job: Job) -> Ready | None:
     if (rules.placeholder is not None or rules.leading) and is_thinking(options, job):
         return None
     look = Ready(job)
-    for turn in turns:
-        role = turn.role
-        if turn.metadata is not _NOTHING_REMOVED and turn.metadata.removed:
-            return None
-        if role == "assistant":
-            if turn.issuer is not None:
-                return None  # whose ids these are is for the projection to see, turn by turn
-            is_taken = look.takes_answer(turn.blocks)
-        elif role == "system":
-            is_taken = look.takes_prompt(turn.blocks)
-        else:
-            is_taken = role != "developer" and look.takes_words(turn.blocks, role == "tool")
-        if not is_taken:
-            return None
-    return look if look.may_end() else None
+    return look if look.takes(turns) and look.may_end() else None
 
 
 _NOTHING_REMOVED: Final = Turn("user").metadata
@@ -65,63 +51,77 @@ class Ready:
         self.results: list[ToolResult] = []
         self._words: list[Block] = []
         """Whatever is neither."""
-        self._waiting = 0
-        """How many calls have no result yet."""
         self._last = ""
-        self._last_has_results = False
+        """Who spoke last."""
 
     def used(self) -> Iterable[tuple[str | None, str]]:
         """The tools that are called, by namespace and name. What is ready has no namespaces."""
         return [(None, name) for name in dict.fromkeys([call.name for call in self.calls])]
 
-    def takes_prompt(self, blocks: tuple[Block, ...]) -> bool:
-        before, self._last = self._last, "system"
-        self._words += blocks
-        return before == "" and bool(blocks)
-
-    def takes_answer(self, blocks: tuple[Block, ...]) -> bool:
-        if self._waiting or self._last not in ("user", "tool") or not blocks:
-            return False
-        calls, words = self.calls, self._words
-        count = 0
-        for block in blocks:
-            if type(block) is ToolCall:
-                calls.append(block)
-                count += 1
-            else:
-                words.append(block)
-        self._waiting = count
-        self._last = "assistant"
-        if count and count < len(blocks) and not self._takes_words_beside:
-            return False
-        return count < 2 or self._is_parallel
-
-    def takes_words(self, blocks: tuple[Block, ...], is_tools: bool) -> bool:
-        results, words = self.results, self._words
-        count = 0
-        has_words = False
-        for block in blocks:
-            if type(block) is not ToolResult:
-                words.append(block)
-                has_words = True
-            elif has_words:
+    def takes(self, turns: Iterable[Turn]) -> bool:  # noqa: C901 - every turn of every request comes here; calls cost
+        """Whether turns may stand in this order."""
+        calls, results, words = self.calls, self.results, self._words
+        by_user, last = self._is_carried_by_user, ""
+        waiting = count = 0  # calls without a result yet; results of the last turn that was not the model's
+        for turn in turns:
+            role, blocks, before = turn.role, turn.blocks, last
+            if turn.metadata is not _NOTHING_REMOVED and turn.metadata.removed:
                 return False
-            else:
-                results.append(block)
-                count += 1
-        self._waiting -= count
-        return self._takes_turn(count, has_words, is_tools)
+            if role == "assistant":
+                if waiting or not blocks or (before != "user" and before != "tool"):
+                    return False
+                if turn.issuer is not None:  # whose ids these are is for the projection to see, turn by turn
+                    return False
+                for block in blocks:
+                    if type(block) is ToolCall:
+                        calls.append(block)
+                        waiting += 1
+                    else:
+                        words.append(block)
+                if waiting and not self._takes_calls(waiting, len(blocks)):
+                    return False
+                last = role
+                continue
+            if role == "system":
+                words += blocks
+                last = role
+                if before or not blocks:
+                    return False
+                continue
+            if role == "developer":
+                return False
+            said, followed, count = len(words), count, 0
+            for block in blocks:
+                if type(block) is not ToolResult:
+                    words.append(block)
+                elif len(words) > said:
+                    return False
+                else:
+                    results.append(block)
+                    count += 1
+            waiting -= count
+            has_words = len(words) > said
+            last = "user" if has_words or by_user else "tool"
+            if count and not has_words and not waiting and before == "assistant":
+                continue  # all that was asked for, at once
+            follows = followed > 0
+            if waiting < 0 or not self._takes_turn(before, count, follows, has_words, waiting > 0, role == "tool"):
+                return False
+        self._last = last
+        return True
 
-    def _takes_turn(self, count: int, has_words: bool, is_tools: bool) -> bool:
+    def _takes_calls(self, count: int, blocks: int) -> bool:
+        """Whether so many calls may stand among so many blocks of a turn."""
+        return (count == blocks or self._takes_words_beside) and (count < 2 or self._is_parallel)
+
+    def _takes_turn(
+        self, before: str, count: int, follows_results: bool, has_words: bool, is_waiting: bool, is_tools: bool
+    ) -> bool:
         """Whether a turn of so many results, and then words, may stand after the one before."""
-        before, self._last = self._last, "user" if has_words or self._is_carried_by_user else "tool"
-        follows_results, self._last_has_results = self._last_has_results, count > 0
-        if count and not has_words and not self._waiting and before == "assistant":
-            return True  # all that was asked for, at once
-        if self._waiting < 0 or (self._waiting and has_words):
-            return False
         if not has_words:
             return count > 0 and before != "user" and not self._results.together
+        if is_waiting:
+            return False
         if count:
             return before == "assistant" and self._is_carried_by_user and not self._results.alone and not is_tools
         if is_tools or (follows_results and (self._results.alone or not self._results.user_after)):

@@ -1,4 +1,7 @@
-"""What tools become for a target, where the same ones come with every request (`tool_memory.py`).
+"""What tools become for a target, where the same ones come with every request.
+
+Where a memory of them is kept (`tool_memory.py`), all that came of them is remembered; otherwise of tools that go home
+only that they are taken there as they are.
 
 Law: only what depends on the tools, the target and the policies alone is remembered: no choice of tools, no limit of
 them that the history decides on, no name that only the history knows.
@@ -6,7 +9,7 @@ them that the history decides on, no name that only the history knows.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -15,6 +18,7 @@ from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.job import Job
 from toolglot.render.readiness import Ready
+from toolglot.render.tool_form import written_tools
 from toolglot.render.tool_table import Key, ToolTable
 from toolglot.report import Entry
 from toolglot.tool_memory import RememberedTools
@@ -32,15 +36,32 @@ class Fitted(Struct, frozen=True):
     declared: frozenset[Key]
 
 
+MOST: Final = 32
+"""Lists of tools of which it is remembered that they are taken as they are."""
+_taken: Final[dict[object, frozenset[Key]]] = {}
+"""The tools that each of them declares."""
+
+
 def fitted_before(conversation: Conversation, ready: Ready | None, job: Job) -> Fitted | None:
     """What the tools of a conversation became the last time; None: that is not known, or says nothing."""
     tools = conversation.tools
-    if type(tools) is not RememberedTools or ready is None or conversation.options.tool_choice is not None:
+    if ready is None or not tools or conversation.options.tool_choice is not None:
         return None
+    if type(tools) is not RememberedTools:
+        return _taken_before(tools, ready, job) if job.goes_home else None
     known: Fitted | None = tools.made.get(_key(job))
     if known is None or known.of[0] is not job.profile or known.of[1] is not job.policy:
         return None
     return known if known.of[2] is job.source and known.declared.issuperset(ready.used()) else None
+
+
+def _taken_before(tools: tuple[ToolSpec, ...], ready: Ready, job: Job) -> Fitted | None:
+    declared = _taken.get((written_tools(tools), job.profile, job.policy, job.source))
+    used = ready.used()
+    if declared is None or not declared.issuperset(used):
+        return None
+    table = ToolTable(job.profile, tools, used, is_plain=True)
+    return Fitted((job.profile, job.policy, job.source), (), table, None, declared)
 
 
 def remember_fitted(
@@ -48,17 +69,33 @@ def remember_fitted(
 ) -> tuple[ToolSpec, ...]:
     """Remember what came of tools, where they will come again; what is sent of them."""
     tools, limit = conversation.tools, job.profile.tools.max_count
-    if type(tools) is not RememberedTools or conversation.options.tool_choice is not None:
-        return emitted
-    if limit is not None and len(tools) > limit:
+    if conversation.options.tool_choice is not None or (limit is not None and len(tools) > limit):
         return emitted
     declared = frozenset([(tool.namespace, tool.name) for tool in tools])
     if not declared.issuperset(table.keys):
+        return emitted
+    if type(tools) is not RememberedTools:
+        if emitted is tools and tools and job.goes_home and table.is_plain and not entries:
+            _remember_taken(tools, declared, job)
         return emitted
     kept = None if emitted is tools else RememberedTools(emitted)
     fitted = Fitted((job.profile, job.policy, job.source), tuple(entries), table, kept, declared)
     tools.keep(_key(job), fitted)
     return emitted if kept is None else kept
+
+
+def _remember_taken(tools: tuple[ToolSpec, ...], declared: frozenset[Key], job: Job) -> None:
+    written = written_tools(tools)
+    if written is None:
+        return
+    if len(_taken) >= MOST:
+        _taken.clear()
+    _taken[written, job.profile, job.policy, job.source] = declared
+
+
+def forget() -> None:
+    """Forget which tools are taken as they are."""
+    _taken.clear()
 
 
 def _key(job: Job) -> Any:

@@ -118,12 +118,7 @@ def render(
         turns, options = _fit_turns(taken, options, job)
     if turns is not conversation.turns or options is not conversation.options:
         conversation = replace(conversation, turns=turns, options=options)
-    known = fitted_before(conversation, ready, job)
-    if known is not None:
-        job.entries += known.entries
-        table, emitted = known.table, given.tools if known.emitted is None else known.emitted
-    else:
-        table, emitted, options = _fitted_tools(conversation, ready, job)
+    table, emitted, options = _fitted_tools(conversation, ready, job)
     projection = projection_for(job, names.canonical_id if names is not None else None, issuer.provider)
     sent = emit_calls(turns, table, projection, ready, job)
     rendered = Conversation(
@@ -150,6 +145,10 @@ def _fitted_tools(
     conversation: Conversation, ready: Ready | None, job: Job
 ) -> tuple[ToolTable, tuple[ToolSpec, ...], Options]:
     """The tools of a request, by name and as they are sent, and its settings with the tool choice that is left."""
+    known = fitted_before(conversation, ready, job)
+    if known is not None:
+        job.entries += known.entries
+        return known.table, conversation.tools if known.emitted is None else known.emitted, conversation.options
     before, options = len(job.entries), conversation.options
     choice, chosen = fit_choice(conversation, fit_tools(conversation, job), job)
     table = _table(conversation.turns, chosen, ready, job)
@@ -234,7 +233,7 @@ def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], ready: Ready |
     used: Iterable[Key] = ready.used() if ready is not None else []
     if ready is None:
         used = job.survey(turns).used
-    table = ToolTable(job.profile, tools, used, wrap=not job.profile.tools.custom)
+    table = ToolTable(job.profile, tools, used)
     for namespace in table.flattened:
         reason = f"there are no namespaces here {job.rule('tools.namespaces')}"
         job.tell(

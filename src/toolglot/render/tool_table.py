@@ -43,17 +43,34 @@ class EmittedTool(Struct, frozen=True):
 class ToolTable:
     """The names of a request's tools, both ways."""
 
-    def __init__(self, profile: Profile, tools: Sequence[EmittedTool], used: Iterable[Key], *, wrap: bool) -> None:
-        self._wraps_free_text = wrap
+    def __init__(
+        self, profile: Profile, tools: Sequence[EmittedTool | ToolSpec], used: Iterable[Key], *, is_plain: bool = False
+    ) -> None:
+        """`tools` that are no `EmittedTool` are sent as they are; `is_plain`: it is known that all names are, too."""
+        self._profile = profile
+        self._wraps_free_text = not profile.tools.custom
         self._has_namespaces = profile.tools.namespaces
         self._validators: dict[str, Validator | None] = {}
-        self._given = [tool for tool in tools if tool.emitted.issuer is None]
-        keys = [(tool.original.namespace, tool.original.name) for tool in self._given]
-        keys += used
-        self._flat = _flat_names(keys, profile)
-        self.names = _name_map(profile, tuple(self._flat.values()))
-        self.is_plain = not self.names.renamed and not any(map(_NAMESPACE, self._flat))
+        self._declared = tools
+        self._used = used
+        self.is_plain = is_plain or not (self.names.renamed or any(map(_NAMESPACE, self._flat)))
         """No name is another than the client's."""
+
+    @cached_property
+    def _given(self) -> list[EmittedTool]:
+        """The tools that the client runs."""
+        declared = [EmittedTool(tool, tool) if isinstance(tool, ToolSpec) else tool for tool in self._declared]
+        return [tool for tool in declared if tool.emitted.issuer is None]
+
+    @cached_property
+    def _flat(self) -> dict[Key, str]:
+        keys = [(tool.original.namespace, tool.original.name) for tool in self._given]
+        keys += self._used
+        return _flat_names(keys, self._profile)
+
+    @cached_property
+    def names(self) -> NameMap:
+        return _name_map(self._profile, tuple(self._flat.values()))
 
     @property
     def flattened(self) -> list[str]:

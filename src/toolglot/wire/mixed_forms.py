@@ -127,9 +127,14 @@ def _marked(blocks: Iterable[Block]) -> int:
     """How many blocks may carry a marker; less than 0 where one may be another protocol's."""
     marked = 0
     for block in blocks:
-        if block.extra is not None or type(block) is ServerTool:
+        if block.extra is not None:
             marked += 1
-        if type(block) is Opaque:
+        kind = type(block)
+        if kind is Text or kind is ToolCall:
+            continue
+        if kind is ServerTool:
+            marked += 1
+        elif type(block) is Opaque:
             marked += 1
             if _may_be_elsewheres(block):
                 return -1

@@ -85,7 +85,10 @@ def _redacted(fields: Fields) -> Thinking:
 
 
 def _tool_use(fields: Fields) -> ToolCall:
-    id, name, given = fields.get("id"), fields.get("name"), fields.get("input")
+    try:
+        id, name, given = fields["id"], fields["name"], fields["input"]
+    except KeyError:
+        raise require_all(fields, _TOOL_USE_KINDS) from None
     if type(id) is not str or type(name) is not str or type(given) is not dict:
         raise require_all(fields, _TOOL_USE_KINDS)
     if len(fields) == 4:
@@ -100,7 +103,7 @@ def _tool_result(fields: Fields) -> ToolResult:
     if content is not None and type(content) is not str:
         if type(content) is not list:
             raise expected("a string or an array of blocks", content, ".content")
-        content = tuple(each_by_type(content, _PART_READERS, _unknown_part, ".content"))
+        content = _only_text(content) or tuple(each_by_type(content, _PART_READERS, _unknown_part, ".content"))
     if len(fields) == 3 and content is not None:
         return ToolResult(id, content, False, "", True)
     flag = optional(fields, "is_error", bool)
@@ -108,6 +111,15 @@ def _tool_result(fields: Fields) -> ToolResult:
     if flag is False:
         extra = noted(extra, PROTOCOL, not_error=True)
     return ToolResult(id, content, bool(flag), "", True, extra=extra)
+
+
+def _only_text(content: list[Any]) -> tuple[Text, ...] | None:
+    """Content that is one text and no more, as nearly all is that is a list; None for any other."""
+    part = content[0] if len(content) == 1 else None
+    if type(part) is not dict or len(part) != 2 or part.get("type") != "text":
+        return None
+    text = part.get("text")
+    return (Text(text),) if type(text) is str else None
 
 
 def _unknown_part(fields: Fields) -> Opaque:
