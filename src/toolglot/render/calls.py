@@ -81,7 +81,8 @@ class _Emitter:
 
     def _call(self, block: ToolCall) -> ToolCall:
         emitted = self._table.emitted_call(block)
-        self._names[block.id] = emitted.name
+        if self._rule != "refused":
+            self._names[block.id] = emitted.name
         id = self._projection.add(block, name=emitted.name)
         if self._job.goes_home:
             self._tell_id(block, id)
