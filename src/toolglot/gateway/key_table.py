@@ -59,9 +59,15 @@ class KeySettings(Struct, frozen=True, kw_only=True):
         return {name: Decimal(str(limit)) if isinstance(limit, float) else limit for name, limit in found.items()}
 
 
+_BEGUN: Final = hashlib.sha256()
+"""A copy of it is there in half the time that it takes to make a new one."""
+
+
 def digest(key: str) -> str:
     """What is kept of a key."""
-    return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
+    hashed = _BEGUN.copy()
+    hashed.update(key.encode(errors="surrogatepass"))
+    return hashed.hexdigest()
 
 
 def read_keys(value: Any, environ: Mapping[str, str], text: ConfigText) -> dict[str, KeySettings]:

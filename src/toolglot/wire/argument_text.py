@@ -21,8 +21,8 @@ from toolglot.limits import DEEPEST, Limits
 
 SHORT: Final = 2_000
 MOST_NESTED: Final = 32
-_LARGE: Final = re.compile(r"[0-9]{20}|[0-9][.0-9]{0,19}[eE]")
-"""A number that may be too large."""
+_LARGE: Final = re.compile(r"[0-9](?:[0-9]{19}|[.0-9]{0,19}[eE])")
+"""A number that may be too large; with what all alternatives begin with before them, it is searched for quickly."""
 _read: Final = functools.partial(jiter.from_json, allow_inf_nan=False, cache_mode="keys", catch_duplicate_keys=True)
 """As `jsontext` reads. What it does not take, that reads, or says why not."""
 

@@ -29,16 +29,19 @@ _HOUSEKEEPING: Final = frozenset(
 )
 """Fields of a reply that tell a client nothing, or that are carried in another form."""
 _NOTHING: Final[frozenset[str]] = frozenset()
+_COMMON_NOTES: Final = frozenset({"~choice", "~finish_reason", "~content", "~system", "~arguments", "~read"})
+_QUIET: Final = _HOUSEKEEPING | _COMMON_NOTES
+"""What nearly all that is left over of a reply is: it is seen at a glance that there is nothing to tell."""
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
 def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str]]:
     """Every field that a protocol will not show: the field, and what to tell of it."""
     counts: dict[tuple[str, str], int] = {}
-    silent = _HOUSEKEEPING if type(value) is Reply else _NOTHING
+    silent, quiet = (_HOUSEKEEPING, _QUIET) if type(value) is Reply else (_NOTHING, _COMMON_NOTES)
     for place, extra in _extras(value):
         for written_in, fields in extra.items():
-            if written_in == protocol:
+            if written_in == protocol or quiet.issuperset(fields):
                 continue
             for field, written in fields.items():
                 if field not in silent and field[:1] != _NOTE and (written or written not in _EMPTY):
