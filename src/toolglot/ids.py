@@ -44,6 +44,7 @@ CHAT_PREFIX: Final = "call_"
 ANTHROPIC_PREFIX: Final = "toolu_"
 RESPONSES_PREFIX: Final = "fc_"
 PREFIXES: Final = (HISTORY_PREFIX, CHAT_PREFIX, ANTHROPIC_PREFIX, RESPONSES_PREFIX)
+_BY_HEAD: Final = {prefix.partition("_")[0]: prefix for prefix in PREFIXES}
 
 SMUGGLED_MARK: Final = "__thought__"
 """Some proxies hide a Gemini signature in an id, behind this mark."""
@@ -93,6 +94,17 @@ def translate(id: str, *, to: str) -> str:
     if prefix is None:
         raise InputError(f"no id prefix is known for {quote(to)}", path="to", hint=", ".join(_TRANSLATE_TO))
     return _swap(id, prefix, PREFIXES)
+
+
+def prefix_of(id: str) -> str:
+    """The known prefix that an id has; empty: none."""
+    prefix = _BY_HEAD.get(id.partition("_")[0], "")
+    return prefix if id.startswith(prefix) else ""
+
+
+def are_alike(id: str, other: str) -> bool:
+    """Whether two ids differ in their known prefixes at most."""
+    return id[len(prefix_of(id)) :] == other[len(prefix_of(other)) :]
 
 
 def _swap(id: str, prefix: str, others: tuple[str, ...]) -> str:
@@ -314,11 +326,11 @@ class Projection:
         raw = call.metadata.raw_id if call.metadata is not None else call.id if self._canonical_id else None
         if raw is None or not self._swaps_prefixes or SMUGGLED_MARK in raw:
             return None
-        for prefix in PREFIXES:
-            if raw.startswith(prefix) and len(raw) > len(prefix):
-                swapped = self._prefix + raw[len(prefix) :]
-                return swapped if self._is_free(swapped) else None
-        return None
+        prefix = prefix_of(raw)
+        if not prefix or len(raw) == len(prefix):
+            return None
+        swapped = self._prefix + raw[len(prefix) :]
+        return swapped if self._is_free(swapped) else None
 
     def _styled(self, call: ToolCall) -> str | None:
         if self._style == "fixed":

@@ -7,7 +7,7 @@ canonical ids and turn keys are made when somebody asks for them, and are those 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -30,24 +30,13 @@ FEW: Final = 8
 class SoundTurns:
     """Turns under their native ids, with what a history would call them."""
 
-    def __init__(self, turns: Sequence[Turn], issuer: Issuer) -> None:
+    def __init__(self, turns: Sequence[Turn], issuer: Issuer, named: Sequence[Turn] = ()) -> None:
         self._given = turns
         self._issuer = issuer
+        self.turns = tuple(named)
+        """The turns with a name and an issuer, for passes that tell what they change."""
         self._keys = _Keys(turns)
         self._canonical: dict[str, str] = {}
-
-    @cached_property
-    def turns(self) -> tuple[Turn, ...]:
-        """The turns with a name and an issuer, for passes that tell what they change."""
-        return tuple(
-            replace(
-                turn,
-                key=f"{_PLACE}{number}",
-                issuer=turn.issuer or self._issuer,
-                blocks=turn.blocks if turn.issuer is None else _issued(turn, turn.issuer),
-            )
-            for number, turn in enumerate(self._given)
-        )
 
     def key(self, place: str) -> str:
         """The key of a turn, by the name it has here (and with what a render appended to it)."""
@@ -154,31 +143,50 @@ def _look(block: Block) -> object:
     return block.text[:GLANCE] if isinstance(block, Text) else None
 
 
-def sound_turns(turns: Sequence[Turn], issuer: Issuer) -> SoundTurns | None:
-    """The turns as they are, if nothing in them needs pairing; None if something does."""
-    return SoundTurns(turns, issuer) if _are_sound(turns) else None
+def sound_turns(
+    turns: Sequence[Turn], issuer: Issuer, look: Callable[[Turn], object] = lambda _: None
+) -> SoundTurns | None:
+    """The turns as they are, if nothing in them needs pairing; None if something does.
+
+    `look` is given each turn as long as all are sound. A long conversation does not fit into the caches of the
+    processor, so that whatever wants to see all of it had better do so in one go.
+    """
+    soundness, named = _Soundness(), []
+    for number, turn in enumerate(turns):
+        if not soundness.takes(turn):
+            return None
+        look(turn)
+        own, key = turn.issuer, f"{_PLACE}{number}"
+        blocks = turn.blocks if own is None else _issued(turn, own)
+        named.append(replace(turn, key=key, issuer=own or issuer, blocks=blocks))
+    return SoundTurns(turns, issuer, named)
 
 
-def _are_sound(turns: Sequence[Turn]) -> bool:
-    seen: set[str] = set()
-    waiting: set[str] = set()
-    for turn in turns:
-        is_models = turn.role == "assistant"
+class _Soundness:
+    """Which calls there were, and which of the last ones wait for a result."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+        self._waiting: set[str] = set()
+
+    def takes(self, turn: Turn) -> bool:
+        """Whether the next turn is sound too."""
+        seen, waiting, is_models = self._seen, self._waiting, turn.role == "assistant"
         if turn.metadata.removed:
             return False
         if is_models:
             waiting.clear()  # a result that comes after this is late, and somebody has to decide on it
         for block in turn.blocks:
-            if isinstance(block, ToolCall):
+            if type(block) is ToolCall:
                 if not is_models or block.id in seen or not _is_plain(block.id) or block.metadata is not None:
                     return False
                 seen.add(block.id)
                 waiting.add(block.id)
-            elif isinstance(block, ToolResult):
+            elif type(block) is ToolResult:
                 if is_models or block.call_id not in waiting or not _is_answer(block):
                     return False
                 waiting.discard(block.call_id)
-    return True
+        return True
 
 
 def _is_plain(id: str) -> bool:

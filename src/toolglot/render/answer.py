@@ -164,7 +164,7 @@ class Answer:
             given = self._given.add(replace(call, id=self._mint.canonical_id(), metadata=origin))
         if given == raw_id:
             return call
-        if raw_id is not None and ids.translate(raw_id, to="openai") != ids.translate(given, to="openai"):
+        if raw_id is not None and not ids.are_alike(raw_id, given):
             reason = f"the id {raw_id[:80]!r} is taken or not legal for the client; it is {given!r} there"
             self._job.tell("replaced", reason, "projection", call_ids=(given,))
         return replace(call, id=given)

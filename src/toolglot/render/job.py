@@ -47,6 +47,10 @@ class Job:
             survey = self._survey = Survey(turns)
         return survey
 
+    def know(self, survey: Survey) -> None:
+        """Take a survey for that of the turns that it is of."""
+        self._survey = survey
+
     def tell(
         self,
         action: Action,

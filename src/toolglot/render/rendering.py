@@ -49,6 +49,7 @@ from toolglot.render.reasoning import add_demanded, drop_trailing, keep_accepted
 from toolglot.render.remembered import fitted_before, remember_fitted
 from toolglot.render.roles import fit_roles
 from toolglot.render.serial import make_serial
+from toolglot.render.survey import Survey
 from toolglot.render.tool_table import EmittedTool, Key, ToolTable
 from toolglot.report import Entry, Ids
 from toolglot.soundness import SoundTurns, sound_turns
@@ -113,8 +114,14 @@ def render(
         names = SoundTurns(conversation.turns, issuer)
         turns = taken = conversation.turns
     else:
-        names = sound_turns(conversation.turns, issuer)
-        taken = names.turns if names is not None else _taken_in(conversation.turns, issuer, job)
+        survey = Survey()
+        names = sound_turns(conversation.turns, issuer, survey.take)
+        if names is not None:
+            taken = names.turns
+            survey.extend(taken, ())
+            job.know(survey)
+        else:
+            taken = _taken_in(conversation.turns, issuer, job)
         turns, options = _fit_turns(taken, options, job)
     if turns is not conversation.turns or options is not conversation.options:
         conversation = replace(conversation, turns=turns, options=options)

@@ -35,7 +35,7 @@ class Survey:
         "used",
     )
 
-    def __init__(self, turns: tuple[Turn, ...]) -> None:
+    def __init__(self, turns: tuple[Turn, ...] = ()) -> None:
         self.kinds: set[type[Block]] = set()
         """The kinds of blocks, within results too."""
         self.has_calls = False
@@ -62,13 +62,17 @@ class Survey:
         """Take `turns` for those that were looked at: they hold the same blocks, and besides those of the new ones."""
         self.turns = turns
         for turn in new:
-            if turn.role in PROMPTS:
-                self.prompts += 1
-                self.is_mixed |= any(type(block) is not Text for block in turn.blocks)
-            elif turn.role == "tool":
-                self.is_mixed |= any(type(block) is not ToolResult for block in turn.blocks)
-            self.has_removed |= bool(turn.metadata.removed)
-            self._look_at(turn.blocks, is_models=turn.role == "assistant")
+            self.take(turn)
+
+    def take(self, turn: Turn) -> None:
+        """Look at the next turn; `extend` says of which ones it is, once all are known."""
+        if turn.role in PROMPTS:
+            self.prompts += 1
+            self.is_mixed |= any(type(block) is not Text for block in turn.blocks)
+        elif turn.role == "tool":
+            self.is_mixed |= any(type(block) is not ToolResult for block in turn.blocks)
+        self.has_removed |= bool(turn.metadata.removed)
+        self._look_at(turn.blocks, is_models=turn.role == "assistant")
 
     def _look_at(self, blocks: tuple[Block, ...], *, is_models: bool) -> None:
         self.has_blanks |= not blocks
