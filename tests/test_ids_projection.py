@@ -280,3 +280,32 @@ def test_ids_of_the_target_itself_are_adopted_if_each_of_them_is_legal(target: s
     are_legal = all(re.fullmatch(profile.ids.pattern, id) and len(id) <= profile.ids.max_length for id in taken)
     adopted = ids.Projection(profile, issuer=target).adopt(taken)
     assert adopted == (are_legal and profile.ids.style != "ordinal")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(
+    raw=st.lists(
+        st.sampled_from((*NASTY, "toolu_b", "toolu_c", "call_b", "fc_b", "call_日", "call_x y")),
+        max_size=3,
+        unique=True,
+    )
+)
+def test_ids_that_are_swapped_at_once_are_those_that_are_given_one_by_one(target: str, raw: list[str]) -> None:
+    def projection() -> ids.Projection:
+        return ids.Projection(profiles.get(target), canonical_id=lambda id: "hist_tool_" + id[:9], issuer="unheard_of")
+
+    at_once, one_by_one = projection(), projection()
+    swapped = at_once.swap(raw)
+    if swapped is None:
+        assert len(at_once) == 0
+        return
+    assert list(swapped.values()) == [one_by_one.add(ToolCall(id, "read_file")) for id in raw]
+    assert [at_once.canonical_of(id) for id in swapped.values()] == raw
+    assert [at_once.add(ToolCall(id, "read_file")) for id in raw] == list(swapped.values())
+
+
+def test_ids_of_another_provider_are_swapped_at_once() -> None:
+    projection = ids.Projection(profiles.get("openai"), canonical_id=str, issuer="anthropic")
+    assert projection.swap(["toolu_a", "toolu_b"]) == {"toolu_a": "call_a", "toolu_b": "call_b"}
+    assert ids.Projection(profiles.get("openai"), canonical_id=str, issuer="anthropic").swap(["toolu_a", "b"]) is None
+    assert ids.Projection(profiles.get("openai"), canonical_id=str, issuer="openai").swap(["call_a"]) is None

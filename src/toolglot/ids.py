@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from binascii import b2a_base64
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final, Literal, get_args
@@ -44,6 +44,7 @@ CHAT_PREFIX: Final = "call_"
 ANTHROPIC_PREFIX: Final = "toolu_"
 RESPONSES_PREFIX: Final = "fc_"
 PREFIXES: Final = (HISTORY_PREFIX, CHAT_PREFIX, ANTHROPIC_PREFIX, RESPONSES_PREFIX)
+_BARE: Final = frozenset(PREFIXES)
 _BY_HEAD: Final = {prefix.partition("_")[0]: prefix for prefix in PREFIXES}
 
 SMUGGLED_MARK: Final = "__thought__"
@@ -263,6 +264,20 @@ class Projection:
         self._emitted = given
         self._canonical = given.copy()
         return True
+
+    def swap(self, ids: Sequence[str]) -> Mapping[str, str] | None:
+        """The ids that foreign ones become by another prefix, if all of them may; what `add` would give, at once."""
+        if self._is_home or not self._swaps_prefixes or self._emitted or self._canonical_id is None:
+            return None
+        prefixes = list(map(prefix_of, ids))
+        given = {id: self._prefix + id[len(prefix) :] for id, prefix in zip(ids, prefixes, strict=True)}
+        back = dict(zip(given.values(), given, strict=True))
+        if "" in prefixes or len(back) != len(ids) or not _BARE.isdisjoint(given) or SMUGGLED_MARK in " ".join(ids):
+            return None
+        if max(map(len, back), default=0) > self._max_length or not self._are_legal(back):
+            return None
+        self._emitted, self._canonical = given, back
+        return given
 
     def _are_legal(self, ids: Collection[str]) -> bool:
         if len(ids) > 1 and "" not in ids and _is_of_class(self._legal.pattern):

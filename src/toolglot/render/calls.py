@@ -7,7 +7,8 @@ Law 6: different calls get different ids, and a result has the id of its call.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -20,6 +21,8 @@ from toolglot.render.tool_table import ToolTable
 from toolglot.render.unwritten_ids import Hidden
 
 _CLASP_PREFIX: Final = "fc_"
+MANY: Final = 4
+"""Calls whose ids are given in less time at once than one by one."""
 
 _HALF_PAIR: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
@@ -37,23 +40,72 @@ def emit_calls(
     turns: tuple[Turn, ...], table: ToolTable, projection: Projection, ready: Ready | None, job: Job
 ) -> Iterable[Turn]:
     """The turns as they are sent, one by one as they are asked for."""
-    if ready is not None and _stay(ready, table, projection, job):
-        return turns
-    return map(_Emitter(table, projection, Hidden(turns, job), job).emitted, turns)
+    if ready is not None and table.is_plain and job.profile.ids.written:
+        if _stay(ready, projection, job):
+            return turns
+        swapped = _swapped(ready, projection, job)
+        if swapped is not None:
+            swapper = _Swapper(swapped, Hidden(turns, job))
+            return map(partial(_emitted, swapper.call, swapper.result), turns)
+    emitter = _Emitter(table, projection, Hidden(turns, job), job)
+    return map(partial(_emitted, emitter.call, emitter.result), turns)
 
 
-def _stay(ready: Ready, table: ToolTable, projection: Projection, job: Job) -> bool:
+def _stay(ready: Ready, projection: Projection, job: Job) -> bool:
     """Whether every name and every id of ready turns is sent as it is."""
-    if not job.profile.ids.written:
-        return False
     rule = job.profile.results.name
     named = [result for result in ready.results if result.name]
     if (rule == "required" and len(named) < len(ready.results)) or (rule == "refused" and named):
         return False
-    return table.is_plain and projection.adopt(ready.call_ids)
+    return projection.adopt(ready.call_ids)
+
+
+def _swapped(ready: Ready, projection: Projection, job: Job) -> Mapping[str, str] | None:
+    """The ids of ready turns, if nothing but their prefixes has to be another; None: something else has to."""
+    if len(ready.calls) < MANY or job.goes_home or job.profile.results.name in ("required", "wanted"):
+        return None
+    return None if any(result.name for result in ready.results) else projection.swap(ready.call_ids)
+
+
+def _emitted(
+    emitted_call: Callable[[ToolCall], ToolCall], emitted_result: Callable[[ToolResult], ToolResult], turn: Turn
+) -> Turn:
+    """A turn as it is sent. Calls stand before their results, so that they have their ids by then."""
+    changed: list[Block] | None = None
+    for place, block in enumerate(turn.blocks):
+        if type(block) is ToolCall:
+            new: Block = emitted_call(block)
+        elif type(block) is ToolResult:
+            new = emitted_result(block)
+        else:
+            continue
+        if new is not block:
+            changed = list(turn.blocks) if changed is None else changed
+            changed[place] = new
+    return turn if changed is None else replace(turn, blocks=tuple(changed))
+
+
+class _Swapper:
+    """Gives ready turns their ids: nothing else of them changes."""
+
+    def __init__(self, ids: Mapping[str, str], hidden: Hidden) -> None:
+        self._ids = ids
+        self._hidden = hidden
+
+    def call(self, block: ToolCall) -> ToolCall:
+        id = self._ids[block.id]
+        call = block if id == block.id else replace(block, id=id)
+        return call if call.extra is None else self._hidden.call(call, block.id)
+
+    def result(self, block: ToolResult) -> ToolResult:
+        id = self._ids[block.call_id]
+        result = block if id == block.call_id else replace(block, call_id=id)
+        return result if result.extra is None else self._hidden.result(result, block.call_id)
 
 
 class _Emitter:
+    """Gives every call and result what the target wants of them."""
+
     def __init__(self, table: ToolTable, projection: Projection, hidden: Hidden, job: Job) -> None:
         self._table = table
         self._projection = projection
@@ -64,22 +116,7 @@ class _Emitter:
         self._names_results = self._rule == "required" or (self._rule == "wanted" and not job.goes_home)
         self._names: dict[str, str] = {}
 
-    def emitted(self, turn: Turn) -> Turn:
-        """A turn as it is sent. Calls stand before their results, so that they have their ids by then."""
-        changed: list[Block] | None = None
-        for place, block in enumerate(turn.blocks):
-            if type(block) is ToolCall:
-                new: Block = self._call(block)
-            elif type(block) is ToolResult:
-                new = self._result(block)
-            else:
-                continue
-            if new is not block:
-                changed = list(turn.blocks) if changed is None else changed
-                changed[place] = new
-        return turn if changed is None else replace(turn, blocks=tuple(changed))
-
-    def _call(self, block: ToolCall) -> ToolCall:
+    def call(self, block: ToolCall) -> ToolCall:
         emitted = self._table.emitted_call(block)
         if self._rule != "refused":
             self._names[block.id] = emitted.name
@@ -90,7 +127,7 @@ class _Emitter:
         call = emitted if plain else self._with_object(emitted)
         return self._hidden.call(call if call.id == id else replace(call, id=id), block.id)
 
-    def _result(self, block: ToolResult) -> ToolResult:
+    def result(self, block: ToolResult) -> ToolResult:
         is_named = self._names_results or (block.name != "" and self._rule != "refused")
         name = self._names[block.call_id] if is_named else ""
         id = self._projection[block.call_id]
