@@ -20,7 +20,7 @@ from toolglot import jsontext
 from toolglot.conversation import Failure, Reply, Usage
 from toolglot.convert import ConvertedReply, ConvertedRequest, ReceivedRequest, convert_reply, read_request
 from toolglot.errors import InputError, RefusedError
-from toolglot.gateway.asking import LARGE, MOST_ANSWER, Asked, Asking, moves_on
+from toolglot.gateway.asking import LARGE, MOST_ANSWER, Asked, Asking, in_step, moves_on
 from toolglot.gateway.chain import Chain, MiddlewareError
 from toolglot.gateway.choosing import conversation_key, ordered
 from toolglot.gateway.doors import Door
@@ -104,6 +104,7 @@ class Exchange:
     async def _answer(self, received: ReceivedRequest, route: Route, entries: list[Entry]) -> None:
         """Answer by one upstream."""
         upstream = self._use(route)
+        await in_step(self._services.upstreams.breaker(upstream).running)
         if self._has_rules:
             self._services.meter.afford(self._request.client, self._told)
         if self._door.source == RESPONSES:
@@ -232,6 +233,7 @@ class Exchange:
         self._told.heard = time.perf_counter()
         is_much = len(data) > LARGE or len(self._request.body) > LARGE
         replied = await asyncio.to_thread(self._reply, data, out) if is_much else self._reply(data, out)
+        await in_step(asked.breaker.running - 1)
         reply, body, written = replied
         self._told.reply_entries = reply.report.entries
         if self._shown is not None:
