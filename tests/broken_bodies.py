@@ -226,6 +226,26 @@ def _damage(chance: random.Random, messages: Messages) -> None:
             fields[key] = copy.deepcopy(chance.choice(JUNK))
 
 
+MARKERS: Final = {
+    "bedrock": {"cachePoint": {"type": "default"}},
+    **{
+        name: {"cache_control": {"type": "ephemeral"}}
+        for name in ("anthropic", "openai", "mistral", "kimi", "deepseek")
+    },
+}
+"""What agents mark prompts with, for models that cache them."""
+
+
+def _mark(chance: random.Random, marker: Fields, messages: Messages) -> None:
+    """Mark a block; where a marker is a block of its own, it stands at the end, behind what it marks."""
+    for blocks in _chosen(chance, _blocks(messages)):
+        block = chance.choice(blocks)
+        if "cachePoint" not in marker and isinstance(block, dict) and "type" in block:
+            block.update(copy.deepcopy(marker))
+        elif "cachePoint" in marker and all(isinstance(one, dict) and "text" in one for one in blocks):
+            blocks.append(copy.deepcopy(marker))
+
+
 MISHAPS: Final[list[Callable[[random.Random, Messages], None]]] = [
     *(_lose, _double, _move, _cut_off, _come_between, _come_between),
     *(_lose_block, _double_block, _mix_blocks, _confuse_ids),
@@ -243,4 +263,6 @@ def broken_bodies(draw: st.DrawFn, *, damaged: bool = False) -> tuple[str, Field
     for _ in range(chance.choice([1, 1, 1, 2, 3, 4])):
         if messages:
             chance.choice(mishaps)(chance, messages)
+    if source[0] in MARKERS and chance.random() < 0.2:
+        _mark(chance, MARKERS[source[0]], messages)
     return source[0], body

@@ -14,6 +14,7 @@ from toolglot.ids import SMUGGLED_MARK
 from toolglot.render.document_names import is_document
 from toolglot.render.job import Job
 from toolglot.render.reasoning import is_thinking
+from toolglot.render.survey import stands_among_messages
 
 
 def look_at(turns: Sequence[Turn], options: Options, job: Job) -> Ready | None:
@@ -85,7 +86,7 @@ class Ready:
             if role == "system":
                 words += blocks
                 last = role
-                if before or not blocks:
+                if before or not blocks or self._is_misplaced(turn):
                     return False
                 continue
             if role == "developer":
@@ -109,6 +110,13 @@ class Ready:
                 return False
         self._last = last
         return True
+
+    def _is_misplaced(self, prompt: Turn) -> bool:
+        """Whether a prompt is a message where it has to be in a field of its own."""
+        rules = self._turns
+        if rules.system != "field" or rules.system_inside == "anywhere":
+            return False
+        return stands_among_messages(prompt, self._protocol)
 
     def _takes_calls(self, count: int, blocks: int) -> bool:
         """Whether so many calls may stand among so many blocks of a turn."""

@@ -1,7 +1,8 @@
 """The passes, in their order, and what comes of them.
 
-Before all, fields go that only another host of the protocol takes (`own_fields`), and settings are fitted (`options`),
-since whether a model thinks decides what its turns must hold. Turns:
+Before all, fields go that only another host of the protocol takes (`own_fields`), and marks for a cache that the target
+refuses (`cache_markers`); then settings are fitted (`options`), since whether a model thinks decides what its turns
+must hold. Turns:
 1. `attribution`: who said what; everything else relies on it.
 2. `foreign`: what only another issuer can read goes before anything counts or places blocks.
 3. `exchanges`: every call with its result, which the passes below keep together.
@@ -34,6 +35,7 @@ from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Profile
 from toolglot.render.apart import set_apart
 from toolglot.render.attribution import attribute
+from toolglot.render.cache_markers import without_markers
 from toolglot.render.calls import emit_calls, projection_for
 from toolglot.render.choice import fit_choice
 from toolglot.render.definitions import fit_tools, key_of
@@ -103,7 +105,7 @@ def render(
     job = Job(profile, policy, source, home)
     profile = job.profile
     given = conversation
-    conversation = leave_behind(conversation, job)
+    conversation = without_markers(leave_behind(conversation, job), job)
     job.keeps_items = job.goes_home and keeps_items
     # Who answered so far is the model that the source's client asked for, which need not be the one asked now (D3).
     issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Role, ServerTool, Text, Turn
 from toolglot.render.exchanges import may_share
 from toolglot.render.job import Job, unless_same
-from toolglot.render.survey import PROMPTS
+from toolglot.render.survey import PLACE, PROMPTS, stands_among_messages
 
 TAGGED: Final = "<system>\n{text}\n</system>"
 SEAM: Final = "\n\n"
@@ -85,11 +85,23 @@ def _head(prompts: Sequence[Turn], job: Job) -> list[Turn]:
     """The prompts before anybody speaks: as they are, or as one."""
     rules = job.profile.turns
     kept = [_as_system(turn, job) for turn in prompts]
+    if rules.system == "field" and rules.system_inside != "anywhere":
+        kept = [_in_field(turn, job) for turn in kept]
     if len(kept) < 2 or rules.system_many or rules.system == "field":
         return kept
     job.tell("converted", f"one system prompt is accepted {job.rule('turns.system_many')}; they were joined")
     text = "\n\n".join(turn.text for turn in kept)
     return [replace(kept[0], role="system", blocks=(Text(text),), extra=None)]
+
+
+def _in_field(prompt: Turn, job: Job) -> Turn:
+    """A prompt that is written into the field for it, also if it came as the first message."""
+    if prompt.extra is None or not stands_among_messages(prompt, job.profile.protocol):
+        return prompt
+    reason = f"a system prompt may not be the first message {job.rule('turns.system_inside')}; it is in its own field"
+    job.tell("moved", reason, turn_key=prompt.key)
+    own = {field: value for field, value in prompt.extra[job.profile.protocol].items() if field != PLACE}
+    return replace(prompt, extra={**prompt.extra, job.profile.protocol: own})
 
 
 def _as_system(prompt: Turn, job: Job) -> Turn:

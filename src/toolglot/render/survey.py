@@ -13,6 +13,15 @@ from toolglot.conversation import Block, Text, ToolCall, ToolResult, Turn
 
 PROMPTS: Final = ("system", "developer")
 """Who speaks in a prompt."""
+PLACE: Final = "~system"
+"""The note where a prompt stood, of a codec that has two places for it."""
+
+
+def stands_among_messages(prompt: Turn, protocol: str) -> bool:
+    """Whether a prompt was written as a message although there is a field for it."""
+    own = prompt.extra.get(protocol) if prompt.extra is not None else None
+    return own is not None and own.get(PLACE) == "message"
+
 
 Answers = dict[str, ToolResult | None]
 """The results of calls by the ids of these; None where there is none."""

@@ -1,0 +1,100 @@
+"""Marks that say how far a prompt is to be cached, where the target refuses them.
+
+They come in messages of the target's own protocol: agents write them for one model or host and then ask another. What
+they mark stays. Those of another protocol no codec writes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Conversation, Extra, Media, Opaque, Text, ToolResult, ToolSpec, Turn
+from toolglot.render.job import Job
+
+_FIELDS: Final = {
+    "anthropic": frozenset({"cache_control"}),
+    "openai_chat": frozenset({"cache_control"}),
+    "bedrock": frozenset({"cachePoint", "~markers"}),
+}
+"""The fields of values that are markers, by protocol; and the codec's note of those that stand between tools."""
+_BLOCKS: Final = {"bedrock": "cachePoint"}
+"""The kind of a block that is nothing else."""
+
+
+def without_markers(conversation: Conversation, job: Job) -> Conversation:
+    """The conversation without cache markers, if the target is known to refuse them."""
+    rules, protocol = job.profile.request, job.profile.protocol
+    if rules.cache_markers or rules.unknown_fields != "refused" or protocol not in _FIELDS:
+        return conversation
+    if not _may_be_marked(conversation, protocol):
+        return conversation
+    taking = _Taking(protocol)
+    turns = tuple([taking.turn(turn) for turn in conversation.turns])
+    tools = tuple([taking.unmarked(tool) for tool in conversation.tools])
+    if not taking.count:
+        return conversation
+    reason = f"cache markers are not accepted {job.rule('request.cache_markers')}"
+    job.tell("dropped", reason if taking.count == 1 else f"{reason} ({taking.count} times)", path="$")
+    return replace(conversation, turns=turns, tools=tools)
+
+
+def _may_be_marked(conversation: Conversation, protocol: str) -> bool:
+    """Whether there is something that more than a glance is needed for; most requests have nothing."""
+    fields = _FIELDS[protocol]
+    values: list[Turn | ToolSpec] = [*conversation.turns, *conversation.tools]
+    for value in values:
+        if value.extra is not None and not fields.isdisjoint(value.extra.get(protocol, ())):
+            return True
+    for turn in conversation.turns:
+        for block in turn.blocks:
+            if (block.extra is not None and protocol in block.extra) or type(block) is Opaque:
+                return True
+            if type(block) is ToolResult and type(block.content) is tuple and _has_own(block.content, protocol):
+                return True
+    return False
+
+
+def _has_own(parts: tuple[Text | Media | Opaque, ...], protocol: str) -> bool:
+    return any((part.extra is not None and protocol in part.extra) or type(part) is Opaque for part in parts)
+
+
+class _Taking:
+    """Takes markers out, and counts them."""
+
+    def __init__(self, protocol: str) -> None:
+        self._protocol = protocol
+        self._fields = _FIELDS[protocol]
+        self._kind = _BLOCKS.get(protocol)
+        self.count = 0
+
+    def turn(self, turn: Turn) -> Turn:
+        blocks = self._blocks(turn.blocks)
+        unmarked: Turn = self.unmarked(turn if blocks is turn.blocks else replace(turn, blocks=blocks))
+        return unmarked
+
+    def _blocks(self, blocks: tuple[Any, ...]) -> tuple[Any, ...]:
+        kept = [self._block(block) for block in blocks if not self._is_marker(block)]
+        self.count += len(blocks) - len(kept)
+        is_same = len(kept) == len(blocks) and all(new is old for new, old in zip(kept, blocks, strict=True))
+        return blocks if is_same else tuple(kept)
+
+    def _is_marker(self, block: Block) -> bool:
+        return type(block) is Opaque and block.kind == self._kind and block.protocol == self._protocol
+
+    def _block(self, block: Any) -> Any:
+        if type(block) is ToolResult and type(block.content) is tuple:
+            parts = self._blocks(block.content)
+            block = block if parts is block.content else replace(block, content=parts)
+        return self.unmarked(block)
+
+    def unmarked(self, value: Any) -> Any:
+        """A value without fields that are markers."""
+        own = value.extra.get(self._protocol) if value.extra is not None else None
+        if own is None or self._fields.isdisjoint(own):
+            return value
+        self.count += 1
+        kept = {field: said for field, said in own.items() if field not in self._fields}
+        extra: Extra = {**value.extra, self._protocol: kept}
+        return replace(value, extra=extra if kept or len(extra) > 1 else None)

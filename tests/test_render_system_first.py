@@ -1,0 +1,58 @@
+"""A system prompt as the first message, where it has a field of its own: other providers' form, sent to Anthropic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+import toolglot
+
+MODELS = ["claude-sonnet-4-5", "claude-opus-5-5", "claude-sonnet-5"]
+PROMPT = {"role": "system", "content": "Be brief."}
+ASKED = {"role": "user", "content": "hi"}
+
+
+def repaired(model: str, *messages: dict[str, Any], **fields: Any) -> toolglot.ConvertedRequest:
+    body = {"model": model, "max_tokens": 10, "messages": list(messages), **fields}
+    out = toolglot.repair(msgspec.json.encode(body), target="anthropic")
+    assert not toolglot.lint(out.body, "anthropic", model=model)
+    assert toolglot.repair(out.data, target="anthropic").data == out.data
+    return out
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_prompt_that_is_the_first_message_goes_into_its_field(model: str) -> None:
+    out = repaired(model, PROMPT, ASKED)
+    assert out.body["system"] == "Be brief."
+    assert out.body["messages"] == [ASKED]
+    (entry,) = out.report
+    assert (entry.action, entry.turn) == ("moved", 0)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_it_stands_behind_the_one_that_is_there(model: str) -> None:
+    marked = {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}
+    out = repaired(model, {"role": "system", "content": [marked]}, PROMPT, ASKED, system="You help.")
+    assert out.body["system"] == [{"type": "text", "text": "You help."}, marked, {"type": "text", "text": "Be brief."}]
+    assert [entry.action for entry in out.report] == ["moved", "moved"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_prompt_alone_leaves_a_message_to_answer(model: str) -> None:
+    out = repaired(model, PROMPT)
+    assert out.body["system"] == "Be brief."
+    assert [message["role"] for message in out.body["messages"]] == ["user"]
+
+
+def test_a_prompt_in_the_middle_stays_there() -> None:
+    out = repaired("claude-opus-5-5", ASKED, PROMPT, {"role": "assistant", "content": "hm"}, ASKED)
+    assert out.body["messages"][1] == PROMPT
+    assert not list(out.report)
+
+
+def test_a_provider_that_takes_prompts_as_messages_gets_them_so() -> None:
+    body = {"model": "gpt-5.2", "input": [{"role": "system", "content": "Be brief."}, ASKED]}
+    data = msgspec.json.encode(body)
+    assert toolglot.repair(data, target="openai_responses").data == data
