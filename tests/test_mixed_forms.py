@@ -157,3 +157,30 @@ def test_a_tool_that_was_only_called_before_comes_back_under_its_own_name() -> N
     answer = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]}
     back = toolglot.convert_reply(answer, source="openai", target="anthropic", request=out)
     assert [block["name"] for block in back.body["content"]] == ["files/read"]
+
+
+def test_an_empty_list_of_calls_beside_the_content_says_nothing() -> None:
+    said = {"role": "assistant", "content": "x", "tool_calls": []}
+    items = [{"role": "user", "content": "hi"}, said, {"role": "user", "content": "so"}]
+    out = toolglot.repair({"model": "gpt-5.2", "input": items}, target="openai_responses")
+    assert [item["content"] for item in out.body["input"]] == ["hi", "x", "so"]
+    assert toolglot.repair(out.data, target="openai_responses").data == out.data
+
+
+@pytest.mark.parametrize(("target", "model"), [("cohere", "command-a-03-2025"), ("ollama", "qwen3")])
+def test_the_name_of_an_old_function_says_whose_result_it_is(target: str, model: str) -> None:
+    arguments = "{}" if target == "cohere" else {}
+    calls = [{"id": id, "type": "function", "function": {"name": id, "arguments": arguments}} for id in ("a", "b")]
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "look", "tool_calls": calls},
+        {"role": "function", "name": "b", "content": "of b"},
+        {"role": "tool", "tool_call_id": "a", "content": "of a"},
+    ]
+    out = toolglot.repair({"model": model, "messages": messages}, target=target)
+    assert not toolglot.lint(out.body, target, model=model)
+    results = out.body["messages"][2:]
+    assert {result["content"]: result.get("tool_call_id") or result["tool_name"] for result in results} == {
+        "of a": "a",
+        "of b": "b",
+    }

@@ -72,17 +72,18 @@ def spoken(protocol: str, body: Fields) -> Spoken:
 
 
 def _with_ids(heard: Iterable[Heard]) -> Iterator[Heard]:
-    """Ids by order, where the protocol has none."""
-    count, waiting = 0, []
-    for one in heard:
-        if one.kind == "call" and not one.id:
-            waiting.append(f"#{count}")
-            count += 1
-            yield one._replace(id=waiting[-1])
-        elif one.kind == "result" and not one.id:
-            yield one._replace(id=waiting.pop(0) if waiting else "#none")
-        else:
-            yield one
+    """Ids by name and order, where there are none: a result without one answers the first open call of its name."""
+    waiting: dict[str, str] = {}
+    """The names of open calls."""
+    for count, one in enumerate(heard):
+        if one.kind == "call":
+            one = one if one.id else one._replace(id=f"#{count}")  # noqa: PLW2901 - with an id
+            waiting[one.id] = one.name
+        elif one.kind == "result":
+            named = (id for id, name in waiting.items() if one.name in ("", name))
+            one = one if one.id else one._replace(id=next(named, "#none"))  # noqa: PLW2901 - with an id
+            waiting.pop(one.id, None)
+        yield one
 
 
 # --- messages of the Chat kind: OpenAI Chat, Cohere, Ollama -----------------------------------------

@@ -320,7 +320,8 @@ def _of_chat_result(message: Fields, own: str, path: str, told: Told) -> Piece:
     content = message.get("content")
     if isinstance(content, list):
         content = [_as_chat_part(part) for part in content]
-    return own if own in _LISTING_CALLS else _CHAT, {**message, "role": "tool", "content": content}
+    is_own = own == _CHAT or (own in _LISTING_CALLS and "name" not in message)
+    return own if is_own else _CHAT, {**message, "role": "tool", "content": content}
 
 
 def _is_own_result(message: Fields, own: str) -> bool:
@@ -376,7 +377,8 @@ def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) ->
         yield own, {**rest, "role": role, "content": None}
     if beside:
         told.append((path, "what stands beside the content of a Chat message was read as such"))
-        yield _CHAT, {"role": "assistant", "content": None, **beside}
+        if any(beside.values()):
+            yield _CHAT, {"role": "assistant", "content": None, **beside}
 
 
 def _beside(own: str) -> tuple[str, ...]:
