@@ -9,6 +9,7 @@ served.told[-1].upstream
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from toolglot.gateway import Gateway, Upstreams, running
@@ -36,15 +37,26 @@ UPSTREAMS = {
 """Upstreams by name: the provider, and the profile where it is not the provider's own choice."""
 
 
+SETTLING_SECONDS = 1.0
+
+
 class Served:
     """A gateway that runs."""
 
     def __init__(self, url: str, app: Gateway) -> None:
         self.url = url
         self.app = app
-        self.told: list[Told] = []
-        """Every request that is over."""
-        app.teller.listeners.append(self.told.append)
+        self._told: list[Told] = []
+        app.teller.listeners.append(self._told.append)
+
+    @property
+    def told(self) -> list[Told]:
+        """Every request that is over. A client has its answer a moment before the gateway is done with the request."""
+        until = time.monotonic() + SETTLING_SECONDS
+        while self.app.open and time.monotonic() < until:
+            time.sleep(0.002)
+        time.sleep(0.01)  # what it does last it does in one go
+        return self._told
 
 
 def config_for(
