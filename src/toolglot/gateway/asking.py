@@ -65,7 +65,7 @@ async def in_step(others: int) -> None:
     """Let the other requests that are under way come to the same step.
 
     What several do one after the other, the processor has at hand from the second one on: under load a request takes
-    a twelfth less of its time than one that goes through all steps before the next may begin.
+    a twentieth less of its time than one that goes through all steps before the next may begin.
     """
     if others > 0:
         await asyncio.sleep(0)
