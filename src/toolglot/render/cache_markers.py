@@ -23,6 +23,11 @@ _BLOCKS: Final = {"bedrock": "cachePoint"}
 """The kind of a block that is nothing else."""
 
 
+def is_marker(block: Block) -> bool:
+    """Whether a block is nothing but a cache marker."""
+    return type(block) is Opaque and _BLOCKS.get(block.protocol) == block.kind
+
+
 def without_markers(conversation: Conversation, job: Job) -> Conversation:
     """The conversation without cache markers, if the target is known to refuse them."""
     rules, protocol = job.profile.request, job.profile.protocol
@@ -66,7 +71,6 @@ class _Taking:
     def __init__(self, protocol: str) -> None:
         self._protocol = protocol
         self._fields = _FIELDS[protocol]
-        self._kind = _BLOCKS.get(protocol)
         self.count = 0
 
     def turn(self, turn: Turn) -> Turn:
@@ -75,13 +79,10 @@ class _Taking:
         return unmarked
 
     def _blocks(self, blocks: tuple[Any, ...]) -> tuple[Any, ...]:
-        kept = [self._block(block) for block in blocks if not self._is_marker(block)]
+        kept = [self._block(block) for block in blocks if not (is_marker(block) and block.protocol == self._protocol)]
         self.count += len(blocks) - len(kept)
         is_same = len(kept) == len(blocks) and all(new is old for new, old in zip(kept, blocks, strict=True))
         return blocks if is_same else tuple(kept)
-
-    def _is_marker(self, block: Block) -> bool:
-        return type(block) is Opaque and block.kind == self._kind and block.protocol == self._protocol
 
     def _block(self, block: Any) -> Any:
         if type(block) is ToolResult and type(block.content) is tuple:

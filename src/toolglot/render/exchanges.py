@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from toolglot.completion import completion_key
 from toolglot.conversation import Block, Media, Opaque, Text, ToolCall, ToolResult, Turn
 from toolglot.ledger import Ledger
+from toolglot.render.cache_markers import is_marker
 from toolglot.render.job import Job
 from toolglot.render.survey import Answers
 from toolglot.report import Action
@@ -25,9 +26,6 @@ from toolglot.report import Action
 ORPHANED: Final = "[Result of a tool call that is not part of this conversation{name}]"
 LATE: Final = "[Late result{name}: it came after the call was cancelled]"
 SECOND: Final = "[Another result{name}]"
-
-_CACHE_MARKER: Final = ("bedrock", "cachePoint")
-"""The protocol and the kind of a block that only marks how far a prompt is cached."""
 
 _ASIDE: Final = {"late": LATE, "conflict": SECOND, "superseded": SECOND}
 
@@ -112,7 +110,7 @@ def may_share(blocks: Sequence[Block], job: Job) -> bool:
 
 def _without_markers(blocks: Sequence[Block]) -> Sequence[Block]:
     """The blocks but those that only mark how far a prompt is cached, which say nothing to the model."""
-    return [block for block in blocks if not isinstance(block, Opaque) or (block.protocol, block.kind) != _CACHE_MARKER]
+    return [block for block in blocks if not is_marker(block)]
 
 
 # --- made so ----------------------------------------------------------------------------------------
