@@ -181,3 +181,39 @@ def test_the_diff_of_a_small_change_in_a_huge_body_has_the_lines_of_the_whole() 
     lines = diff_lines(old, new, "x")
     assert lines[2] == "@@ -39999,6 +39999,7 @@"
     assert '+  "new",' in lines
+
+
+def test_a_backup_that_is_there_does_not_matter_where_nothing_changes(cli: Cli) -> None:
+    cli.write("request.json", claude())
+    cli.write("request.json.bak", "older")
+    before = (cli.folder / "request.json").read_bytes()
+    assert cli("repair", "request.json", "--for", "anthropic", "--in-place") == (0, "", "nothing to repair\n")
+    assert (cli.folder / "request.json").read_bytes() == before
+    assert (cli.folder / "request.json.bak").read_text() == "older"
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+def test_lines_that_need_no_repair_stay_as_they_are(cli: Cli, ending: bytes) -> None:
+    good = b' {"model" : "mistral-large-latest", "top_p": 0.50, "messages": [{"role":"user","content":"\\u00e4"}]}\t'
+    broken = b'{"max_tokens":7 , ' + json.dumps(BROKEN).encode()[1:]
+    before = [b"\xef\xbb\xbf", good, ending, ending, b" ", ending]
+    after = [ending, b"{oops", ending, ending, good, ending, ending, b" "]
+    cli.write("lines.jsonl", b"".join([*before, broken, *after]))
+    assert cli("repair", "lines.jsonl", "--for", "mistral", "--in-place", "-q").code == 1
+    repaired = (cli.folder / "lines.jsonl").read_bytes()
+    assert repaired.startswith(b"".join([*before, b'{"max_tokens":7 , ']))
+    assert repaired.endswith(b"".join(after))
+    assert lint(repaired[len(b"".join(before)) : -len(b"".join(after))], "mistral") == ()
+
+
+def test_a_repair_changes_the_lines_that_it_repairs_and_no_others(cli: Cli) -> None:
+    request = chat("call_abcd")
+    request["temperature"] = 0.5
+    text = json.dumps(request, indent=4).replace("0.5", "5.0e-1").replace('"parameters": {', '"parameters":   {')
+    cli.write("request.json", text)
+    assert cli("repair", "request.json", "--for", "mistral", "--in-place", "-q").code == 0
+    old, new = text.splitlines(), (cli.folder / "request.json").read_text().splitlines()
+    assert len(old) == len(new)
+    changed = [(before, after) for before, after in zip(old, new, strict=True) if before != after]
+    assert [before.strip().split(":")[0] for before, _ in changed] == ['"id"', '"tool_call_id"']
+    assert lint(cli.read("request.json"), "mistral") == ()

@@ -17,7 +17,7 @@ import pytest
 from cli_run import Cli, chat, claude, command
 from toolglot import __version__
 from toolglot.cli import main as main_module
-from toolglot.cli.main import COMMANDS, build_parser
+from toolglot.cli.main import COMMANDS, build_parser, main
 from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.errors import InputError
 
@@ -157,7 +157,7 @@ def test_an_error_says_what_where_and_what_to_do() -> None:
 def test_large_input_on_a_terminal_has_a_progress_bar_without_rich(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich.progress", None)
     err = Screen()
-    with Terminal(Screen(), err).progress(100_000_000, "lint x") as advance:
+    with Terminal(Screen(), err).progress(100_000_000, "lint x", quiet=False) as advance:
         advance(50_000_000)
         advance(1)
         advance(50_000_000)
@@ -172,7 +172,7 @@ def test_large_input_on_a_terminal_has_a_progress_bar_with_rich(
     pytest.importorskip("rich")
     err = Screen()
     monkeypatch.setattr(sys, "stderr", err)
-    with Terminal(Screen(), err).progress(100_000_000, "lint x") as advance:
+    with Terminal(Screen(), err).progress(100_000_000, "lint x", quiet=False) as advance:
         advance(100_000_000)
     assert "lint x" in err.getvalue()
 
@@ -180,16 +180,42 @@ def test_large_input_on_a_terminal_has_a_progress_bar_with_rich(
 @pytest.mark.parametrize("size", [0, 1_000])
 def test_small_input_has_no_progress_bar(size: int) -> None:
     err = Screen()
-    with Terminal(Screen(), err).progress(size, "lint x") as advance:
+    with Terminal(Screen(), err).progress(size, "lint x", quiet=False) as advance:
         advance(size)
     assert err.getvalue() == ""
 
 
 def test_input_that_is_no_terminal_has_no_progress_bar() -> None:
     err = io.StringIO()
-    with Terminal(io.StringIO(), err).progress(100_000_000, "lint x") as advance:
+    with Terminal(io.StringIO(), err).progress(100_000_000, "lint x", quiet=False) as advance:
         advance(1)
     assert err.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("convert", "lines.jsonl", "--to", "mistral", "-o", "out.jsonl"),
+        ("repair", "lines.jsonl", "--for", "mistral", "-o", "out.jsonl"),
+        ("lint", "lines.jsonl", "--for", "mistral"),
+        ("switch-report", "lines.jsonl", "--to", "mistral"),
+    ],
+)
+def test_quiet_commands_draw_no_progress_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    body = chat("abcdefghi")
+    body["messages"][0]["content"] = "x" * 4_300_000
+    Path("lines.jsonl").write_text((json.dumps(body) + "\n") * 2)
+    shown, silent = Screen(), Screen()
+    monkeypatch.setattr(sys, "stderr", shown)
+    assert main(words) == 0
+    assert "lines.jsonl" in shown.getvalue()
+    monkeypatch.setattr(sys, "stderr", silent)
+    Path("out.jsonl").unlink(missing_ok=True)
+    assert main((*words, "-q")) == 0
+    assert silent.getvalue() == ""
 
 
 # --- pipes and signals ------------------------------------------------------------------------------

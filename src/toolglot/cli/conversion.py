@@ -17,6 +17,7 @@ from toolglot.cli import targets
 from toolglot.cli.documents import Record, compact, open_document
 from toolglot.cli.targets import Target
 from toolglot.cli.terminal import Terminal
+from toolglot.cli.writing import Write
 from toolglot.errors import InputError, RefusedError
 from toolglot.profiles import Overrides
 from toolglot.report import Entry
@@ -44,6 +45,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
         if self.is_changed:
             return self.record.written(self.out.body)
         return self.line if self.record.is_line else self.record.data
+
+    @property
+    def repaired(self) -> bytes:
+        """What takes the place of the record in its file: all that was not changed stays as it was, to the byte."""
+        assert self.out is not None  # noqa: S101 - asked of outcomes without an error only
+        assert self.before is not None  # noqa: S101
+        data = self.record.rewritten(self.before, self.out.body) if self.is_changed else self.record.data
+        return self.record.blank + data
 
     @property
     def line(self) -> bytes:
@@ -131,13 +140,19 @@ class Converter:
         return targets.MAIN[found.protocol]
 
 
-def outcomes(files: list[str], converter: Converter, terminal: Terminal, label: str) -> Iterator[Outcome]:
-    """Every request of every file. A file that cannot be read raises."""
+def outcomes(
+    files: list[str], converter: Converter, terminal: Terminal, label: str, trailing: Write = len
+) -> Iterator[Outcome]:
+    """Every request of every file; `trailing` gets the blank lines at its end. A file that cannot be read raises."""
     for file in files:
-        with open_document(file) as document, terminal.progress(document.size, f"{label} {file}") as advance:
+        with (
+            open_document(file) as document,
+            terminal.progress(document.size, f"{label} {file}", quiet=converter.is_quiet) as advance,
+        ):
             for record in document.records:
                 yield converter.outcome(record)
                 advance(len(record.data))
+            trailing(bytes(document.trailing))
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:

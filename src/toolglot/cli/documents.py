@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from toolglot import jsontext
+from toolglot.cli import json_layout
 from toolglot.errors import InputError, JSONError, quote
 from toolglot.limits import DEFAULT_LIMITS
 
@@ -38,6 +39,8 @@ class Record(Struct, frozen=True, kw_only=True):
     """The line of the file on which it starts."""
     is_line: bool = False
     """It is a line of a JSONL file."""
+    blank: bytes = b""
+    """The blank lines of a JSONL file that stand before it."""
 
     @property
     def where(self) -> str:
@@ -71,8 +74,17 @@ class Record(Struct, frozen=True, kw_only=True):
         return value
 
     def written(self, body: dict[str, Any]) -> bytes:
-        """A body, laid out as this record is."""
+        """A body, on one line or over several, as this record is."""
         return compact(body) if self.is_compact else pretty(body)
+
+    def rewritten(self, before: dict[str, Any], body: dict[str, Any]) -> bytes:
+        """This record with another body: what is equal in both keeps its layout."""
+        head = _BOM if self.data.startswith(_BOM) else b""
+        try:
+            text = json_layout.rewrite(self.data.removeprefix(_BOM).decode(), before, body)
+            return self.written(body) if text is None else head + text.encode()
+        except UnicodeError:  # bytes or escapes that are no characters, and were replaced when they were read
+            return self.written(body)
 
 
 class Document(Struct, frozen=True, kw_only=True):
@@ -83,6 +95,8 @@ class Document(Struct, frozen=True, kw_only=True):
     """Bytes, as far as known; 0 for a pipe."""
     is_lines: bool
     records: Iterator[Record]
+    trailing: bytearray
+    """The blank lines at the end of a JSONL file, once all its records are read."""
 
 
 def place_of(text: str, position: int) -> tuple[int, int]:
@@ -147,20 +161,26 @@ def _opened(name: str, stream: BinaryIO, size: int) -> Document:
     if not head.strip():
         raise InputError("is empty", path=name, hint="a request is one JSON object; JSONL has one a line")
     line = blank.count(b"\n") + 1
+    trailing = bytearray()
     if Path(name).suffix.lower() in _LINES:
-        return Document(file=name, size=size, is_lines=True, records=_lines(name, stream, head, line))
+        records = _lines(name, stream, head, line, blank, trailing)
+        return Document(file=name, size=size, is_lines=True, records=records, trailing=trailing)
     if _is_object(head):
         more, following = _first_line(stream)
         if not following.strip():
-            whole = iter([Record(file=name, data=blank + head + more)])
-            return Document(file=name, size=size, is_lines=False, records=whole)
+            return _whole(name, size, blank + head + more)
         skipped = line + more.count(b"\n") + 1
-        first = Record(file=name, data=head, line=line, is_line=True)
-        records = _chain(first, _lines(name, stream, following, skipped))
-        return Document(file=name, size=size, is_lines=True, records=records)
+        first = Record(file=name, data=head, line=line, is_line=True, blank=blank)
+        records = _chain(first, _lines(name, stream, following, skipped, more, trailing))
+        return Document(file=name, size=size, is_lines=True, records=records, trailing=trailing)
     data = blank + head + stream.read(_MAX + 1)
     jsontext.refuse_large(data, DEFAULT_LIMITS, name)
-    return Document(file=name, size=size, is_lines=False, records=iter([Record(file=name, data=data)]))
+    return _whole(name, size, data)
+
+
+def _whole(name: str, size: int, data: bytes) -> Document:
+    records = iter([Record(file=name, data=data)])
+    return Document(file=name, size=size, is_lines=False, records=records, trailing=bytearray())
 
 
 def _chain(first: Record, rest: Iterator[Record]) -> Iterator[Record]:
@@ -185,12 +205,18 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def _lines(name: str, stream: BinaryIO, head: bytes, number: int) -> Iterator[Record]:
-    line = head
+def _lines(
+    name: str, stream: BinaryIO, head: bytes, number: int, before: bytes, trailing: bytearray
+) -> Iterator[Record]:
+    line, blank = head, bytearray(before)
     while line:
-        if len(line) > _MAX:
+        if len(line) > _MAX or len(blank) > _MAX:
             raise jsontext.exceeds("max_bytes", _MAX, f"{name}:{number}")
         if line.strip():
-            yield Record(file=name, data=line, line=number, is_line=True)
+            yield Record(file=name, data=line, line=number, is_line=True, blank=bytes(blank))
+            blank.clear()
+        else:
+            blank += line
         number += 1
         line = stream.readline(_MAX + 1)
+    trailing += blank

@@ -207,7 +207,10 @@ def _window_start(column: int) -> int:
 
 
 def _lint_file(file: str, judge: _Judge, tally: Tally, format: str, terminal: Terminal) -> None:
-    with open_document(file) as document, terminal.progress(document.size, f"lint {file}") as advance:
+    with (
+        open_document(file) as document,
+        terminal.progress(document.size, f"lint {file}", quiet=judge.is_quiet) as advance,
+    ):
         for record in document.records:
             advance(len(record.data))
             try:

@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from toolglot.errors import quote
 
-_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]++', re.DOTALL)
+TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]++', re.DOTALL)
+"""The tokens of a JSON text, white space aside."""
 _STEP: Final = re.compile(r"\.[^.\[\]]+|\[\d+\]|\['(?:[^'\\]|\\.)*'\]|\[\"(?:[^\"\\]|\\.)*\"\]")
 
 
@@ -98,7 +99,7 @@ def _chain(root: _Node, path: str) -> list[_Node]:
 def _walk(text: str, root: _Node) -> None:
     stack: list[_Frame] = []
     open_nodes: list[_Node | None] = []
-    for token in _TOKEN.finditer(text):
+    for token in TOKEN.finditer(text):
         start, mark = token.start(), text[token.start()]
         if mark in "]}":
             if stack:

@@ -37,7 +37,8 @@ order that is taken, schemas say only what is understood. A request that is acce
 The repaired request goes to stdout or OUT; what was changed, and why, to stderr."""
 
 _EPILOG: Final = """\
-JSONL: each line is repaired; a line that cannot be is written as it was.
+Only what is repaired is rewritten: everything else keeps its layout, so that a diff shows the repair alone.
+JSONL: each line is repaired; a line that needs no repair, or that cannot be repaired, is written as it was.
 
 examples:
   toolglot repair request.json --for anthropic -o repaired.json
@@ -97,8 +98,6 @@ def _refuse_contradictions(arguments: argparse.Namespace) -> None:
         raise InputError("cannot be used with --output", path="--in-place", hint="leave one out")
     if arguments.in_place and arguments.file == STDIN:
         raise InputError("stdin cannot be replaced", path="--in-place", hint="name a file, or leave --in-place out")
-    if arguments.in_place and not arguments.check:
-        refuse_existing(f"{arguments.file}.bak", force=arguments.force)
 
 
 def _in_place(arguments: argparse.Namespace, converter: Converter, work: _Work, terminal: Terminal) -> int:
@@ -121,22 +120,26 @@ class _Work:
         self.file: str = arguments.file
         self.is_quiet: bool = arguments.quiet
         self.is_check: bool = arguments.check
+        self.backup = f"{arguments.file}.bak" if arguments.in_place and not arguments.force else ""
+        """A file that must not be there once something is changed."""
         self.terminal = terminal
         self.requests = self.changed = self.failed = self.shown = 0
         self.has_nothing = False
         """The one request could not be repaired: there is nothing to write."""
 
     def do(self, converter: Converter, write: Write) -> None:
-        for outcome in outcomes([self.file], converter, self.terminal, "repair"):
+        for outcome in outcomes([self.file], converter, self.terminal, "repair", write):
             self.requests += 1
             if outcome.error is not None:
                 self.failed += 1
                 show_failure(outcome, self.terminal)
                 self.has_nothing = not outcome.record.is_line
                 if outcome.record.is_line:
-                    write(outcome.record.data)
+                    write(outcome.record.blank + outcome.record.data)
                 continue
-            write(outcome.data)
+            if outcome.is_changed and self.backup and not self.is_check:
+                refuse_existing(self.backup, force=False)
+            write(outcome.repaired)
             self.changed += outcome.is_changed
             if outcome.is_changed and not self.is_quiet:
                 self._show(outcome)

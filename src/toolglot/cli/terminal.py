@@ -115,9 +115,9 @@ class Terminal:
         self.err.wrapped(clean(text), indent="      ", first="note: ")
 
     @contextlib.contextmanager
-    def progress(self, total: int, label: str) -> Iterator[Callable[[int], None]]:
-        """Yields a function that is told of bytes that are done. Shown for large input on a terminal only."""
-        if not self.err.is_terminal or total < _LARGE:
+    def progress(self, total: int, label: str, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+        """Yields a function to call with the number of bytes done. Shown for large input on a terminal only."""
+        if quiet or not self.err.is_terminal or total < _LARGE:
             yield lambda _done: None
             return
         try:
