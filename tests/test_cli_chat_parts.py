@@ -556,7 +556,7 @@ def test_answers_are_apart_from_how_they_came_about() -> None:
 
 
 def test_at_the_prompt_the_hint_is_a_command() -> None:
-    unreached = Failure("overloaded", "openai cannot be reached: its host is not known")
+    unreached = Failure("unreachable", "openai cannot be reached: its host is not known")
     for failure in (unreached, Failure("rate_limit", "slow down", 429), Failure("not_found", "", 404)):
         told = problem_of(Answer(stop="failed", failure=failure, model="a/b"), at_prompt=True)
         assert told is not None

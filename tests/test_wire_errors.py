@@ -424,7 +424,7 @@ def test_the_exception_of_a_bedrock_error_is_in_a_header(header: str) -> None:
 
 def test_what_may_succeed_later_is_retryable() -> None:
     retryable = {kind for kind in KINDS if Failure(kind).retryable}
-    assert retryable == {"rate_limit", "overloaded", "timeout", "server", "bad_output"}
+    assert retryable == {"rate_limit", "overloaded", "timeout", "unreachable", "server", "bad_output"}
 
 
 # --- the time to wait -------------------------------------------------------------------------------

@@ -104,6 +104,7 @@ OPENAI: dict[FailureKind, type[openai.APIStatusError]] = {
     "overloaded": openai.InternalServerError,
     "content_filter": openai.BadRequestError,
     "timeout": openai.InternalServerError,
+    "unreachable": openai.InternalServerError,
     "server": openai.InternalServerError,
     "bad_output": openai.InternalServerError,
 }
@@ -150,6 +151,7 @@ ANTHROPIC: dict[FailureKind, type[anthropic.APIStatusError]] = {
     "overloaded": anthropic.InternalServerError,
     "content_filter": anthropic.BadRequestError,
     "timeout": anthropic.InternalServerError,
+    "unreachable": anthropic.InternalServerError,
     "server": anthropic.InternalServerError,
     "bad_output": anthropic.InternalServerError,
 }
@@ -180,7 +182,7 @@ def test_google_genai(served: Served, kind: FailureKind) -> None:
     with pytest.raises(google_errors.APIError) as raised:
         client.models.generate_content(model="gemini-2.5-flash", contents="hi")
     client.close()
-    server_side = kind in ("overloaded", "timeout", "server", "bad_output")
+    server_side = kind in ("overloaded", "timeout", "unreachable", "server", "bad_output")
     assert type(raised.value) is (google_errors.ServerError if server_side else google_errors.ClientError)
     assert raised.value.status == served.answer[1]["error"]["status"]
     assert raised.value.code == served.answer[0]
@@ -208,6 +210,7 @@ COHERE: dict[FailureKind, type[cohere.core.ApiError]] = {
     "overloaded": cohere.errors.ServiceUnavailableError,
     "content_filter": cohere.errors.BadRequestError,
     "timeout": cohere.errors.GatewayTimeoutError,
+    "unreachable": cohere.core.ApiError,
     "server": cohere.errors.InternalServerError,
     "bad_output": cohere.errors.InternalServerError,
 }
@@ -244,6 +247,7 @@ BEDROCK: dict[FailureKind, str] = {
     "overloaded": "ServiceUnavailableException",
     "content_filter": "ValidationException",
     "timeout": "ModelTimeoutException",
+    "unreachable": "InternalServerException",
     "server": "InternalServerException",
     "bad_output": "ModelErrorException",
 }

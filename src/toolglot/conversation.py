@@ -41,10 +41,12 @@ FailureKind = Literal[
     "overloaded",
     "content_filter",
     "timeout",
+    "unreachable",
     "server",
     "bad_output",
 ]
-"""Why a provider did not answer. `bad_output`: what the model wrote could not be used, a second try may."""
+"""Why a provider did not answer. `unreachable`: there was no connection to it. `bad_output`: what the model wrote could
+not be used, a second try may."""
 
 ChoiceMode = Literal["auto", "none", "required", "named", "allowed"]
 ReasoningMode = Literal["off", "on", "adaptive", "between_tools"]
@@ -402,7 +404,7 @@ class Failure(Value, frozen=True):
     @property
     def retryable(self) -> bool:
         """Whether the same request may succeed later."""
-        return self.kind in ("rate_limit", "overloaded", "timeout", "server", "bad_output")
+        return self.kind in ("rate_limit", "overloaded", "timeout", "unreachable", "server", "bad_output")
 
 
 class Conversation(Value, frozen=True):

@@ -41,10 +41,10 @@ def problem_of(answer: Answer, *, at_prompt: bool = False) -> InputError | None:
 
 
 def _failed(failure: Failure, model: str, *, at_prompt: bool) -> InputError:
-    if _UNREACHED in failure.message[:200]:
+    if failure.kind == "unreachable":
         _, _, why = failure.message.partition(_UNREACHED)
         other = "/model NAME asks another model" if at_prompt else "name another model with --model or --fallback"
-        return InputError(f"its host {_UNREACHED}{why}", path=model, hint=f"check its address and the network; {other}")
+        return InputError(f"its host {_UNREACHED}{why}", path=model, hint=other)
     status = f" {failure.status}" if failure.status is not None else ""
     said = f": {failure.message}" if failure.message else ""
     hint = _HINTS.get(failure.kind, "")

@@ -26,7 +26,7 @@ at this address; nothing can be said."""
 
 MOST_FRAMES: Final = 5_000
 _LIMITS: Final = Limits(max_bytes=8 * 1024 * 1024, max_depth=100, max_nodes=200_000)
-_BUSY: Final = frozenset({"rate_limit", "overloaded", "timeout"})
+_BUSY: Final = frozenset({"rate_limit", "overloaded", "timeout", "unreachable"})
 _DENIED: Final = frozenset({"auth", "permission", "billing"})
 _BESIDE: Final = frozenset({"content_filter", "bad_output", "context_overflow"})
 """Failures that say nothing of the one thing that was tried: what the model wrote, or how little fits into it."""

@@ -18,7 +18,7 @@ from toolglot.conversation import Failure, FailureKind
 
 State = Literal["closed", "open", "half open"]
 
-TROUBLE: Final[frozenset[FailureKind]] = frozenset({"overloaded", "timeout", "server"})
+TROUBLE: Final[frozenset[FailureKind]] = frozenset({"overloaded", "timeout", "unreachable", "server"})
 """Failures that say that the upstream, and not the request, is in trouble. A rate limit is no trouble: it says when."""
 
 

@@ -168,7 +168,8 @@ _REASONS: Final = {
     "431": "the headers are too large",
     "4XX": "what else the provider refuses",
     "500": "the gateway failed; its log says why",
-    "503": "the provider cannot be reached, or the gateway has too much to do, or stops",
+    "502": "the provider cannot be reached",
+    "503": "the gateway has too much to do, or stops",
     "504": "the provider took too long",
     "5XX": "what else the provider fails with",
 }

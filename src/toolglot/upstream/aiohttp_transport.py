@@ -28,7 +28,19 @@ from yarl import URL
 from toolglot.conversation import FailureKind
 from toolglot.errors import InputError
 from toolglot.upstream.proxies import Proxies, shown
-from toolglot.upstream.transport import Ask, TimeLimits, failed, read_whole, refuse_redirect
+from toolglot.upstream.transport import (
+    CHECK_NETWORK,
+    CHECK_PROXY,
+    REFUSED,
+    UNKNOWN_HOST,
+    Ask,
+    TimeLimits,
+    failed,
+    not_connected,
+    read_whole,
+    refuse_redirect,
+    tls_failed,
+)
 from toolglot.wire.failures import ProviderError
 
 _LARGE: Final = 2**20
@@ -216,34 +228,37 @@ def _give_up(ask: Ask, limits: TimeLimits, proxy: str | None, error: Exception) 
 def _reason(limits: TimeLimits, proxy: str, error: Exception) -> tuple[FailureKind, str]:
     """Why there is no answer, in words that quote nothing of the address."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return "timeout", f"could not be connected to within {limits.connect:g} s"
+        return "timeout", not_connected(limits)
     if isinstance(error, TimeoutError):
         return "timeout", f"sent nothing within {limits.first_byte:g} s"
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        return "overloaded", f"cannot be reached: the proxy {shown(proxy)} answered {error.status}"
+        return (
+            "unreachable",
+            f"cannot be reached: the proxy {shown(proxy)} answered {error.status}; check its user, password and rules",
+        )
     if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return "overloaded", f"cannot be reached: there is no connection to the proxy {shown(proxy)}"
+        return "unreachable", f"cannot be reached: there is no connection to the proxy {shown(proxy)}; {CHECK_PROXY}"
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
-        return "overloaded", f"cannot be reached: {_why_not(error)}"
+        return "unreachable", f"cannot be reached: {_why_not(error)}"
     if isinstance(error, aiohttp.ClientResponseError):
         return "server", "sent what is not HTTP, or headers that are too large"
     return "server", "closed the connection without an answer"
 
 
 def _why_not(error: aiohttp.ClientError) -> str:
-    """Why there is no connection."""
+    """Why there is no connection, and what to check."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         why = getattr(error.certificate_error, "verify_message", "") or "it cannot be verified"
         return f"its TLS certificate is not trusted: {why} (SSL_CERT_FILE names a private authority's certificate)"
     cause = getattr(error, "os_error", None)
     if isinstance(cause, socket.gaierror):
-        return "its host is not known"
+        return UNKNOWN_HOST
     if isinstance(cause, ssl.SSLError):
-        return f"TLS failed: {cause.reason or 'no handshake'}"
+        return tls_failed(cause)
     # With several addresses of a host, the errors of all of them are in one message.
     if isinstance(cause, ConnectionRefusedError) or "Connect call failed" in str(cause):
-        return "the connection was refused"
-    return getattr(cause, "strerror", None) or "there is no connection"
+        return REFUSED
+    return f"{getattr(cause, 'strerror', None) or 'there is no connection'}; {CHECK_NETWORK}"
 
 
 def _lowered(pairs: CIMultiDictProxy[str]) -> dict[str, str]:

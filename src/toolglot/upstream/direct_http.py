@@ -25,7 +25,18 @@ import httptools
 
 from toolglot.conversation import FailureKind
 from toolglot.upstream.outbox import Outbox, outbox_of
-from toolglot.upstream.transport import Ask, TimeLimits, failed, read_whole, refuse_redirect
+from toolglot.upstream.transport import (
+    CHECK_NETWORK,
+    REFUSED,
+    UNKNOWN_HOST,
+    Ask,
+    TimeLimits,
+    failed,
+    not_connected,
+    read_whole,
+    refuse_redirect,
+    tls_failed,
+)
 
 MOST_HEAD: Final = 64 * 1024
 MOST_AHEAD: Final = 64 * 1024
@@ -544,9 +555,9 @@ class Pool:
             async with asyncio.timeout(limits.connect):
                 return await self._connected(place)
         except TimeoutError:
-            raise LostError("timeout", f"could not be connected to within {limits.connect:g} s") from None
+            raise LostError("timeout", not_connected(limits)) from None
         except OSError as error:
-            raise LostError("overloaded", f"cannot be reached: {why_not(error)}") from None
+            raise LostError("unreachable", f"cannot be reached: {why_not(error)}") from None
 
     async def _connected(self, place: Place) -> Connection:
         loop = self.loop
@@ -572,15 +583,15 @@ class Pool:
 
 
 def why_not(error: OSError) -> str:
-    """Why there is no connection, in words that quote nothing of the address."""
+    """Why there is no connection and what to check, in words that quote nothing of the address."""
     if isinstance(error, ssl.SSLCertVerificationError):
         why = error.verify_message or "it cannot be verified"
         return f"its TLS certificate is not trusted: {why} (SSL_CERT_FILE names a private authority's certificate)"
     if isinstance(error, socket.gaierror):
-        return "its host is not known"
+        return UNKNOWN_HOST
     if isinstance(error, ssl.SSLError):
-        return f"TLS failed: {error.reason or 'no handshake'}"
+        return tls_failed(error)
     # With several addresses of a host, the errors of all of them are in one message.
     if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
-        return "the connection was refused"
-    return error.strerror or "there is no connection"
+        return REFUSED
+    return f"{error.strerror or 'there is no connection'}; {CHECK_NETWORK}"

@@ -16,6 +16,7 @@ its end ends the connection at once, so that the provider stops working; one tha
 from __future__ import annotations
 
 import math
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -25,6 +26,12 @@ from msgspec import Struct
 from toolglot.conversation import Failure, FailureKind
 from toolglot.errors import InputError
 from toolglot.wire.failures import ProviderError
+
+UNKNOWN_HOST: Final = "its host is not known; check its url and the network's DNS"
+REFUSED: Final = "the connection was refused; check that it is running, and its url"
+CHECK_NETWORK: Final = "check its url and the network"
+CHECK_PROXY: Final = "check the proxy's address and that it is running"
+"""Why there is no connection, and what to check. The same words for every transport."""
 
 
 class FixedHeaders(dict[str, str]):
@@ -120,6 +127,16 @@ def host_of(url: str) -> str:
 def failed(ask: Ask, kind: FailureKind, reason: str) -> ProviderError:
     """An error that says who failed and why."""
     return ProviderError(Failure(kind, f"{ask.whom} {reason}"))
+
+
+def not_connected(limits: TimeLimits) -> str:
+    """What a failure says where no connection came about in time."""
+    return f"could not be connected to within {limits.connect:g} s; {CHECK_NETWORK}"
+
+
+def tls_failed(error: ssl.SSLError) -> str:
+    """What a failure says of a connection that cannot be encrypted."""
+    return f"TLS failed: {error.reason or 'no handshake'}; check that its url begins with the right http:// or https://"
 
 
 def refuse_redirect(ask: Ask, status: int, headers: Mapping[str, str]) -> None:

@@ -46,6 +46,7 @@ CODES: Final[dict[FailureKind, str]] = {
     "responsibleaipolicyviolation moderation_blocked prohibited_content safety blocklist spii image_safety 1301",
     "timeout": "timeout_error timeout request_timeout gateway_timeout deadline_exceeded modeltimeoutexception "
     "vector_store_timeout",
+    "unreachable": "upstream_unreachable",
     "bad_output": "tool_use_failed json_validate_failed output_parse_failed modelerrorexception "
     "modelstreamerrorexception model_output_error malformed_function_call malformed_response unexpected_tool_call "
     "too_many_tool_calls",
@@ -101,6 +102,7 @@ PHRASES: Final[dict[FailureKind, str]] = {
     "overloaded": "overloaded",
     "content_filter": "blocked by content filter",
     "timeout": "timed out",
+    "unreachable": "the provider cannot be reached",
     "server": "the provider failed",
     "bad_output": "the model wrote an unusable answer",
 }
@@ -192,6 +194,7 @@ _TEXTS: Final[dict[FailureKind, tuple[str, ...]]] = {
         "model is (?:currently )?loading",
     ),
     "timeout": ("time[d]? ?out", "deadline (?:exceeded|expired)"),
+    "unreachable": ("cannot be reached",),
     "not_found": (
         "model[ :`'\"].{0,80}(?:not found|does not exist|not exist)",
         "not a valid model",
@@ -225,7 +228,7 @@ _TOLD_BY_TEXT: Final[dict[int, tuple[FailureKind, ...]]] = {
     424: _BROKEN,
     429: ("billing", "overloaded", "rate_limit"),
     500: _BROKEN,
-    502: _BROKEN,
+    502: (*_BROKEN, "unreachable"),
 }
 """What a text can make of a status; other error statuses stand by themselves."""
 

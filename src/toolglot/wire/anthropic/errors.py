@@ -42,6 +42,7 @@ SHAPE = Shape(
         "overloaded": Spelling(529, "overloaded_error"),
         "content_filter": Spelling(400, "invalid_request_error", said="Blocked by content filtering policy"),
         "timeout": Spelling(504, "timeout_error"),
+        "unreachable": Spelling(502, "api_error"),
         "server": Spelling(500, "api_error"),
         "bad_output": Spelling(500, "api_error"),
     },

@@ -41,6 +41,7 @@ SHAPE = Shape(
         "overloaded": Spelling(503, "ServiceUnavailableException"),
         "content_filter": Spelling(400, "ValidationException"),
         "timeout": Spelling(408, "ModelTimeoutException"),
+        "unreachable": Spelling(502, "InternalServerException"),
         "server": Spelling(500, "InternalServerException"),
         "bad_output": Spelling(424, "ModelErrorException"),
     },

@@ -58,6 +58,7 @@ _EXCEPTIONS: Final[dict[FailureKind, str]] = {
     "rate_limit": "throttlingException",
     "overloaded": "serviceUnavailableException",
     "timeout": "modelStreamErrorException",
+    "unreachable": "internalServerException",
     "server": "internalServerException",
     "bad_output": "modelStreamErrorException",
 }

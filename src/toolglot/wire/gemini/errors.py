@@ -81,6 +81,7 @@ SHAPE = Shape(
         "overloaded": Spelling(503, "UNAVAILABLE"),
         "content_filter": Spelling(400, "INVALID_ARGUMENT", "CONTENT_FILTER"),
         "timeout": Spelling(504, "DEADLINE_EXCEEDED"),
+        "unreachable": Spelling(502, "INTERNAL", "UPSTREAM_UNREACHABLE"),
         "server": Spelling(500, "INTERNAL"),
         "bad_output": Spelling(500, "INTERNAL", "MODEL_OUTPUT_ERROR"),
     },

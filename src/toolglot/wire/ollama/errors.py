@@ -29,6 +29,7 @@ SHAPE = Shape(
         "overloaded": Spelling(503),
         "content_filter": Spelling(400),
         "timeout": Spelling(504),
+        "unreachable": Spelling(502),
         "server": Spelling(500),
         "bad_output": Spelling(500),
     },

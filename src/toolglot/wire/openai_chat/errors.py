@@ -77,6 +77,7 @@ SPELLINGS: Final[dict[FailureKind, Spelling]] = {
     "overloaded": Spelling(503, "server_error", "server_is_overloaded"),
     "content_filter": Spelling(400, "invalid_request_error", "content_filter"),
     "timeout": Spelling(504, "server_error", "timeout"),
+    "unreachable": Spelling(502, "server_error", "upstream_unreachable"),
     "server": Spelling(500, "server_error"),
     "bad_output": Spelling(500, "server_error", "model_output_error"),
 }
