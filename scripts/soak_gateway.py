@@ -80,11 +80,23 @@ class LogTail:
 class Soak:
     """One soak, from start to report."""
 
-    def __init__(self, *, minutes: float, seed: int, loops: int, workers: int, folder: Path, kept: Path) -> None:
+    def __init__(
+        self,
+        *,
+        minutes: float,
+        seed: int,
+        loops: int,
+        workers: int,
+        folder: Path,
+        kept: Path,
+        answers: int = 0,
+        patience: float = 1.0,
+    ) -> None:
         self.total = minutes * 60
         self.seed = seed
         self.loops = loops
-        self.place = Place(folder, workers)
+        self.answers = answers
+        self.place = Place(folder, workers, patience)
         self.tally = Tally(str(seed), kept)
         stalls = self.total >= STALLS_FROM
         self.traffic = Traffic(self.place, self.tally, loops=loops, seed=str(seed), stalls=stalls)
@@ -136,6 +148,7 @@ class Soak:
         self.state = "after the last restart"
         await self._disturb("gateway", signal.SIGTERM)
         await asyncio.sleep(max(2.0, self._begun + self.total - time.monotonic()))
+        await self.tally.until_right(self.answers)
 
     def _chosen(self, names: Sequence[str]) -> tuple[str, signal.Signals]:
         return self._draw.choice(names), self._draw.choice((signal.SIGKILL, signal.SIGTERM))
@@ -314,6 +327,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--seed", type=int, default=None, help="default: a new one, which is told")
     options.add_argument("--loops", type=int, default=8, help="clients at the same time")
     options.add_argument("--workers", type=int, default=1, help="processes of the gateway")
+    options.add_argument("--answers", type=int, default=0, help="go on until at least so many answers were right")
+    options.add_argument("--patience", type=float, default=1.0, help="multiplies every time limit: for a busy machine")
     options.add_argument("--out", type=Path, default=KEPT, help="evidence and report go here; older ones are removed")
     given = options.parse_args(arguments)
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(100_000)
@@ -329,6 +344,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             workers=given.workers,
             folder=Path(folder),
             kept=given.out,
+            answers=given.answers,
+            patience=given.patience,
         )
         asyncio.run(soak.run())
         soak.check_memory()

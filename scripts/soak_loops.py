@@ -64,6 +64,7 @@ class Tally:
         self.seconds: dict[str, list[float]] = {"whole": [], "stream": [], "first byte of a stream": []}
         self.violations: list[Violation] = []
         self._folder = folder
+        self._counted = asyncio.Condition()
 
     def found(self, kind: str, told: str, where: str = "", **evidence: Any) -> None:
         """Something is wrong; what it was is kept in a file."""
@@ -72,6 +73,16 @@ class Tally:
             fields = {"kind": kind, "told": told, "where": where, "seed": self.seed, **evidence}
             path.write_text(json.dumps(fields, indent=1, default=_shown))
         self.violations.append(Violation(kind, told[:600], where))
+
+    async def count(self, fate: str) -> None:
+        async with self._counted:
+            self.counts[fate] += 1
+            self._counted.notify_all()
+
+    async def until_right(self, answers: int) -> None:
+        """Wait for so many right answers in all."""
+        async with self._counted:
+            await self._counted.wait_for(lambda: self.counts["right"] >= answers)
 
 
 def _shown(value: object) -> str:
@@ -122,7 +133,9 @@ class Traffic:
     async def _loop(self, number: int) -> None:
         for conversation in itertools.count():
             client, model = self._pairs[(number + conversation * self._loops) % len(self._pairs)]
-            async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=CLIENT_SECONDS)) as session:
+            async with aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=CLIENT_SECONDS * self.place.patience)
+            ) as session:
                 one = Conversation(self, session, client, model, f"{self.seed}-{number}-{conversation}")
                 try:
                     await one.run()
@@ -228,7 +241,7 @@ class Conversation:
         judge = Judge(self._talk, plan, step, self._tools, self._ids, stream=stream)
         spans = self._place.disturbances.between(begun, time.monotonic())
         fate, wrong, said = judge.judge(got, [(span.who, span.how) for span in spans])
-        self._tally.counts[fate] += 1
+        await self._tally.count(fate)
         if wrong:
             answer = {"status": got.status, "headers": got.headers, "data": got.data[:200_000], "fate": got.fate}
             evidence = {"path": path, "body": body, "answer": answer, "spans": spans, "step": step}
@@ -350,7 +363,7 @@ class Judge:
         if got.fate == "left":
             return "left by the client", "", None
         if got.fate == "late":
-            return "late", f"no end after {CLIENT_SECONDS:g} s", None
+            return "late", f"no end after {got.seconds:.0f} s", None
         if got.fate == "lost":
             return "gateway away", "" if is_gateway else "the gateway does not answer, and nothing was done to it", None
         if got.fate == "cut":

@@ -83,8 +83,11 @@ class Disturbances:
 class Process:
     """One process that can be killed and started again at the same address."""
 
-    def __init__(self, name: str, command: list[str], log: Path, environ: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, name: str, command: list[str], log: Path, environ: dict[str, str] | None = None, patience: float = 1.0
+    ) -> None:
         self.name = name
+        self._patience = patience
         self._command = command
         self._log = log
         self._environ = {**os.environ, **(environ or {})}
@@ -113,7 +116,7 @@ class Process:
             self._process = subprocess.Popen(  # noqa: S603 - commands of our own
                 command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, env=self._environ
             )
-        told = await asyncio.wait_for(asyncio.to_thread(self._first_line), START_SECONDS)
+        told = await asyncio.wait_for(asyncio.to_thread(self._first_line), START_SECONDS * self._patience)
         if not told.startswith(b"http"):
             raise RuntimeError(f"{self.name} did not start: {self._log.read_bytes()[-2000:].decode()}")
         self.port = int(told.rsplit(b":", 1)[1])
@@ -137,7 +140,7 @@ class Process:
             return 0
         try:
             process.send_signal(how)
-            code: int | None = await asyncio.to_thread(process.wait, END_SECONDS)
+            code: int | None = await asyncio.to_thread(process.wait, END_SECONDS * self._patience)
         except subprocess.TimeoutExpired:
             code = None
         finally:
@@ -191,8 +194,10 @@ def _fds(pid: int) -> int:
 class Place:
     """All processes, in a folder of their own."""
 
-    def __init__(self, folder: Path, workers: int = 1) -> None:
+    def __init__(self, folder: Path, workers: int = 1, patience: float = 1.0) -> None:
         self.folder = folder
+        self.patience = patience
+        """What every time limit is multiplied by."""
         self.disturbances = Disturbances()
         script = str(HERE / "soak_upstream.py")
         self.upstreams = {
@@ -200,13 +205,16 @@ class Place:
                 f"upstream {name}",
                 [sys.executable, script, "PORT", str(folder / f"upstream-{name}.log"), str(folder / f"stored-{name}")],
                 folder / f"upstream-{name}.err",
+                patience=patience,
             )
             for name in ("a", "b")
         }
         command = [sys.executable, "-m", "toolglot", "serve", "--config", str(folder / "toolglot.toml")]
         command += ["--workers", str(workers)] if workers > 1 else []
         environ = {**KEYS, "SIMULATED_KEY": "simulated-key"}
-        self.gateway = Process("gateway", [*command, "--port", "PORT", "--quiet"], folder / "gateway.err", environ)
+        self.gateway = Process(
+            "gateway", [*command, "--port", "PORT", "--quiet"], folder / "gateway.err", environ, patience
+        )
 
     @property
     def processes(self) -> tuple[Process, ...]:
@@ -221,13 +229,15 @@ class Place:
     def config(self) -> str:
         """The configuration of the gateway."""
         lines = ["[gateway]", f'store = "{self.folder / "gateway.db"}"', 'log = "json"', 'metrics = "open"']
+        lines.append(f"drain_seconds = {30 * self.patience:g}")
         lines.append("client_keys = [" + ", ".join(f'"env:{name}"' for name in KEYS) + "]")
         for name, (where, provider, target) in UPSTREAMS.items():
             url = _base(self.upstreams[where].url, provider)
             lines += [f"[upstreams.{name}]", f'provider = "{provider}"', f'url = "{url}"', 'key_env = "SIMULATED_KEY"']
             lines += ['auth = "bearer"'] if provider == "bedrock" else []
             lines += [f'target = "{target}"'] if target else []
-            lines += ["first_byte_seconds = 6", "idle_seconds = 6", "breaker_seconds = 1", "breaker_failures = 8"]
+            lines += [f"first_byte_seconds = {6 * self.patience:g}", f"idle_seconds = {6 * self.patience:g}"]
+            lines += ["breaker_seconds = 1", "breaker_failures = 8"]
             lines += ["retries = 1", "retry_seconds = 0.5"] if name in ("mistral", "gemini") else []
         lines += ["[models]", *(f'"{name}" = {goal}' for name, goal in MODELS.items())]
         return "\n".join(lines) + "\n"

@@ -13,7 +13,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what 
 
 pytest_plugins = ["llama.fixture"]
 
-settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "default",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],  # it looks at a clock
+    print_blob=True,
+)
 settings.register_profile(
     "soak",
     deadline=None,
