@@ -116,19 +116,22 @@ def test_arguments_are_edited_before_a_tool_runs(tmp_path: Path) -> None:
         assert (tmp_path / "deleted").read_text() == "a.txt-2"
 
 
-def test_ctrl_c_in_the_middle_of_a_stream_takes_it_back_and_the_talk_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_in_the_middle_of_a_stream_keeps_what_came_and_the_talk_goes_on(tmp_path: Path) -> None:
     with folder(tmp_path, chunk=5, pace=0.1) as place, place.terminal("chat") as screen:
         begun(screen).say("please stream")
         screen.expect("These words")
-        screen.press(CTRL_C, "taken back")
-        screen.expect("stopped")
+        screen.press(CTRL_C, "stopped; the answer is kept up to here, marked as interrupted")
         screen.expect("> ")
+        assert "taken back" not in screen.text
         place.server.script(rules=[{"reply": {"text": "Well said."}}], pace=0)
         screen.say("hello")
         screen.expect("Well said.")
         leave(screen)
-        assert roles(place) == ["user", "user", "assistant"]
+        assert roles(place) == ["user", "assistant", "user", "assistant"]
         assert [seen.status for seen in place.server.requests] == [200, 200]
+        assert "These words" in str(place.server.requests[-1].body)
+        shown = place.run("sessions", "show", place.sessions()[0]["id"]).out
+        assert "[interrupted: Cancelled by the user.]" in shown
 
 
 def test_ctrl_c_in_the_middle_of_a_tool_cancels_it_and_the_talk_goes_on(tmp_path: Path) -> None:

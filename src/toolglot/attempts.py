@@ -3,6 +3,7 @@
     attempt = toolglot.Attempt(history, provider="openai")
     attempt.add(reader.feed(piece))
     attempt.commit()             # or attempt.discard("the provider was overloaded")
+    attempt.interrupt("Cancelled by the user.")     # end it here, so that what it said until now can be committed
 
 A try that fails may have shown half an answer, and calls. None of it is history: a second try starts from what was
 committed before, its calls are run once, and what the failed one showed is accounted for in the report.
@@ -21,9 +22,9 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import Extra, Issuer, Reply, ToolCall, Turn
+from toolglot.conversation import Extra, Issuer, Reply, Text, ToolCall, Turn, TurnMetadata
 from toolglot.errors import HistoryError
-from toolglot.events import Accumulator, BlockStarted, Event, TextDelta, ThinkingDelta
+from toolglot.events import Accumulator, BlockEnded, BlockStarted, Event, TextDelta, ThinkingDelta
 from toolglot.history import History
 from toolglot.reply_events import of_reply
 from toolglot.report import Entry
@@ -69,6 +70,9 @@ class Attempt:
         self._calls: list[str] = []
         self._extra: Extra | None = None
         """What a turn that came whole holds beside its blocks: events do not tell it."""
+        self._open_text: int | None = None
+        """Where the text of the block that is not over yet begins; None: no such block is a text."""
+        self._interrupted: Turn | None = None
         self.state: State = "open"
 
     def add(self, events: Iterable[Event]) -> None:
@@ -81,8 +85,13 @@ class Attempt:
                 self._text.write(event.text)
             elif type(event) is ThinkingDelta:
                 self._thinking.write(event.text)
-            elif type(event) is BlockStarted and isinstance(event.block, ToolCall):
-                self._calls.append(event.block.name)
+            elif type(event) is BlockStarted:
+                if isinstance(event.block, ToolCall):
+                    self._calls.append(event.block.name)
+                elif isinstance(event.block, Text):
+                    self._open_text = self._text.tell()
+            elif type(event) is BlockEnded:
+                self._open_text = None
 
     def add_reply(self, reply: Reply) -> None:
         """Take in an answer that came whole."""
@@ -91,14 +100,39 @@ class Attempt:
 
     @property
     def reply(self) -> Reply:
-        """What the model said so far."""
+        """What the model said so far; of an answer that was interrupted, what is kept."""
         reply = self._sum.reply
+        if self._interrupted is not None:
+            return replace(reply, turn=self._interrupted)
         return reply if self._extra is None else replace(reply, turn=replace(reply.turn, extra=self._extra))
 
     @property
     def shown(self) -> Shown:
         """What was shown so far. A second try is unseen only where this is empty."""
         return Shown(self._text.getvalue(), self._thinking.getvalue(), tuple(self._calls))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the model finished its answer."""
+        return self._sum.is_over and self._sum.failure is None
+
+    def interrupt(self, reason: str) -> bool:
+        """End an answer that is not finished, so that its text can be committed; whether there is any text.
+
+        Only text is kept: every provider accepts it. Calls are not run, and neither they nor thinking, whose signature
+        may be missing, become part of the turn. The report says so when it is committed.
+        """
+        self._refuse_over("interrupt")
+        if self._sum.is_over:
+            raise HistoryError("the attempt is over and cannot be interrupted; commit or discard it")
+        blocks = [block for block in self._sum.reply.turn.blocks if isinstance(block, Text) and block.text]
+        rest = self._text.getvalue()[self._open_text :] if self._open_text is not None else ""
+        if rest:
+            blocks.append(Text(rest))
+        if not any(block.text.strip() for block in blocks):
+            return False
+        self._interrupted = Turn("assistant", tuple(blocks), metadata=TurnMetadata(interrupted=reason or "interrupted"))
+        return True
 
     def commit(self, *, key: str | None = None) -> Turn:
         """Write the model's turn into the history. Calls that were cut are in it as never run.
@@ -108,12 +142,14 @@ class Attempt:
         self._refuse_over("commit")
         if self._sum.failure is not None:
             raise HistoryError(f"the attempt failed and cannot be committed: {self._sum.failure.message}; discard it")
-        if not self._sum.is_over:
+        if not self._sum.is_over and self._interrupted is None:
             raise HistoryError("the attempt is not over and cannot be committed; discard it to give it up")
         provider = self._issuer_name or self._history.target
         issuer = self._issuer
         if issuer is None and provider:
             issuer = Issuer(provider, model=self._model or self.reply.model)
+        if self._interrupted is not None:
+            return self._commit_interrupted(replace(self._interrupted, issuer=issuer), key)
         said = self.reply.turn
         turn = self._history.append(Turn("assistant", said.blocks, issuer=issuer, extra=said.extra), key=key)
         self.state = "committed"
@@ -122,6 +158,16 @@ class Attempt:
         if cut:
             self._history.cancel(*cut, reason=CUT_CALL)
         return turn
+
+    def _commit_interrupted(self, turn: Turn, key: str | None) -> Turn:
+        kept = self._history.append(turn, key=key)
+        self.state = "committed"
+        lost = replace(self.shown, text="")
+        if lost:
+            why = turn.metadata.interrupted[:500]
+            reason = f"an answer was interrupted ({why}): its text is kept, but not {lost}"
+            self._history.tell(Entry(action="dropped", reason=reason, fault="policy", target=self._issuer_name))
+        return kept
 
     def discard(self, reason: str = "") -> Entry:
         """Give the try up. The history stays as it was; its report says what had been shown."""

@@ -259,6 +259,8 @@ class TurnMetadata(Value, frozen=True):
     """Interactions whose turns compression or pruning took out, kept so that no pair is ever lost."""
     notes: dict[str, Any] | None = None
     """The caller's own. toolglot carries them and never reads them."""
+    interrupted: str = ""
+    """Why the model's answer ends here although it was not finished; empty: it was. Not sent to a provider."""
 
 
 class Turn(Value, frozen=True):

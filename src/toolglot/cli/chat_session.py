@@ -231,7 +231,7 @@ class Chat:
             self.terminal.out.stream.flush()
             self.terminal.error(problem)
         elif answer.stop == "cancelled":
-            self.view.note("stopped: the time is over" if turned.is_late else "stopped")
+            self.view.note(_stopped(answer, is_late=turned.is_late))
         if self.foreground.reader.is_person and answer.stop != "cancelled":
             took = time.monotonic() - began
             self.view.note(footer(answer, took, simulated=self.is_simulated(answer.model)))
@@ -239,6 +239,13 @@ class Chat:
             self.terminal.out.line()
         self.terminal.out.stream.flush()
         return answer
+
+
+def _stopped(answer: Answer, *, is_late: bool) -> str:
+    """That an answer was stopped, and what is kept of it."""
+    why = "stopped: the time is over" if is_late else "stopped"
+    is_kept = answer.turn is not None and answer.turn.metadata.interrupted
+    return f"{why}; the answer is kept up to here, marked as interrupted" if is_kept else why
 
 
 def _too_late(_: int) -> None:

@@ -103,7 +103,9 @@ def event_line(event: Event) -> dict[str, Any] | None:
         case CallChanged():
             return {"event": "call", **_told_change(event.change)}
         case TurnKept():
-            return {"event": "kept", "role": event.turn.role, "key": event.turn.key}
+            kept = {"event": "kept", "role": event.turn.role, "key": event.turn.key}
+            why = event.turn.metadata.interrupted
+            return {**kept, "interrupted": why} if why else kept
         case Told():
             return {"event": "told", "entry": msgspec.to_builtins(event.entry)}
         case Asking() | Dropped() | Switched() | Compressed():

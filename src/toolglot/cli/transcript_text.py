@@ -28,6 +28,8 @@ def _lines(turns: Iterable[Turn], *, keys: bool) -> Iterator[str]:
         for block in turn.blocks:
             yield from _block(block)
             yield ""
+        if turn.metadata.interrupted:
+            yield from (f"[interrupted: {turn.metadata.interrupted}]", "")
 
 
 def _block(block: Block) -> Iterator[str]:

@@ -21,6 +21,7 @@ import msgspec
 from toolglot.cli.terminal import Page, clean
 from toolglot.cli.word_wrap import WordWrap
 from toolglot.conversation import Text, ToolCall, ToolResult, Turn, Usage
+from toolglot.runtime.asking import LEFT
 from toolglot.runtime.call_states import FINAL, CallChange
 from toolglot.runtime.session_events import (
     Answer,
@@ -39,8 +40,6 @@ from toolglot.runtime.session_events import (
 )
 
 RESULT_LINES: Final = 4
-LEFT: Final = "it was left"
-"""Why a try is dropped whose run was stopped: who stopped it knows."""
 PROGRESS_SECONDS: Final = 0.2
 """A tool's words on how far it is are shown this often at the most."""
 
@@ -174,13 +173,15 @@ class TranscriptView:
 
     def _kept(self, turn: Turn) -> None:
         said, self._held = "".join(self._held), []
-        if turn.calls:
+        if turn.calls or turn.metadata.interrupted:
             self._write(said, "text")
 
     def _answer(self, answer: Answer) -> None:
         """The answer, apart from how it came about."""
         page, self._held = self._answers, []
-        if page is None or not answer.text.strip() or (answer.turn is not None and answer.turn.calls):
+        if page is None or not answer.text.strip() or answer.stop == "cancelled":
+            return
+        if answer.turn is not None and answer.turn.calls:
             return
         page.stream.write(safe_text(answer.text).strip("\n") + "\n")
         page.stream.flush()

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, NamedTuple
 
+import anyio
 from anyio import CancelScope, move_on_after
 from msgspec.structs import replace
 
@@ -38,6 +39,8 @@ AFTER_END: Final = 1.0
 MOST_AFTER_END: Final = 64 * 1024
 """Seconds and bytes that a provider has, after the end of its answer, to end what it sends as well."""
 
+LEFT: Final = "it was left"
+"""Why an attempt is dropped whose run was stopped."""
 STOPPED_WITH_ERROR: Final = Failure("bad_output", "the model broke off: what it wrote could not be used")
 _NOTHING: Final = Reply(Turn("assistant"))
 
@@ -179,7 +182,8 @@ async def attempt(
     tell: Callable[[Event], None],
     heard: Heard,
 ) -> Found:
-    """Ask once for a turn. Whatever is not whole in the end is discarded, and taken back from who listens."""
+    """Ask once for a turn. What failed is discarded, and taken back from who listens. Where this is cancelled the
+    attempt stays open: whoever stopped it decides what is kept."""
 
     def take(events: list[StreamEvent]) -> None:
         trial.add(events)
@@ -187,8 +191,10 @@ async def attempt(
 
     try:
         found = await ask(prepared, policy=policy, overrides=overrides, take=take, heard=heard)
+    except anyio.get_cancelled_exc_class():
+        raise
     except BaseException:
-        drop(trial, "it was left", prepared.choice.name, tell)
+        drop(trial, LEFT, prepared.choice.name, tell)
         raise
     if found.failure is not None:
         drop(trial, found.failure.message, prepared.choice.name, tell)

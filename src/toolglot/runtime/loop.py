@@ -3,11 +3,12 @@
     say ──▶ ( ask ──▶ commit ──▶ run all calls ──▶ publish ──▶ land )* ──▶ answer
 
 Every mode runs this loop and none other. Only results go back to the model. Every write goes through the session's
-log; nothing that a model began to say is written before it is whole.
+log; nothing that a model began to say is written before it is whole, or the run is stopped.
 
 Laws: a turn stays with the provider that began it, until its results are there. A run that is stopped leaves a
 history in which every call has its result: the one that its tool gave, where there is one, also when the log could not
-take it at first. What a provider refused for what it says is not sent again as it was.
+take it at first. Of an answer that was interrupted the text is kept and marked, and none of its calls is run. What a
+provider refused for what it says is not sent again as it was.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from toolglot.policy import Policy
 from toolglot.profiles import Overrides
 from toolglot.report import Entry
 from toolglot.runtime import outcomes
-from toolglot.runtime.asking import Found, Prepared, ask, attempt, drop, prepare
+from toolglot.runtime.asking import LEFT, Prepared, ask, attempt, drop, prepare
 from toolglot.runtime.branch import Branch
 from toolglot.runtime.compacting import (
     Cut,
@@ -78,6 +79,13 @@ class Asked(NamedTuple):
     cost: Decimal | None
 
 
+class OpenAttempt(NamedTuple):
+    """An answer that is coming."""
+
+    trial: Attempt
+    prepared: Prepared
+
+
 class Tries:
     """What was done to get an answer of one model."""
 
@@ -109,6 +117,7 @@ class Loop:
         limits: SessionLimits,
         summarise: Summarise | None,
         branch: Branch,
+        keep_interrupted: bool = True,
     ) -> None:
         self.log = log
         self.models = models
@@ -125,6 +134,8 @@ class Loop:
         self.limits = limits
         self.summarise = summarise
         self.branch = branch
+        self.keep_interrupted = keep_interrupted
+        self._open: OpenAttempt | None = None
         self._told: dict[tuple[str, str, str], Entry] = {}
         self._refused_turns: frozenset[str] = frozenset()
         self._measured: tuple[str, int] | None = None
@@ -148,6 +159,7 @@ class Loop:
     async def run(self, flight: Flight, said: Sequence[Turn] = (), results: Sequence[ToolResult] = ()) -> Answer:
         """Go on until the model calls no more tools."""
         self.scheduler.forget(self.history.ledger)  # what was taken back since
+        self._open = None
         for turn in said:
             await self._written(self.log.say(turn))
         if results:
@@ -163,7 +175,7 @@ class Loop:
             if isinstance(asked, Failure):
                 return self._answer(flight, last, "failed", failure=asked)
             if asked is None:
-                return await self.settled(flight, last)
+                return await self.settled(flight, await self.keep_open_attempt(flight) or last)
             last = asked
             ended = await self._finished(flight, asked)
             if ended is not None:
@@ -171,17 +183,23 @@ class Loop:
         return self._answer(flight, last, "loop_limit")
 
     async def _asked(self, flight: Flight) -> Asked | Failure | None:
-        """A whole answer, or why there is none; None: the run is stopped."""
+        """A whole answer, or why there is none; None: the run was stopped before there was one."""
         if flight.is_stopping:
             return None
         found: Asked | Failure | None = None
         with flight.leavable():
             found = await self._ask(flight)
-        if flight.is_stopping:
-            if isinstance(found, Asked):
-                drop(found.trial, flight.reason or "", found.prepared.choice.name, flight.tell)
+        if isinstance(found, Asked):
+            self._open = None
+            return found
+        return self._whole_attempt(flight) if flight.is_stopping else found
+
+    def _whole_attempt(self, flight: Flight) -> Asked | None:
+        """An answer that was finished just before the run was stopped."""
+        if self._open is None or self._open.trial.state != "open" or not self._open.trial.is_whole:
             return None
-        return found
+        (trial, prepared), self._open = self._open, None
+        return Asked(trial, prepared, *self._counted(flight, prepared.choice, trial.reply, self.conversation))
 
     async def _finished(self, flight: Flight, asked: Asked) -> Answer | None:
         """Write a turn, run its calls, write their results. The answer, where that was the last turn."""
@@ -290,6 +308,21 @@ class Loop:
         """The end of a run that was stopped: no turn is in flight, no call without its result."""
         await self.land(flight.reason or "")
         return self._answer(flight, last, "cancelled")
+
+    async def keep_open_attempt(self, flight: Flight) -> Asked | None:
+        """Keep what a model said until it was interrupted, if there is anything to keep."""
+        opened, self._open = self._open, None
+        if opened is None or opened.trial.state != "open":
+            return None
+        trial, prepared = opened
+        is_kept = trial.is_whole or (self.keep_interrupted and trial.interrupt(flight.reason or INTERRUPTED))
+        reply, cost = self._counted(flight, prepared.choice, trial.reply, self.conversation, is_answer=is_kept)
+        if not is_kept:
+            drop(trial, LEFT, prepared.choice.name, flight.tell)
+            return None
+        turn = await self._committed(trial)
+        flight.tell(TurnKept(turn, reply.usage, cost))
+        return Asked(trial, prepared, reply, cost)
 
     async def land(self, reason: str = "") -> None:
         """End the turn in flight, if there is one. Calls without a result get the one that their tools gave; the others
@@ -425,11 +458,13 @@ class Loop:
         self._tell(flight, prepared.out.report.entries)
         flight.tell(Asking(choice.name, target, tries.count))
         trial = Attempt(self.history, issuer=prepared.home)
+        self._open = OpenAttempt(trial, prepared)
         found = await attempt(
             prepared, trial, policy=self.policy, overrides=self.overrides, tell=flight.tell, heard=flight.heard
         )
         self._tell(flight, found.entries)
-        reply, cost = self._counted(flight, choice, found, self.conversation)
+        is_answer = found.failure is None
+        reply, cost = self._counted(flight, choice, found.reply, self.conversation, is_answer=is_answer)
         return found.failure if found.failure is not None else Asked(trial, prepared, reply, cost)
 
     async def _is_helped(self, flight: Flight, prepared: Prepared, failure: Failure, tries: Tries) -> bool:
@@ -454,13 +489,13 @@ class Loop:
     # --- counting and telling -----------------------------------------------------------------------
 
     def _counted(
-        self, flight: Flight, choice: ModelChoice, found: Found, asked: Conversation
+        self, flight: Flight, choice: ModelChoice, reply: Reply, asked: Conversation, *, is_answer: bool = True
     ) -> tuple[Reply, Decimal | None]:
         """Count what an answer cost; the answer with what can be believed of its own counts, and the cost."""
-        spent = took(found.reply, asked.turns, asked.tools, is_answer=found.failure is None)
+        spent = took(reply, asked.turns, asked.tools, is_answer=is_answer)
         target = choice.upstream.target
         self._tell(flight, [Entry(action="assumed", reason=told, fault="loss", target=target) for told in spent.told])
-        reply = replace(found.reply, usage=spent.said)
+        reply = replace(reply, usage=spent.said)
         if spent.counted is None:
             return reply, None
         cost = _price(choice, spent.counted)
@@ -563,7 +598,7 @@ class Loop:
             found = await ask(
                 prepared, policy=self.policy, overrides=self.overrides, take=lambda _: None, heard=flight.heard
             )
-            self._counted(flight, choice, found, asked)
+            self._counted(flight, choice, found.reply, asked, is_answer=found.failure is None)
             tried += 1
             failure = found.failure
             if failure is None and found.reply.turn.text.strip():

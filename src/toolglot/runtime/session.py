@@ -92,6 +92,7 @@ class Settings(TypedDict, total=False):
     log: Log | None
     history: History | None
     summarise: Summarise | None
+    keep_interrupted: bool | None
 
 
 class Session:
@@ -114,6 +115,7 @@ class Session:
         log: Log | None = None,
         history: History | None = None,
         summarise: Summarise | None = None,
+        keep_interrupted: bool = True,
     ) -> None:
         """What it needs; nothing happens before `async with`.
 
@@ -123,6 +125,7 @@ class Session:
         models: who knows the way to models; without it, all providers, with the keys of the environment.
         log: where the history is kept; without it, in memory. history: what was said before, without a log.
         approve: asks somebody before a tool runs that needs an approval. summarise: writes summaries of old turns.
+        keep_interrupted: whether the text of an answer that is cancelled half-way stays in the history, marked as such.
         """
         if log is not None and history is not None:
             raise InputError("expected a log or a history, not both: a log has its own", path="history")
@@ -168,6 +171,7 @@ class Session:
             limits=limits,
             summarise=summarise,
             branch=self._branch,
+            keep_interrupted=keep_interrupted,
         )
 
     # --- what is known ------------------------------------------------------------------------------
@@ -334,6 +338,7 @@ class Session:
             "run_limits": self._run_limits,
             "approve": self._approve,
             "summarise": loop.summarise,
+            "keep_interrupted": loop.keep_interrupted,
             "models": self._models,
         }
         named = {name: value for name, value in given.items() if value is not None or name == "system"}
@@ -443,11 +448,15 @@ class Session:
     async def _landed_anyhow(self, flight: Flight) -> None:
         """Leave no turn in flight after an error; one that comes of that too says less than the first. What cannot be
         written now is written before the session goes on."""
-        try:
-            with CancelScope(shield=True):
+        with CancelScope(shield=True):
+            try:
+                await self._loop.keep_open_attempt(flight)
+            except Exception as error:  # noqa: BLE001 - the first error is told
+                flight.error = flight.error or error
+            try:
                 await self._loop.land(flight.reason or INTERRUPTED)
-        except Exception as error:  # noqa: BLE001 - the first error is told
-            flight.error = flight.error or error
+            except Exception as error:  # noqa: BLE001 - the first error is told
+                flight.error = flight.error or error
 
     async def _leave(self, flight: Flight) -> None:
         """Whoever listened is gone: stop the run, and wait until all is in order."""

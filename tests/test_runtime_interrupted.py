@@ -1,0 +1,256 @@
+"""Answers that are cancelled half-way: their text stays in the history, marked, and any provider goes on from it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from simulated_sessions import ALL_TARGETS, Stage, play, spoken
+from toolglot import History, Text, Turn, request_for
+from toolglot.runtime.session import Session
+from toolglot.runtime.session_events import Answer, CallChanged, CallSeen, Dropped, Ended, Event, Said, TurnKept
+from toolglot.runtime.session_log import SessionLog
+from toolglot.runtime.tools import tool
+from toolglot.store import open_store
+
+CLAUDE = "anthropic/claude-opus-5"
+WORDS = "One word after the other, and many of them. " * 12
+
+
+def script(**reply: Any) -> dict[str, Any]:
+    return {
+        "rules": [
+            {"when": {"contains": "And now?"}, "reply": {"text": "Done."}},
+            {"reply": {"text": WORDS, **reply}},
+        ],
+        "bytes": 64,
+    }
+
+
+async def interrupted(session: Session, *, after: int = 1, kind: type[Event] = Said) -> tuple[list[Event], Answer]:
+    """Cancel when so many events of a kind were told; everything that was told, and the answer."""
+    told: list[Event] = []
+    cancels: list[asyncio.Task[None]] = []
+    async for event in session.stream("Go."):
+        told.append(event)
+        if sum(isinstance(event, kind) for event in told) >= after and not cancels:
+            cancels.append(asyncio.ensure_future(session.cancel("Stop it.")))
+    await cancels[0]
+    assert isinstance(told[-1], Ended)
+    return told, told[-1].answer
+
+
+def said(told: list[Event]) -> str:
+    return "".join(event.text for event in told if isinstance(event, Said))
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_an_answer_that_is_cancelled_half_way_is_kept_as_far_as_it_came(target: str) -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.session(target) as session:
+            told, answer = await interrupted(session, after=3)
+            assert answer.stop == "cancelled"
+            assert answer.text == said(told)
+            assert 0 < len(spoken(answer.text)) < len(WORDS)
+            turn = session.history.turns[-1]
+            assert (turn.role, turn.text, turn.metadata.interrupted) == ("assistant", answer.text, "Stop it.")
+            assert answer.turn == turn
+            assert [event.turn for event in told if isinstance(event, TurnKept)] == [turn]
+            assert not any(isinstance(event, Dropped) for event in told)
+            assert spoken((await session.run("And now?")).text) == "Done."
+            assert session.history.turns[-1].metadata.interrupted == ""
+        assert stage.refused == []
+
+    play(scene, script())
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_any_provider_goes_on_after_an_interrupted_answer_and_reads_what_was_said(target: str) -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.session(CLAUDE) as first:
+            _, answer = await interrupted(first, after=2)
+        async with stage.session(target, history=first.history) as session:
+            assert spoken((await session.run("And now?")).text) == "Done."
+        assert stage.refused == []
+        assert answer.text.strip() in str(stage.simulator.requests[-1].body)
+
+    play(scene, script())
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_an_interrupted_answer_can_be_gone_on_with_without_a_word(target: str) -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.session(target) as session:
+            await interrupted(session, after=2)
+            assert (await session.run()).stop == "stop"
+        assert stage.refused == []
+
+    play(scene, script())
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai", "gemini", "mistral"])
+def test_what_comes_after_an_interrupted_answer_changes_nothing_before_it(target: str) -> None:
+    async def scene(stage: Stage) -> History:
+        async with stage.session(CLAUDE) as session:
+            await interrupted(session, after=2)
+            return session.history
+
+    def messages(history: History) -> list[Any]:
+        body = request_for(history, target=target, model="m").body
+        return list(body.get("messages") or body["contents"])
+
+    history = play(scene, script())
+    history.append(Turn("user", (Text("And now?"),)))
+    short = messages(history)
+    history.append(Turn("assistant", (Text("Done."),)), provider="openai")
+    history.append(Turn("user", (Text("Thanks."),)))
+    long = messages(history)
+    assert len(long) > len(short) == 3
+    assert long[:3] == short
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_calls_of_an_interrupted_answer_are_not_run_and_not_left_open(target: str) -> None:
+    ran: list[int] = []
+
+    @tool(description="Look.")
+    async def look(n: int) -> str:
+        ran.append(n)
+        return "seen"
+
+    calls = [{"name": "look", "arguments": {"n": n}} for n in range(6)]
+
+    async def scene(stage: Stage) -> None:
+        async with stage.session(target, tools=[look]) as session:
+            told, answer = await interrupted(session, kind=CallSeen)
+            is_whole = not session.history.turns[1].metadata.interrupted
+            if not is_whole:
+                assert answer.text == said(told)
+                assert not any(turn.calls for turn in session.history.turns)
+                assert not any(isinstance(event, CallChanged) for event in told)
+                assert any("its text is kept, but not" in entry.reason for entry in session.report)
+            assert session.history.ledger.pending == ()
+            assert ran == []
+            assert spoken((await session.run("And now?")).text) == "Done."
+        assert stage.refused == []
+
+    play(scene, script(text="I look.", calls=calls))
+
+
+def test_an_answer_that_is_left_by_its_listener_is_kept() -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.session(CLAUDE) as session:
+            heard = ""
+            async for event in session.stream("Go."):
+                heard += event.text if isinstance(event, Said) else ""
+                if heard:
+                    break
+            assert (await session.run("And now?")).text == "Done."
+            kept = session.history.turns[1]
+            assert kept.text.startswith(heard)
+            assert "nobody waits" in kept.metadata.interrupted
+        assert stage.refused == []
+
+    play(scene, script())
+
+
+def test_an_answer_is_kept_when_the_scope_around_its_session_is_cancelled() -> None:
+    async def scene(stage: Stage) -> None:
+        session = stage.session(CLAUDE)
+        with anyio.CancelScope() as scope:
+            async with session:
+                async for event in session.stream("Go."):
+                    if isinstance(event, Said):
+                        scope.cancel()
+        assert scope.cancelled_caught
+        assert [turn.role for turn in session.history.turns] == ["user", "assistant"]
+        assert session.history.turns[-1].metadata.interrupted
+        assert WORDS.startswith(session.history.turns[-1].text)
+
+    play(scene, script())
+
+
+def test_an_answer_without_text_until_it_is_cancelled_is_taken_back() -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.session("deepseek/deepseek-reasoner") as session:
+            told: list[Event] = []
+            cancels: list[asyncio.Task[None]] = []
+            async for event in session.stream("Go."):
+                told.append(event)
+                if type(event).__name__ == "Thought" and not cancels:
+                    cancels.append(asyncio.ensure_future(session.cancel("Stop it.")))
+            await cancels[0]
+            assert said(told) == ""
+            assert [turn.role for turn in session.history.turns] == ["user"]
+            assert any(isinstance(event, Dropped) for event in told)
+            assert spoken((await session.run("And now?")).text) == "Done."
+        assert stage.refused == []
+
+    play(scene, script(thinking=WORDS))
+
+
+def test_a_session_can_be_told_to_drop_interrupted_answers() -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.session(CLAUDE, keep_interrupted=False) as session:
+            told, answer = await interrupted(session, after=2)
+            assert (answer.text, answer.turn) == ("", None)
+            assert [turn.role for turn in session.history.turns] == ["user"]
+            (dropped,) = [event for event in told if isinstance(event, Dropped)]
+            assert dropped.shown.text == said(told)
+            assert session.spawn()._loop.keep_interrupted is False
+        assert stage.refused == []
+
+    play(scene, script())
+
+
+def test_an_interrupted_answer_is_in_the_log_and_counted(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        store = open_store(str(tmp_path / "sessions.db"), durable=True)
+        try:
+            log = await SessionLog.create(store, model=CLAUDE)
+            async with stage.session(CLAUDE, log=log) as session:
+                _, answer = await interrupted(session, after=2)
+                spent = session.usage
+                assert spent.input_tokens
+                assert spent.output_tokens
+            again = await SessionLog.open(store, log.id)
+            async with stage.session(CLAUDE, log=again) as session:
+                kept = session.history.turns[-1]
+                assert (kept.text, kept.metadata.interrupted) == (answer.text, "Stop it.")
+                assert session.usage == spent
+                assert (await session.run("And now?")).text == "Done."
+        finally:
+            await store.close()
+        assert stage.refused == []
+
+    play(scene, script())
+
+
+def test_what_is_kept_is_what_was_told_wherever_the_answer_is_cancelled() -> None:
+    """After each number of pieces of text, for a provider of each protocol."""
+
+    async def scene(stage: Stage, target: str, after: int) -> bool:
+        async with stage.session(target) as session:
+            told: list[Event] = []
+            cancels: list[asyncio.Task[None]] = []
+            async for event in session.stream("Go."):
+                told.append(event)
+                if sum(isinstance(one, Said) for one in told) >= after and not cancels:
+                    cancels.append(asyncio.ensure_future(session.cancel("Stop it.")))
+            await asyncio.gather(*cancels)
+            assert isinstance(told[-1], Ended)
+            assert told[-1].answer.text == said(told)
+            assert session.history.in_flight is None
+            assert spoken((await session.run("And now?")).text) == "Done."
+        assert stage.refused == []
+        return told[-1].answer.stop == "cancelled"
+
+    targets = (CLAUDE, "openai/gpt-4.1", "openai/gpt-5.5", "gemini/gemini-2.5-pro", "ollama/qwen3")
+    for target in (*targets, "cohere/command-a-03-2025"):
+        assert play(lambda stage, target=target: scene(stage, target, 1), script())  # type: ignore[misc]
+        for after in (2, 5, 9, 14, 20, 40, 1000):
+            play(lambda stage, target=target, after=after: scene(stage, target, after), script())  # type: ignore[misc]
