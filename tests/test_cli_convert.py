@@ -219,8 +219,49 @@ def test_the_switch_report_as_json_counts_what_the_library_tells(cli: Cli) -> No
     assert {(group["fault"], group["action"]) for group in ended.json["groups"]} == {
         (entry.fault, entry.action) for entry in told
     }
-    faults = [group["fault"] for group in ended.json["groups"]]
-    assert faults == sorted(faults, key=["loss", "policy", "canonical", "renderer", "projection"].index)
+    gravities = [group["gravity"] for group in ended.json["groups"]]
+    assert gravities == sorted(gravities, key=["loss", "change", "housekeeping"].index)
+    assert ended.json["gravities"] == {
+        gravity: sum(entry.gravity == gravity for entry in told) for gravity in ("loss", "change", "housekeeping")
+    }
+
+
+def test_the_switch_report_counts_housekeeping_and_lists_it_when_asked(cli: Cli) -> None:
+    cli.write("request.json", {**claude(), "metadata": {"user_id": "u"}, "service_tier": "auto", "top_k": 3})
+    ended = cli("switch-report", "request.json", "--to", "openai@gpt-4.1")
+    assert "service_tier" not in ended.out
+    assert "loss" in ended.out
+    assert "housekeeping (--all lists the housekeeping)" in ended.out
+    everything = cli("switch-report", "request.json", "--to", "openai@gpt-4.1", "--all")
+    assert "service_tier" in everything.out
+    assert "--all" not in everything.out
+
+
+def test_a_conversion_names_what_is_lost_and_counts_the_rest(cli: Cli) -> None:
+    cli.write("request.json", {**claude(), "service_tier": "auto", "top_k": 3})
+    ended = cli("convert", "request.json", "--to", "openai@gpt-4.1")
+    assert "1 loss" in ended.err
+    assert "1 housekeeping" in ended.err
+    assert "lost: $.top_k" in " ".join(ended.err.split())
+    assert "service_tier" not in ended.err
+
+
+def test_a_repair_shows_losses_first_and_folds_housekeeping(cli: Cli) -> None:
+    empty = {"role": "assistant", "content": [{"type": "text", "text": ""}, {"type": "text", "text": "Hello."}]}
+    body = {
+        "model": "claude-opus-4-7",
+        "max_tokens": 9,
+        "temperature": 0.5,
+        "messages": [{"role": "user", "content": "Hi"}, empty, {"role": "user", "content": "Go on"}],
+    }
+    cli.write("request.json", body)
+    ended = cli("repair", "request.json", "--for", "anthropic@claude-opus-4-7")
+    assert "1 loss, 1 housekeeping" in ended.err
+    assert "loss: dropped $.temperature" in ended.err
+    assert "1 housekeeping (--all shows them)" in ended.err
+    assert "an empty text" not in ended.err
+    everything = cli("repair", "request.json", "--for", "anthropic@claude-opus-4-7", "--all").err
+    assert everything.index("loss: dropped") < everything.index("housekeeping: dropped")
 
 
 def test_the_switch_report_names_what_cannot_move(cli: Cli) -> None:

@@ -78,7 +78,12 @@ def test_a_report_reads_as_text_and_as_data() -> None:
     many = Entry(action="compressed", reason="gone", fault="policy", call_ids=tuple("abcdefgh"))
     assert str(many) == "compressed: gone [a, b, c, d, e, f, …]"
     assert str(Entry(action="ignored", reason="here", fault="policy", turn_key="t1")) == "ignored: here [t1]"
-    assert json.loads(report.to_json())["entries"][1] == {"action": "deferred", "reason": "later", "fault": "policy"}
+    assert json.loads(report.to_json())["entries"][1] == {
+        "action": "deferred",
+        "reason": "later",
+        "fault": "policy",
+        "gravity": "housekeeping",
+    }
 
 
 def test_a_render_that_would_break_a_law_is_stopped_with_its_report() -> None:

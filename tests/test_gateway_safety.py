@@ -226,7 +226,7 @@ def test_the_report_of_a_request_is_there_for_its_client_only(keyed: Served) -> 
     body["tools"][0]["name"] = "files/read"
     body["system"] = "my key is sk-ant-api03-abcdefghijklmnop"
     got = ask(keyed, path, body, key=KEYS["CLIENT_A"])
-    assert "1 renamed" in got.headers["x-toolglot-report"]
+    assert "1 change: renamed" in got.headers["x-toolglot-report"]
     where = f"/toolglot/requests/{got.headers['x-toolglot-request']}"
     page = ask(keyed, where, key=KEYS["CLIENT_A"])
     assert page.status == 200

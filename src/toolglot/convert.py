@@ -501,8 +501,8 @@ def _unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) ->
     if not found:
         return []
     job = Job(profile, policy, None)
-    for field, reason in found:
-        job.tell("dropped", reason, path=f"$.{field}")
+    for field, reason, gravity in found:
+        job.tell("dropped", reason, path=f"$.{field}", gravity=gravity)
     return job.entries
 
 

@@ -1,16 +1,17 @@
 """What was changed, guessed or lost, and why: data, not log lines.
 
-Law 10 (told): every repair, downgrade, rename, drop and guess is an `Entry`. A report with no entries
-says that nothing was changed. Any layer may add to a report; none reads one to decide anything.
+Law 10 (reported): every repair, downgrade, rename, drop and guess is an `Entry` and says how grave it is. A report with
+no entries says that nothing was changed. Any layer may add to a report; none reads one to decide anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 Fault = Literal["canonical", "renderer", "projection", "policy", "loss"]
 """Whose fault a change answers: the conversation was corrupt, rendering or id projection could not keep
@@ -39,6 +40,33 @@ Action = Literal[
     "mismatched",
 ]
 
+Gravity = Literal["loss", "change", "housekeeping"]
+"""How grave an entry is.
+
+loss: the model or the client will not see something that was said, or a demand is not honoured.
+change: it is said in another form, and means the same as far as the target can.
+housekeeping: nothing that changes a meaning: settings that mean nothing to the target, ids that are mapped back.
+"""
+
+GRAVITIES: Final[tuple[Gravity, ...]] = ("loss", "change", "housekeeping")
+"""The gravest first."""
+
+_DERIVED: Final[dict[Action, Gravity]] = {
+    "dropped": "loss",
+    "compressed": "loss",
+    "canonicalised": "housekeeping",
+    "matched": "housekeeping",
+    "deferred": "housekeeping",
+}
+"""The gravity of an entry that does not say its own; every other action is a change."""
+
+
+def gravity_of(action: Action) -> Gravity:
+    """How grave an action is where nothing more is known."""
+    return _DERIVED.get(action, "change")
+
+
+_PLURALS: Final[dict[Gravity, str]] = {"loss": "losses", "change": "changes", "housekeeping": "housekeeping"}
 
 SHOWN_IDS: Final = 6
 """How many ids the text of an entry lists; the entry has them all."""
@@ -59,6 +87,12 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     native_ids: tuple[str, ...] = ()
     """The same as the client wrote them, where it did."""
     target: str = ""
+    gravity: Gravity = cast("Gravity", "")
+    """Follows from the action where the place that makes the entry does not say it."""
+
+    def __post_init__(self) -> None:
+        if not self.gravity:
+            force_setattr(self, "gravity", gravity_of(self.action))
 
     def __str__(self) -> str:
         where = f" at {self.path}" if self.path else f" in turn {self.turn}" if self.turn is not None else ""
@@ -67,6 +101,31 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         more = ("…",) if len(ids_) > SHOWN_IDS else ()
         ids = f" [{', '.join((*about, *more))}]" if about else ""
         return f"{self.action}{where}: {self.reason}{ids}"
+
+
+def count_gravities(entries: Iterable[Entry]) -> dict[Gravity, int]:
+    """How many entries of each gravity there are, the gravest first; what there is none of is left out."""
+    counts: dict[Gravity, int] = dict.fromkeys(GRAVITIES, 0)
+    for entry in entries:
+        counts[entry.gravity] += 1
+    return {gravity: count for gravity, count in counts.items() if count}
+
+
+def summarise(entries: Iterable[Entry]) -> str:
+    """One line: "1 loss, 2 changes, 9 housekeeping"; empty where there are no entries."""
+    return describe_counts(count_gravities(entries))
+
+
+def describe_counts(counts: Mapping[Gravity, int] | Mapping[str, int]) -> str:
+    """The same of counts; "nothing was changed" is for the caller to say."""
+    said: Mapping[Any, int] = counts
+    found = ((gravity, said.get(gravity, 0)) for gravity in GRAVITIES)
+    return ", ".join([f"{count} {gravity if count == 1 else _PLURALS[gravity]}" for gravity, count in found if count])
+
+
+def order_by_gravity(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries, the gravest first, otherwise in their order."""
+    return sorted(entries, key=lambda entry: GRAVITIES.index(entry.gravity))
 
 
 class Ids(Struct, frozen=True, gc=False):
@@ -94,11 +153,23 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """One line: how many changes of which kind."""
-        counts: dict[str, int] = {}
-        for entry in self._entries:
-            counts[entry.action] = counts.get(entry.action, 0) + 1
-        return ", ".join(f"{count} {action}" for action, count in counts.items()) or "nothing was changed"
+        """One line: how many losses, changes and housekeeping entries."""
+        return summarise(self._entries) or "nothing was changed"
+
+    @property
+    def losses(self) -> tuple[Entry, ...]:
+        """What the target does not see, or a demand that it does not honour."""
+        return tuple(entry for entry in self._entries if entry.gravity == "loss")
+
+    @property
+    def changes(self) -> tuple[Entry, ...]:
+        """What is said in another form."""
+        return tuple(entry for entry in self._entries if entry.gravity == "change")
+
+    @property
+    def housekeeping(self) -> tuple[Entry, ...]:
+        """What changes no meaning."""
+        return tuple(entry for entry in self._entries if entry.gravity == "housekeeping")
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -120,7 +191,8 @@ class Report:
         return len(self._entries)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self._entries)) if self._entries else "nothing was changed"
+        """Every entry in a line, losses first."""
+        return "\n".join(map(str, order_by_gravity(self._entries))) if self._entries else "nothing was changed"
 
     def __repr__(self) -> str:
         return f"<Report: {len(self._entries)} entries>"

@@ -13,12 +13,16 @@ from toolglot.cli.conversion import Converter, Outcome, add_policy, model_target
 from toolglot.cli.documents import check_name, compact
 from toolglot.cli.lint import counted
 from toolglot.cli.options import add_output, add_profiles, add_quiet
-from toolglot.cli.terminal import Terminal
+from toolglot.cli.terminal import Terminal, clean
 from toolglot.cli.writing import STDOUT, Write, open_output
 from toolglot.errors import InputError
+from toolglot.report import Entry, count_gravities, describe_counts
 
 MOST_LISTED: Final = 20
 """Failed lines that are listed at the end; the report has them all."""
+
+MOST_LOSSES: Final = 5
+"""Different losses that are listed at the end; the report has them all."""
 
 _DESCRIPTION: Final = """\
 Turns requests of one protocol into requests that another provider accepts: messages, tools, schemas, ids, settings.
@@ -70,6 +74,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     for file in arguments.files:
         check_name(file)
     counts: Counter[str] = Counter()
+    lost: Counter[str] = Counter()
     failed: list[str] = []
     is_single = len(arguments.files) == 1
     with (
@@ -87,9 +92,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
                 continue
             output.write(outcome.data if is_single else outcome.line)
             counts["changed"] += outcome.is_changed
-            counts["entries"] += len(outcome.entries)
+            counts.update(count_gravities(outcome.entries))
+            lost.update(_place(entry) for entry in outcome.entries if entry.gravity == "loss")
     if not arguments.quiet:
-        _summarise(counts, failed, converter, terminal)
+        _summarise(counts, lost, failed, converter, terminal)
     return int(bool(failed))
 
 
@@ -117,14 +123,25 @@ class _Teller:
             self.count += 1
 
 
-def _summarise(counts: Counter[str], failed: list[str], converter: Converter, terminal: Terminal) -> None:
+def _place(entry: Entry) -> str:
+    return f"{entry.path}: {entry.reason}" if entry.path else entry.reason
+
+
+def _summarise(
+    counts: Counter[str], lost: Counter[str], failed: list[str], converter: Converter, terminal: Terminal
+) -> None:
     page = terminal.err
     done = counts["requests"] - len(failed)
-    text = f"{counted(done, 'request')} converted to {converter.target}: {counted(counts['entries'], 'change')} told"
+    said = describe_counts(counts) or "nothing was changed"
+    text = f"{counted(done, 'request')} converted to {converter.target}: {said}"
     same = done - counts["changed"]
     if same:
         text += f", {same} left as {'it was' if same == 1 else 'they were'}"
-    page.line(page.paint(text, "bold", "green" if not failed else "yellow"))
+    page.line(page.paint(text, "bold", "green" if not failed and not lost else "yellow"))
+    for reason, count in lost.most_common(MOST_LOSSES):
+        page.wrapped(f"lost: {clean(reason)}" + (f" ({count} times)" if count > 1 else ""), indent="  ")
+    if len(lost) > MOST_LOSSES:
+        page.line(f"  … and {len(lost) - MOST_LOSSES} more; --report has them all")
     if failed:
         more = f" and {len(failed) - MOST_LISTED} more" if len(failed) > MOST_LISTED else ""
         text = f"{counted(len(failed), 'request')} could not be converted: {', '.join(failed[:MOST_LISTED])}{more}"

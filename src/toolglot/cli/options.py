@@ -73,6 +73,10 @@ def add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
 
 
+def add_all(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="list housekeeping too: what changes no meaning")
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="OUT", default="-", help="where to write; '-', which is the default, is stdout"

@@ -10,13 +10,13 @@ from toolglot.cli.conversion import Converter, Outcome, outcomes, show_failure
 from toolglot.cli.diff import show_diff
 from toolglot.cli.documents import STDIN
 from toolglot.cli.lint import counted
-from toolglot.cli.options import add_output, add_profiles, add_quiet
+from toolglot.cli.options import add_all, add_output, add_profiles, add_quiet
 from toolglot.cli.targets import Target
 from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.cli.writing import STDOUT, Write, back_up, open_output, refuse_existing, replacing
 from toolglot.errors import InputError
 from toolglot.policy import DEFAULT_POLICY
-from toolglot.report import Entry
+from toolglot.report import Entry, order_by_gravity, summarise
 
 MOST_DIFFS: Final = 20
 """Requests of one file whose diff is shown."""
@@ -29,6 +29,8 @@ FAULTS: Final = {
     "loss": "the target has no place for it",
 }
 """What a fault class means."""
+
+_COLOURS: Final = {"loss": ("bold", "red"), "change": ("yellow",), "housekeeping": ("dim",)}
 
 _DESCRIPTION: Final = """\
 Makes a request one that its provider accepts: every call gets its result, ids and names become legal, turns come in an
@@ -64,6 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--in-place", action="store_true", help="replace FILE; what it was is kept as FILE.bak")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if something would change")
     add_profiles(parser)
+    add_all(parser)
     add_quiet(parser)
 
 
@@ -120,6 +123,7 @@ class _Work:
         self.file: str = arguments.file
         self.is_quiet: bool = arguments.quiet
         self.is_check: bool = arguments.check
+        self.is_all: bool = arguments.all
         self.backup = f"{arguments.file}.bak" if arguments.in_place and not arguments.force else ""
         """A file that must not be there once something is changed."""
         self.terminal = terminal
@@ -154,8 +158,15 @@ class _Work:
         assert outcome.out is not None  # noqa: S101 - it changed
         show_diff(outcome.before, outcome.out.body, outcome.record.where, page)
         page.line()
-        for entry in outcome.entries:
-            show_entry(entry, page)
+        folded = 0
+        for entry in order_by_gravity(outcome.entries):
+            if entry.gravity == "housekeeping" and not self.is_all:
+                folded += 1
+            else:
+                show_entry(entry, page)
+        if folded:
+            page.line(page.paint(f"{folded} housekeeping (--all shows them)", "dim"))
+        page.line(summarise(outcome.entries))
 
     def _summarise(self) -> None:
         page = self.terminal.err
@@ -174,6 +185,7 @@ class _Work:
 def show_entry(entry: Entry, page: Page) -> None:
     """One change: what, where, why, and whose fault it answers."""
     where = f" {page.paint(clean(entry.path), 'cyan')}" if entry.path else ""
-    page.line(f"{page.paint(entry.action, 'bold')}{where}")
+    gravity = page.paint(f"{entry.gravity}:", *_COLOURS[entry.gravity])
+    page.line(f"{gravity} {page.paint(entry.action, 'bold')}{where}")
     page.wrapped(clean(entry.reason), indent="  ")
     page.line(page.paint(f"  {entry.fault}: {FAULTS[entry.fault]}", "dim"))

@@ -12,16 +12,17 @@ from toolglot.cli import targets
 from toolglot.cli.conversion import Converter, Outcome, add_policy, model_target, outcomes, policy_of
 from toolglot.cli.documents import pretty
 from toolglot.cli.lint import counted
-from toolglot.cli.options import add_profiles, add_quiet
+from toolglot.cli.options import add_all, add_profiles, add_quiet
 from toolglot.cli.repair import FAULTS
 from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.report import GRAVITIES, Gravity, describe_counts
 from toolglot.wire.masking import mask
 
 MOST_REASONS: Final = 200
 """Different reasons of a kind that are kept; more are only counted."""
 SHOWN_REASONS: Final = 3
 
-ORDER: Final = ("loss", "policy", "canonical", "renderer", "projection")
+FAULT_ORDER: Final = ("loss", "policy", "canonical", "renderer", "projection")
 """Fault classes, what matters most first."""
 
 _DESCRIPTION: Final = """\
@@ -29,6 +30,11 @@ Says what would change if these requests went to another provider: what is lost,
 before, and what is only written otherwise. Nothing is written but the report."""
 
 _EPILOG: Final = """\
+gravity:
+  loss          the model will not see something that was said, or a demand is not honoured
+  change        it is said in another form
+  housekeeping  nothing that changes a meaning; listed with --all
+
 fault classes:
   loss        the target has no place for it: it is gone, or only there as text
   policy      a choice of toolglot.Policy decided
@@ -39,15 +45,16 @@ fault classes:
 examples:
   toolglot switch-report request.json --to mistral
   toolglot switch-report sessions.jsonl --from anthropic --to gemini@gemini-2.5-pro
-  toolglot switch-report sessions.jsonl --to openai --format json | jq '.groups[] | select(.fault == "loss")'
+  toolglot switch-report sessions.jsonl --to openai --format json | jq '.groups[] | select(.gravity == "loss")'
 
 exit codes: 0 every request can move; 1 some cannot; 2 unreadable input or wrong usage
 """
 
 
 class Group(Struct, kw_only=True):
-    """Changes of one kind and fault class."""
+    """Changes of one gravity, kind and fault class."""
 
+    gravity: Gravity
     fault: str
     action: str
     count: int = 0
@@ -60,7 +67,7 @@ class Summary(Struct, kw_only=True):
 
     requests: int = 0
     unchanged: int = 0
-    groups: dict[tuple[str, str], Group]
+    groups: dict[tuple[Gravity, str, str], Group]
     refused: list[tuple[str, str]]
 
     def add(self, outcome: Outcome) -> None:
@@ -69,10 +76,11 @@ class Summary(Struct, kw_only=True):
             self.refused.append((outcome.record.where, str(outcome.error)))
             return
         self.unchanged += not outcome.entries
-        seen: set[tuple[str, str]] = set()
+        seen: set[tuple[Gravity, str, str]] = set()
         for entry in outcome.entries:
-            key = (entry.fault, entry.action)
-            group = self.groups.setdefault(key, Group(fault=entry.fault, action=entry.action, reasons=Counter()))
+            key = (entry.gravity, entry.fault, entry.action)
+            new = Group(gravity=entry.gravity, fault=entry.fault, action=entry.action, reasons=Counter())
+            group = self.groups.setdefault(key, new)
             group.count += 1
             group.requests += key not in seen
             seen.add(key)
@@ -83,9 +91,17 @@ class Summary(Struct, kw_only=True):
     def ordered(self) -> list[Group]:
         return sorted(self.groups.values(), key=_weight)
 
+    @property
+    def gravities(self) -> dict[str, int]:
+        """How many changes of each gravity."""
+        counts: dict[str, int] = dict.fromkeys(GRAVITIES, 0)
+        for group in self.groups.values():
+            counts[group.gravity] += group.count
+        return counts
 
-def _weight(group: Group) -> tuple[int, int, str]:
-    return ORDER.index(group.fault), -group.count, group.action
+
+def _weight(group: Group) -> tuple[int, int, int, str]:
+    return GRAVITIES.index(group.gravity), FAULT_ORDER.index(group.fault), -group.count, group.action
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -97,6 +113,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to answer (default: text)")
     add_policy(parser)
     add_profiles(parser)
+    add_all(parser)
     add_quiet(parser)
 
 
@@ -117,7 +134,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.format == "json":
         terminal.write_data(pretty(_as_json(summary, str(target))))
     else:
-        _show(summary, str(target), terminal.out)
+        _show(summary, str(target), terminal.out, is_all=arguments.all)
     return int(bool(summary.refused))
 
 
@@ -126,9 +143,11 @@ def _as_json(summary: Summary, target: str) -> dict[str, Any]:
         "target": target,
         "requests": summary.requests,
         "unchanged": summary.unchanged,
+        "gravities": summary.gravities,
         "refused": [{"where": where, "message": mask(message)} for where, message in summary.refused],
         "groups": [
             {
+                "gravity": group.gravity,
                 "fault": group.fault,
                 "action": group.action,
                 "count": group.count,
@@ -140,28 +159,34 @@ def _as_json(summary: Summary, target: str) -> dict[str, Any]:
     }
 
 
-def _show(summary: Summary, target: str, page: Page) -> None:
+def _show(summary: Summary, target: str, page: Page, *, is_all: bool) -> None:
     page.line(page.paint(f"Moving {counted(summary.requests, 'request')} to {target}", "bold"))
     page.line()
     for where, message in summary.refused:
         page.line(page.paint(f"refused: {clean(where)}", "bold", "red"))
         page.wrapped(clean(message), indent="  ")
         page.line()
-    if summary.ordered:
-        page.table([_row(group) for group in summary.ordered], heading=("FAULT", "KIND", "COUNT", "WHAT"))
+    shown = [group for group in summary.ordered if is_all or group.gravity != "housekeeping"]
+    if shown:
+        page.table([_row(group) for group in shown], heading=("GRAVITY", "FAULT", "KIND", "COUNT", "WHAT"))
         page.line()
-        for fault in dict.fromkeys(group.fault for group in summary.ordered):
+        for fault in dict.fromkeys(group.fault for group in shown):
             page.line(f"{page.paint(fault, 'bold')}: {FAULTS[fault]}")
         page.line()
-    lost = sum(group.count for group in summary.ordered if group.fault == "loss")
+    counts = summary.gravities
+    if any(counts.values()):
+        folded = " (--all lists the housekeeping)" if counts["housekeeping"] and not is_all else ""
+        page.line(f"{describe_counts(counts)}{folded}")
+    lost = counts["loss"]
     movable = summary.requests - len(summary.refused)
     text = f"{movable} of {counted(summary.requests, 'request')} can move, {summary.unchanged} without any change"
     text += f"; {lost} things are lost" if lost != 1 else "; 1 thing is lost"
     page.line(page.paint(text, "bold", "red" if summary.refused else "yellow" if lost else "green"))
 
 
-def _row(group: Group) -> tuple[str, str, str, str]:
+def _row(group: Group) -> tuple[str, str, str, str, str]:
     common = group.reasons.most_common(SHOWN_REASONS)
     reasons = "; ".join(clean(reason) + (f" ({count} times)" if count > 1 else "") for reason, count in common)
     more = len(group.reasons) - SHOWN_REASONS
-    return group.fault, group.action, str(group.count), reasons + (f"; {more} more reasons" if more > 0 else "")
+    reasons += f"; {more} more reasons" if more > 0 else ""
+    return group.gravity, group.fault, group.action, str(group.count), reasons

@@ -70,11 +70,12 @@ TOKENS: Final = Family(
 REPAIRS: Final = Family(
     "toolglot_repairs_total",
     "counter",
-    "Changes of requests on their way there. rule: the rule that demands it; the action again, where there is none.",
-    ("rule", "action"),
+    "Changes of requests on their way there. rule: the rule that demands it; the action again, where there is none. "
+    "gravity: loss, change or housekeeping.",
+    ("rule", "action", "gravity"),
 )
 REPLY_CHANGES: Final = Family(
-    "toolglot_reply_changes_total", "counter", "Changes of answers on their way back.", ("action",)
+    "toolglot_reply_changes_total", "counter", "Changes of answers on their way back.", ("action", "gravity")
 )
 ERRORS: Final = Family(
     "toolglot_upstream_errors_total",
@@ -325,9 +326,9 @@ class Metrics:
 
     def _asked(self, told: Told, way: Way) -> None:
         for entry in told.entries:
-            self._repairs.add((self._rule(entry, told), entry.action))
+            self._repairs.add((self._rule(entry, told), entry.action, entry.gravity))
         for entry in told.reply_entries:
-            self._reply_changes.add((entry.action,))
+            self._reply_changes.add((entry.action, entry.gravity))
         if told.tries > 1:
             self._retries.add((way.labels[2],), told.tries - 1)
         for name, kind in told.failures:

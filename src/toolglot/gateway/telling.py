@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 import msgspec
 
-from toolglot.report import Entry
+from toolglot.report import Entry, count_gravities, order_by_gravity, summarise
 from toolglot.upstream import Upstream
 from toolglot.wire.masking import mask
 
@@ -149,8 +149,8 @@ class Told:
             "added": None if self.added is None else round(self.added, 6),
             "tries": self.tries if self.tries > 1 else None,
             "stop": self.stop,
-            "changes": counts(self.entries),
-            "reply_changes": counts(self.reply_entries),
+            "changes": count_gravities(self.entries),
+            "reply_changes": count_gravities(self.reply_entries),
             "usage": self.usage,
             "retried": mask(self.retried),
             "error": mask(self.error),
@@ -162,8 +162,8 @@ class Told:
         """Everything."""
         return {
             **self.summary(),
-            "report": [_told(entry) for entry in self.entries],
-            "reply_report": [_told(entry) for entry in self.reply_entries],
+            "report": [_told(entry) for entry in order_by_gravity(self.entries)],
+            "reply_report": [_told(entry) for entry in order_by_gravity(self.reply_entries)],
             "request": _body(self.request),
             "rendered": _body(self.rendered),
             "unchanged": bool(self.rendered) and self.rendered == self.request,
@@ -181,25 +181,16 @@ def _masked(text: str) -> str:
     return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else mask(text)
 
 
-def counts(entries: tuple[Entry, ...]) -> dict[str, int]:
-    """How many changes of which kind."""
-    found: dict[str, int] = {}
-    for entry in entries:
-        found[entry.action] = found.get(entry.action, 0) + 1
-    return found
-
-
 def header_of(entries: tuple[Entry, ...], *, is_same: bool = False) -> str:
-    """The short form of a report: how many changes, and the first ones in words."""
+    """The short form of a report: how many losses, changes and housekeeping entries, and the gravest in words."""
     if not entries:
         return "unchanged" if is_same else "translated, nothing was changed"
     return _remembered_header(entries) if len(entries) <= _MOST_REMEMBERED else _header_of(entries)
 
 
 def _header_of(entries: tuple[Entry, ...]) -> str:
-    tally = ", ".join(f"{count} {action}" for action, count in counts(entries).items())
-    words = "; ".join(str(entry) for entry in entries[:3])
-    said = _masked(f"{tally}: {words}")
+    words = "; ".join(str(entry) for entry in order_by_gravity(entries)[:3])
+    said = _masked(f"{summarise(entries)}: {words}")
     return said if len(said) <= LONGEST_HEADER else said[: LONGEST_HEADER - 3] + "..."
 
 
@@ -325,8 +316,7 @@ def line_of(told: Told) -> str:
         way = f"{told.source} {told.model} → {told.upstream}/{told.sent_model}{simulated}"
     said = f"{_shown(f'{told.status} {told.method} {told.path}  {way}')}  {told.seconds * 1000:.0f} ms"
     if told.entries or told.reply_entries:
-        changes = counts(told.entries + told.reply_entries)
-        said += "  " + ", ".join([f"{count} {action}" for action, count in changes.items()])
+        said += "  " + summarise(told.entries + told.reply_entries)
     if told.failures or told.retried or told.error:
         failed = ", ".join(f"{name} failed ({kind})" for name, kind in told.failures) if told.status < 400 else ""
         tail = "  ".join(filter(None, (failed, f"retried: {told.retried}" if told.retried else "", told.error)))

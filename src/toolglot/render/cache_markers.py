@@ -41,7 +41,9 @@ def without_markers(conversation: Conversation, job: Job) -> Conversation:
     if not taking.count:
         return conversation
     reason = f"cache markers are not accepted {job.rule('request.cache_markers')}"
-    job.tell("dropped", reason if taking.count == 1 else f"{reason} ({taking.count} times)", path="$")
+    job.tell(
+        "dropped", reason if taking.count == 1 else f"{reason} ({taking.count} times)", path="$", gravity="housekeeping"
+    )
     return replace(conversation, turns=turns, tools=tools)
 
 

@@ -140,11 +140,11 @@ class _Emitter:
         if native and self._hidden.has_call(call.id):
             if not self._has_told_refused:
                 reason = f"ids of calls are refused {self._job.rule('ids.written')}; order and name pair their results"
-                self._job.tell("dropped", reason, "projection")
+                self._job.tell("dropped", reason, "projection", gravity="housekeeping")
                 self._has_told_refused = True
         elif native and id != native:
             reason = f"the id {native[:80]!r} is refused or taken; it is {id!r} here"
-            self._job.tell("replaced", reason, "projection", call_ids=(call.id,))
+            self._job.tell("replaced", reason, "projection", call_ids=(call.id,), gravity="housekeeping")
 
     def _with_object(self, call: ToolCall) -> ToolCall:
         """A call whose arguments are an object, also where the model wrote none."""

@@ -35,7 +35,13 @@ def fit_choice(
         return None, tools
     choice = _with_known_names(_with_parallel(choice, job), tools, job)
     if not tools and (job.profile.choice.needs_tools or choice.names):
-        job.tell("dropped", f"there are no tools to choose from for {choice.mode!r}", path="$.tool_choice")
+        is_moot = choice.mode in ("auto", "none")
+        job.tell(
+            "dropped",
+            f"there are no tools to choose from for {choice.mode!r}",
+            path="$.tool_choice",
+            gravity="housekeeping" if is_moot else "loss",
+        )
         return None, tools
     rules = job.profile.choice
     accepted = rules.modes
@@ -93,7 +99,13 @@ def _nearest(
     kept = " of the tools that it names alone" if choice.names else ""
     said = f"{mode!r}{kept}" if mode is not None else "nothing"
     rule = "choice.while_thinking" if choice.mode in job.profile.choice.modes else "choice.modes"
-    job.tell("converted", f"{choice.mode!r} is refused {job.rule(rule)}; asked for {said}", path="$.tool_choice")
+    is_kept = mode == "required" or choice.mode == "allowed"
+    job.tell(
+        "converted",
+        f"{choice.mode!r} is refused {job.rule(rule)}; asked for {said}",
+        path="$.tool_choice",
+        gravity="change" if is_kept else "loss",
+    )
     if mode is None:
         return None, tools
     return replace(choice, mode=mode, names=(), extra=None), tools

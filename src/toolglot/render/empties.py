@@ -42,7 +42,12 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
     if kept is turn.blocks:
         return turn
     if len(blocks) < len(turn.blocks):
-        job.tell("dropped", f"an empty text is refused {job.rule('turns.empty_text')}", turn_key=turn.key)
+        job.tell(
+            "dropped",
+            f"an empty text is refused {job.rule('turns.empty_text')}",
+            turn_key=turn.key,
+            gravity="housekeeping",
+        )
     return replace(turn, blocks=kept)
 
 
@@ -76,7 +81,7 @@ def _stand_in(turn: Turn, job: Job) -> Turn | None:
     if turn.role == "user":
         job.tell("replaced", f"a turn without content is refused {rule}; a word stands for it", turn_key=turn.key)
         return replace(turn, blocks=(Text(EMPTY_MESSAGE),))
-    job.tell("dropped", f"a turn without content is refused {rule}", turn_key=turn.key)
+    job.tell("dropped", f"a turn without content is refused {rule}", turn_key=turn.key, gravity="housekeeping")
     return None
 
 

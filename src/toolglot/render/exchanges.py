@@ -235,7 +235,8 @@ class _Pairing:
         return _as_text(_ASIDE[reason], result)
 
     def _tell(self, result: ToolResult, action: Action, reason: str) -> None:
-        self._job.tell(action, reason, "canonical", call_ids=(result.call_id,))
+        # The content of the result is still there, with its call or as text.
+        self._job.tell(action, reason, "canonical", call_ids=(result.call_id,), gravity="change")
 
 
 def _as_text(mark: str, result: ToolResult) -> list[Text | Media | Opaque]:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Issuer, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import resolve
+from toolglot.render.cache_markers import is_marker
 from toolglot.render.job import Job, unless_same
 from toolglot.render.reasoning import parted
 
@@ -24,7 +25,7 @@ _TEXT_FIELDS: Final = ("text", "refusal", "content", "output")
 
 _ENCRYPTED: Final = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature")
 
-_UNREADABLE: Final = "dropped: a signature or cipher that only its issuer can read was left out"
+_UNREADABLE: Final = "housekeeping: a signature or cipher that only its issuer can read was left out"
 
 _ISSUE: Final = re.compile(r"[-@](?:latest|\d{6,8}|20\d\d-\d\d-\d\d|[01]\d-20\d\d|00\d)$")
 """The end of a model's name that says which issue of it is meant."""
@@ -36,8 +37,13 @@ _WAY: Final = re.compile(
 """The beginning of a model's name that says where it is, not which one it is."""
 
 
+_SIGNATURE: Final = "housekeeping: a signature that only its issuer can read was left out"
+_THINKING_SIGNATURE: Final = "housekeeping: the signature of thinking was left out, its text is kept"
+
+
 class _Tally:
-    """Losses of one kind, told as one entry."""
+    """What is left out or rewritten, one entry for each kind: "dropped: …", "converted: …"; "housekeeping: …" is
+    dropped too and was nothing that the target could have read."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -51,7 +57,12 @@ class _Tally:
         for what, (count, first) in self._seen.items():
             times = "" if count == 1 else f" ({count} times)"
             action, _, reason = what.partition(": ")
-            self._job.tell("converted" if action == "converted" else "dropped", f"{reason}{times}", turn_key=first)
+            self._job.tell(
+                "converted" if action == "converted" else "dropped",
+                f"{reason}{times}",
+                turn_key=first,
+                gravity="housekeeping" if action == "housekeeping" else None,
+            )
 
 
 def strip_foreign(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
@@ -137,14 +148,14 @@ def _strip_block(block: Block, turn: Turn, home: bool, job: Job, tally: _Tally) 
 
 
 def _unsigned(block: Any, turn: Turn, tally: _Tally) -> Any:
-    tally.add("dropped: a signature that only its issuer can read was left out", turn)
+    tally.add(_SIGNATURE, turn)
     return replace(block, signature=None)
 
 
 def _strip_thinking(block: Thinking, turn: Turn, job: Job, tally: _Tally) -> Thinking | None:
     if job.profile.reasoning.foreign == "text" and block.text:
         if block.signature is not None or block.redacted is not None:
-            tally.add("dropped: the signature of thinking was left out, its text is kept", turn)
+            tally.add(_THINKING_SIGNATURE, turn)
         return Thinking(block.text)
     tally.add(f"dropped: thinking of another model is refused {job.rule('reasoning.foreign')}", turn)
     return None
@@ -179,7 +190,8 @@ def _as_text(block: Opaque | ServerTool, turn: Turn, tally: _Tally) -> Text | No
     if text:
         tally.add(f"converted: a {block.kind or 'block'} of {block.protocol} became text", turn)
         return Text(text)
-    tally.add(f"dropped: {block.kind or 'a block'} of {block.protocol} has no form here", turn)
+    weight = "housekeeping" if is_marker(block) else "dropped"
+    tally.add(f"{weight}: {block.kind or 'a block'} of {block.protocol} has no form here", turn)
     return None
 
 

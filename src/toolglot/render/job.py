@@ -9,7 +9,7 @@ from toolglot.conversation import Issuer, Turn
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.survey import Survey
-from toolglot.report import Action, Entry, Fault
+from toolglot.report import Action, Entry, Fault, Gravity, gravity_of
 
 T = TypeVar("T")
 
@@ -60,7 +60,9 @@ class Job:
         path: str = "",
         turn_key: str = "",
         call_ids: tuple[str, ...] = (),
+        gravity: Gravity | None = None,
     ) -> None:
+        """Report a change; its gravity follows from the action unless it is given."""
         self.entries.append(
             Entry(
                 action=action,
@@ -70,6 +72,7 @@ class Job:
                 turn_key=turn_key,
                 call_ids=call_ids,
                 target=self.profile.name,
+                gravity=gravity or gravity_of(action),
             )
         )
 

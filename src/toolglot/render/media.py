@@ -113,7 +113,7 @@ def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media |
     else:
         key = "turns.assistant_media" if turn.role == "assistant" else "turns.media"
         reason = f"{kind} is not accepted here {job.rule(key)}"
-    job.tell("converted", f"{reason}; a line of text stands for it", turn_key=turn.key)
+    job.tell("converted", f"{reason}; a line of text stands for it", turn_key=turn.key, gravity="loss")
     name = media.name or media.url or ""
     return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
 
@@ -146,7 +146,9 @@ def _typed(media: Media, job: Job) -> Media:
     else:
         standard = media_faults.standard(media)
     if standard is not media:
-        job.tell("converted", "base64 in another form than the standard one was written in that")
+        job.tell(
+            "converted", "base64 in another form than the standard one was written in that", gravity="housekeeping"
+        )
         media = standard
     if media.media_type if job.goes_home or media.data is None else media_faults.has_type(media):
         return media

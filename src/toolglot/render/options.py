@@ -55,7 +55,12 @@ def fit_options(options: Options, job: Job, *, has_tools: bool) -> Options:
     output = _fit_output(options.output, job, has_tools=has_tools)
     user = options.user
     if user is not None and not job.profile.request.user:
-        job.tell("dropped", f"there is no field that names the user {job.rule('request.user')}", path="$.user")
+        job.tell(
+            "dropped",
+            f"there is no field that names the user {job.rule('request.user')}",
+            path="$.user",
+            gravity="housekeeping",
+        )
         user = None
     if (
         sampling is options.sampling
@@ -90,7 +95,7 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: Job
     if job.profile.reasoning.one_setting and effort is not None and (mode is not None or budget is not None):
         kept = "effort" if mode != "off" else "mode"
         reason = f"effort, mode and budget of thinking exclude each other {job.rule('reasoning.one_setting')}"
-        job.tell("dropped", f"{reason}; the {kept} was kept", path="$.reasoning")
+        job.tell("dropped", f"{reason}; the {kept} was kept", path="$.reasoning", gravity="change")
         mode, effort, budget = ("off", None, None) if mode == "off" else (None, effort, None)
     return _unless_empty(Reasoning(mode, effort, budget, reasoning.summary), job)
 
@@ -99,7 +104,7 @@ def _unless_empty(reasoning: Reasoning, job: Job) -> Reasoning | None:
     """The settings as they are, without a summary where there is no thinking to sum up; None where nothing is left."""
     if reasoning.summary is not None and not _can_think(job):
         reason = f"a summary of thinking is not offered {job.rule('reasoning.efforts')}"
-        job.tell("dropped", reason, path="$.reasoning")
+        job.tell("dropped", reason, path="$.reasoning", gravity="housekeeping")  # there is no thinking to sum up
         reasoning = replace(reasoning, summary=None)
     return None if reasoning == Reasoning() else reasoning
 
@@ -119,7 +124,7 @@ def _not_thinking(reasoning: Reasoning, job: Job) -> Reasoning:
     if given:
         job.tell("replaced", f"{reason}; asked for {given}", path="$.reasoning")
     elif mode is None and rules.default == "off":
-        job.tell("dropped", f"{reason}; it does not think unless asked to", path="$.reasoning")
+        job.tell("dropped", f"{reason}; it does not think unless asked to", path="$.reasoning", gravity="change")
     return Reasoning(mode, effort, None, reasoning.summary)
 
 
@@ -172,7 +177,8 @@ def _fit_mode(reasoning: Reasoning, job: Job) -> ReasoningMode | None:
     if mode is None and effort is not None and (asked != "off" or effort == "none"):
         return None  # the effort says it
     said = f"asked for {mode!r}" if mode is not None else "nothing could be asked instead"
-    job.tell("replaced", f"thinking {asked!r} is not offered {job.rule('reasoning.modes')}; {said}", path="$.reasoning")
+    reason = f"thinking {asked!r} is not offered {job.rule('reasoning.modes')}; {said}"
+    job.tell("replaced", reason, path="$.reasoning", gravity="loss" if mode is None else None)
     return mode
 
 
@@ -240,7 +246,7 @@ def _fit_output(output: OutputFormat | None, job: Job, *, has_tools: bool) -> Ou
         return _with_schema(output, job)
     if output.kind == "json_schema" and "json" in rules.output:
         reason = f"only JSON as such can be asked for {job.rule('request.output')}; the schema was left out"
-        job.tell("replaced", reason, path="$.output")
+        job.tell("replaced", reason, path="$.output", gravity="loss")
         return OutputFormat("json")
     job.tell("dropped", f"structured output is not accepted {job.rule('request.output')}", path="$.output")
     return None
@@ -252,7 +258,8 @@ def _with_schema(output: OutputFormat, job: Job) -> OutputFormat:
         return output
     lowered = lower(output.schema, job.profile, strict=bool(output.strict))
     for loss in lowered.losses:
-        job.tell("lowered", f"{loss.keyword}: {loss.reason}", path="$.output" + loss.path.removeprefix("$"))
+        path = "$.output" + loss.path.removeprefix("$")
+        job.tell("lowered", f"{loss.keyword}: {loss.reason}", path=path, gravity=None if loss.described else "loss")
     strict = output.strict if lowered.strict or not output.strict else False
     if lowered.schema is output.schema and strict == output.strict:
         return output

@@ -16,9 +16,14 @@ from msgspec.structs import replace
 
 from toolglot import profiles
 from toolglot.conversation import Block, Conversation, Extra, Media, Opaque, ServerTool, ToolSpec, Turn
+from toolglot.field_gravity import gravity_of_field
 from toolglot.profiles import Profile, resolve
 from toolglot.profiles.aliases import TARGETS
 from toolglot.render.job import Job, unless_same
+from toolglot.report import Gravity
+
+_Lost = dict[tuple[str, Gravity], int]
+"""How often a field was left behind, and how grave that is."""
 
 _LIMIT: Final = "~limit"
 """The note by which field a request limits its answer."""
@@ -33,18 +38,19 @@ _UNKNOWN: Final = "unknown"
 
 def leave_behind(conversation: Conversation, job: Job) -> Conversation:
     """The conversation without what only another host of the target's protocol takes."""
-    lost: dict[str, int] = {}
+    lost: _Lost = {}
     if _is_between_hosts(job):
         plain = _plain(conversation, job, lost)
     else:
         plain = _with_known_limit(_without_foreign(conversation, job, lost), job)
-    for field, count in lost.items():
+    for (field, gravity), count in lost.items():
         times = "" if count == 1 else f" ({count} times)"
-        job.tell("dropped", f"{field[:80]} is not known to be accepted here{times}", path=f"$.{field[:80]}")
+        reason = f"{field[:80]} is not known to be accepted here{times}"
+        job.tell("dropped", reason, path=f"$.{field[:80]}", gravity=gravity)
     return plain
 
 
-def _plain(conversation: Conversation, job: Job, lost: dict[str, int]) -> Conversation:
+def _plain(conversation: Conversation, job: Job, lost: _Lost) -> Conversation:
     options = conversation.options
     return Conversation(
         tuple([turn if _is_of_target(turn, job) else _plain_turn(turn, job, lost) for turn in conversation.turns]),
@@ -60,7 +66,7 @@ def _plain(conversation: Conversation, job: Job, lost: dict[str, int]) -> Conver
     )
 
 
-def _without_foreign(conversation: Conversation, job: Job, lost: dict[str, int]) -> Conversation:
+def _without_foreign(conversation: Conversation, job: Job, lost: _Lost) -> Conversation:
     """The conversation without what turns hold that another host of the protocol issued."""
     for turn in conversation.turns:
         if turn.issuer is not None:
@@ -72,7 +78,7 @@ def _without_foreign(conversation: Conversation, job: Job, lost: dict[str, int])
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
-def _home_fields(turn: Turn, job: Job, lost: dict[str, int]) -> Turn:
+def _home_fields(turn: Turn, job: Job, lost: _Lost) -> Turn:
     """The turn with the fields that the target may have."""
     issuer, protocol = turn.issuer, job.profile.protocol
     if issuer is None or issuer.provider == job.profile.name or not _has_fields(turn, protocol):
@@ -111,7 +117,8 @@ def _with_known_limit(conversation: Conversation, job: Job) -> Conversation:
         return conversation
     if job.profile.request.unknown_fields != "refused":
         return conversation
-    job.tell("renamed", f"{used} is not accepted {job.rule('request.max_tokens_field')}; it is {known} here", path="$")
+    reason = f"{used} is not accepted {job.rule('request.max_tokens_field')}; it is {known} here"
+    job.tell("renamed", reason, path="$", gravity="housekeeping")
     kept = {field: value for field, value in own.items() if field != _LIMIT}
     return replace(conversation, extra={**(conversation.extra or {}), job.profile.protocol: kept})
 
@@ -128,28 +135,29 @@ def _is_related(source: Profile, target: Profile) -> bool:
     return source.name in target.layers or target.name in source.layers
 
 
-def _plain_turn(turn: Turn, job: Job, lost: dict[str, int]) -> Turn:
+def _plain_turn(turn: Turn, job: Job, lost: _Lost) -> Turn:
     blocks = tuple([_plain_block(block, job, lost) for block in turn.blocks])
     return replace(turn, blocks=blocks, extra=_kept(turn.extra, job, lost))
 
 
-def _plain_tool(tool: ToolSpec, job: Job, lost: dict[str, int]) -> ToolSpec:
+def _plain_tool(tool: ToolSpec, job: Job, lost: _Lost) -> ToolSpec:
     return tool if tool.issuer is not None else replace(tool, extra=_kept(tool.extra, job, lost))
 
 
-def _plain_block(block: Block, job: Job, lost: dict[str, int]) -> Block:
+def _plain_block(block: Block, job: Job, lost: _Lost) -> Block:
     if block.extra is None or isinstance(block, Media | Opaque | ServerTool):
         return block
     return replace(block, extra=_kept(block.extra, job, lost))
 
 
-def _kept(extra: Extra | None, job: Job, lost: dict[str, int], common: frozenset[str] = frozenset()) -> Extra | None:
+def _kept(extra: Extra | None, job: Job, lost: _Lost, common: frozenset[str] = frozenset()) -> Extra | None:
     """What may stay of the fields of the protocol; what had something to say is counted."""
     fields = (extra or {}).get(job.profile.protocol)
     if not fields:
         return extra
     for field, value in fields.items():
         if not field.startswith("~") and field not in common and value not in (None, "", [], {}):
-            lost[field] = lost.get(field, 0) + 1
+            key = (field, gravity_of_field(field, value))
+            lost[key] = lost.get(key, 0) + 1
     kept = {field: value for field, value in fields.items() if field in common}
     return {job.profile.protocol: kept} if kept else None

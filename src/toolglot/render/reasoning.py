@@ -77,7 +77,7 @@ def _unmarked(block: Thinking, turn: Turn, job: Job) -> Thinking:
     fields = (block.extra or {}).get(job.profile.protocol, {})
     if CACHE_MARKER not in fields:
         return block
-    job.tell("dropped", f"{CACHE_MARKER} is refused on thinking", turn_key=turn.key)
+    job.tell("dropped", f"{CACHE_MARKER} is refused on thinking", turn_key=turn.key, gravity="housekeeping")
     kept = {key: value for key, value in fields.items() if key != CACHE_MARKER}
     return replace(block, extra={**(block.extra or {}), job.profile.protocol: kept} if kept else None)
 

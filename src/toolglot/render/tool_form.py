@@ -183,7 +183,8 @@ def _lowered(tool: ToolSpec, job: Job) -> ToolSpec:
     for loss in lowered.losses:
         where = "; the description says it" if loss.described else ""
         reason = f"{loss.keyword}: {loss.reason}{where}"
-        job.tell("lowered", reason, path=_path(tool) + loss.path.removeprefix("$"))
+        path = _path(tool) + loss.path.removeprefix("$")
+        job.tell("lowered", reason, path=path, gravity=None if loss.described else "loss")
     if job.goes_home and not lowered.losses and lowered.schema is not tool.parameters:
         job.tell("lowered", "the schema is written in words that the target takes; it means the same", path=_path(tool))
     strict = _strict(tool, lowered, job)
@@ -200,7 +201,7 @@ def _strict(tool: ToolSpec, lowered: Lowered, job: Job) -> bool | None:
     if form == "omit":
         if tool.strict is False and job.goes_home:
             reason = f"'strict' is refused {job.rule('tools.strict')}; false is what holds without it"
-            job.tell("dropped", reason, path=_path(tool))
+            job.tell("dropped", reason, path=_path(tool), gravity="housekeeping")
         return None
     if lowered.strict:
         return True

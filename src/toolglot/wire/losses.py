@@ -1,6 +1,6 @@
-"""Fields of one protocol that no other has a place for: told, since they are not carried.
+"""Fields of one protocol that no other has a place for: reported, since they are not carried.
 
-`extra` of a conversation and its parts returns to its own protocol and nowhere else. Each field is told once,
+`extra` of a conversation and its parts returns to its own protocol and nowhere else. Each field is reported once,
 with how often it stood there. Fields that say nothing (null, empty) are not worth a word.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Conversation, Extra, Options, Reply, ToolResult, Turn
+from toolglot.field_gravity import gravity_of_field
+from toolglot.report import Gravity
 
 _NOTE: Final = "~"
 _AROUND: Final = "~choice"
@@ -35,9 +37,9 @@ _QUIET: Final = _HOUSEKEEPING | _COMMON_NOTES
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
-def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str]]:
-    """Every field that a protocol will not show: the field, and what to tell of it."""
-    counts: dict[tuple[str, str], int] = {}
+def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str, Gravity]]:
+    """Every field that a protocol will not show: the field, what to report of it, and how grave that is."""
+    counts: dict[tuple[str, str, Gravity], int] = {}
     silent, quiet = (_HOUSEKEEPING, _QUIET) if type(value) is Reply else (_NOTHING, _COMMON_NOTES)
     for place, extra in _extras(value):
         for written_in, fields in extra.items():
@@ -45,12 +47,13 @@ def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str
                 continue
             for field, written in fields.items():
                 if field not in silent and field[:1] != _NOTE and (written or written not in _EMPTY):
-                    counts[place, field] = counts.get((place, field), 0) + 1
+                    key = (place, field, gravity_of_field(field, written))
+                    counts[key] = counts.get(key, 0) + 1
     if not counts:
         return []
     return [
-        (field[:80], f"{field[:80]} on {place} has no place there{'' if count == 1 else f' ({count} times)'}")
-        for (place, field), count in counts.items()
+        (field[:80], f"{field[:80]} on {place} has no place there{'' if count == 1 else f' ({count} times)'}", gravity)
+        for (place, field, gravity), count in counts.items()
     ]
 
 

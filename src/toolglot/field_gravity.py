@@ -1,0 +1,73 @@
+"""How grave it is that a field of a request does not reach another provider.
+
+Most settings of that kind are demands, and to lose one is a loss. The table lists those that mean nothing elsewhere:
+how the provider bills, caches, logs or streams, and what a client writes that says what holds anyway.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from toolglot.report import Gravity
+
+_STORAGE: Final = ("store", "metadata", "labels", "requestMetadata", "client_metadata", "previous_response_id")
+_BILLING: Final = ("service_tier", "serviceTier", "priority", "performanceConfig", "keep_alive", "speed")
+_CACHING: Final = (
+    *("cache_control", "cachePoint", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),
+    *("prompt_cache_breakpoint", "cache_prompt", "session_id"),
+)
+_CLIENTS: Final = (
+    *("safety_identifier", "user", "anthropic_version", "anthropic_beta", "betas", "stream_options", "prediction"),
+    *("eager_input_streaming", "defer_loading", "partial_images", "additionalModelResponseFieldPaths"),
+    *("num_gpu", "main_gpu", "num_thread", "num_batch", "use_mmap", "model", "requires_confirmation"),
+    *("external_execution", "stream"),
+)
+_HISTORY: Final = ("id", "status", "index", "type", "role", "object", "phase", "logprobs_content", "thought_signature")
+"""Fields of items of a history that name or number them."""
+
+MEANINGLESS: Final = frozenset((*_STORAGE, *_BILLING, *_CACHING, *_CLIENTS, *_HISTORY))
+"""Fields that say nothing to another provider, whatever their value."""
+
+DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
+    "background": (False,),
+    "caller": ({"type": "direct"},),
+    "candidateCount": (1,),
+    "citations": ({"enabled": False},),
+    "detail": ("auto",),
+    "display": ("summarized",),
+    "include": (["reasoning.encrypted_content"],),
+    "include_reasoning": (True,),
+    "includeThoughts": (False,),
+    "logprobs": (False,),
+    "modalities": (["text"],),
+    "n": (1,),
+    "prefix": (False,),
+    "safe_prompt": (False,),
+    "search_parameters": ({"mode": "off"},),
+    "stopSequences": ([],),
+    "text": ({"format": {"type": "text"}},),
+    "thought": (False,),
+    "top_logprobs": (0,),
+    "truncation": ("disabled",),
+    "verbosity": ("medium",),
+}
+"""Values that ask for what holds anyway."""
+
+
+def gravity_of_field(field: str, value: object) -> Gravity:
+    """Whether it is a loss that a field with this value is not carried."""
+    if field in MEANINGLESS:
+        return "housekeeping"
+    if field == "context_management":
+        return _context_management(value)
+    return "housekeeping" if value in DEFAULTS.get(field, ()) else "loss"
+
+
+def _context_management(value: object) -> Gravity:
+    """Clearing thinking concerns nobody who does not take it; other edits are demands."""
+    edits = value.get("edits") if isinstance(value, dict) else None
+    if not isinstance(edits, list):
+        return "loss"
+    kinds = [edit.get("type") if isinstance(edit, dict) else None for edit in edits]
+    is_moot = all(isinstance(kind, str) and kind.startswith("clear_thinking") for kind in kinds)
+    return "housekeeping" if is_moot else "loss"
