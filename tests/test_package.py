@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import os
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -119,61 +115,3 @@ def test_make_serve_is_toolglot_serve() -> None:
     shown = run("make", "--no-print-directory", "--dry-run", "serve", "ARGS=--port 0")
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines()[-1].endswith("bin/toolglot serve --port 0")
-
-
-def test_the_examples_run(tmp_path: Path) -> None:
-    """Without a key of any provider, so that nobody is asked but simulated models."""
-    keyless = {name: value for name, value in os.environ.items() if "KEY" not in name and "TOKEN" not in name}
-    environ = {**keyless, "XDG_STATE_HOME": str(tmp_path)}
-    for example in sorted((ROOT / "examples").glob("*.py")):
-        answered = run(sys.executable, "-W", "error", example, environ=environ)
-        assert answered.returncode == 0, answered.stderr
-        assert answered.stdout
-
-
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_the_sessions_in_the_readme_run_and_print_what_they_say(number: int) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    session = text.split("```python\n")[number].split("```")[0]
-    lines = session.splitlines()
-    expected = [
-        line.partition("  # ")[2] or after.removeprefix("# ")
-        for line, after in zip(lines, [*lines[1:], ""], strict=True)
-        if line.startswith("print(")
-    ]
-    answered = run(sys.executable, "-W", "error", "-c", session)
-    assert answered.returncode == 0, answered.stderr
-    assert answered.stdout.splitlines() == expected
-    assert len(expected) >= 2
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        *("convert", "dialects", "errors", "gateway", "gateway-config", "in-process", "middleware", "referee"),
-        *("schema", "simulator", "streams", "tools", "wire"),
-    ],
-)
-def test_the_python_of_a_page_runs(page: str) -> None:
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]
-    answered = run(sys.executable, "-W", "error", "-c", "\n".join(blocks))
-    assert blocks
-    assert answered.returncode == 0, answered.stderr
-
-
-@pytest.mark.parametrize("page", ["docs/scheduler.md", "docs/session-store.md", "docs/sessions.md", "README.md"])
-def test_the_python_of_a_page_that_talks_to_a_provider_compiles_and_names_what_there_is(page: str) -> None:
-    """It cannot be run without a key."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    mark = "```py\n" if page == "README.md" else "```python\n"
-    code = "\n".join(part.split("```")[0] for part in text.split(mark)[1:])
-    assert code
-    tree = ast.parse(code)
-    compile(tree, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    imports: list[ast.stmt] = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    names: dict[str, object] = {}
-    exec(compile(ast.Module(imports, []), page, "exec"), names)  # noqa: S102 - imports of our own pages
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "toolglot":
-            assert hasattr(names["toolglot"], node.attr), node.attr
