@@ -59,7 +59,7 @@ def rulebook() -> str:
             "[profiles](profiles.md).",
             "",
             "Targets: " + ", ".join(f"[{name}](#{name})" for name in profiles.names()) + ".",
-            "Several of them extend [openai_compatible](#openai_compatible), which is no target itself.",
+            "[openai_compatible](#openai_compatible) is for a host that no profile describes; several extend it.",
             "",
             *keys_section(),
             *(line for name in ordered_files() for line in target_section(loader.read_builtin(name))),
@@ -68,11 +68,11 @@ def rulebook() -> str:
 
 
 def ordered_files() -> list[str]:
-    return [*sorted(profiles.BASES), *profiles.names()]
+    return [profiles.ANY_HOST, *(name for name in profiles.names() if name != profiles.ANY_HOST)]
 
 
 def keys_section() -> Iterator[str]:
-    yield "## The keys, and the defaults for a provider that nobody described"
+    yield "## The keys, and their conservative defaults"
     yield ""
     for group in msgspec.inspect.type_info(Rules).fields:  # type: ignore[attr-defined]
         yield f"### {group.name}: {group.type.cls.__doc__}"

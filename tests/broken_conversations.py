@@ -57,9 +57,9 @@ TARGETS = [
     ("vertex", "gemini-3-pro"),
     ("vllm", "local"),
     ("xai", "grok-4"),
-    ("nobody_described_it", "m"),
+    ("openai_compatible", "m"),
 ]
-"""Every target, with models that have demands of their own, and one that nobody described."""
+"""Every target, with models that have demands of their own, and a host that no profile describes."""
 
 SOURCES = ["anthropic", "openai", "openai_responses", "gemini", "kimi", "mistral", "bedrock"]
 

@@ -193,7 +193,7 @@ def test_a_model_narrows_what_is_looked_for(cli: Cli) -> None:
         (["binary"], "error: binary: byte 0 is not UTF-8\n"),
         (
             ["answer.txt", "--dialect", "hermse"],
-            "no dialect is called 'hermse'\n  hint: did you mean 'hermes'? `toolglot",
+            "unknown dialect 'hermse'; did you mean 'hermes'?\n  hint: `toolglot",
         ),
         (["answer.txt", "--dialect", "???"], "hint: `toolglot parse --list` lists them\n"),
         (["answer.txt", "--tools", "missing.json"], "error: missing.json: there is no such file\n"),

@@ -148,7 +148,7 @@ def test_a_request_that_cannot_be_repaired_writes_nothing(cli: Cli) -> None:
     [
         (["-", "--in-place"], "--in-place: stdin cannot be replaced"),
         (["request.json", "--in-place", "-o", "x"], "--in-place: cannot be used with --output"),
-        (["request.json", "--for", "mistral,groq"], "there is no target 'mistral,groq'"),
+        (["request.json", "--for", "mistral,groq"], "unknown target 'mistral,groq'"),
         (["none/request.json", "--for", "mistral", "--in-place"], "cannot be written"),
     ],
 )

@@ -441,12 +441,6 @@ def test_an_object_that_is_no_json_is_made_plain() -> None:
 # --- what is assumed, and what is told --------------------------------------------------------------
 
 
-def test_a_provider_that_nobody_described_is_told_with_a_guess() -> None:
-    (entry, *_) = convert(asking(), source="anthropic", target="opnai", model="m").report
-    assert entry.action == "assumed"
-    assert "did you mean 'openai'" in entry.reason
-
-
 def test_a_model_of_another_provider_that_is_kept_is_told() -> None:
     out = convert(asking(), source="anthropic", target="openai")
     assert any(entry.action == "assumed" and "claude-sonnet-4-6" in entry.reason for entry in out.report)

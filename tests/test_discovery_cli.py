@@ -66,7 +66,7 @@ def test_a_whole_discovery_writes_a_profile_that_serve_loads_and_a_report(cli: C
     config = read_config("box.toml", {"BOX_KEY": KEY, "HOME": str(cli.folder)})
     assert config.upstreams["box"].target == "box"
     profile = profiles.get("box", "mistral-large-latest", overrides=config.overrides)
-    assert (profile.known, profile.ids.style, profile.ids.fixed_length) == (True, "fixed", 9)
+    assert (profile.name, profile.ids.style, profile.ids.fixed_length) == ("box", "fixed", 9)
     assert profile.origin("ids.style").error.startswith("Tool call id was")
     assert profile.origin("ids.style").confidence == "observed"
     told = (cli.folder / "box.md").read_text()
@@ -153,7 +153,7 @@ def test_a_dry_run_prints_every_probe_and_sends_nothing(cli: Cli) -> None:
         (("http://127.0.0.1:9", "--header", "no colon"), "expected NAME:VALUE"),
         (("http://127.0.0.1:9", "--header", "x:env:NO_SUCH"), "NO_SUCH is not set"),
         (("http://127.0.0.1:9", "--only", "everything"), "there is no probe 'everything'"),
-        (("http://127.0.0.1:9", "--diff", "nobody"), "there is no profile 'nobody'"),
+        (("http://127.0.0.1:9", "--diff", "nobody"), "unknown profile 'nobody'"),
         (("http://127.0.0.1:9", "--max-requests", "0"), "--max-requests: expected a number from 1"),
         (("http://127.0.0.1:9", "--timeout", "0"), "--timeout: expected seconds"),
         (("http://127.0.0.1:9", "-o", "there"), "exists already"),

@@ -223,7 +223,7 @@ def test_what_is_set_is_there() -> None:
     assert (settings.max_body_bytes, settings.max_concurrent, settings.log) == (4096, 7, "json")
     assert (settings.reports, settings.simulate, settings.middleware) == (0, True, ("my.module:Name.Inner",))
     assert found.policy.server_tools == "drop"
-    assert profiles.get("box", overrides=found.overrides).known
+    assert profiles.get("box", overrides=found.overrides).name == "box"
     assert found.notes == ()
 
 
@@ -496,9 +496,9 @@ def test_a_provider_that_needs_no_key_gets_the_one_that_is_there() -> None:
         ('key_env = "nopeNopeNope"', "key_env", "the variable that is named here is not set", ""),
         ("key_env = 1", "key_env", "expected the name of an environment variable, got a whole number", ""),
         ('key_env = "SPLIT"', "key_env", "'SPLIT' is not set", ""),
-        ('provider = "opnai"', "provider", "no provider 'opnai'", "did you mean openai?"),
-        ('target = "antropic"', "target", "no profile 'antropic'", "did you mean anthropic?"),
-        ('target = "zzzz"', "target", "no profile 'zzzz'", "Known: anthropic"),
+        ('provider = "opnai"', "provider", "unknown provider 'opnai'; did you mean 'openai'?", "known: anthropic"),
+        ('target = "antropic"', "target", "unknown profile 'antropic'; did you mean 'anthropic'?", "known: anthropic"),
+        ('target = "zzzz"', "target", "unknown profile 'zzzz'", "known: anthropic"),
         ('auth = "basic"', "auth", 'one of "bearer", "x-api-key"', ""),
         ('url = "ftp://a"', "url", "expected an address with http", ""),
         ('url = "https://u:p@a.example"', "url", "no name and no password", "key_env"),
@@ -536,7 +536,7 @@ def test_a_mistake_in_an_upstream_is_told(body: str, key: str, message: str, hin
 @pytest.mark.parametrize(
     ("name", "body", "message"),
     [
-        ("opnai", "", "there is no provider 'opnai'"),
+        ("opnai", "", "unknown provider 'opnai'"),
         ("simulated", 'url = "https://a.example"', "no name for an upstream"),
         ("Upper", 'url = "https://a.example"', "no name for an upstream"),
         ('"a/b"', 'url = "https://a.example"', "no name for an upstream"),
@@ -589,7 +589,7 @@ def test_every_known_provider_can_be_configured_by_its_name_alone() -> None:
     found = parse_config(ConfigText("t", text), environ)
     assert list(found.upstreams) == list(PROVIDERS)
     assert list(discovered(environ).upstreams) == list(PROVIDERS)
-    assert all(profiles.get(each.target).known for each in found.upstreams.values())
+    assert all(profiles.get(each.target).name == each.target for each in found.upstreams.values())
 
 
 # --- [models] ---------------------------------------------------------------------------------------

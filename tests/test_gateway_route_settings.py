@@ -153,7 +153,7 @@ def test_the_policy_of_the_file_is_what_a_name_changes() -> None:
         ("default = 3", "models.x.default", "expected a table, got 3", ""),
         ("policy = { stream = 1 }", "models.x.policy.stream", "no setting", "did you mean"),
         ('policy = { ids = "odd" }', "models.x.policy.ids", "expected one of reversible, canonical", "convert.md"),
-        ('target = "opnai"', "models.x.target", "there is no profile 'opnai'", "did you mean openai?"),
+        ('target = "opnai"', "models.x.target", "unknown profile 'opnai'; did you mean 'openai'?", "known: anthropic"),
         ('headers = { host = "a" }', "models.x.headers.host", "written by the gateway itself", ""),
         ('headers = { authorization = "Bearer x" }', "models.x.headers.authorization", "looks like a key", "env:NAME"),
         ('headers = { a = "env:NOBODY" }', "models.x.headers.a", "'NOBODY' is not set", ""),

@@ -153,5 +153,5 @@ def test_translate_takes_a_target_in_any_spelling(to: str, prefix: str) -> None:
 
 
 def test_translate_names_what_it_does_not_know() -> None:
-    with pytest.raises(InputError, match=r"to: no id prefix is known for 'mistral'.*hist_tool_"):
+    with pytest.raises(InputError, match=r"to: unknown id form 'mistral'.*hist_tool_"):
         ids.translate("call_a", to="mistral")

@@ -231,7 +231,7 @@ def test_R_003_12_a_response_that_cannot_be_read_stays_as_it_was() -> None:
         ToolingMiddleware().process_response(Response({"error": {"message": "no", "type": "x"}}, "openai"))
     with pytest.raises(InputError, match="name of a provider"):
         ToolingMiddleware().process_response(Response("{}"))
-    with pytest.raises(InputError, match="no parser for provider 'acme'"):
+    with pytest.raises(InputError, match="unknown provider 'acme'"):
         ToolingMiddleware().process_response(Response("{}", "acme"))
 
 

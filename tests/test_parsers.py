@@ -62,7 +62,7 @@ def test_R_003_4_other_spellings_of_a_name_find_the_same_parser(spelling: str, p
 
 
 def test_R_003_4_an_unknown_provider_is_named_and_the_known_ones_are_listed() -> None:
-    with pytest.raises(InputError, match="no parser for provider 'acme'") as caught:
+    with pytest.raises(InputError, match="unknown provider 'acme'") as caught:
         get_parser("acme")
     assert all(profiles.resolve(name) in caught.value.hint for name in SEED_PROVIDERS)
 

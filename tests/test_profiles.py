@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolglot import InputError, ProfileError, get_capabilities, profiles
+from toolglot import InputError, ProfileError, UnknownNameError, get_capabilities, profiles
 from toolglot.profiles import loader
 from toolglot.profiles.aliases import ALIASES, TARGETS, resolve
 from toolglot.profiles.rules import Rules
@@ -17,7 +17,7 @@ from toolglot.profiles.rules import Rules
 LISTED = (
     *("anthropic", "openai", "openai_responses", "azure", "gemini", "vertex", "mistral", "kimi", "deepseek"),
     *("xai", "qwen", "glm", "minimax", "bedrock", "cohere", "ollama", "vllm", "llamacpp", "groq", "cerebras"),
-    "openrouter",
+    *("openrouter", "openai_compatible"),
 )
 
 
@@ -50,7 +50,6 @@ def test_every_entry_has_an_id_of_its_own_a_source_and_a_confidence() -> None:
 @pytest.mark.parametrize("target", LISTED)
 def test_every_target_says_what_rendering_needs(target: str) -> None:
     profile = profiles.get(target)
-    assert profile.known
     assert profile.title
     for key in ("results.carrier", "calls.arguments", "choice.modes", "turns.system"):
         assert profile.origin(key).layer != "default", key
@@ -113,14 +112,13 @@ def test_models_refine_a_provider(provider: str, models: str, key: str, value: o
 
 
 def test_the_render_safe_core_is_the_default() -> None:
-    unknown = profiles.get("nobody-described-me", "some-model")
-    assert not unknown.known
-    assert unknown.name == "nobody-described-me"
-    assert unknown.layers == ("default",)
-    assert unknown.protocol == "openai_chat"
-    assert (unknown.ids.max_length, unknown.turns.first, unknown.turns.prefill) == (40, "user", "no")
-    assert unknown.choice.modes == ("auto", "none")
-    assert unknown.origin("ids.max_length").confidence == "default"
+    bare = profiles.get("bare", "some-model", overrides=override('[profiles.bare]\ntitle = "Says nothing"'))
+    assert bare.name == "bare"
+    assert bare.layers == ("default",)
+    assert bare.protocol == "openai_chat"
+    assert (bare.ids.max_length, bare.turns.first, bare.turns.prefill) == (40, "user", "no")
+    assert bare.choice.modes == ("auto", "none")
+    assert bare.origin("ids.max_length").confidence == "default"
 
 
 # --- layers -----------------------------------------------------------------------------------------
@@ -191,12 +189,13 @@ def test_a_user_describes_a_provider_of_their_own() -> None:
         'text = "slow"\nsource = "us"\nconfidence = "observed"'
     )
     box = profiles.get("box", "kimi-k2", overrides=mine)
-    assert (box.title, box.protocol, box.tools.max_count, box.known) == ("Our box", "openai_chat", None, True)
+    assert (box.title, box.protocol, box.tools.max_count) == ("Our box", "openai_chat", None)
     assert box.ids.style == "ordinal"
     assert profiles.get("other", overrides=mine).protocol == "anthropic"
     assert [fact.text for fact in profiles.get("other", overrides=mine).facts] == ["slow"]
     assert mine.names == ("box", "other")
-    assert not profiles.get("box").known
+    with pytest.raises(UnknownNameError, match="unknown provider 'box'"):
+        profiles.get("box")
 
 
 def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
@@ -337,7 +336,7 @@ def test_other_spellings_mean_the_same_target(spelling: str, target: str) -> Non
     assert profiles.get(spelling) is profiles.get(target)
 
 
-def test_a_name_that_means_no_target_is_kept() -> None:
+def test_a_stored_name_that_means_no_target_is_kept() -> None:
     assert resolve("My-Box") == "My-Box"
 
 
@@ -364,7 +363,12 @@ def test_profiles_can_be_hashed_and_are_made_once() -> None:
         ("openai", ("json", True, 10, True, True, ())),
         ("xai", ("custom", False, 1, False, False, ("uses <x.ai:tool_call> tags",))),
         ("deepseek", ("xml", True, 5, False, False, ())),
+        ("Claude", ("json", True, 20, True, True, ())),
+        ("OPENAI_CHAT", ("json", True, 10, True, True, ())),
+        ("grok", ("custom", False, 1, False, False, ("uses <x.ai:tool_call> tags",))),
+        ("Deep-Seek", ("xml", True, 5, False, False, ())),
         ("google", ("unknown", False, 1, False, False, ())),
+        ("nobody", ("unknown", False, 1, False, False, ())),
         ("", ("unknown", False, 1, False, False, ())),
     ],
 )

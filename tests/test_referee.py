@@ -81,9 +81,12 @@ def test_json_that_is_no_object_is_a_violation_of_shape() -> None:
     assert (found.rule, found.path) == ("shape", "$")
 
 
-def test_an_unknown_target_is_held_to_the_conservative_defaults() -> None:
+def test_a_target_is_held_to_the_conservative_defaults_only_where_that_is_asked_for() -> None:
     body = chat({"role": "system", "content": "Late"})
-    assert "default:turns.system_inside" in {found.rule for found in lint(body, "some-new-host")}
+    bare = profiles.Overrides('[profiles.bare]\ntitle = "Says nothing"')
+    assert lint(body, "bare", overrides=bare) == ()
+    found = lint(body, "bare", overrides=bare, defaults=True)
+    assert "default:turns.system_inside" in {violation.rule for violation in found}
 
 
 def test_the_model_of_the_body_refines_the_profile_unless_one_is_named() -> None:

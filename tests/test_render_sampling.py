@@ -123,7 +123,7 @@ def test_whatever_is_asked_for_the_target_takes_what_is_sent(
 ) -> None:
     profile = profiles.get(*where)
     asked = Conversation((Turn("user", (Text("hi"),)),), (), Options(sampling, reasoning), model=where[1] or "m")
-    made = render(asked, profile, source=profile if is_home else profiles.get("no-such-provider"))
+    made = render(asked, profile, source=profile if is_home else profiles.get("openai_compatible"))
     body = codec(profile.protocol).request.encode(made.conversation, profile)
     found = lint(body, where[0], model=where[1])
     keys = {violation.key for violation in found if violation.key.split(".")[0] in ("request", "reasoning")}

@@ -39,7 +39,7 @@ JSON_SCHEMA_FIELD = profiles.Overrides(
 
 TARGETS: dict[str, Profile] = {
     **{name: profiles.get(name) for name in profiles.names()},
-    "unknown": profiles.get("nobody-described-me"),
+    "bare": profiles.get("bare", overrides=profiles.Overrides('[profiles.bare]\ntitle = "Says nothing"')),
     "bedrock-claude": profiles.get("bedrock", "anthropic.claude-opus-4-6-v1:0"),
     "gemini-json-schema": profiles.get("gemini", overrides=JSON_SCHEMA_FIELD),
 }

@@ -147,7 +147,7 @@ def test_addresses_are_those_that_sdks_are_given(toolglot_simulator: Server) -> 
     root = toolglot_simulator.root
     assert toolglot_simulator.url("openai") == f"{root}/openai/v1"
     assert toolglot_simulator.url("anthropic") == f"{root}/anthropic"
-    with pytest.raises(InputError, match="there is no provider 'nobody'"):
+    with pytest.raises(InputError, match="unknown provider 'nobody'"):
         toolglot_simulator.url("nobody")
 
 

@@ -332,8 +332,8 @@ def test_the_same_request_gets_the_same_answer_and_another_seed_other_ids() -> N
         ({"rules": [{"reply": {}, "when": {"matches": "("}}]}, "$.rules[0].when.matches", "regular expression"),
         ({"rules": [{"reply": {}, "when": {"results": -1}}]}, "$.rules[0].when.results", "from 0 to 1000000, got -1"),
         ({"rules": [{"reply": {}, "when": {"turn": -1}}]}, "$.rules[0].when.turn", "from 0 to 1000000, got -1"),
-        ({"rules": [{"reply": {}, "when": {"provider": "x"}}]}, "$.rules[0].when.provider", "there is no provider 'x'"),
-        ({"rules": [{"fault": 500, "when": {"provider": ""}}]}, "$.rules[0].when.provider", "there is no provider ''"),
+        ({"rules": [{"reply": {}, "when": {"provider": "x"}}]}, "$.rules[0].when.provider", "unknown provider 'x'"),
+        ({"rules": [{"fault": 500, "when": {"provider": ""}}]}, "$.rules[0].when.provider", "unknown provider ''"),
         ({"chunk": 0}, "$.chunk", "from 1 to 1000000, got 0"),
         ({"bytes": -1}, "$.bytes", "from 0 to 1000000, got -1"),
         ({"pace": 1e9}, "$.pace", "from 0 to 60"),
@@ -355,14 +355,14 @@ def test_a_script_that_makes_no_sense_is_refused_with_its_place(value: Any, path
     [
         ({"rule": []}, "did you mean rules? one of rules, seed, chunk, pace, bytes, keys"),
         ({"rules": [{"reply": {"stop": "tool_call"}}]}, "did you mean tool_calls? one of stop, tool_calls, length, "),
-        ({"rules": [{"reply": {}, "when": {"provider": "antropic"}}]}, "did you mean anthropic? one of anthropic, "),
-        ({"rules": [{"reply": {}, "when": {"provider": "google"}}]}, "did you mean gemini? one of anthropic, openai, "),
+        ({"rules": [{"reply": {}, "when": {"provider": "antropic"}}]}, "did you mean 'anthropic'? (known: anthropic, "),
+        ({"rules": [{"reply": {}, "when": {"provider": "google"}}]}, "did you mean 'gemini'? (known: anthropic, "),
     ],
 )
 def test_what_was_probably_meant_is_told_with_all_that_is_allowed(value: Body, hint: str) -> None:
     with pytest.raises(InputError) as found:
         script_of(value)
-    assert found.value.hint.startswith(hint)
+    assert hint in str(found.value)
 
 
 def test_every_provider_and_target_can_be_named() -> None:

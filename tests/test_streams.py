@@ -754,11 +754,6 @@ def test_bytes_of_any_kind_are_taken_and_anything_else_is_named() -> None:
             reader.feed(wrong)  # type: ignore[arg-type]
 
 
-def test_names_that_nobody_described_are_told() -> None:
-    translator = StreamTranslator(source="openai", target="antropic")
-    assert "did you mean" in str(translator.report)
-
-
 # --- errors in the middle ---------------------------------------------------------------------------
 
 

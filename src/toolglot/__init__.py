@@ -71,6 +71,7 @@ from toolglot.errors import (
     ToolProtocolError,
     TruncatedArgumentsError,
     TruncatedJSONError,
+    UnknownNameError,
     VersionError,
 )
 from toolglot.history import History, TurnInFlight
@@ -181,6 +182,7 @@ __all__ = [
     "Turn",
     "TurnInFlight",
     "TurnMetadata",
+    "UnknownNameError",
     "Usage",
     "VersionError",
     "Violation",

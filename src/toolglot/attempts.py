@@ -61,7 +61,8 @@ class Attempt:
     def __init__(self, history: History, *, provider: str = "", model: str = "", issuer: Issuer | None = None) -> None:
         """`issuer` says who answers where more than a provider and a model is known of it."""
         self._history = history
-        self._issuer_name = issuer.provider if issuer is not None else provider
+        known = history._known(provider, "provider") if provider else ""  # noqa: SLF001 - with the history's own profiles
+        self._issuer_name = issuer.provider if issuer is not None else known
         self._model = model
         self._issuer = issuer
         self._sum = Accumulator()

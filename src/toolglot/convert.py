@@ -10,7 +10,6 @@ home and needs no change is forwarded as it came, byte for byte.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping
@@ -179,14 +178,15 @@ def convert(
         out.report    # what was changed and why, and what could not be carried
 
     body: the client's request, as JSON (bytes or text) or as the object that it means.
-    source, target: any name of the profiles: a provider (`mistral`) or a protocol (`openai_chat`).
+    source, target: any name of the profiles: a provider (`mistral`) or a protocol (`openai_chat`). A host that no
+        profile describes is `openai_compatible`.
     model: the model to ask for; without it, the request's own.
     policy: what to do where there is a choice.
     overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
     limits: how large a body may be.
 
-    Raises `InputError` for a body that is not of the source's protocol, and `RefusedError` for one that no change
-    could make the target accept.
+    Raises `UnknownNameError` for a name that is not known, `InputError` for a body that is not of the source's
+    protocol, and `RefusedError` for one that no change could make the target accept.
     """
     received = read_request(body, source=source, policy=policy, overrides=overrides, limits=limits)
     return received.for_target(target, model=model)
@@ -210,7 +210,7 @@ def read_request(
     """
     _check_policy(policy)
     try:
-        from_ = _profile(source, "", overrides)
+        from_ = _profile(source, "", overrides, "source")
         if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
             split = memory.split(body, from_.protocol)
             if split is not None:
@@ -289,8 +289,8 @@ class ReceivedRequest:
     ) -> ConvertedRequest:
         fields, said = self.fields, self.conversation
         named, continued = model or said.model, self.continues
-        to = _profile(target, named, self._overrides)
-        from_ = _profile(self._source.name, said.model, self._overrides)
+        to = _profile(target, named, self._overrides, "target")
+        from_ = _profile(self._source.name, said.model, self._overrides, "source")
         if continued is not None and from_.name != to.name:
             raise StoredHistoryError(
                 f"continues what only {from_.name} has stored", path=f"$.{continued}", hint="send the whole history"
@@ -306,7 +306,7 @@ class ReceivedRequest:
             return _continuing(self._body, fields, more, continued, rendered, from_, to, policy, entries)
         sent, prompted = _by_prompt(rendered, to, policy)
         kept_model = said.model if not model and from_.name != to.name else ""
-        told = [] if from_.known and to.known and not kept_model else told_of_names(from_, to, policy, kept_model)
+        told = _told_of_model(to, policy, kept_model) if kept_model else []
         told += [*self._mended, *modern, *entries, *rendered.entries, *prompted]
         if from_.protocol != to.protocol:
             sent = _crossing(sent, from_, to)
@@ -356,12 +356,12 @@ def request_for(
     if not isinstance(conversation, Conversation):
         raise InputError(f"expected a Conversation or a History, got {quote(conversation)}", path="conversation")
     named = model or conversation.model
-    to = profiles.get(target, named, overrides=overrides)
+    to = profiles.get(target, named, overrides=overrides, kind="target")
     asked = replace(conversation, model=named, tools=(*conversation.tools, *tools))
     rendered = render(asked, to, policy=policy, home=home)
     sent, prompted = _by_prompt(rendered, to, policy)
     body = codec(to.protocol).request.encode(_as_clasp(sent, to, policy), to)
-    entries = (*told_of_names(to, to, policy)[:1], *rendered.entries, *prompted, *_unwritten(sent, to, policy))
+    entries = (*rendered.entries, *prompted, *_unwritten(sent, to, policy))
     report = Report(entries, ids=rendered.seen_ids)
     return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None)
 
@@ -446,17 +446,17 @@ def repair(
     return convert(body, source=target, target=target, model=model, policy=policy, overrides=overrides, limits=limits)
 
 
-def _profile(name: str, model: str, overrides: Overrides | None) -> Profile:
+def _profile(name: str, model: str, overrides: Overrides | None, kind: str) -> Profile:
     """What the profiles say, looked up in one step where it was before."""
     try:
-        return _known_profile(name, model, overrides)
+        return _known_profile(name, model, overrides, kind)
     except TypeError:  # which no name is that can be looked up
-        return profiles.get(name, model, overrides=overrides)
+        return profiles.get(name, model, overrides=overrides, kind=kind)
 
 
 @functools.lru_cache(maxsize=1024)
-def _known_profile(name: str, model: str, overrides: Overrides | None) -> Profile:
-    return profiles.get(name, model, overrides=overrides)
+def _known_profile(name: str, model: str, overrides: Overrides | None, kind: str) -> Profile:
+    return profiles.get(name, model, overrides=overrides, kind=kind)
 
 
 def _check_policy(policy: object) -> None:
@@ -464,20 +464,11 @@ def _check_policy(policy: object) -> None:
         raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint='Policy(required="keep")')
 
 
-def told_of_names(source: Profile, target: Profile, policy: Policy, kept_model: str = "") -> list[Entry]:
-    """What the names of a conversion leave in doubt."""
-    if source.known and target.known and not kept_model:
-        return []
-    job = Job(target, policy, source)
-    for profile in (source, target):
-        if not profile.known:
-            near = difflib.get_close_matches(profile.name, [*profiles.names(), *profiles.ALIASES], 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            reason = f"nobody described {profile.name[:80]!r}: conservative defaults are in force{hint}"
-            job.tell("assumed", reason, "policy", path="source" if profile is source else "target")
-    if kept_model:
-        reason = f"no model was named; the request's own, {kept_model[:80]!r}, is asked for"
-        job.tell("assumed", reason, "policy", path="model")
+def _told_of_model(target: Profile, policy: Policy, kept_model: str) -> list[Entry]:
+    """What is said of a request that goes to another provider under its own model's name."""
+    job = Job(target, policy, None)
+    reason = f"no model was named; the request's own, {kept_model[:80]!r}, is asked for"
+    job.tell("assumed", reason, "policy", path="model")
     return job.entries
 
 
@@ -533,7 +524,7 @@ def convert_reply(
     if request is not None and not isinstance(request, ConvertedRequest):
         raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
     try:
-        from_, to = _profile(source, "", overrides), _profile(target, "", overrides)
+        from_, to = _profile(source, "", overrides, "source"), _profile(target, "", overrides, "target")
         return _converted_reply(body, from_, to, request, policy, limits, reply_id)
     except RecursionError:
         raise _too_deep() from None
@@ -588,7 +579,7 @@ def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: P
         return prompted  # the model was told to write them so
     is_on = policy.calls_in_text == "always"
     if policy.calls_in_text == "profile":
-        is_on = source.calls.in_text or not source.known
+        is_on = source.calls.in_text
     return "auto" if is_on else ""
 
 
@@ -655,7 +646,7 @@ def convert_error(
 
     `status` and `headers` are those of the HTTP answer. Raises `InputError` for what is no error.
     """
-    from_ = profiles.get(source, overrides=overrides)
+    from_ = profiles.get(source, overrides=overrides, kind="source")
     given = dict(body) if isinstance(body, Mapping) else body
     failure = codec(from_.protocol).errors.decode(status, given, headers or {}, target=from_.name)
     if failure is None:
@@ -672,7 +663,7 @@ def error_for(
     told = from_input_error(failure) if isinstance(failure, InputError) else failure
     if not isinstance(told, Failure):
         raise InputError(f"expected a Failure or an error of toolglot, got {quote(told)}", path="failure")
-    errors = codec(profiles.get(target, overrides=overrides).protocol).errors
+    errors = codec(profiles.get(target, overrides=overrides, kind="target").protocol).errors
     status, body = errors.encode(told)
     return ConvertedError(status=status, body=body, headers=errors.headers_of(told), failure=told)
 

@@ -2,6 +2,7 @@
 
     ToolglotError
     ├── InputError            the caller's mistake: what was wrong, where, what to do
+    │   ├── UnknownNameError  a provider, target, protocol or dialect that is not known, with the closest names
     │   ├── LimitError        larger, deeper or longer than is allowed
     │   ├── VersionError      a conversation or a store of a version this release cannot read
     │   ├── JSONError         text that is not JSON
@@ -35,8 +36,12 @@ Imports nothing of toolglot; everything may import it.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 QUOTED_CHARACTERS = 80
 MESSAGE_CHARACTERS = 500
+MAX_SUGGESTIONS = 3
 
 
 class ToolglotError(Exception):
@@ -58,6 +63,17 @@ class InputError(ToolglotError, ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self.args, self.__dict__)
+
+
+class UnknownNameError(InputError):
+    """A name that is not known; `suggestions` are the closest names that are."""
+
+    def __init__(
+        self, message: str, *, path: str = "$", hint: str = "", name: str = "", suggestions: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message, path=path, hint=hint)
+        self.name = name
+        self.suggestions = suggestions
 
 
 class LimitError(InputError):
@@ -132,6 +148,40 @@ class HistoryError(ToolglotError, RuntimeError):
 
     def __init__(self, message: str) -> None:
         super().__init__(cut(message))
+
+
+def closest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The known names that look most like one, the closest first."""
+    by_lower = {word.lower(): word for word in known}
+    word = name[:QUOTED_CHARACTERS].strip().lower()
+    return tuple(by_lower[found] for found in difflib.get_close_matches(word, by_lower, n=MAX_SUGGESTIONS))
+
+
+def unknown_name(
+    kind: str,
+    name: str,
+    known: Iterable[str],
+    *,
+    suggestions: tuple[str, ...] | None = None,
+    path: str | None = None,
+    hint: str | None = None,
+) -> UnknownNameError:
+    """The error for a name that is not known: `unknown target 'mistrall'; did you mean 'mistral'?`.
+
+    kind: what it should be a name of: `target`, `provider`, `dialect`.
+    suggestions: the names to suggest, where the spelling alone does not find them.
+    path: where the name stands; without one, the parameter is called as `kind` says, and the message is enough.
+    """
+    listed = sorted(known)
+    close = closest_names(name, listed) if suggestions is None else suggestions[:MAX_SUGGESTIONS]
+    guess = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return UnknownNameError(
+        f"unknown {kind} {quote(name)}{guess}",
+        path="" if path is None else path,
+        hint=f"known: {', '.join(listed)}" if hint is None else hint,
+        name=name[:QUOTED_CHARACTERS],
+        suggestions=close,
+    )
 
 
 def _restore(kind: type[InputError], args: tuple[str, str, str], state: dict[str, object]) -> InputError:

@@ -42,13 +42,13 @@ from toolglot.conversation import (
     ToolResult,
     Turn,
 )
-from toolglot.errors import HistoryError, InputError, ToolglotError, quote
+from toolglot.errors import HistoryError, InputError, ToolglotError, UnknownNameError, quote
 from toolglot.ids import is_canonical
 from toolglot.intake import Intake, is_same_call
 from toolglot.jsontext import Change, mend_text
 from toolglot.ledger import Ledger
 from toolglot.limits import DEFAULT_LIMITS, Limits
-from toolglot.profiles import MAX_NAME, resolve
+from toolglot.profiles import MAX_NAME, Overrides, find, resolve
 from toolglot.report import Entry, Report
 from toolglot.turn_keys import identity
 
@@ -62,7 +62,13 @@ class _Checked(NamedTuple):
 
 
 class History:
-    """One conversation, written turn by turn."""
+    """One conversation, written turn by turn.
+
+    provider: who makes the turns that have no issuer. A name that is not known is an `UnknownNameError`.
+    overrides: profiles of one's own, whose names are known too.
+
+    The issuers of turns are taken as they are: what was stored under a name that is no longer known still loads.
+    """
 
     def __init__(
         self,
@@ -70,9 +76,12 @@ class History:
         *,
         provider: str | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        overrides: Overrides | None = None,
     ) -> None:
         self._limits = limits
-        self._provider = _target(provider) if provider is not None else None
+        self._overrides = overrides
+        self._intake = Intake([])
+        self._provider = self._known(provider, "provider") if provider is not None else None
         if not isinstance(limits, Limits):
             raise InputError(f"expected Limits, got {quote(limits)}", path="limits")
         if conversation is not None and not isinstance(conversation, Conversation):
@@ -80,7 +89,6 @@ class History:
         self._base = replace(conversation, turns=()) if conversation is not None else Conversation()
         self._in_flight: TurnInFlight | None = None
         self._next_provider: str | None = None
-        self._intake = Intake([])
         if conversation is not None:
             self._base, changes = checked(self._base, limits=limits)
             for change in changes:
@@ -137,6 +145,16 @@ class History:
 
     def _keep_only(self, turns: Sequence[Turn]) -> None:
         self._intake = self._intake.replaced(turns)
+
+    def _known(self, name: str, kind: str, overrides: Overrides | None = None) -> str:
+        """The target that a name means: one that is known, or that made a turn of this history."""
+        stored = _stored_name(name, kind)
+        try:
+            return find(name, overrides=overrides or self._overrides, kind=kind)
+        except UnknownNameError:
+            if any(turn.issuer is not None and turn.issuer.provider == stored for turn in self._turns):
+                return stored
+            raise
 
     def _has_call(self, call_id: object) -> bool:
         return isinstance(call_id, str) and self._intake.has_call(call_id)
@@ -221,7 +239,8 @@ class History:
         if issuer is None:
             was_kept = bool(turn.key) and all(call.metadata is not None for call in turn.calls)
             is_reply = (turn.role == "assistant" or bool(turn.calls)) and not was_kept
-            name = provider if provider is not None else self.target if is_reply else None
+            given = self._known(provider, "provider") if provider is not None else None
+            name = given if given is not None else self.target if is_reply else None
             if name is None and turn.calls and not was_kept:
                 raise InputError(
                     "a turn with tool calls needs the provider that made it",
@@ -231,7 +250,7 @@ class History:
             if name is None:
                 return None
             issuer = Issuer(name)
-        issuer = replace(issuer, provider=_target(issuer.provider, f"{path}.issuer.provider"))
+        issuer = replace(issuer, provider=_stored_name(issuer.provider, f"{path}.issuer.provider"))
         if bound is not None and turn.role == "assistant" and issuer.provider != bound:
             raise HistoryError(
                 f"the turn in flight is bound to {bound}; a turn of {issuer.provider} must wait until it ends"
@@ -391,29 +410,30 @@ class History:
     def fork(self, at: str | None = None) -> History:
         """A history of its own with the same turns, up to and with the turn `at`."""
         end = len(self._turns) if at is None else self._position(at, "at") + 1
-        branch = History(replace(self._base, turns=()), provider=self._provider, limits=self._limits)
+        branch = History(replace(self._base, turns=()), limits=self._limits, overrides=self._overrides)
+        branch._provider = self._provider
         branch._intake.entries += self._intake.entries
         branch._keep_only(self._turns[:end])
         return branch
 
     # --- the turn in flight ---------------------------------------------------------------------
 
-    def begin_turn(self, target: str | None = None) -> TurnInFlight:
+    def begin_turn(self, target: str | None = None, *, overrides: Overrides | None = None) -> TurnInFlight:
         """Start a model's turn and bind it to a provider until it and its tools are done.
 
-        Without a target it goes to the one last chosen.
+        Without a target it goes to the one last chosen. `overrides` add to the names that are known.
         """
         self._refuse_in_flight("begin a turn")
-        chosen = self._provider if target is None else _target(target, "target")
+        chosen = self._provider if target is None else self._known(target, "target", overrides)
         if chosen is None:
             raise InputError("expected the name of a provider", path="target")
         self._provider = chosen
         self._in_flight = TurnInFlight(self, chosen)
         return self._in_flight
 
-    def switch(self, target: str) -> None:
+    def switch(self, target: str, *, overrides: Overrides | None = None) -> None:
         """Choose the provider of the next turn. A turn in flight keeps its own."""
-        chosen = _target(target, "target")
+        chosen = self._known(target, "target", overrides)
         if self._in_flight is None:
             self._provider = chosen
             return
@@ -501,7 +521,8 @@ def _refuse_no_length(value: object, path: str) -> None:
         raise InputError(f"expected a whole number from 0, got {quote(value)}", path=path)
 
 
-def _target(name: str, path: str = "provider") -> str:
+def _stored_name(name: str, path: str) -> str:
+    """A name as turns are kept under it, known or not."""
     if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or mend_text(name) is not name:
         raise InputError(f"expected the name of a provider, got {quote(name)}", path=path)
     return resolve(name)

@@ -23,7 +23,7 @@ from typing import Final, Literal, get_args
 from msgspec.structs import replace
 
 from toolglot.conversation import ToolCall
-from toolglot.errors import InputError, ProfileError, quote
+from toolglot.errors import InputError, ProfileError, quote, unknown_name
 from toolglot.profiles import MAX_NAME, Profile, resolve
 
 __all__ = [
@@ -93,7 +93,7 @@ def translate(id: str, *, to: str) -> str:
     """
     prefix = _TRANSLATE_TO.get(to) or _TRANSLATE_TO.get(resolve(to))
     if prefix is None:
-        raise InputError(f"no id prefix is known for {quote(to)}", path="to", hint=", ".join(_TRANSLATE_TO))
+        raise unknown_name("id form", to, _TRANSLATE_TO, path="to")
     return _swap(id, prefix, PREFIXES)
 
 
@@ -128,7 +128,8 @@ def is_canonical(id: str) -> bool:
 def canonical(provider: str, raw_id: str | int | None, tool_name: str | None, turn_key: str, call_index: int) -> str:
     """The canonical id of a call; an id that is canonical already is returned as it is.
 
-    `provider` is the one that made the call, whoever is asked later. A missing raw id or name is None.
+    `provider` is the one that made the call, whoever is asked later. Its name is hashed and not looked up, so that
+    calls which were stored under a name that is no longer known keep their ids. A missing raw id or name is None.
     """
     if isinstance(raw_id, str) and raw_id.startswith(HISTORY_PREFIX) and is_canonical(raw_id):
         return raw_id

@@ -23,9 +23,10 @@ from msgspec.structs import replace
 
 from toolglot import arguments, dialects, ids, jsontext, profiles
 from toolglot.conversation import Block, Issuer, Opaque, Text, ToolCall, ToolMetadata, Turn
-from toolglot.errors import InputError, JSONError, TruncatedJSONError, quote
+from toolglot.errors import InputError, JSONError, TruncatedJSONError, quote, unknown_name
 from toolglot.events import BlockEnded
 from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.profiles.aliases import plain
 from toolglot.turn_keys import TurnKeys
 from toolglot.wire.codecs import codec
 from toolglot.wire.failures import ProviderError
@@ -67,7 +68,7 @@ class ReplyParser:
         read_text: TextReader | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        profile = profiles.get(provider_id)
+        profile = profiles.get(provider_id, path="provider_id")
         self._provider = profile.name
         self._protocol = profile.protocol
         self._format = format
@@ -164,7 +165,10 @@ _registered: Final[dict[str, ToolParser]] = {}
 
 
 def get_parser(provider_id: str) -> ToolParser:
-    """The parser of a provider, under any spelling of its name; or of a format that `detect_format` tells."""
+    """The parser of a provider, under any spelling of its name; or of a format that `detect_format` tells.
+
+    A provider that has none is an `UnknownNameError`, with the closest names.
+    """
     name = _key(provider_id)
     parser = _registered.get(name)
     if parser is not None:
@@ -172,13 +176,15 @@ def get_parser(provider_id: str) -> ToolParser:
     name = _FORMATS.get(name, name)
     builtin = profiles.names()
     if name not in builtin:
-        known = ", ".join(sorted({*builtin, *_registered}))
-        raise InputError(f"no parser for provider {quote(provider_id)}", path="provider_id", hint=f"known: {known}")
+        raise unknown_name("provider", provider_id, {*builtin, *_registered}, path="provider_id")
     return _builtin(name)
 
 
 def register_parser(provider_id: str, parser: ToolParser | None) -> None:
-    """Add a parser, or put it in the place of another. None gives the place back to the built-in one."""
+    """Add a parser, or put it in the place of another. None gives the place back to the built-in one.
+
+    `provider_id` may be a new name, which is known to `get_parser` from then on.
+    """
     name = _key(provider_id)
     if parser is None:
         _registered.pop(name, None)
@@ -195,7 +201,8 @@ def register_parser(provider_id: str, parser: ToolParser | None) -> None:
 def _key(provider_id: object) -> str:
     if not isinstance(provider_id, str) or not provider_id.strip() or len(provider_id) > profiles.MAX_NAME:
         raise InputError(f"expected the name of a provider, got {quote(provider_id)}", path="provider_id")
-    return profiles.resolve(provider_id)
+    resolved = profiles.resolve(provider_id)
+    return resolved if resolved in profiles.names() else plain(resolved)
 
 
 @functools.cache

@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol
 
 from toolglot import dialects, profiles
 from toolglot.conversation import Block, Conversation, Failure, Reply, ToolCall
-from toolglot.convert import ConvertedRequest, calls_were_text, decode_reply, dialect_in_text, told_of_names
+from toolglot.convert import ConvertedRequest, calls_were_text, decode_reply, dialect_in_text
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.events import Accumulator, BlockEnded, Event, TextDelta, Used
 from toolglot.limits import DEFAULT_LIMITS, Limits
@@ -87,9 +87,9 @@ class StreamReader:
             raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
         if not isinstance(policy, Policy):
             raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint="Policy()")
-        self.source = profiles.get(source, overrides=overrides)
+        self.source = profiles.get(source, overrides=overrides, kind="source")
         asked_by = target or (request.source.name if request is not None else source)
-        self.target: Profile = profiles.get(asked_by, overrides=overrides)
+        self.target: Profile = profiles.get(asked_by, overrides=overrides, kind="target")
         self._limits = limits
         stream = codec(self.source.protocol).stream
         rendered = request.rendered if request is not None else None
@@ -115,7 +115,6 @@ class StreamReader:
         self._size = 0
         self._own = Accumulator()
         self._sum = Accumulator()
-        self._entries = told_of_names(self.source, self.target, policy)
         self.is_over = False
         """The answer is finished or failed, or nobody listens any more. What comes then is ignored."""
 
@@ -251,7 +250,7 @@ class StreamReader:
             Entry(action=action, reason=reason, fault="canonical", target=self.target.name)  # type: ignore[arg-type]
             for action, reason in told
         ]
-        return Report((*self._entries, *entries, *self._job.entries))
+        return Report((*entries, *self._job.entries))
 
 
 def _offered(request: ConvertedRequest | None) -> tuple[str, ...]:
@@ -290,7 +289,8 @@ class StreamTranslator:
         created: int = 0,
         reply_id: str = "",
     ) -> None:
-        from_, to = (profiles.get(name, overrides=overrides) for name in (source, target))
+        from_ = profiles.get(source, overrides=overrides, kind="source")
+        to = profiles.get(target, overrides=overrides, kind="target")
         # A client that reads each call from one event cannot be handed the bytes of a provider that writes pieces.
         wants_whole = to.stream.calls == "whole"
         is_home = from_.protocol == to.protocol and (not wants_whole or from_.stream.calls == "whole")

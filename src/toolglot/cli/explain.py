@@ -165,7 +165,7 @@ class _Explanation:
         found = []
         for name in targets.known_names(self.overrides):
             profile = profiles.get(name, overrides=self.overrides)
-            if name not in profiles.BASES and self.key in profile.origins:
+            if self.key in profile.origins:
                 found.append((name, profile.origin(self.key)))
         return [_of_target(rule, name) for name, rule in found]
 
@@ -199,7 +199,7 @@ class _Explanation:
 
     def _heirs(self, named: Named) -> list[str]:
         """Targets that take the rule from the profile that they extend."""
-        if named.target not in profiles.BASES:
+        if named.target != profiles.ANY_HOST:
             return []
         return [rule.layer for rule in self.enforcers() if rule.id == named.said.id] if self.key else []
 

@@ -168,11 +168,7 @@ def _against(given: str | None, own: Overrides | None) -> tuple[str, Overrides |
                 hint="name one of them, and the file with --profiles",
             )
         return held.names[0], held
-    found = profiles.get(given, overrides=own)
-    if not found.known:
-        hint = f"a file, or one of {', '.join(profiles.names())}"
-        raise InputError(f"there is no profile {given!r}", path="--diff", hint=hint)
-    return given, own
+    return profiles.find(given, overrides=own, kind="profile", path="--diff"), own
 
 
 # --- the dry run ------------------------------------------------------------------------------------

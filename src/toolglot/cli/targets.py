@@ -6,13 +6,12 @@ Law: a name that nobody knows is an error with a suggestion, never a silent defa
 from __future__ import annotations
 
 import argparse
-import difflib
 from typing import Any, Final
 
 from msgspec import Struct
 
 from toolglot import profiles
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError
 from toolglot.profiles import Overrides
 from toolglot.wire.detection import Detection, examine
 
@@ -45,20 +44,13 @@ def read_overrides(arguments: argparse.Namespace) -> Overrides | None:
 
 
 def known_names(overrides: Overrides | None) -> tuple[str, ...]:
-    return tuple(sorted({*profiles.names(), *profiles.BASES, *(overrides.names if overrides else ())}))
+    return tuple(sorted({*profiles.names(), *(overrides.names if overrides else ())}))
 
 
 def one_target(text: str, option: str, overrides: Overrides | None) -> Target:
     """`name` or `name@model`."""
     name, _, model = text.partition("@")
-    resolved = profiles.resolve(name)
-    known = known_names(overrides)
-    if resolved not in known:
-        close = difflib.get_close_matches(name[:80].lower(), [*known, *profiles.ALIASES], n=1)
-        guess = f"did you mean {close[0]}? " if close else ""
-        hint = f"{guess}Known: {', '.join(known)}. Another host that speaks Chat Completions: openai_compatible."
-        raise InputError(f"there is no target {quote(name)}", path=option, hint=hint)
-    return Target(resolved, model)
+    return Target(profiles.find(name, overrides=overrides, kind="target", path=option), model)
 
 
 def many_targets(text: str, option: str, overrides: Overrides | None) -> tuple[Target, ...]:
@@ -70,8 +62,8 @@ def many_targets(text: str, option: str, overrides: Overrides | None) -> tuple[T
 
 
 def of_protocol(protocol: str, overrides: Overrides | None) -> tuple[Target, ...]:
-    """Every target that speaks a protocol."""
-    names = (name for name in known_names(overrides) if name not in profiles.BASES)
+    """Every provider that speaks a protocol."""
+    names = (name for name in known_names(overrides) if name != profiles.ANY_HOST)
     return tuple(Target(name) for name in names if profiles.get(name, overrides=overrides).protocol == protocol)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator
@@ -15,13 +14,13 @@ from msgspec.structs import replace
 
 from toolglot.dialects import known
 from toolglot.dialects.dialect import Dialect
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError, UnknownNameError, closest_names, quote, unknown_name
+from toolglot.profiles.aliases import plain
 
 _OWN: dict[str, Dialect] = {}
 _TICK: Final = "`"
 """What code begins with. Under `auto`, code is looked into before any opener is."""
-_MOST_NAMED: Final = 6
-"""Names that a hint lists."""
+_AUTO: Final = "auto"
 
 
 @cache
@@ -112,23 +111,32 @@ def _check_marks(dialect: Dialect, others: list[Dialect], path: str) -> None:
 
 
 def get(name: str) -> Dialect:
-    """The dialect of this name."""
-    found = (_OWN.get(name) or _built_in().get(name)) if isinstance(name, str) else None
+    """The dialect of this name, in any case, with `-`, `.` and spaces read as `_`."""
+    if not isinstance(name, str):
+        raise InputError(f"expected the name of a dialect, got {quote(name)}", path="dialect")
+    found = _OWN.get(name) or _built_in().get(name) or _built_in().get(plain(name))
     if found is None:
-        raise InputError(f"no dialect is called {quote(name)}", path="dialect", hint=_meant_by(str(name)))
+        found = next((own for known, own in _OWN.items() if plain(known) == plain(name)), None)
+    if found is None:
+        raise _unknown(name)
     return found
 
 
-def _meant_by(name: str) -> str:
-    """A hint for a name that is none: of the dialects that are called alike, or whose models are."""
-    if name == "auto":
-        return "auto finds a dialect out while it reads; to write, name one"
+def _unknown(name: str) -> UnknownNameError:
+    """The error for a name that no dialect has. It suggests those that are called alike, or whose models are."""
+    if is_auto(name):
+        hint = "auto finds a dialect out while it reads; to write, name one"
+        return unknown_name("dialect", name, names(), suggestions=(), hint=hint)
     word = name.lower()
     known = [(each, (each, *get(each).models)) for each in names()]
     alike = [each for each, called in known if len(word) > 2 and any(word in one for one in called)]
-    near = difflib.get_close_matches(word, names(), 1) or alike[:_MOST_NAMED]
-    listed = "`toolglot parse --list` lists them"
-    return f"did you mean {' or '.join(map(repr, near))}? {listed}" if near else listed
+    close = closest_names(word, names())[:1] or tuple(alike)
+    return unknown_name("dialect", name, names(), suggestions=close, hint="`toolglot parse --list` lists them")
+
+
+def is_auto(name: object) -> bool:
+    """Whether a name asks to find the dialect out."""
+    return name == _AUTO or (isinstance(name, str) and plain(name) == _AUTO)
 
 
 def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Dialect, ...]:
@@ -137,7 +145,7 @@ def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Diale
     What ordinary text looks like is looked for only where tools were offered; and of that, where it is known what the
     model writes, only that.
     """
-    if name != "auto":
+    if not is_auto(name):
         found = get(name)
         return (found.named or found,)
     known = [get(each) for each in names()]

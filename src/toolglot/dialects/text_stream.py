@@ -24,7 +24,7 @@ from toolglot.dialects.dialect import Dialect, any_inside, fits
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.offered_tools import Tools, listed, offered
 from toolglot.dialects.reading import OUTCOMES, Outcome, Reader
-from toolglot.dialects.registry import chosen
+from toolglot.dialects.registry import chosen, is_auto
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.errors import InputError, quote
 from toolglot.events import BlockEnded, Event
@@ -76,7 +76,7 @@ class TextToolStream:
         tools = listed(tools)
         schemas = offered(tools)
         self._rescuer = TextToolStream(dialect=dialect, tools=tools, model=model, ids=ids) if rescue_thinking else None
-        self._is_auto = dialect == "auto"
+        self._is_auto = is_auto(dialect)
         self._dialects = chosen(dialect, model, has_tools=bool(schemas))
         self._reader = Reader(schemas, id_stem=ids)
         self._reader.is_chosen = not self._is_auto

@@ -109,9 +109,11 @@ def sample(dialect: str, count: int = 1) -> str:
 
 def writing_of(dialect: str) -> Writing:
     """How a dialect is written."""
-    found = _OWN.get(dialect) or WRITINGS.get(dialect)
+    found = (_OWN.get(dialect) or WRITINGS.get(dialect)) if isinstance(dialect, str) else None
     if found is None:
-        get(dialect)
+        name = get(dialect).name
+        found = _OWN.get(name) or WRITINGS.get(name)
+    if found is None:
         hint = "give it one with register_writing"
         raise InputError(f"the dialect {quote(dialect)} has no written form", path="dialect", hint=hint)
     return found
@@ -122,10 +124,10 @@ _OWN: dict[str, Writing] = {}
 
 def register_writing(dialect: str, writing: Writing) -> None:
     """Say how a dialect of your own is written."""
-    get(dialect)
+    name = get(dialect).name
     if not isinstance(writing, Writing) or not writing.forms:
         raise InputError(f"expected a Writing with a form, got {quote(writing)}", path="writing")
-    _OWN[dialect] = writing
+    _OWN[name] = writing
 
 
 # --- writing ----------------------------------------------------------------------------------------

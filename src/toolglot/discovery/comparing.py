@@ -59,7 +59,7 @@ def departs(found: Finding, profile: Profile) -> bool:
     told = profile.as_told()
     if agrees(found.key, found.value, told):
         return False
-    if found.key in profile.origins or not profile.known:
+    if found.key in profile.origins:
         return True
     return not (agrees(found.key, found.value, profile) or _takes_more(found.key, found.value, profile))
 

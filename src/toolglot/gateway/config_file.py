@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar, get_args
 import msgspec
 from msgspec import Meta, Struct
 
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError, UnknownNameError, quote
 from toolglot.wire.masking import mask
 
 MAX_BYTES: Final = 256 * 1024
@@ -41,6 +41,10 @@ class ConfigError(InputError):
     """A configuration that makes no sense; `path` is the file, the line where it is known, and the key."""
 
 
+class ConfigNameError(ConfigError, UnknownNameError):
+    """A configuration that names a provider or a profile that is not known."""
+
+
 class ConfigText(Struct, frozen=True):
     """The text of a configuration, and what it is called."""
 
@@ -52,6 +56,12 @@ class ConfigText(Struct, frozen=True):
         line = line_of(self.text, keys) if keys else 0
         place = f"{self.origin}:{line}" if line else self.origin
         return ConfigError(message, path=f"{place}: {dotted(keys)}" if keys else place, hint=hint)
+
+    def name_error(self, error: UnknownNameError, *keys: str) -> ConfigNameError:
+        """The same for a name that is not known."""
+        path = self.error("", *keys).path
+        message, hint = mask(error.message), error.hint
+        return ConfigNameError(message, path=path, hint=hint, name=mask(error.name), suggestions=error.suggestions)
 
     def tables(self) -> dict[str, Any]:
         """What the text says."""

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from toolglot import __version__, profiles
+from toolglot.errors import InputError
 from toolglot.gateway.telling import GONE, Told
 from toolglot.profiles import Overrides
 from toolglot.report import Entry
@@ -420,7 +421,10 @@ def _status(told: Told) -> str:
 def _is_rule(named: str, told: Told, overrides: Overrides | None) -> bool:
     if named.startswith(_DEFAULT):
         return named.removeprefix(_DEFAULT) in profiles.KEYS
-    profile = profiles.get(told.target, told.sent_model, overrides=overrides)
+    try:
+        profile = profiles.get(told.target, told.sent_model, overrides=overrides)
+    except InputError:
+        return False
     return any(rule.id == named for rule in profile.origins.values())
 
 

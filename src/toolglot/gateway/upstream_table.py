@@ -13,9 +13,9 @@ from typing import Annotated, Any, Final, get_args
 from msgspec import Meta, Struct
 
 from toolglot import profiles
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError, unknown_name
 from toolglot.gateway.config_checks import Wrong, wrong_proxy, wrong_url
-from toolglot.gateway.config_file import ConfigText, checked, nearest
+from toolglot.gateway.config_file import ConfigText, checked
 from toolglot.gateway.model_names import SIMULATED
 from toolglot.gateway.model_table import LONGEST_NAME
 from toolglot.gateway.secret import ENV, NONE, Secret, is_sendable, is_variable, shown_variable, variable
@@ -23,7 +23,6 @@ from toolglot.gateway.upstream_values import HEADERS, Seconds, read_headers, rea
 from toolglot.profiles import Overrides
 from toolglot.upstream.aws_signing import AwsCredentials, region_of
 from toolglot.upstream.providers import PROVIDERS, Auth, Provider, aws_credentials, url_of
-from toolglot.wire.masking import mask
 
 OWN_TARGET: Final = "openai_compatible"
 """The profile of an upstream of which nothing is known but its address."""
@@ -222,11 +221,9 @@ class _Reader:
         asked = self.table.provider or self.name
         found = PROVIDERS.get(profiles.resolve(asked))
         if found is None and (self.table.provider or not self.table.url):
-            close = nearest(asked, list(PROVIDERS))
-            guess = f"did you mean {close[0]}? " if close else ""
-            hint = f"{guess}Known: {', '.join(PROVIDERS)}. Any other: set its url, and no provider."
+            hint = f"known: {', '.join(PROVIDERS)}; for any other, set its url, and no provider"
             key = ("provider",) if self.table.provider else ()
-            raise self.text.error(f"there is no provider {quote(mask(asked))}", *self.at, *key, hint=hint)
+            raise self.text.name_error(unknown_name("provider", asked, PROVIDERS, hint=hint), *self.at, *key)
         return found
 
     def _target(self) -> str:

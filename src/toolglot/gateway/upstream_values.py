@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from toolglot import profiles
-from toolglot.errors import quote
+from toolglot.errors import InputError, UnknownNameError
 from toolglot.gateway.config_checks import SECRET_HEADERS, wrong_header
-from toolglot.gateway.config_file import ConfigText, nearest
+from toolglot.gateway.config_file import ConfigText
 from toolglot.gateway.secret import ENV, Secret, is_sendable, is_variable, shown_variable, variable
 from toolglot.profiles import Overrides
 from toolglot.wire.masking import mask
@@ -50,14 +50,12 @@ def read_headers(table: Mapping[str, str], environ: Mapping[str, str], text: Con
 
 def read_target(name: str, overrides: Overrides | None, text: ConfigText, *at: str) -> str:
     """A profile under its own name."""
-    known = [*profiles.names(), *profiles.BASES, *(overrides.names if overrides else ())]
-    target = profiles.resolve(name)
-    if target in known:
-        return target
-    close = nearest(target, [*known, *profiles.ALIASES])
-    guess = f"did you mean {close[0]}? " if close else ""
-    hint = f"{guess}Known: {', '.join(sorted(known))}. One of your own: [profiles.NAME]."
-    raise text.error(f"there is no profile {quote(mask(name))}", *at, hint=hint)
+    try:
+        return profiles.find(name, overrides=overrides, kind="profile")
+    except UnknownNameError as error:
+        raise text.name_error(error, *at) from None
+    except InputError as error:
+        raise text.error(error.message, *at, hint=error.hint) from None
 
 
 def read_variable(value: str, environ: Mapping[str, str], text: ConfigText, *at: str) -> str:

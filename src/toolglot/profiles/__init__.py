@@ -19,8 +19,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from toolglot.errors import InputError, ProfileError, quote
-from toolglot.profiles.aliases import ALIASES, resolve
+from toolglot.errors import InputError, ProfileError, UnknownNameError, closest_names, quote, unknown_name
+from toolglot.profiles.aliases import ALIASES, ANY_HOST, plain, resolve
 from toolglot.profiles.capabilities import Capabilities, get_capabilities
 from toolglot.profiles.leniency import LENIENT
 from toolglot.profiles.loader import (
@@ -54,6 +54,7 @@ from toolglot.profiles.rules import (
 
 __all__ = [
     "ALIASES",
+    "ANY_HOST",
     "KEYS",
     "Capabilities",
     "Fact",
@@ -61,18 +62,17 @@ __all__ = [
     "Profile",
     "Rule",
     "allowed_values",
+    "find",
     "get",
     "get_capabilities",
     "names",
     "read_overrides",
     "resolve",
+    "unknown",
 ]
 
 MAX_NAME = 512
 """Longest provider or model name that is looked at."""
-
-BASES = frozenset({"openai_compatible"})
-"""Files that only others extend."""
 
 
 class Overrides:
@@ -89,6 +89,13 @@ class Overrides:
 
     def get(self, name: str) -> ProfileFile | None:
         return self._profiles.get(name)
+
+    def find(self, name: str) -> str | None:
+        """The name of the profile that is meant, whatever its case and with `-`, `.` and spaces read as `_`."""
+        if name in self._profiles:
+            return name
+        spelled = plain(name)
+        return next((known for known in self._profiles if plain(known) == spelled), None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,8 +119,6 @@ class Profile(Struct, frozen=True, kw_only=True):
     title: str
     protocol: Protocol
     model: str
-    known: bool
-    """False: nobody described this provider, the conservative defaults are in force."""
     layers: tuple[str, ...]
     """What was applied, lowest first."""
     origins: dict[str, Rule]
@@ -149,8 +154,8 @@ class Profile(Struct, frozen=True, kw_only=True):
         )
 
     def as_told(self) -> Profile:
-        """The profile without what was only assumed of a target that somebody described."""
-        return _as_told(self) if self.known else self
+        """The profile without what was only assumed of the target."""
+        return _as_told(self)
 
     def __hash__(self) -> int:
         return hash((self.name, self.model, self.layers))
@@ -179,7 +184,43 @@ def _builtin_names() -> frozenset[str]:
 
 def names() -> tuple[str, ...]:
     """Every target that comes with toolglot."""
-    return tuple(sorted(_builtin_names() - BASES))
+    return tuple(sorted(_builtin_names()))
+
+
+def find(name: str, *, overrides: Overrides | None = None, kind: str = "provider", path: str | None = None) -> str:
+    """The target that a caller's name means: one that comes with toolglot, or a profile of the caller's own.
+
+    Any spelling of the alias table is accepted, in any case. A name that means none is an `UnknownNameError` with the
+    closest names. `kind` is what the caller calls it, `path` where it stands.
+    """
+    where = kind if path is None else path
+    if not isinstance(name, str):
+        raise InputError(f"expected a name, got {quote(name)}", path=where)
+    if len(name) > MAX_NAME:
+        raise InputError(f"expected a name of at most {MAX_NAME} characters", path=where)
+    if not name.strip():
+        raise InputError(f"expected the name of a {kind}", path=where, hint=f"one of {', '.join(names())}")
+    own = overrides.find(name) if overrides is not None else None
+    if own is not None:
+        return own
+    resolved = resolve(name)
+    if resolved in _builtin_names():
+        return resolved
+    own = overrides.find(resolved) if overrides is not None else None
+    if own is not None:
+        return own
+    raise unknown(name, overrides=overrides, kind=kind, path=path)
+
+
+def unknown(
+    name: str, *, overrides: Overrides | None = None, kind: str = "provider", path: str | None = None, also: str = ""
+) -> UnknownNameError:
+    """The error for a name that no target has. `also` adds to its hint."""
+    known = {*names(), *(overrides.names if overrides is not None else ())}
+    close = closest_names(plain(name), [*known, *ALIASES])
+    meant = tuple(dict.fromkeys(found if found in known else ALIASES[found] for found in close))
+    hint = f"known: {', '.join(sorted(known))}; for any other host, {ANY_HOST} or a profile of your own"
+    return unknown_name(kind, name, known, suggestions=meant, path=path, hint=f"{hint}{also}")
 
 
 def _chain(name: str, overrides: Overrides | None) -> list[ProfileFile]:
@@ -230,15 +271,13 @@ def _groups(origins: dict[str, Rule]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _resolved(name: str, model: str, overrides: Overrides | None) -> Profile:
-    known = name in _builtin_names() or (overrides is not None and overrides.get(name) is not None)
-    files = _chain(name, overrides) if known else []
+    files = _chain(name, overrides)
     layers, origins = _applied(files, model)
     return Profile(
         name=name,
         title=next((file.title for file in reversed(files) if file.title), name),
         protocol=next((file.protocol for file in reversed(files) if file.protocol), "openai_chat"),
         model=model,
-        known=known,
         layers=layers,
         origins=origins,
         facts=tuple(fact for file in files for fact in file.facts),
@@ -246,21 +285,26 @@ def _resolved(name: str, model: str, overrides: Overrides | None) -> Profile:
     )
 
 
-def get(provider: str, model: str = "", *, overrides: Overrides | None = None) -> Profile:
+def get(
+    provider: str,
+    model: str = "",
+    *,
+    overrides: Overrides | None = None,
+    kind: str = "provider",
+    path: str | None = None,
+) -> Profile:
     """The profile of a target, refined for a model.
 
-    Any spelling of the alias table is accepted. A provider that nobody described gets the conservative
-    defaults (`profile.known` is False).
+    Any spelling of the alias table is accepted; a name that is not known is an `UnknownNameError` with the closest
+    names. A host that no profile describes is `openai_compatible`, or a profile of one's own in `overrides`.
+    `kind` is what the caller calls the name (`target`, `source`), for the error; `path` is where it stands.
     """
-    for field, name in (("provider", provider), ("model", model)):
-        if not isinstance(name, str):
-            raise InputError(f"expected a name, got {quote(name)}", path=field)
-        if len(name) > MAX_NAME:
-            raise InputError(f"expected a name of at most {MAX_NAME} characters", path=field)
+    if not isinstance(model, str):
+        raise InputError(f"expected a name, got {quote(model)}", path="model")
+    if len(model) > MAX_NAME:
+        raise InputError(f"expected a name of at most {MAX_NAME} characters", path="model")
     if overrides is not None and not isinstance(overrides, Overrides):
         raise InputError(
             f"expected Overrides, got {quote(overrides)}", path="overrides", hint="profiles.read_overrides(path)"
         )
-    if not provider.strip():
-        raise InputError("expected the name of a provider", path="provider", hint=f"one of {', '.join(names())}")
-    return _resolved(resolve(provider), model, overrides)
+    return _resolved(find(provider, overrides=overrides, kind=kind, path=path), model, overrides)

@@ -22,6 +22,8 @@ ALIASES: Final[dict[str, str]] = {
     "converse": "bedrock",
     "dashscope": "qwen",
     "deep_seek": "deepseek",
+    "fireworks": "openai_compatible",
+    "fireworks_ai": "openai_compatible",
     "gemini_api": "gemini",
     "google": "gemini",
     "google_ai": "gemini",
@@ -33,12 +35,19 @@ ALIASES: Final[dict[str, str]] = {
     "mistralai": "mistral",
     "moonshot": "kimi",
     "moonshotai": "kimi",
+    "nvidia": "openai_compatible",
+    "nvidia_nim": "openai_compatible",
     "ollama_chat": "ollama",
     "open_router": "openrouter",
+    "open_ai": "openai",
     "openai_chat": "openai",
+    "openai_compat": "openai_compatible",
     "openai_completions": "openai",
     "openai_response": "openai_responses",
     "responses": "openai_responses",
+    "together": "openai_compatible",
+    "together_ai": "openai_compatible",
+    "togetherai": "openai_compatible",
     "vertex_ai": "vertex",
     "vertexai": "vertex",
     "x_ai": "xai",
@@ -66,6 +75,7 @@ TARGETS: Final = frozenset(
         "mistral",
         "ollama",
         "openai",
+        "openai_compatible",
         "openai_responses",
         "openrouter",
         "qwen",
@@ -77,6 +87,9 @@ TARGETS: Final = frozenset(
 """The targets that come with toolglot."""
 
 
+ANY_HOST: Final = "openai_compatible"
+"""The target of a host that no profile describes."""
+
 LONGEST: Final = 64
 """No target has a longer name, with any spelling."""
 
@@ -84,14 +97,20 @@ LONGEST: Final = 64
 def resolve(name: str) -> str:
     """The target that a name means; a name that means none is returned as it is.
 
-    Case does not count, and `-`, `.` and spaces are read as `_`.
+    This is for names that were stored: they are read back whatever became of them. A name that a caller gives goes
+    through `profiles.find`. Case does not count, and `-`, `.` and spaces are read as `_`.
     """
     return name if len(name) > LONGEST else _resolved(name)
 
 
+def plain(name: str) -> str:
+    """A name without what does not count in it."""
+    return name.strip().lower().replace("-", "_").replace(".", "_").replace(" ", "_")
+
+
 @lru_cache(maxsize=1024)
 def _resolved(name: str) -> str:
-    plain = name.strip().lower().replace("-", "_").replace(".", "_").replace(" ", "_")
-    if plain in TARGETS:
-        return plain
-    return ALIASES.get(plain, name)
+    spelled = plain(name)
+    if spelled in TARGETS:
+        return spelled
+    return ALIASES.get(spelled, name)

@@ -10,6 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from toolglot.profiles.aliases import resolve
+
 
 class Capabilities(Struct, frozen=True, kw_only=True):
     format: str = "unknown"
@@ -49,6 +51,6 @@ MATRIX: Final[dict[str, Capabilities]] = {
 def get_capabilities(provider: str) -> Capabilities:
     """Seed 003's word on a provider: anthropic, openai, xai, deepseek; a conservative default for any other.
 
-    For what a provider demands today, ask `profiles.get`.
+    Any spelling of the alias table is accepted, as everywhere. For what a provider demands today, ask `profiles.get`.
     """
-    return MATRIX.get(provider, CONSERVATIVE)
+    return MATRIX.get(resolve(provider), CONSERVATIVE)

@@ -49,14 +49,14 @@ def lint(
 ) -> tuple[Violation, ...]:
     """What a target would refuse of a request body, in the order of the body.
 
-    The model is the body's own where none is named. A target that somebody described is held to what is known of it;
-    with `defaults` it is held to the conservative defaults too, as an unknown one always is.
+    The model is the body's own where none is named. A target is held to what is known of it; with `defaults` it is
+    held to the conservative defaults too. A name that is not known is an `UnknownNameError`.
     """
     value = _value(body)
     named = value.get("model") if isinstance(value, dict) and not model else model
     # A model that is longer than a profile is asked for is nobody's: the provider's rules hold.
     asked = named if isinstance(named, str) and (model or len(named) <= profiles.MAX_NAME) else ""
-    profile = profiles.get(target, asked, overrides=overrides)
+    profile = profiles.get(target, asked, overrides=overrides, kind="target")
     from toolglot.referee.judging import judge  # noqa: PLC0415 - so that importing toolglot stays quick
 
     return judge(value, profile if defaults else profile.as_told())

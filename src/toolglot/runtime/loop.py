@@ -383,7 +383,7 @@ class Loop:
         """Choose who is asked from the next turn on; the name in full."""
         choice = self.models.find(name)
         self.model = self.chosen = choice.name
-        self.history.switch(choice.upstream.target)
+        self.history.switch(choice.upstream.target, overrides=self.overrides)
         return choice.name
 
     def candidates(self) -> tuple[str, ...]:
@@ -454,7 +454,7 @@ class Loop:
     async def _try(self, flight: Flight, prepared: Prepared, tries: Tries) -> Asked | Failure:
         tries.count += 1
         choice, target = prepared.choice, prepared.profile.name
-        self.history.begin_turn(target)
+        self.history.begin_turn(target, overrides=self.overrides)
         self._tell(flight, prepared.out.report.entries)
         flight.tell(Asking(choice.name, target, tries.count))
         trial = Attempt(self.history, issuer=prepared.home)

@@ -10,7 +10,6 @@ Law: a key is read when a model of its provider is asked for, and goes nowhere b
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import os
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from toolglot import profiles
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError, UnknownNameError, closest_names, quote, unknown_name
 from toolglot.upstream import PROVIDERS, Provider, Transport, Upstream, aws_credentials, key_of, url_of
 
 T = TypeVar("T")
@@ -141,9 +140,9 @@ def split(name: object) -> tuple[str, str]:
     return (provider.lower(), model) if is_pair else ("", provider)
 
 
-def unknown(name: str, known: Mapping[str, T]) -> InputError:
-    provider = split(name)[0]
-    close = difflib.get_close_matches(provider, known, n=1)
+def unknown(name: str, known: Mapping[str, T]) -> UnknownNameError:
+    provider, model = split(name)
+    close = closest_names(provider, known)
     listed = ", ".join([*known][:40])
-    hint = f"did you mean {close[0]}/…?" if close else f"write provider/model; providers: {listed}"
-    return InputError(f"nobody is known who has the model {quote(name)}", path="model", hint=hint)
+    suggestions = tuple(f"{found}/{model}" for found in close) if model else ()
+    return unknown_name("model", name, (), suggestions=suggestions, hint=f"write provider/model; providers: {listed}")

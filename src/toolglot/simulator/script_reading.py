@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from toolglot import profiles
 from toolglot.conversation import StopReason, Usage
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError, quote, unknown_name
 from toolglot.jsontext import clone, parse
 from toolglot.simulator.faults import LARGEST, number, one_of, read_fault, whole
 from toolglot.simulator.providers import PROVIDERS
@@ -157,8 +157,9 @@ def _check_when(when: When, path: str) -> None:
         if count is not None:
             whole(count, f"{path}.{name}")
     if when.provider is not None and when.provider not in _TARGETS:
-        hint = one_of(_meant(when.provider), _TARGETS)
-        raise InputError(f"there is no provider {quote(when.provider)} here", path=f"{path}.provider", hint=hint)
+        meant = _meant(when.provider)
+        close = (meant,) if meant in _TARGETS else None
+        raise unknown_name("provider", when.provider, _TARGETS, suggestions=close, path=f"{path}.provider")
     if when.matches is not None:
         try:
             re.compile(when.matches)

@@ -13,9 +13,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
-from toolglot.errors import InputError, quote
+from toolglot import profiles
+from toolglot.errors import InputError, quote, unknown_name
 from toolglot.simulator.app import Recorded, Simulator
-from toolglot.simulator.faults import Order, one_of
+from toolglot.simulator.faults import Order
 from toolglot.simulator.providers import PROVIDERS, url_of
 from toolglot.simulator.script_reading import ScriptSource
 
@@ -35,10 +36,10 @@ class Server:
 
     def url(self, provider: str) -> str:
         """The base address that the SDK of a provider is given."""
-        if provider not in PROVIDERS:
-            hint = one_of(provider, PROVIDERS)
-            raise InputError(f"there is no provider {quote(provider)}", path="provider", hint=hint)
-        return url_of(self.root, provider)
+        name = profiles.resolve(provider)
+        if name not in PROVIDERS:
+            raise unknown_name("provider", provider, PROVIDERS)
+        return url_of(self.root, name)
 
     def script(self, script: ScriptSource | None = None, **fields: Any) -> None:
         """What is answered from now on; see `Simulator.use`."""
