@@ -64,7 +64,7 @@ def weather(city: str) -> str:
 
 def test_the_agent_runs_the_tool_and_answers(toolglot_simulator: Server) -> None:
     answer = agent("The weather?", toolglot_simulator.url("anthropic"), {"get_weather": weather})
-    assert answer == "The tool said: 7 degrees in Bonn"  # the default script quotes the result
+    assert answer == "get_weather says: 7 degrees in Bonn"  # the default script quotes the result
     assert [request.status for request in toolglot_simulator.requests] == [200, 200]
 
 

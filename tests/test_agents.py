@@ -18,7 +18,10 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from agent_runs import AgentRun, Runner, run, run_claude, run_codex, run_gemini, started_with
-from gateway_fixture import Served, gateway
+from gateway_fixture import Served, gateway, running
+from toolglot.gateway import Gateway
+from toolglot.gateway.config import discovered
+from toolglot.gateway.telling import Teller
 from toolglot.simulator import Recorded, Server, serve
 
 PROMPT: Final = "Write the proof files."
@@ -206,6 +209,21 @@ def test_claude_code_is_told_that_nobody_behind_the_gateway_can_search_the_web(s
     assert run.text == "I could not search.", run.told()
     assert [told.status for told in served.told if told.method == "POST"] == [200, 400, 200]
     assert "OpenAI Chat Completions cannot" in str(asked(simulated)[-1].body["messages"][-1])
+
+
+# --- without a key and without a script -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prompt", ["read a.txt", "What is in a.txt?"])
+@pytest.mark.parametrize("agent", AGENTS, ids=of_agent)
+def test_an_agent_reads_a_file_with_nothing_configured(agent: Agent, prompt: str, work: Path) -> None:
+    """As after `make serve` on a fresh clone: the simulated model picks the agent's own tool and tells what it read."""
+    (work / "a.txt").write_text("the first line\nthe second line\n", encoding="utf-8")
+    config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
+    with running(Gateway(config, teller=Teller(most=10, form="off"))) as url:
+        run = agent.run(url + agent.base, prompt, work)
+    assert run.exit == 0, run.told()
+    assert run.text.endswith("a.txt says: the first line\nthe second line"), run.told()
 
 
 # --- Codex's own kinds of tools ---------------------------------------------------------------------

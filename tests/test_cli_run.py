@@ -223,7 +223,7 @@ def test_public_functions_names_lists_and_modules_are_tools(cli: Cli, monkeypatc
         "BOTH = [look, other]\n",
     )
     for given in ("plain.py", "plain.py:look,other", "plain.py:BOTH"):
-        ended = cli("run", "look at it", "--tools", given, "--json", "--no-store", "-q")
+        ended = cli("run", "look at 'it'", "--tools", given, "--json", "--no-store", "-q")
         assert ended.code == 0, ended.err
         assert [call["result"] for call in ended.json["calls"]] == ["here"], given
     assert cli("run", "x", "--tools", "textwrap:dedent", "--no-store").code == 0

@@ -130,7 +130,7 @@ def test_an_sdk_completes_a_tool_loop_on_any_upstream(
     assert steps == [("get_weather", BONN), ("get_weather", KOLN), ("get_weather", OSLO)]
     assert ran == ["Bonn", "Köln", "Oslo"]
     results = ["1 degrees in Bonn", "2 degrees in Köln", "3 degrees in Oslo"]
-    assert [line.partition(" said: ")[2] for line in text.splitlines()] == results
+    assert [line.partition(" says: ")[2] for line in text.splitlines()] == results
     assert {told.upstream for told in served.told[-3:]} == {model.partition("/")[0]}
     assert [told.is_stream for told in served.told[-3:]] == [stream] * 3
 
@@ -144,7 +144,7 @@ def test_responses_that_nobody_stores_work_on_any_upstream(
     steps, text = sdk.responses(f"{served.url}/v1", stream=stream, model=model, store=False)
     assert [request.status for request in simulated.requests[before:]] == [200, 200, 200]
     assert len(steps) == 3
-    assert [line.partition(" said: ")[2] for line in text.splitlines()] == ["7 degrees"] * 3
+    assert [line.partition(" says: ")[2] for line in text.splitlines()] == ["7 degrees"] * 3
 
 
 # --- what only one SDK has --------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def test_the_tool_runner_of_anthropics_sdk_runs_on_any_upstream(
         last = runner.until_done()
     assert ran == ["Bonn", "Köln", "Oslo"]
     lines = last.content[-1].text.splitlines()
-    assert [line.partition(" said: ")[2] for line in lines] == [f"7 degrees in {city}" for city in ran]
+    assert [line.partition(" says: ")[2] for line in lines] == [f"7 degrees in {city}" for city in ran]
     # Threads are Anthropic's to refuse where it is the upstream; the SDK then sends the whole history.
     asked_of = [request for request in simulated.requests[before:] if request.rule != "threads"]
     assert {request.status for request in asked_of} == {200}

@@ -189,7 +189,8 @@ def test_the_first_suitable_tool_is_called() -> None:
 
 def test_without_a_suitable_tool_there_is_a_text() -> None:
     impossible = tool("impossible", {"type": "object", "properties": {"a": False}, "required": ["a"]})
-    assert text(ask(Simulator(), "openai", chat("Hi", tools=[impossible]))) == "You said: Hi"
+    said = text(ask(Simulator(), "openai", chat("Hi", tools=[impossible])))
+    assert said == "You said: Hi\nNo tool fits that. I have impossible."
     assert text(ask(Simulator(), "openai", chat("Hi"))) == "You said: Hi"
 
 

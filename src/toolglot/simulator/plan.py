@@ -1,27 +1,31 @@
 """What the model is going to say, before it is written in a provider's own form.
 
-`plan` joins a rule's reply with the default script: that calls the first tool whose schema it can satisfy, unless
-results are there already, and then answers with a text that quotes them. A choice that the request forces holds.
-A script may tell it to call only tools that the user speaks of.
+`plan` joins a rule's reply with the default script: that calls the tool that the prompt is about (`tool_selection.py`),
+unless results are there already, and then answers with a text that quotes them. Where no tool fits, it calls the first
+whose schema it can satisfy, or says so where the script has `calls_unasked = false`. A choice that the request forces
+holds.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from itertools import cycle, islice
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import StopReason, ToolSpec, Usage
+from toolglot.conversation import StopReason, ToolResult, ToolSpec, Usage
 from toolglot.jsontext import compact
 from toolglot.simulator.ask import Ask
+from toolglot.simulator.prompt_cues import Prompt, user_words, working_directory
+from toolglot.simulator.result_quotes import MAX_QUOTED, quote_results, shortened
 from toolglot.simulator.sample_arguments import sample, sample_value
 from toolglot.simulator.script import CallSpec, ReplySpec
+from toolglot.simulator.tool_selection import MAX_TRIED, Picker
 
-QUOTED: Final = 2_000
-"""Characters of a result that an answer quotes."""
+MAX_NAMED: Final = 6
+"""Tools that an answer lists."""
 _CHARACTERS_A_TOKEN: Final = 4
 _FREE_TEXT: Final = "simulated input"
 
@@ -56,7 +60,7 @@ def plan(
 ) -> Plan:
     """What is answered: as a rule says, else as the default script does; `calls` orders so many at once."""
     if reply is None:
-        planned = _default(ask, 1 if calls is None else calls, unasked=unasked, preface=preface)
+        planned = _default(ask, calls, unasked=unasked, preface=preface)
         spoken = None
     else:
         wanted = reply.calls if calls is None else calls
@@ -80,63 +84,125 @@ def _thinking(planned: Plan) -> str:
 # --- the default script -----------------------------------------------------------------------------
 
 
-def _default(ask: Ask, count: int, *, unasked: bool, preface: str) -> Plan:
+class _Selection(Struct, frozen=True):
+    """The calls that a prompt leads to, or why there are none."""
+
+    calls: tuple[PlannedCall, ...] = ()
+    why_not: str = ""
+
+
+def _default(ask: Ask, count: int | None, *, unasked: bool, preface: str) -> Plan:
     choice = ask.conversation.options.tool_choice
     mode = choice.mode if choice is not None else "auto"
     is_forced = mode in ("required", "named")
-    if mode != "none" and count and (is_forced or not ask.results):
-        calls = _made_calls(ask, count, only_spoken_of=not (unasked or is_forced))
-        if calls:
-            return Plan(calls=tuple(calls))
+    spoken, results = _spoken(ask)
+    why_not = ""
+    if mode != "none" and count != 0 and (is_forced or not results):
+        selected = _select(ask, spoken, count, is_strict=not (unasked or is_forced))
+        if selected.calls:
+            return Plan(calls=selected.calls)
+        why_not = selected.why_not
     is_words = ask.conversation.options.output is None or ask.conversation.options.output.kind == "text"
-    return Plan(text=(preface if is_words else "") + _answer(ask))
+    return Plan(text=(preface if is_words else "") + _answer(ask, spoken, results, why_not))
 
 
-_COMMON: Final = frozenset(
-    (
-        *("apply", "bash", "call", "code", "command", "create", "delete", "edit", "exec", "execute", "fetch", "file"),
-        *("files", "find", "from", "into", "list", "make", "open", "plan", "read", "replace", "save", "search", "send"),
-        *("shell", "task", "text", "todo", "tool", "tools", "update", "user", "using", "view", "wait", "with", "write"),
-    )
-)
-"""Words of tools' names that people say without meaning a tool."""
+def _spoken(ask: Ask) -> tuple[str, tuple[ToolResult, ...]]:
+    """What the user wrote last, and the results since then. What an agent adds by itself is not a question."""
+    spoken = ""
+    results: list[ToolResult] = []
+    for turn in ask.conversation.turns:
+        if turn.results:
+            results += turn.results
+        elif turn.role == "user" and (words := user_words(turn.text)):
+            spoken, results = words, []
+    return (spoken, tuple(results)) if spoken else (ask.said, ask.results)
 
 
-def _is_spoken_of(tool: ToolSpec, said: str) -> bool:
-    """Whether the user's words are about what a tool is for, as far as its name tells, or hold the name itself."""
-    if ("_" in tool.name or "-" in tool.name) and tool.name in re.split(r"[^A-Za-z0-9_-]+", said):
-        return True
-    words = {word for word in re.split(r"[^a-z]+", _CASES.sub(" ", tool.name).lower()) if len(word) > 3}
-    return bool((words - _COMMON) & set(re.split(r"[^a-z]+", said.lower())))
-
-
-_CASES: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
-def _answer(ask: Ask) -> str:
+def _answer(ask: Ask, spoken: str, results: tuple[ToolResult, ...], why_not: str) -> str:
     output = ask.conversation.options.output
     if output is not None and output.kind == "json_schema":
         return compact(sample_value(_lowered(output.schema or {})))
-    quoted = [
-        f"{result.name or 'The tool'} said: {(result.text or compact(result.result))[:QUOTED]}"
-        for result in ask.results
-    ]
+    turns = ask.conversation.turns
+    quoted = quote_results(results, turns, working_directory(turns)) if results else []
     if output is not None and output.kind == "json":
-        return compact({"answer": quoted or ask.said[:QUOTED]})
-    return "\n".join(quoted) if quoted else f"You said: {ask.said[:QUOTED]}"
+        return compact({"answer": quoted or spoken[:MAX_QUOTED]})
+    return "\n".join(quoted) if quoted else f"You said: {shortened(spoken)}{why_not}"
 
 
-def _made_calls(ask: Ask, count: int, *, only_spoken_of: bool = False) -> list[PlannedCall]:
+def _select(ask: Ask, spoken: str, count: int | None, *, is_strict: bool) -> _Selection:
+    """So many calls of the tools that the prompt is about, each in turn; as many as it names files where none is said.
+
+    Strict: no tool is called that the prompt is not about, and none with words that nobody said.
+    """
+    tools = _callable(ask)
+    picker = Picker(Prompt(spoken), working_directory(ask.conversation.turns))
+    fitting = picker.ranked(tools)[:MAX_TRIED]
+    rest = () if is_strict else (tool for tool in tools if tool not in fitting)
+    choice = ask.conversation.options.tool_choice
+    most = 1 if choice is not None and choice.parallel is False else count
+    found: list[PlannedCall] = []
+    missing: list[tuple[str, tuple[str, ...]]] = []
+    for tool in (*fitting, *rest):
+        made = _filled(tool, picker)
+        guessed = made[0][1] if made else ()
+        if is_strict and guessed:
+            missing.append((tool.name, guessed))
+            continue
+        found += [call for call, _ in (made if most is None else made[:1])]
+        if len(found) >= (most or 1):
+            break
+    calls = tuple(found) if most is None else tuple(islice(cycle(found), most))
+    return _Selection(calls) if calls else _Selection(why_not=_why_not(tools, missing))
+
+
+def _why_not(tools: Sequence[ToolSpec], missing: list[tuple[str, tuple[str, ...]]]) -> str:
+    if missing:
+        name, guessed = missing[0]
+        return f"\nI would call {name}, but I cannot see its {' and '.join(guessed[:3])} in your words."
+    if not tools:
+        return ""
+    more = f" and {len(tools) - MAX_NAMED} more" if len(tools) > MAX_NAMED else ""
+    return f"\nNo tool fits that. I have {', '.join(tool.name[:64] for tool in tools[:MAX_NAMED])}{more}."
+
+
+def _callable(ask: Ask) -> list[ToolSpec]:
+    """The tools that the client runs, and that its choice allows."""
+    choice = ask.conversation.options.tool_choice
+    names = choice.names if choice is not None and choice.mode in ("named", "allowed") else ()
+    return [
+        tool
+        for tool in ask.conversation.tools
+        if (tool.type == "custom" or (tool.type == "function" and tool.issuer is None))
+        and (not names or tool.name in names)
+    ]
+
+
+def _filled(tool: ToolSpec, picker: Picker) -> list[tuple[PlannedCall, tuple[str, ...]]]:
+    """Calls of a tool for a prompt, each with the names of the arguments that were made up."""
+    if tool.type == "custom":
+        quoted = picker.prompt.quoted[:1]
+        text = quoted[0] if quoted else _FREE_TEXT
+        call = PlannedCall(tool.name, None, text, is_custom=True, namespace=tool.namespace)
+        return [(call, () if quoted else ("input",))]
+    schema = _lowered(tool.parameters) if tool.parameters is not None else None
+    return [(_planned(tool, filled.arguments), filled.guessed) for filled in picker.filled(schema)]
+
+
+def _planned(tool: ToolSpec, arguments: dict[str, Any]) -> PlannedCall:
+    return PlannedCall(tool.name, arguments, compact(arguments), namespace=tool.namespace)
+
+
+# --- the calls of a script --------------------------------------------------------------------------
+
+
+def _made_calls(ask: Ask, count: int) -> list[PlannedCall]:
     """So many calls of the tools that can be called, each in turn."""
     choice = ask.conversation.options.tool_choice
     if choice is not None and choice.parallel is False:
         count = min(count, 1)
-    names = choice.names if choice is not None and choice.mode in ("named", "allowed") else ()
     found: list[PlannedCall] = []
-    for tool in ask.conversation.tools:
-        if only_spoken_of and not _is_spoken_of(tool, ask.said[:QUOTED]):
-            continue
-        made = _sampled(tool) if not names or tool.name in names else None
+    for tool in _callable(ask):
+        made = _sampled(tool)
         found += [made] if made is not None else []
         if len(found) >= count:
             break
@@ -150,9 +216,7 @@ def _sampled(tool: ToolSpec) -> PlannedCall | None:
     if tool.type != "function" or tool.issuer is not None:
         return None
     arguments = sample(_lowered(tool.parameters) if tool.parameters is not None else None)
-    if arguments is None:
-        return None
-    return PlannedCall(tool.name, arguments, compact(arguments), namespace=tool.namespace)
+    return _planned(tool, arguments) if arguments is not None else None
 
 
 def _call(ask: Ask, spec: CallSpec) -> PlannedCall:

@@ -150,7 +150,7 @@ class _Maker:
         raise _NothingFoundError
 
     def _typed(self, schema: Schema, depth: int) -> Any:
-        kind = _kind(schema)
+        kind = kind_of(schema)
         if kind == "object":
             return self._object(schema, depth)
         if kind == "array":
@@ -238,7 +238,7 @@ _HINTS: Final = (
 )
 
 
-def _kind(schema: Schema) -> str:
+def kind_of(schema: Schema) -> str:
     said = schema.get("type")
     if isinstance(said, list):
         said = next((kind for kind in said if kind != "null"), "null")

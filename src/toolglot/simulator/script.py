@@ -133,7 +133,7 @@ class Script(Spec, frozen=True):
     keys: tuple[str, ...] = ()
     """API keys that are accepted; none: every key that is not empty."""
     calls_unasked: bool = True
-    """Whether the default script calls a tool whatever the user says. Otherwise it calls only one that the user's words
-    are about, or that the request forces: a program that really runs tools may listen."""
+    """Whether the default script calls a tool whatever the user says. Otherwise it calls only one that the prompt is
+    about, with words of the prompt, or one that the request forces: a program that really runs tools may listen."""
     preface: str = ""
     """What the default script says before its own words."""

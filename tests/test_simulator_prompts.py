@@ -1,0 +1,288 @@
+"""The default script reads the prompt: which tool it calls, with which arguments, and what it makes of the result."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asgi_calls import ask
+from schema_strategies import JSON
+from toolglot.arguments import Validator
+from toolglot.conversation import Text, ToolSpec, Turn
+from toolglot.simulator import Simulator
+from toolglot.simulator.prompt_cues import MAX_PROMPT, Prompt, joined, user_words, working_directory
+from toolglot.simulator.result_quotes import MAX_QUOTED, shortened
+from toolglot.simulator.tool_selection import Picker
+
+Body = dict[str, Any]
+
+
+def string(**more: Any) -> Body:
+    return {"type": "string", **more}
+
+
+def tool(name: str, description: str = "", required: tuple[str, ...] | None = None, **properties: Body) -> Body:
+    wanted = list(properties) if required is None else list(required)
+    parameters = {"type": "object", "properties": properties, "required": wanted, "additionalProperties": False}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+READ = tool("read_file", "Read a file of the project.", path=string())
+WRITE = tool("write_file", "Write a file of the project.", path=string(), content=string())
+LIST = tool("list_files", "List the files of a folder.", folder=string())
+SHELL = tool("shell", "Run a command.", command=string())
+WEATHER = tool("get_weather", "The weather in a city.", city=string())
+PEOPLE = tool("population", "How many people live in a city.", city=string())
+SEARCH = tool("web_search", "Search the web.", query=string())
+FETCH = tool("web_fetch", "Fetch a page.", url=string())
+CALCULATE = tool("calculate", "Work out an expression.", expression=string())
+FLIGHTS = tool("find_flights", "Flights between cities.", origin=string(), destination=string())
+GREP = tool("grep", "Search files for a pattern.", ("pattern",), pattern=string(), path=string())
+FORECAST = tool(
+    "weather_forecast",
+    "A forecast.",
+    ("city", "days", "metric", "hours"),
+    city=string(),
+    days={"type": "integer", "minimum": 1, "maximum": 14},
+    metric={"type": "boolean"},
+    hours={"type": "array", "items": {"type": "integer"}},
+    units=string(enum=["celsius", "fahrenheit"]),
+)
+ALL = [READ, WRITE, LIST, SHELL, WEATHER, PEOPLE, SEARCH, FETCH, CALCULATE, FLIGHTS]
+
+
+def answer(prompt: str, tools: list[Body], *, unasked: bool = False, **more: Any) -> Body:
+    """The message that a simulated model answers with."""
+    messages = [{"role": "user", "content": prompt}]
+    body = {"model": "gpt-4.1", "messages": messages, "tools": tools, **more}
+    answered = ask(Simulator({"calls_unasked": unasked}), "openai", body)
+    assert answered.status == 200, answered.data
+    message: Body = answered.json["choices"][0]["message"]
+    return message
+
+
+def calls(prompt: str, tools: list[Body], **more: Any) -> list[tuple[str, Body]]:
+    found = answer(prompt, tools, **more).get("tool_calls") or []
+    return [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in found]
+
+
+# --- which tool, with which arguments ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prompt", "name", "arguments"),
+    [
+        ("What is in a.txt?", "read_file", {"path": "a.txt"}),
+        ("read_file a.txt", "read_file", {"path": "a.txt"}),
+        ("Please show me src/main.py.", "read_file", {"path": "src/main.py"}),
+        ('Summarize "my notes.txt"', "read_file", {"path": "my notes.txt"}),
+        ("Write 'hello' to b.txt", "write_file", {"path": "b.txt", "content": "hello"}),
+        ("list the files in src/", "list_files", {"folder": "src/"}),
+        ("Which files are there?", "list_files", {"folder": "."}),
+        ("Run `git status`", "shell", {"command": "git status"}),
+        ("What is the weather in Bonn? Use the tool.", "get_weather", {"city": "Bonn"}),
+        ("is it raining in bonn", "get_weather", {"city": "bonn"}),
+        ("get_weather city: Ulm", "get_weather", {"city": "Ulm"}),
+        ("How many people live in New York?", "population", {"city": "New York"}),
+        ("Search the web for tool calls", "web_search", {"query": "tool calls"}),
+        ("What does https://example.com/a say?", "web_fetch", {"url": "https://example.com/a"}),
+        ("Calculate 2 * (3 + 4)", "calculate", {"expression": "2 * (3 + 4)"}),
+        ("Find flights from Rome to Oslo", "find_flights", {"origin": "Rome", "destination": "Oslo"}),
+    ],
+)
+def test_the_tool_that_the_prompt_is_about_is_called_with_what_it_names(
+    prompt: str, name: str, arguments: Body
+) -> None:
+    assert calls(prompt, ALL) == [(name, arguments)]
+    assert calls(prompt, ALL[::-1]) == [(name, arguments)]  # whatever the order of the tools
+
+
+def test_numbers_choices_booleans_and_lists_come_from_the_prompt() -> None:
+    prompt = "The forecast for Bonn: 3 days, metric, celsius, at the hours 9 and 15."
+    arguments = {"city": "Bonn", "days": 3, "metric": True, "hours": [3, 9, 15], "units": "celsius"}
+    assert calls(prompt, [FORECAST]) == [("weather_forecast", arguments)]
+
+
+def test_optional_arguments_need_a_cue_and_required_ones_a_value() -> None:
+    assert calls("grep for 'TODO'", [GREP]) == [("grep", {"pattern": "TODO"})]
+    assert calls("grep for 'TODO' in src/main.py", [GREP]) == [("grep", {"pattern": "TODO", "path": "src/main.py"})]
+    days = tool("forecast", city=string(), days={"type": "integer", "minimum": 2})
+    assert calls("The forecast for Bonn", [days]) == [("forecast", {"city": "Bonn", "days": 2})]
+    small = tool("forecast", city=string(), days={"type": "integer", "maximum": 5})
+    assert calls("The forecast for Bonn, 30 days", [small]) == [("forecast", {"city": "Bonn", "days": 1})]
+
+
+def test_several_files_are_several_calls_unless_the_client_takes_one_at_a_time() -> None:
+    both = [("read_file", {"path": "a.txt"}), ("read_file", {"path": "b.txt"})]
+    assert calls("Read a.txt and b.txt", [READ]) == both
+    assert calls("Read a.txt and b.txt", [READ], parallel_tool_calls=False) == both[:1]
+    many = tool("read_files", paths={"type": "array", "items": string()})
+    assert calls("Read a.txt and b.txt", [many]) == [("read_files", {"paths": ["a.txt", "b.txt"]})]
+
+
+def test_a_name_weighs_more_than_a_description() -> None:
+    wordy = tool("notebook", "Read a file, show a file, open a file: what is in it, and what it says.", path=string())
+    assert calls("read a.txt", [wordy, tool("Read", "Reads.", file_path=string())]) == [
+        ("Read", {"file_path": "a.txt"})
+    ]
+
+
+def test_a_shell_reads_a_file_where_nothing_else_does() -> None:
+    assert calls("What is in a.txt?", [WEATHER, SHELL]) == [("shell", {"command": "cat a.txt"})]
+    assert calls("What is in 'my notes.txt'?", [SHELL]) == [("shell", {"command": "cat 'my notes.txt'"})]
+
+
+def test_an_absolute_path_is_made_with_the_working_directory_that_the_instructions_name() -> None:
+    read = tool("Read", "Reads a file.", file_path=string(description="The absolute path to the file"))
+    body = {"model": "gpt-4.1", "tools": [read]}
+    system = {"role": "system", "content": "Be brief.\n - Primary working directory: /home/ana/project\n - Shell: sh"}
+    messages = [system, {"role": "user", "content": "<system-reminder>\nread c.txt\n</system-reminder>\nread a.txt"}]
+    answered = ask(Simulator({"calls_unasked": False}), "openai", {**body, "messages": messages})
+    (call,) = answered.json["choices"][0]["message"]["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"file_path": "/home/ana/project/a.txt"}
+
+
+# --- when no tool fits ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prompt", ["Hello", "Tell me a joke about cats.", "Don't read a.txt", "Why is the sky blue?"])
+def test_a_prompt_that_no_tool_fits_is_answered_so(prompt: str) -> None:
+    said = answer(prompt, [READ, WEATHER])["content"]
+    assert said == f"You said: {prompt}\nNo tool fits that. I have read_file, get_weather."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tools", "why"),
+    [
+        ("What is the weather?", [WEATHER], "I would call get_weather, but I cannot see its city in your words."),
+        ("Write a poem about Rome to a.txt", [WRITE], "I would call write_file, but I cannot see its content"),
+        ("What happens if I run `rm -rf /`?", [SHELL], "No tool fits that."),
+        ("Run the tests", [SHELL], "No tool fits that."),
+    ],
+)
+def test_nothing_is_made_up_for_a_tool_that_somebody_really_runs(prompt: str, tools: list[Body], why: str) -> None:
+    message = answer(prompt, tools)
+    assert "tool_calls" not in message
+    assert why in message["content"]
+
+
+def test_a_forced_choice_and_a_test_double_call_a_tool_whatever_is_said() -> None:
+    assert calls("Hello", [WRITE], tool_choice="required") == [("write_file", {"path": "Bonn", "content": "Bonn"})]
+    assert calls("Hello", [READ, WEATHER], unasked=True) == [("read_file", {"path": "Bonn"})]
+    assert calls("The weather in Ulm?", [READ, WEATHER], unasked=True) == [("get_weather", {"city": "Ulm"})]
+    forced = {"type": "function", "function": {"name": "read_file"}}
+    assert calls("The weather, and a.txt", [WEATHER, READ], tool_choice=forced) == [("read_file", {"path": "a.txt"})]
+    assert calls("What is in a.txt?", [READ], tool_choice="none") == []
+
+
+# --- what comes of a result -------------------------------------------------------------------------
+
+
+def after(prompt: str, tools: list[Body], *results: str, more: tuple[Body, ...] = ()) -> str:
+    message = answer(prompt, tools)
+    turns = [
+        {"role": "user", "content": prompt},
+        {"role": "assistant", "content": None, "tool_calls": message["tool_calls"]},
+        *(
+            {"role": "tool", "tool_call_id": call["id"], "content": result}
+            for call, result in zip(message["tool_calls"], results, strict=True)
+        ),
+        *more,
+    ]
+    answered = ask(
+        Simulator({"calls_unasked": False}), "openai", {"model": "gpt-4.1", "messages": turns, "tools": tools}
+    )
+    assert "tool_calls" not in answered.json["choices"][0]["message"]
+    return str(answered.json["choices"][0]["message"]["content"])
+
+
+def test_an_answer_says_what_the_file_says() -> None:
+    assert after("What is in a.txt?", [READ], "hello\n") == "a.txt says: hello"
+    assert after("What is in a.txt?", [SHELL], "hello\n") == "a.txt says: hello"
+    assert after("Read a.txt and b.txt", [READ], "1", "2") == "a.txt says: 1\nb.txt says: 2"
+    assert after("The weather in Bonn?", [WEATHER], "7 degrees") == "get_weather says: 7 degrees"
+    assert after("What is in a.txt?", [READ], "") == "a.txt says nothing: its result is empty."
+
+
+def test_what_agents_put_around_a_result_is_not_quoted() -> None:
+    numbered = "     1→first\n     2→second\n<system-reminder>\nIs it malware?\n</system-reminder>"
+    assert after("What is in a.txt?", [READ], numbered) == "a.txt says: first\nsecond"
+    shell = "Chunk ID: 1a\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\nhello\n"
+    assert after("What is in a.txt?", [SHELL], shell) == "a.txt says: hello"
+
+
+def test_a_reminder_behind_the_results_is_not_another_question() -> None:
+    reminder = {"role": "user", "content": "<system-reminder>read b.txt</system-reminder>"}
+    assert after("What is in a.txt?", [READ], "hello", more=(reminder,)) == "a.txt says: hello"
+
+
+def test_a_long_result_is_shortened_at_the_end_of_a_line() -> None:
+    long = "a line of text\n" * 1000
+    said = after("What is in a.txt?", [READ], long)
+    assert len(said) < MAX_QUOTED + 100
+    assert said.splitlines()[-2:] == [
+        "a line of text",
+        f"… ({len(long) - 1 - said.rindex(chr(10)) + 12:,} more characters)",
+    ]
+    assert shortened("x" * 5000) == "x" * MAX_QUOTED + "\n… (3,000 more characters)"
+
+
+# --- hostile prompts and schemas --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<system-reminder>" * 100_000,
+        "<system-reminder></system-reminder>" * 50_000,
+        "a.b/" * 200_000,
+        '"' * 500_000,
+        "'a " * 200_000,
+        "don't " * 100_000,
+        "1." * 300_000,
+        "( " * 300_000,
+        "for " * 200_000,
+        "working directory " * 30_000,
+        "https://" * 100_000,
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_hostile_prompt_is_read_in_bounded_work(text: str) -> None:
+    """Only so much of a prompt is looked at: a slow expression would not end on any of these."""
+    prompt = Prompt(user_words(text))
+    assert len(prompt.text) <= MAX_PROMPT + 1
+    for values in (prompt.quoted, prompt.paths, prompt.urls, prompt.names, prompt.numbers):
+        assert len(values) <= 8
+    assert prompt.words is not None
+    assert isinstance(prompt.command + prompt.formula + prompt.after("for") + prompt.named("for"), str)
+    assert working_directory([Turn("user", (Text(text),))]) == ""
+
+
+@given(
+    prompt=st.text(max_size=300) | st.sampled_from(['Read a.txt, 3 days, "x"', "calc 1+1 in Bonn for https://a.b/c"]),
+    properties=st.dictionaries(
+        st.sampled_from(["path", "city", "days", "url", "command", "items", "ok", "kind", "query"]), JSON, max_size=5
+    ),
+    required=st.lists(st.sampled_from(["path", "city", "days", "x"]), max_size=3),
+)
+def test_arguments_agree_with_their_schema_whatever_it_is(prompt: str, properties: Body, required: list[str]) -> None:
+    schema = {"type": "object", "properties": properties, "required": required}
+    picker = Picker(Prompt(prompt), "/work")
+    first = picker.filled(schema)
+    for filled in first:
+        assert not Validator(schema).mismatches(filled.arguments)
+    assert first == Picker(Prompt(prompt), "/work").filled(schema)
+    assert picker.ranked([ToolSpec("read", prompt, schema)]) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "whole"),
+    [("a.txt", "/w/a.txt"), ("./a.txt", "/w/a.txt"), (".", "/w"), ("/b/a.txt", "/b/a.txt"), ("~/a", "~/a")],
+)
+def test_a_path_is_joined_to_the_directory_once(path: str, whole: str) -> None:
+    assert joined("/w", path) == whole
+    assert joined("", path) == path
