@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from agent_runs import AgentRun, Runner, run, run_claude, run_codex, run_gemini, started_with
-from gateway_fixture import Served, gateway, running
-from toolglot.gateway import Gateway
+from gateway_fixture import Served, gateway
+from toolglot.gateway import Gateway, running
 from toolglot.gateway.config import discovered
 from toolglot.gateway.telling import Teller
 from toolglot.simulator import Recorded, Server, serve

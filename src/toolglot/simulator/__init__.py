@@ -5,8 +5,9 @@
         client = Anthropic(base_url=server.url("anthropic"), api_key="any")
 
 Every request goes before the referee and is refused in the provider's own words; replies come from a script or from
-the default one, which calls the tool that the prompt is about and then answers; thinking is signed, and what comes back is
-checked; streams are native; faults come on order. `script.py` says what can be told, `faults.py` what can go wrong.
+the default one, which calls the tool that the prompt is about and then answers; thinking is signed, and what comes
+back is checked; streams are native; faults come on order. `script.py` says what can be told, `faults.py` what can go
+wrong.
 
 Law: the same requests get the same answers, but for the time of day in them.
 """
