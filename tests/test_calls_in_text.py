@@ -41,7 +41,7 @@ from toolglot.simulator import Simulator
 from toolglot.simulator.text_calls import DIALECTS
 from toolglot.wire.codecs import codec
 
-SERVERS = ("vllm", "llamacpp", "ollama", "openrouter", "a_server_of_my_own")
+SERVERS = ("vllm", "llamacpp", "ollama", "openrouter", "openai_compatible")
 FIRST_PARTY = ("openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "cohere", "xai", "deepseek")
 CLIENTS = ("anthropic", "openai", "openai_responses", "gemini", "bedrock", "cohere", "ollama")
 ALWAYS, NEVER = Policy(calls_in_text="always"), Policy(calls_in_text="never")
@@ -342,6 +342,7 @@ def test_profiles_say_whose_text_is_looked_at() -> None:
     assert [name for name in profiles.names() if profiles.get(name).calls.in_text] == [
         "llamacpp",
         "ollama",
+        "openai_compatible",
         "openrouter",
         "vllm",
     ]

@@ -98,7 +98,7 @@ def test_law_12_what_a_host_signed_goes_to_no_other_host_and_is_told(target: str
         ("groq", "executed_tools", [{"type": "x"}]),
         ("minimax", "audio_content", "YQ=="),
         ("openai", "annotations", [{"type": "url_citation"}]),
-        ("a_host_of_my_own", "verdict", "fine"),
+        ("openai_compatible", "verdict", "fine"),
     ],
 )
 def test_a_field_of_one_host_is_not_sent_to_another_one(issuer: str, field: str, value: object) -> None:
@@ -117,7 +117,7 @@ def test_a_field_is_told_once_with_how_often_it_stood_there() -> None:
     assert dropped == ["executed_tools is not known to be accepted here (2 times)"]
 
 
-@pytest.mark.parametrize("issuer", ["openai", "groq", "openrouter", "minimax", "a_host_of_my_own"])
+@pytest.mark.parametrize("issuer", ["openai", "groq", "openrouter", "minimax", "openai_compatible"])
 def test_at_home_a_turn_keeps_everything(issuer: str) -> None:
     kept = history(issuer, {"reasoning_details": DETAILS, "further": 1}, SIGNED_CALL)
     out = request_for(kept, target=issuer, tools=(READ,))
