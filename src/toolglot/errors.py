@@ -57,6 +57,11 @@ class InputError(ToolglotError, ValueError):
         self.hint = cut(hint)
         super().__init__(self.message, self.path, self.hint)
 
+    @property
+    def errors(self) -> tuple[InputError, ...]:
+        """All mistakes that were found at once, this one first."""
+        return (self,)
+
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
         return f"{where}{self.message}" + (f" ({self.hint})" if self.hint else "")

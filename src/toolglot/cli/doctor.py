@@ -117,7 +117,7 @@ async def _look(arguments: argparse.Namespace, terminal: Terminal | None) -> lis
         config = read_config(arguments.config, environ)
         findings = of_settings(config)
     except InputError as error:
-        return [of_config_error(error), *of_packages(), *await _clients(None, progress)]
+        return [*of_config_error(error), *of_packages(), *await _clients(None, progress)]
     findings += of_keys(config)
     findings += await of_store(config)
     findings.append(await of_port(config))

@@ -101,7 +101,8 @@ def _run(words: list[str]) -> int:
     try:
         code: int = load(arguments.command).run(arguments, terminal)
     except InputError as error:
-        terminal.error(error)
+        for mistake in error.errors:
+            terminal.error(mistake)
         return USAGE_ERROR
     return code
 

@@ -67,6 +67,13 @@ class Page:
         ):
             self.line(line)
 
+    def hint(self, text: str) -> None:
+        """What to do about an error. Its first line is a paragraph; those that follow are shown as they are."""
+        first, *rest = text.split("\n")
+        self.wrapped(clean(first), indent="        ", first="  hint: ")
+        for line in rest:
+            self.line(f"        {clean(line)}".rstrip())
+
     def table(self, rows: Sequence[Sequence[str]], *, heading: Sequence[str]) -> None:
         """Columns as wide as their widest cell; the last one is wrapped."""
         widths = [max(len(row[column]) for row in (*rows, heading)) for column in range(len(heading) - 1)]
@@ -109,7 +116,7 @@ class Terminal:
             + clean(inner)
         )
         if error.hint:
-            self.err.wrapped(clean(error.hint), indent="        ", first="  hint: ")
+            self.err.hint(error.hint)
 
     def note(self, text: str) -> None:
         self.err.wrapped(clean(text), indent="      ", first="note: ")

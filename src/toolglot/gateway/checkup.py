@@ -110,9 +110,12 @@ def _of_middleware(config: Config) -> Finding:
     return Finding(_CONFIG, "ok", f"middleware: {len(steps)} step{'s' * (len(steps) != 1)} can be loaded")
 
 
-def of_config_error(error: InputError) -> Finding:
-    """A configuration that cannot be read."""
-    return Finding(_CONFIG, "fail", f"{error.path}: {error.message}" if error.path else error.message, error.hint)
+def of_config_error(error: InputError) -> list[Finding]:
+    """A configuration that cannot be read: all that is wrong with it."""
+    return [
+        Finding(_CONFIG, "fail", f"{each.path}: {each.message}" if each.path else each.message, each.hint)
+        for each in error.errors
+    ]
 
 
 def of_keys(config: Config) -> list[Finding]:

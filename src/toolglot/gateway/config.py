@@ -13,6 +13,7 @@ the file is its default; what the file has and nobody knows is a mistake.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -25,7 +26,16 @@ from msgspec import Meta, Struct
 from toolglot import profiles
 from toolglot.errors import ProfileError
 from toolglot.gateway.config_checks import Wrong, is_loopback, wrong_host
-from toolglot.gateway.config_file import ConfigError, ConfigText, checked, keys_of, read_text, table_of, unknown
+from toolglot.gateway.config_file import (
+    ConfigError,
+    ConfigText,
+    Mistakes,
+    checked,
+    keys_of,
+    read_text,
+    table_of,
+    unknown,
+)
 from toolglot.gateway.key_table import STORED_KEYS, KeySettings, read_client_key, read_keys, short_keys
 from toolglot.gateway.model_table import ModelEntry, read_models
 from toolglot.gateway.prices import PriceSettings, read_own_prices
@@ -202,6 +212,10 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     ] = False
 
 
+_UNREAD: Final = GatewaySettings(simulate=True)
+"""Stands for settings that could not be read, while the rest of the file is looked at."""
+
+
 class Config(Struct, frozen=True, kw_only=True):
     """All that a gateway is told."""
 
@@ -251,34 +265,57 @@ def discovered(environ: Mapping[str, str]) -> Config:
 def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
     """The configuration that a text holds."""
     document = text.tables()
+    mistakes = Mistakes()
     for name in document:
         if name not in SECTIONS:
-            raise unknown(name, list(SECTIONS), text)
-    keys = read_keys(document.get("keys", {}), environ, text)
-    settings, notes = _gateway(document.get("gateway", {}), environ, text, [each.key for each in keys.values()])
-    given = (table.get("key", "") for table in document.get("keys", {}).values())
-    notes = (*notes, *short_keys(given, environ))
-    overrides = _overrides(document, text)
-    upstreams = {
-        name: read_upstream(name, table, environ, overrides, text)
-        for name, table in table_of(document.get("upstreams", {}), text, "upstreams").items()
-    }
-    policy = read_policy(table_of(document.get("policy", {}), text, "policy"), GATEWAY_POLICY, text, "policy")
+            mistakes.add(unknown(name, list(SECTIONS), text))
+    tables = {name: document.get(name, {}) for name in SECTIONS}
+    overrides = mistakes.collect(lambda: _overrides(document, text))
+    if "profiles" in document and overrides is None:
+        mistakes.raise_all()  # whatever names a profile would be wrong too
+    keys = mistakes.collect(lambda: read_keys(tables["keys"], environ, text))
+    hashes = ["unread"] if keys is None else [each.key for each in keys.values()]
+    settings, notes = mistakes.collect(lambda: _gateway(tables["gateway"], environ, text, hashes)) or (_UNREAD, ())
+    upstreams = mistakes.collect(lambda: _upstreams(tables["upstreams"], environ, overrides, text))
+    policy = mistakes.collect(lambda: _policy(tables["policy"], text)) or GATEWAY_POLICY
+    prices = mistakes.collect(lambda: read_own_prices(tables["prices"], text)) or {}
     routes = RouteReader(text, environ, overrides, policy)
-    listed = {name: upstream.models for name, upstream in upstreams.items()}
+    listed = {name: upstream.models for name, upstream in (upstreams or {}).items()}
+    if upstreams is None and isinstance(tables["upstreams"], dict):
+        listed = dict.fromkeys(tables["upstreams"], ())  # so that names which lead to a wrong one are not wrong too
+    models = mistakes.collect(lambda: read_models(tables["models"], listed, simulate=settings.simulate, routes=routes))
+    mistakes.raise_all()
+    keys, upstreams, models = keys or {}, upstreams or {}, models or ()
+    notes = (*notes, *short_keys((table.get("key", "") for table in tables["keys"].values()), environ))
     if not upstreams and not settings.simulate:
         notes = (*notes, f"{text.origin} names no upstream: write [upstreams.NAME], or simulate = true in [gateway]")
     return Config(
         gateway=settings,
         policy=policy,
         upstreams=upstreams,
-        models=read_models(document.get("models", {}), listed, simulate=settings.simulate, routes=routes),
+        models=models,
         keys=keys,
-        prices=read_own_prices(document.get("prices", {}), text),
+        prices=prices,
         overrides=overrides,
         origin=text.origin,
         notes=notes,
     )
+
+
+def _upstreams(
+    value: Any, environ: Mapping[str, str], overrides: Overrides | None, text: ConfigText
+) -> dict[str, UpstreamSettings]:
+    found, mistakes = {}, Mistakes()
+    for name, table in table_of(value, text, "upstreams").items():
+        settings = mistakes.collect(functools.partial(read_upstream, name, table, environ, overrides, text))
+        if settings is not None:
+            found[name] = settings
+    mistakes.raise_all()
+    return found
+
+
+def _policy(value: Any, text: ConfigText) -> Policy:
+    return read_policy(table_of(value, text, "policy"), GATEWAY_POLICY, text, "policy")
 
 
 # --- [gateway] --------------------------------------------------------------------------------------

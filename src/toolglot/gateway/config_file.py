@@ -9,10 +9,12 @@ Law: whatever the bytes are, the answer is tables or a `ConfigError`. No message
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 import os
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_args
 
@@ -20,6 +22,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from toolglot.errors import InputError, UnknownNameError, quote
+from toolglot.gateway.foreign_config import recognise
 from toolglot.wire.masking import mask
 
 MAX_BYTES: Final = 256 * 1024
@@ -28,6 +31,7 @@ LONGEST_LINE: Final = 4000
 
 Keys = tuple[str, ...]
 Table = TypeVar("Table", bound=Struct)
+T = TypeVar("T")
 
 _PART: Final = r"(?:[A-Za-z0-9_-]+|\"[^\"\\]*\"|'[^']*')"
 _KEY: Final = re.compile(rf"\s*(\[\[?)?\s*({_PART}(?:\s*\.\s*{_PART})*)\s*[\]=]")
@@ -39,6 +43,52 @@ _UNQUOTED: Final = frozenset({"client_keys", "metrics_key", "key", "headers", "p
 
 class ConfigError(InputError):
     """A configuration that makes no sense; `path` is the file, the line where it is known, and the key."""
+
+    line: int = 0
+    others: tuple[ConfigError, ...] = ()
+    """Further mistakes of the same file."""
+
+    @property
+    def errors(self) -> tuple[ConfigError, ...]:
+        """All mistakes of the file, this one first."""
+        return (self, *self.others)
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *map(str, self.others)])
+
+
+class Mistakes:
+    """Collects the mistakes of a configuration, so that they are shown at once.
+
+    upstreams = mistakes.collect(lambda: read_upstreams(document))      # None: it could not be read
+    mistakes.raise_all()
+    """
+
+    def __init__(self) -> None:
+        self._found: list[ConfigError] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, error: ConfigError) -> None:
+        self._found += error.errors
+
+    def collect(self, read: Callable[[], T]) -> T | None:
+        """What `read` returns; None, where it raises."""
+        try:
+            return read()
+        except ConfigError as error:
+            self.add(error)
+            return None
+
+    def raise_all(self) -> None:
+        """One error for all mistakes, in the order of the file."""
+        if self._found:
+            first, *others = sorted(self._found, key=lambda error: error.line)
+            first.others = tuple(others)
+            for other in others:
+                other.others = ()
+            raise first
 
 
 class ConfigNameError(ConfigError, UnknownNameError):
@@ -55,16 +105,30 @@ class ConfigText(Struct, frozen=True):
         """A mistake at a key, with its line."""
         line = line_of(self.text, keys) if keys else 0
         place = f"{self.origin}:{line}" if line else self.origin
-        return ConfigError(message, path=f"{place}: {dotted(keys)}" if keys else place, hint=hint)
+        error = ConfigError(message, path=f"{place}: {dotted(keys)}" if keys else place, hint=hint)
+        error.line = line
+        return error
 
     def name_error(self, error: UnknownNameError, *keys: str) -> ConfigNameError:
         """The same for a name that is not known."""
-        path = self.error("", *keys).path
+        at = self.error("", *keys)
         message, hint = mask(error.message), error.hint
-        return ConfigNameError(message, path=path, hint=hint, name=mask(error.name), suggestions=error.suggestions)
+        found = ConfigNameError(message, path=at.path, hint=hint, name=mask(error.name), suggestions=error.suggestions)
+        found.line = at.line
+        return found
 
     def tables(self) -> dict[str, Any]:
         """What the text says."""
+        try:
+            return self._parsed()
+        except ConfigError:
+            foreign = recognise(self.text)
+            if foreign is None:
+                raise
+            message = f"this is a configuration of {foreign.program}, not of toolglot"
+            raise self.error(message, hint=foreign.hint) from None
+
+    def _parsed(self) -> dict[str, Any]:
         for number, line in enumerate(self.text.split("\n"), 1):
             if len(line) > LONGEST_LINE:
                 raise ConfigError(
@@ -132,11 +196,13 @@ def line_of(text: str, keys: Keys) -> int:
 def checked(value: Any, kind: type[Table], text: ConfigText, *at: str) -> Table:
     """A table whose keys and values are all known and right."""
     fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    values = {}
+    values, mistakes = {}, Mistakes()
     for key, entry in table_of(value, text, *at).items():
         if key not in fields:
-            raise unknown(key, list(fields), text, *at)
-        values[key] = _value(entry, fields[key], text, *at, key)
+            mistakes.add(unknown(key, list(fields), text, *at))
+        else:
+            values[key] = mistakes.collect(functools.partial(_value, entry, fields[key], text, *at, key))
+    mistakes.raise_all()
     return kind(**values)
 
 

@@ -6,6 +6,7 @@ hash.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from toolglot.gateway.config_file import ConfigText, checked, table_of
+from toolglot.gateway.config_file import ConfigText, Mistakes, checked, table_of
 from toolglot.gateway.secret import ENV, is_sendable, is_variable, shown_variable, variable
 
 STORED_KEYS: Final = "store"
@@ -78,18 +79,29 @@ def read_keys(value: Any, environ: Mapping[str, str], text: ConfigText) -> dict[
         raise text.error(
             f"more than {MOST_NAMED} keys", "keys", hint="so many belong into the store: `toolglot keys add`"
         )
+    mistakes = Mistakes()
     for name, table in tables.items():
-        if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
-            raise text.error(f"a name has 1 to {LONGEST_NAME} printable characters", "keys", name)
-        if "key" not in table_of(table, text, "keys", name):
-            hint = f'write key = "{ENV}NAME_OF_THE_VARIABLE", or "{_HASHED}HEX"'
-            raise text.error("it is not said which key this is", "keys", name, hint=hint)
-        settings = checked(table, KeySettings, text, "keys", name)
-        hashed = read_client_key(settings.key, environ, text, "keys", name, "key")
-        if any(hashed == other.key for other in found.values()):
-            raise text.error("another name has the same key", "keys", name, "key", hint="each client has its own")
-        found[name] = replace(settings, key=hashed)
+        settings = mistakes.collect(functools.partial(_read_key, name, table, found, environ, text))
+        if settings is not None:
+            found[name] = settings
+    mistakes.raise_all()
     return found
+
+
+def _read_key(
+    name: str, table: Any, found: Mapping[str, KeySettings], environ: Mapping[str, str], text: ConfigText
+) -> KeySettings:
+    """One table; `found` are those before it."""
+    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
+        raise text.error(f"a name has 1 to {LONGEST_NAME} printable characters", "keys", name)
+    if "key" not in table_of(table, text, "keys", name):
+        hint = f'write key = "{ENV}NAME_OF_THE_VARIABLE", or "{_HASHED}HEX"'
+        raise text.error("it is not said which key this is", "keys", name, hint=hint)
+    settings = checked(table, KeySettings, text, "keys", name)
+    hashed = read_client_key(settings.key, environ, text, "keys", name, "key")
+    if any(hashed == other.key for other in found.values()):
+        raise text.error("another name has the same key", "keys", name, "key", hint="each client has its own")
+    return replace(settings, key=hashed)
 
 
 def read_client_key(entry: str, environ: Mapping[str, str], text: ConfigText, *at: str) -> str:

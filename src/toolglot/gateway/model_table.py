@@ -12,13 +12,14 @@ stand for other names are followed here, so that a circle is found when the file
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
 from toolglot.errors import quote
-from toolglot.gateway.config_file import ConfigError, nearest, table_of, unknown
+from toolglot.gateway.config_file import ConfigError, Mistakes, nearest, table_of, unknown
 from toolglot.gateway.model_names import (
     ASKED,
     SIMULATED,
@@ -73,7 +74,10 @@ def read_models(
     if len(table) > MOST_ENTRIES:
         raise text.error(f"more than {MOST_ENTRIES} entries", "models", hint="use patterns")
     reader = _Reader(table, upstreams, simulate, routes)
-    return tuple(reader.entry(name) for name in table)
+    mistakes = Mistakes()
+    entries = [mistakes.collect(functools.partial(reader.entry, name)) for name in table]
+    mistakes.raise_all()
+    return tuple([entry for entry in entries if entry is not None])
 
 
 def kind_of(name: str) -> EntryKind:
@@ -101,12 +105,17 @@ class _Reader:
         """What each name says of the way to each of its targets."""
         self.names: dict[str, str] = {}
         """The names of the file by how they are compared."""
+        mistakes = Mistakes()
         for name, value in table.items():
-            self._check_name(name)
-            targets = self._targets(name, value)
-            self._check(name, targets)
-            self.targets[name] = targets
-            self.names[name.lower()] = name
+            mistakes.collect(functools.partial(self._read, name, value))
+        mistakes.raise_all()
+
+    def _read(self, name: str, value: Any) -> None:
+        self._check_name(name)
+        targets = self._targets(name, value)
+        self._check(name, targets)
+        self.targets[name] = targets
+        self.names[name.lower()] = name
 
     def _targets(self, name: str, value: Any) -> tuple[Any, ...]:
         """What stands behind a name: one target, a list of them, or a table with more than that."""

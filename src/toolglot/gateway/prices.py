@@ -6,6 +6,7 @@ prices.cost("claude-opus-5", usage, upstream="anthropic")     # Decimal("0.0625"
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Final
@@ -13,7 +14,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from toolglot import prices
-from toolglot.gateway.config_file import ConfigText, checked, table_of
+from toolglot.gateway.config_file import ConfigText, Mistakes, checked, table_of
 from toolglot.prices import Price, cost, listed_prices, read_list
 
 __all__ = ["MOST_OWN", "Price", "PriceSettings", "Prices", "cost", "listed_prices", "read_list", "read_own_prices"]
@@ -57,15 +58,22 @@ def read_own_prices(value: Any, text: ConfigText) -> dict[str, PriceSettings]:
     tables = table_of(value, text, "prices")
     if len(tables) > MOST_OWN:
         raise text.error(f"more than {MOST_OWN} prices", "prices", hint="a pattern has the price of many models")
-    found = {}
+    found, mistakes = {}, Mistakes()
     for name, table in tables.items():
-        given = table_of(table, text, "prices", name)
-        for needed in ("input", "output"):
-            if needed not in given:
-                hint = f"write {needed} = 0 where it costs nothing"
-                raise text.error(f"the price of its {needed} is not said", "prices", name, hint=hint)
-        found[name] = checked(given, PriceSettings, text, "prices", name)
+        settings = mistakes.collect(functools.partial(_read_price, name, table, text))
+        if settings is not None:
+            found[name] = settings
+    mistakes.raise_all()
     return found
+
+
+def _read_price(name: str, table: Any, text: ConfigText) -> PriceSettings:
+    given = table_of(table, text, "prices", name)
+    for needed in ("input", "output"):
+        if needed not in given:
+            hint = f"write {needed} = 0 where it costs nothing"
+            raise text.error(f"the price of its {needed} is not said", "prices", name, hint=hint)
+    return checked(given, PriceSettings, text, "prices", name)
 
 
 class Prices(prices.Prices):

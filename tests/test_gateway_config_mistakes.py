@@ -1,0 +1,88 @@
+"""All mistakes of a configuration are shown at once, in the order of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli_run import command
+from toolglot.gateway.config import parse_config
+from toolglot.gateway.config_file import ConfigError, ConfigText
+
+FILE = """\
+[gateway]
+port = "eight"
+hots = "127.0.0.1"
+
+[upstreams.anthropic]
+key_env = "UNSET_VARIABLE"
+retries = 99
+
+[upstreams.opnai]
+
+[models]
+good = "anthropic/claude-opus-5"
+bad = "antropic/claude-opus-5"
+worse = 7
+
+[keys.ci]
+key = "env:UNSET_KEY"
+
+[prices."gpt-*"]
+input = -1
+output = 1
+
+[polcy]
+"""
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as raised:
+        parse_config(ConfigText("t.toml", text), {"HOME": "/home/u"})
+    return [error.path for error in raised.value.errors]
+
+
+def test_every_mistake_is_there_with_its_line() -> None:
+    assert mistakes(FILE) == [
+        "t.toml:2: gateway.port",
+        "t.toml:3: gateway.hots",
+        "t.toml:7: upstreams.anthropic.retries",
+        "t.toml:9: upstreams.opnai",
+        "t.toml:14: models.worse",
+        "t.toml:17: keys.ci.key",
+        "t.toml:20: prices.'gpt-*'.input",
+        "t.toml:23: polcy",
+    ]
+
+
+def test_a_mistake_causes_no_others() -> None:
+    only_upstream = '[upstreams.box]\nurl = "nowhere"\n[models]\na = "box/m"\n'
+    assert mistakes(only_upstream) == ["t.toml:2: upstreams.box.url"]
+    only_gateway = '[gateway]\nport = -1\n[models]\na = "simulated/openai/gpt-5.5"\n'
+    assert mistakes(only_gateway) == ["t.toml:2: gateway.port"]
+    only_key = '[gateway]\nhost = "0.0.0.0"\n[keys.ci]\nkey = "env:UNSET"\n'
+    assert mistakes(only_key) == ["t.toml:4: keys.ci.key"]
+    only_profile = '[upstreams.box]\nurl = "https://b.example"\n[profiles.box]\nextends = "none"\nprotocol = "x"\n'
+    assert len(mistakes(only_profile)) == 1
+
+
+def test_models_are_followed_once_their_own_lines_are_right() -> None:
+    text = '[upstreams.ollama]\n[models]\na = "b"\nb = "a"\nc = "olama/x"\nd = "ollama/x"\n'
+    assert mistakes(text) == ["t.toml:3: models.a", "t.toml:4: models.b", "t.toml:5: models.c"]
+
+
+def test_the_text_of_the_error_has_them_all() -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_config(ConfigText("t.toml", FILE), {"HOME": "/home/u"})
+    assert len(str(raised.value).splitlines()) == 8
+
+
+@pytest.mark.parametrize("words", [("serve", "--config"), ("doctor", "--config")])
+def test_commands_show_them_all(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "t.toml").write_text(FILE)
+    ended = command(*words, "t.toml", cwd=tmp_path)
+    shown = ended.out + ended.err
+    assert ended.code != 0
+    for place in ("t.toml:2", "t.toml:3", "t.toml:7", "t.toml:9", "t.toml:14", "t.toml:17", "t.toml:20", "t.toml:23"):
+        assert shown.count(f"{place}: ") == 1
