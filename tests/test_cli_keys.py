@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ import pytest
 from cli_run import Cli, command
 from toolglot.gateway.key_table import digest
 from toolglot.gateway.keys import ClientKey, KeyRing, saved_keys
-from toolglot.gateway.metering import NANO, period_of
+from toolglot.gateway.metering import NANO, SPENT, period_of
 from toolglot.store import SqliteStore, Store
 
 T = TypeVar("T")
@@ -223,3 +224,75 @@ def test_as_a_real_command(tmp_path: Path) -> None:
     assert made.code == 0, made.err
     assert SECRET.fullmatch(made.out.strip())
     assert (tmp_path / ".local/state/toolglot/gateway.db").stat().st_mode & 0o777 == 0o600
+
+
+CONFIGURED = """\
+[gateway]
+store = "s.db"
+client_keys = ["env:ALICE_KEY", "sha256:{hashed}", "store"]
+[keys.ci]
+key = "env:CI_KEY"
+models = ["gpt-5*"]
+spend_per_month = 50
+[keys.build]
+key = "env:BUILD_KEY"
+"""
+
+
+def configure(cli: Cli) -> None:
+    cli.write("toolglot.toml", CONFIGURED.format(hashed=digest("some-other-key")))
+
+
+def test_keys_of_the_configuration_are_listed_before_there_is_a_store(cli: Cli) -> None:
+    configure(cli)
+    cli.monkeypatch.setenv("CI_KEY", "the-key-of-the-ci-itself")
+    listed = cli("keys", "list")
+    assert listed.code == 0
+    assert "the-key-of" not in listed.out
+    rows = [line.split() for line in listed.out.splitlines()[1:]]
+    other = digest("some-other-key")
+    assert [row[:5] for row in rows] == [
+        ["ci", digest("the-key-of-the-ci-itself")[:12], "$CI_KEY", "active", "configured"],
+        ["build", "-", "$BUILD_KEY", "active", "configured"],
+        ["-", "-", "$ALICE_KEY", "active", "configured"],
+        ["-", other[:12], f"sha256:{other[:9]}…", "active", "configured"],
+    ]
+    assert "models gpt-5*; $50 a month" in listed.out
+    assert not (cli.folder / "s.db").exists()
+
+
+def test_keys_of_the_configuration_and_of_the_store_stand_in_one_list_with_what_they_used(cli: Cli) -> None:
+    configure(cli)
+    cli.monkeypatch.setenv("CI_KEY", "the-key-of-the-ci-itself")
+    assert cli("keys", "add", "bob").code == 0
+    month = period_of(datetime.now(UTC).timestamp())["month"]
+    hashed = digest("the-key-of-the-ci-itself")
+    stored(cli.folder / "s.db", lambda store: store.add(SPENT, hashed, month, {"spend": 3.5 * NANO}, until=math.inf))
+    listed = cli("keys", "list", "--format", "json").json
+    assert [(key["name"], key["source"]) for key in listed] == [
+        *(("ci", "configuration"), ("build", "configuration"), ("", "configuration"), ("", "configuration")),
+        ("bob", "store"),
+    ]
+    assert listed[0]["used"] == {"spend_per_month": 3.5}
+    assert "$3.50 of $50 a month" in cli("keys", "list").out
+
+
+@pytest.mark.parametrize("name", ["ci", "CI_KEY", "$CI_KEY", "ALICE_KEY"])
+def test_to_revoke_a_key_of_the_configuration_says_where_it_stands(cli: Cli, name: str) -> None:
+    configure(cli)
+    ended = cli("keys", "revoke", name)
+    assert ended.code == 2
+    assert f"the key '{name}' is one of the configuration" in ended.err
+    assert f"take it out of toolglot.toml, {'client_keys' if 'ALICE' in name else '[keys.ci]'}" in ended.err
+
+
+def test_names_of_the_configuration_are_taken(cli: Cli) -> None:
+    configure(cli)
+    ended = cli("keys", "add", "ci")
+    assert ended.code == 2
+    assert "toolglot.toml has a key 'ci' already" in ended.err
+    assert cli("keys", "add", "ci", "--store", "s.db", "-q").code == 0
+    ended = cli("keys", "revoke", "ci")
+    assert ended.code == 0
+    assert "toolglot.toml, [keys.ci] has a key of this name too, which stays" in ended.err
+    assert cli("keys", "revoke", "ci").code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -10,8 +11,9 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict
 
+from toolglot.cli.configured_keys import keys_of
 from toolglot.cli.options import Formatter, Parser, add_quiet
-from toolglot.cli.stored import add_store, dollars, is_there, moment, place_of, whole, with_store
+from toolglot.cli.stored import add_store, configured, dollars, is_there, moment, place_of, whole, with_store
 from toolglot.cli.terminal import Terminal, clean
 from toolglot.errors import InputError, quote
 from toolglot.gateway.keys import BUDGETS, ClientKey, named, new_key, revoke, save, saved_keys
@@ -29,6 +31,8 @@ examples:
   KEY=$(toolglot keys add build --tokens-per-day 2M --quiet)
   toolglot keys list
   toolglot keys revoke ci
+
+Keys of the configuration (client_keys, [keys.NAME]) are listed too; to revoke one, take it out of the file.
 
 A key is shown once, when it is made; what is kept is its SHA-256. 'toolglot usage' tells what each of them used.
 
@@ -110,6 +114,11 @@ def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
         limits["expires"] = expires.timestamp()
     key, secret = new_key(arguments.name, now=now.timestamp(), **limits)
 
+    config = configured(arguments)
+    if config is not None and key.name in config.keys:
+        hint = "choose another name, or take that one out of the configuration"
+        raise InputError(f"{clean(config.origin)} has a key {quote(key.name)} already", path="keys", hint=hint)
+
     async def act(store: Store) -> None:
         taken = [known for known in named(await saved_keys(store), key.name) if known.revoked is None]
         if taken:
@@ -117,7 +126,7 @@ def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
             raise InputError(f"there is a key {quote(key.name)} already", path="keys", hint=hint)
         await save(store, key)
 
-    place = place_of(arguments)
+    place = place_of(arguments, config)
     with_store(place, act)
     if arguments.format == "json":
         terminal.out.line(_json({"key": secret, **_told(key, now, {})}))
@@ -146,8 +155,12 @@ def _patterns(given: list[str]) -> tuple[str, ...]:
 
 def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
     now = datetime.now(UTC)
-    place = place_of(arguments)
-    keys = with_store(place, lambda store: _with_use(store, now)) if is_there(place) else []
+    config = configured(arguments)
+    place = place_of(arguments, config)
+    own = [each.key for each in keys_of(config, os.environ)]
+    keys: list[tuple[ClientKey, dict[str, float]]] = [(key, {}) for key in own]
+    if is_there(place):
+        keys = with_store(place, lambda store: _with_use(store, own, now))
     shown = [(key, used) for key, used in keys if arguments.all or key.state(now.timestamp()) == "active"]
     if arguments.format == "json":
         terminal.out.line(_json([_told(key, now, used) for key, used in shown]))
@@ -157,17 +170,18 @@ def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.out.table(rows, heading=("NAME", "ID", "KEY", "STATE", "CREATED", "MAY USE"))
     hidden = len(keys) - len(shown)
     if not keys:
-        terminal.note(f"there are no keys in {place}; `toolglot keys add NAME` makes one")
+        where = f"{place} and {config.origin}" if config is not None and config.origin else place
+        terminal.note(f"there are no keys in {where}; `toolglot keys add NAME` makes one")
     elif hidden:
         terminal.note(f"{hidden} more {'is' if hidden == 1 else 'are'} revoked or expired: --all shows them")
     return 0
 
 
-async def _with_use(store: Store, now: datetime) -> list[tuple[ClientKey, dict[str, float]]]:
-    """The keys, and what is used of each budget."""
+async def _with_use(store: Store, own: list[ClientKey], now: datetime) -> list[tuple[ClientKey, dict[str, float]]]:
+    """The keys of the configuration and of the store, and what is used of each budget."""
     current = period_of(now.timestamp())
     found = []
-    for key in await saved_keys(store):
+    for key in (*own, *await saved_keys(store)):
         spent = {}
         if key.budgets:
             spent = {row.key: row.amounts for row in await store.scan(SPENT, client=key.hashed, limit=1000)}
@@ -183,7 +197,8 @@ def _row(key: ClientKey, used: dict[str, float], now: datetime) -> tuple[str, ..
     state = key.state(now.timestamp())
     lasts = f"until {_day(key.expires)}" if state == "active" and key.expires is not None else state
     told = clean(_limits(key, used)) or "everything"
-    return clean(key.name), key.id, key.shown, lasts, _day(key.created), told
+    created = _day(key.created) if key.created else "configured"
+    return clean(key.name) or "-", key.id or "-", clean(key.shown), lasts, created, told
 
 
 def _limits(key: ClientKey, used: dict[str, float]) -> str:
@@ -214,7 +229,10 @@ def _day(seconds: float) -> str:
 def _told(key: ClientKey, now: datetime, used: dict[str, float]) -> dict[str, Any]:
     """A key for other programs."""
     said = {name: value for name, value in asdict(key).items() if name != "hashed"}
+    said["source"] = "store" if key.created else "configuration"
     for name in ("created", "expires", "revoked"):
+        if not said[name] and name == "created":
+            said[name] = None
         if said[name] is not None:
             said[name] = f"{datetime.fromtimestamp(said[name], UTC):%Y-%m-%dT%H:%M:%SZ}"
     limits = {name: float(value) if isinstance(value, Decimal) else value for name, value in said.items()}
@@ -229,10 +247,18 @@ def _json(value: Any) -> str:
 
 
 def _revoke(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    place = place_of(arguments)
+    config = configured(arguments)
+    place = place_of(arguments, config)
+    own = [each for each in keys_of(config, os.environ) if each.is_called(arguments.name)]
+    known = with_store(place, saved_keys) if is_there(place) else []
+    if own and not any(key.revoked is None for key in named(known, arguments.name)):
+        hint = f"take it out of {own[0].origin}: running gateways refuse it within seconds"
+        raise InputError(f"the key {quote(arguments.name)} is one of the configuration", path="keys", hint=hint)
     if not is_there(place):
         raise InputError(f"there is no store at {place}, and so no key", path="keys", hint="see --config and --store")
     key = with_store(place, lambda store: revoke(store, arguments.name, datetime.now(UTC).timestamp()))
     if not arguments.quiet:
         terminal.err.line(f"revoked {clean(key.name)} ({key.id}); running gateways know it within five seconds")
+        for each in own:
+            terminal.note(f"{each.origin} has a key of this name too, which stays")
     return 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from toolglot.errors import InputError, quote
-from toolglot.gateway.config import MEMORY, OFF, Config, read_config
+from toolglot.gateway.config import CLIENT_KEY_VARIABLE, FILE_VARIABLE, MEMORY, OFF, Config, read_config
 from toolglot.store import Store, StoreError, is_address, open_store
 
 T = TypeVar("T")
@@ -39,8 +39,8 @@ class _Environment(dict[str, str]):
     """The environment with every key that a configuration may name: who looks into the store needs none of them."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        is_ours = name.startswith("TOOLGLOT_CONFIG") or name in ("HOME", "XDG_STATE_HOME")
-        return super().get(name, default) if is_ours else super().get(name) or "not-set"
+        is_ours = name in (FILE_VARIABLE, CLIENT_KEY_VARIABLE, "HOME", "XDG_STATE_HOME")
+        return super().get(name, default) if is_ours else super().get(name) or f"not-set-{name}"
 
 
 def place_of(arguments: argparse.Namespace, config: Config | None = None) -> str:

@@ -227,6 +227,8 @@ class Config(Struct, frozen=True, kw_only=True):
     models: tuple[ModelEntry, ...] = ()
     keys: dict[str, KeySettings] = {}
     """By name; their hashes are among `gateway.client_keys` too."""
+    key_origins: dict[str, str] = {}
+    """By hash: what the configuration says of a client key, such as `env:CI_KEY`."""
     prices: dict[str, PriceSettings] = {}
     """By pattern, in the order of the file."""
     overrides: Overrides | None = None
@@ -259,7 +261,8 @@ def discovered(environ: Mapping[str, str]) -> Config:
     upstreams, notes = discovered_upstreams(environ)
     keys = [f"{ENV}{CLIENT_KEY_VARIABLE}"] if variable(environ, CLIENT_KEY_VARIABLE) else []
     settings, more = _gateway({"client_keys": keys, "simulate": True}, environ, text)
-    return Config(gateway=settings, upstreams=upstreams, notes=(*notes, *more))
+    origins = dict(zip(settings.client_keys, keys, strict=True))
+    return Config(gateway=settings, upstreams=upstreams, key_origins=origins, notes=(*notes, *more))
 
 
 def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
@@ -286,7 +289,7 @@ def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
     models = mistakes.collect(lambda: read_models(tables["models"], listed, simulate=settings.simulate, routes=routes))
     mistakes.raise_all()
     keys, upstreams, models = keys or {}, upstreams or {}, models or ()
-    notes = (*notes, *short_keys((table.get("key", "") for table in tables["keys"].values()), environ))
+    notes = (*notes, *short_keys((table["key"] for table in tables["keys"].values()), environ))
     if not upstreams and not settings.simulate:
         notes = (*notes, f"{text.origin} names no upstream: write [upstreams.NAME], or simulate = true in [gateway]")
     return Config(
@@ -295,6 +298,7 @@ def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
         upstreams=upstreams,
         models=models,
         keys=keys,
+        key_origins={read_client_key(each, environ, text): each for each in _key_entries(tables)},
         prices=prices,
         overrides=overrides,
         origin=text.origin,
@@ -312,6 +316,12 @@ def _upstreams(
             found[name] = settings
     mistakes.raise_all()
     return found
+
+
+def _key_entries(tables: Mapping[str, Any]) -> list[str]:
+    """The client keys as a configuration writes them."""
+    unnamed = [key for key in tables["gateway"].get("client_keys", ()) if key != STORED_KEYS]
+    return [*unnamed, *(table["key"] for table in tables["keys"].values())]
 
 
 def _policy(value: Any, text: ConfigText) -> Policy:

@@ -57,7 +57,11 @@ class KeySettings(Struct, frozen=True, kw_only=True):
     def limits(self) -> dict[str, Any]:
         """All but the key, with money as it was written."""
         found = {name: getattr(self, name) for name in self.__struct_fields__ if name != "key"}
-        return {name: Decimal(str(limit)) if isinstance(limit, float) else limit for name, limit in found.items()}
+        return {name: _money(limit) if isinstance(limit, float) else limit for name, limit in found.items()}
+
+
+def _money(amount: float) -> Decimal:
+    return Decimal(str(amount).removesuffix(".0"))
 
 
 _BEGUN: Final = hashlib.sha256()
