@@ -12,13 +12,14 @@ import re
 import urllib.error
 import urllib.request
 from collections import Counter
-from typing import Any
+from typing import Any, TypeAlias
 
 from toolglot import InputError, Request, Response, ToolMiddleware
 from toolglot.gateway import Config, Gateway, Upstreams, running, serve
 from toolglot.gateway.config import GatewaySettings
 from toolglot.simulator import Simulator
 
+Json: TypeAlias = "str | int | float | list[Json] | dict[str, Json] | None"
 ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 
 
@@ -33,12 +34,14 @@ class Redact:
         """Nothing to do on the way back."""
 
 
-def redacted(value: Any) -> Any:
+def redacted(value: Json) -> Json:
     if isinstance(value, str):
         return ADDRESS.sub("[address]", value)
     if isinstance(value, list):
         return [redacted(item) for item in value]
-    return {key: redacted(item) for key, item in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return {key: redacted(item) for key, item in value.items()}
+    return value
 
 
 class Refuse:

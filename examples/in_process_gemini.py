@@ -25,8 +25,11 @@ def main(model: str) -> None:
     # be given `httpx_async_client=toolglot.async_client()` as well; without, it asks Google.
     with toolglot.client() as http_client:
         client = genai.Client(api_key="any", http_options=types.HttpOptions(httpx_client=http_client))
-        chat = client.chats.create(model=model, config=types.GenerateContentConfig(tools=[get_weather]))
-        said = chat.send_message("What is the weather in Bonn? Use get_weather.")
+        said = client.models.generate_content(
+            model=model,
+            contents="What is the weather in Bonn? Use get_weather.",
+            config=types.GenerateContentConfig(tools=[get_weather]),
+        )
     print(said.text)
     assert "7 degrees" in (said.text or "")
 

@@ -12,7 +12,7 @@ import http.client
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -75,16 +75,20 @@ class Proxy(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Proxy
     protocol_version = "HTTP/1.1"
 
     timeout = SILENCE
+
+    @property
+    def proxy(self) -> Proxy:
+        assert isinstance(self.server, Proxy)
+        return self.server
 
     def do_POST(self) -> None:
         """One request: what goes wrong is told in the client's own protocol, whoever is at fault."""
         try:
             try:
-                self.ask(toolglot.convert(self.body(), **self.names(), model=self.server.model))
+                self.ask(toolglot.convert(self.body(), **self.names(), model=self.proxy.model))
             except (toolglot.InputError, toolglot.ProviderError) as error:  # of the client's, or told with status 200
                 self.send_failure(error)
             except (http.client.HTTPException, OSError):  # nothing was sent yet: a stream sees to its own end
@@ -94,7 +98,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def names(self) -> dict[str, Any]:
         """Of the way there; the way back is from `target` to `source`."""
-        return {"source": self.server.source, "target": self.server.target}
+        return {"source": self.proxy.source, "target": self.proxy.target}
 
     def body(self) -> bytes:
         size = self.headers.get("content-length", "")
@@ -106,7 +110,7 @@ class Handler(BaseHTTPRequestHandler):
             raise GoneError from None
 
     def ask(self, out: toolglot.ConvertedRequest) -> None:
-        proxy = self.server
+        proxy = self.proxy
         back: dict[str, Any] = {"source": proxy.target, "target": proxy.source}
         connection = proxy.connect()
         try:
@@ -145,12 +149,12 @@ class Handler(BaseHTTPRequestHandler):
             raise
 
     @contextmanager
-    def pings(self, translator: toolglot.StreamTranslator) -> Iterator[threading.Lock]:
+    def pings(self, translator: toolglot.StreamTranslator) -> Generator[threading.Lock]:
         """Keeps the client's connection alive; the lock keeps pings out of the middle of an event."""
         lock, over = threading.Lock(), threading.Event()
 
         def run() -> None:
-            while not over.wait(self.server.ping):
+            while not over.wait(self.proxy.ping):
                 with lock:
                     try:
                         self.send_piece(translator.ping())
@@ -168,7 +172,7 @@ class Handler(BaseHTTPRequestHandler):
     # --- bytes for the client -----------------------------------------------------------------------
 
     def send_failure(self, failure: toolglot.Failure | toolglot.ProviderError | toolglot.InputError) -> None:
-        error = toolglot.error_for(failure, target=self.server.source)
+        error = toolglot.error_for(failure, target=self.proxy.source)
         self.send_whole(error.status, error.data, error.headers)
 
     def send_whole(self, status: int, data: bytes, headers: Mapping[str, str] | None = None) -> None:
@@ -198,7 +202,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running(proxy: Proxy) -> Iterator[str]:
+def running(proxy: Proxy) -> Generator[str]:
     """The proxy in a thread; its address."""
     thread = threading.Thread(target=proxy.serve_forever)
     thread.start()

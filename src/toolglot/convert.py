@@ -104,9 +104,9 @@ class ConvertedRequest(Converted):
         self.target = target
         self.rendered = rendered
         asked = rendered.conversation
-        self.model = asked.model
+        self.model: str = asked.model
         """The model to ask for; some protocols name it in the address, not in the body."""
-        self.stream = bool(asked.options.stream)
+        self.stream: bool = bool(asked.options.stream)
         """Whether the client wants a stream; some protocols say so in the address."""
 
     def _written(self) -> bytes:
@@ -237,9 +237,9 @@ class ReceivedRequest:
         overrides: Overrides | None,
     ) -> None:
         self.fields = fields
-        self.continues = continued_by(fields, source.protocol)
+        self.continues: str | None = continued_by(fields, source.protocol)
         """The field that says that only its provider has what was said before; None where the request is whole."""
-        self.conversation = conversation
+        self.conversation: Conversation = conversation
         """What the client said. Replaced by another one, that is what is sent."""
         self._given = conversation
         self._body = body

@@ -52,9 +52,9 @@ class InputError(ToolglotError, ValueError):
     """Something handed to toolglot is not what it should be."""
 
     def __init__(self, message: str, *, path: str = "$", hint: str = "") -> None:
-        self.message = cut(message)
-        self.path = cut(path)
-        self.hint = cut(hint)
+        self.message: str = cut(message)
+        self.path: str = cut(path)
+        self.hint: str = cut(hint)
         super().__init__(self.message, self.path, self.hint)
 
     @property

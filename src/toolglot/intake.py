@@ -45,7 +45,7 @@ class Intake:
     def __init__(self, entries: list[Entry]) -> None:
         self.turns: list[Turn] = []
         self.positions: dict[str, int] = {}
-        self.keys = TurnKeys()
+        self.keys: TurnKeys = TurnKeys()
         self.entries = entries
         self._changed: dict[int, list[Block]] = {}
         self._matcher = Matcher()

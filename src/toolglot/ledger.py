@@ -15,7 +15,7 @@ not win is set aside with the reason, never dropped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from toolglot.completion import completion_key, is_explicit_cancel, is_guess, status_of
 from toolglot.conversation import (
@@ -174,7 +174,7 @@ class Ledger:
             return NotImplemented
         return list(self) == list(other) and self._waiting == other._waiting
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
     @property
     def pending(self) -> tuple[Interaction, ...]:

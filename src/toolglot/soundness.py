@@ -33,7 +33,7 @@ class SoundTurns:
     def __init__(self, turns: Sequence[Turn], issuer: Issuer, named: Sequence[Turn] = ()) -> None:
         self._given = turns
         self._issuer = issuer
-        self.turns = tuple(named)
+        self.turns: tuple[Turn, ...] = tuple(named)
         """The turns with a name and an issuer, for passes that tell what they change."""
         self._keys = _Keys(turns)
         self._canonical: dict[str, str] = {}

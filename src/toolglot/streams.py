@@ -87,7 +87,7 @@ class StreamReader:
             raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
         if not isinstance(policy, Policy):
             raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint="Policy()")
-        self.source = profiles.get(source, overrides=overrides, kind="source")
+        self.source: Profile = profiles.get(source, overrides=overrides, kind="source")
         asked_by = target or (request.source.name if request is not None else source)
         self.target: Profile = profiles.get(asked_by, overrides=overrides, kind="target")
         self._limits = limits
@@ -115,7 +115,7 @@ class StreamReader:
         self._size = 0
         self._own = Accumulator()
         self._sum = Accumulator()
-        self.is_over = False
+        self.is_over: bool = False
         """The answer is finished or failed, or nobody listens any more. What comes then is ignored."""
 
     # --- what comes in ------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ class StreamTranslator:
         self._home = self._in if isinstance(self._in, _HomeReader) else None
         """What can be forwarded as it is: None from the first thing on that cannot."""
         stream = codec(to.protocol).stream
-        self.content_type = stream.CONTENT_TYPE
+        self.content_type: str = stream.CONTENT_TYPE
         self._encoder = stream.Encoder(_wish(request, created, whole_calls=wants_whole))
         self._closing: Collection[str] = getattr(stream, "CLOSING", ())
         """Events that wait for the end of their block: where that does not come, we write them with it ourselves."""

@@ -162,9 +162,9 @@ class SplitBody:
         self._memory = memory
         self._protocol = protocol
         self._written = written
-        self.fields = fields
+        self.fields: Fields = fields
         """All of it."""
-        self.tools = tools
+        self.tools: RememberedTools | None = tools
         """What its tools mean; None: nobody knows yet."""
 
     @property

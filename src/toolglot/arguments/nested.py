@@ -32,7 +32,7 @@ class NestedDecoder:
     def __init__(self, root: dict[str, Any], limits: Limits, path: str) -> None:
         self.root = root
         self.limits = limits
-        self.log = ChangeLog(path)
+        self.log: ChangeLog = ChangeLog(path)
         self.referred_to: dict[str, Any] = {}
         self.allowed: dict[int, frozenset[str]] = {}
         self.flat: dict[tuple[int, ...], list[dict[str, Any]]] = {}

@@ -138,9 +138,9 @@ class Chat:
         self.host = host
         self.terminal = terminal
         self.foreground = foreground
-        self.view = view or TranscriptView(terminal.out)
-        self.has_failed = False
-        self.prefill = ""
+        self.view: TranscriptView = view or TranscriptView(terminal.out)
+        self.has_failed: bool = False
+        self.prefill: str = ""
         """What stands at the next prompt already."""
 
     @property

@@ -61,7 +61,7 @@ class Foreground:
         self.reader = reader
         self.interrupted: Callable[[int], None] | None = None
         """Called in the loop with the number of a signal; None: the work is cancelled."""
-        self.signal = 0
+        self.signal: int = 0
         """The last signal that came; 0: none."""
         self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
         self._outcome: Future[int] = Future()

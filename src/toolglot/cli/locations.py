@@ -58,7 +58,7 @@ class Lines:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self.starts: list[int] = [0, *(found.end() for found in re.finditer("\n", text))]
 
     def place(self, start: int, end: int) -> Place:
         return Place(*self._position(start), *self._position(end))

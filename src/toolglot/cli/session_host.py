@@ -23,7 +23,7 @@ from toolglot.cli.session_models import ConfiguredModels
 from toolglot.cli.session_options import Settings
 from toolglot.cli.session_tools import load_tools, mcp_servers
 from toolglot.errors import InputError, ToolglotError, quote
-from toolglot.gateway.config import read_config
+from toolglot.gateway.config import Config, read_config
 from toolglot.gateway.config_file import nearest
 from toolglot.history import History
 from toolglot.runtime.approvals import Approve
@@ -70,11 +70,11 @@ class SessionHost:
     def __init__(self, settings: Settings, *, approve: Approve | None = None) -> None:
         self.settings = settings
         self.approve = approve
-        self.config = read_config(settings.config, os.environ)
-        self.models = ConfiguredModels(self.config)
+        self.config: Config = read_config(settings.config, os.environ)
+        self.models: ConfiguredModels = ConfiguredModels(self.config)
         self._loaded: list[Tool] = [each for given in settings.tools for each in load_tools(given)]
         self._servers = mcp_servers(settings.mcp) if settings.mcp else None
-        self.tools = ToolBox()
+        self.tools: ToolBox = ToolBox()
         self.store: Store | None = None
         self._stack = AsyncExitStack()
 

@@ -33,9 +33,9 @@ class Stopper:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._tasks: set[asyncio.Task[None]] = set()
-        self.count = 0
+        self.count: int = 0
         """How often it was told to."""
-        self.is_late = False
+        self.is_late: bool = False
 
     def stop(self, reason: str = CANCELLED) -> None:
         self.count += 1

@@ -39,8 +39,8 @@ class Page:
 
     def __init__(self, stream: TextIO, color: str) -> None:
         self.stream = stream
-        self.is_terminal = stream.isatty()
-        self.has_color = color == "always" or (color == "auto" and self.is_terminal and _wants_color())
+        self.is_terminal: bool = stream.isatty()
+        self.has_color: bool = color == "always" or (color == "auto" and self.is_terminal and _wants_color())
 
     @property
     def width(self) -> int:
@@ -96,8 +96,8 @@ class Terminal:
     """Where a command writes: results to `out`, everything about them to `err`."""
 
     def __init__(self, out: TextIO, err: TextIO, *, color: str = "auto") -> None:
-        self.out = Page(out, color)
-        self.err = Page(err, color)
+        self.out: Page = Page(out, color)
+        self.err: Page = Page(err, color)
 
     def write_data(self, data: bytes) -> None:
         """Bytes for the next program, whatever the encoding of the terminal."""

@@ -34,7 +34,7 @@ class Output:
 
     def __init__(self, write: Write) -> None:
         self.write = write
-        self.is_abandoned = False
+        self.is_abandoned: bool = False
 
     def abandon(self) -> None:
         """Let the file be as it was."""

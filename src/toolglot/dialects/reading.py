@@ -29,8 +29,8 @@ class Reader:
     """The state of one text that is being read."""
 
     def __init__(self, tools: Schemas, *, only_offered: bool = False, id_stem: str = "") -> None:
-        self.scanner = Scanner()
-        self.teller = Teller()
+        self.scanner: Scanner = Scanner()
+        self.teller: Teller = Teller()
         self.tools = tools
         self.only_offered = only_offered
         """Whether what looks like a call of a tool that was not offered is text."""
@@ -42,7 +42,7 @@ class Reader:
         """How far behind the beginning of what may be a call its name may stand."""
         self._id_stem = id_stem
         self._number = 0
-        self.has_open_call = False
+        self.has_open_call: bool = False
 
     def accepts(self, name: str | None) -> bool:
         """Whether a name can be that of a tool."""

@@ -39,11 +39,12 @@ class Marks:
             longer = next((other for other in listed if other != mark and other.startswith(mark)), None)
             if not mark or longer is not None:
                 raise ValueError(f"the mark {mark!r} is the beginning of {longer!r}")
-        self.longest = len(listed[0]) if listed else 0
+        self.longest: int = len(listed[0]) if listed else 0
         self._found = re.compile("|".join(map(re.escape, listed)) or r"(?!)")
         firsts = "".join(re.escape(first) for first in sorted({mark[0] for mark in listed}))
         self._firsts = re.compile(f"[{firsts}]" if listed else r"(?!)")
-        self.passes = re.compile(f"[^{firsts}]+" if listed else r"(?s:.+)").fullmatch
+        unmarked = re.compile(f"[^{firsts}]+" if listed else r"(?s:.+)")
+        self.passes: Callable[[str], re.Match[str] | None] = unmarked.fullmatch
         """Knows a text, which is not empty, in which no mark can begin."""
         self._held = re.compile("(?:" + "|".join(map(_beginning, listed)) + r")\Z" if listed else r"(?!)")
 
@@ -82,9 +83,9 @@ class Scanner:
     __slots__ = ("_kept", "_kept_size", "_mark", "at", "is_over", "passes", "sink", "text")
 
     def __init__(self) -> None:
-        self.text = ""
-        self.at = 0
-        self.is_over = False
+        self.text: str = ""
+        self.at: int = 0
+        self.is_over: bool = False
         """Nothing follows what is here."""
         self._mark: int | None = None
         """Where the mark is in the text; what stood between it and the text is in `_kept`."""

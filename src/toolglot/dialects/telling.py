@@ -27,9 +27,9 @@ class Teller:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.calls = 0
-        self.has_text = False
-        self.last_thought = ""
+        self.calls: int = 0
+        self.has_text: bool = False
+        self.last_thought: str = ""
         self._open: type[Block] | None = None
         self._said = StringIO()
         self._blank = ""

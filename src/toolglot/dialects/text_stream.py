@@ -91,7 +91,7 @@ class TextToolStream:
         self._is_over = False
         self.found: list[str] = []
         """The dialects whose calls were found, in their order."""
-        self.is_marked = False
+        self.is_marked: bool = False
         """Whether the first of them had a mark of its own, and was not what ordinary text looks like."""
         next(self._run)
 

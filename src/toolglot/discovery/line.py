@@ -111,9 +111,9 @@ class Line:
     ) -> None:
         self.endpoint = endpoint
         self.budget = budget
-        self.secrets = Secrets((endpoint.key, *endpoint.secrets, *secret_values(endpoint.headers)))
+        self.secrets: Secrets = Secrets((endpoint.key, *endpoint.secrets, *secret_values(endpoint.headers)))
         self.exchanges: list[Exchange] = []
-        self.spent = Spent()
+        self.spent: Spent = Spent()
         self.probe = ""
         """Who asks, for the evidence."""
         self._clock = clock

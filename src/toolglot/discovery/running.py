@@ -96,7 +96,7 @@ class Discovery:
     ) -> None:
         if protocol != "auto" and protocol not in ALL:
             raise InputError(f"there is no protocol {quote(protocol)}", path="protocol", hint=f"auto, {', '.join(ALL)}")
-        self.line = Line(endpoint, budget or Budget(), clock=clock, sleep=sleep)
+        self.line: Line = Line(endpoint, budget or Budget(), clock=clock, sleep=sleep)
         self.name = name
         self.base = base
         self.findings: list[Finding] = []
@@ -105,7 +105,7 @@ class Discovery:
         """What was found over protocols that were left again."""
         self.reached: Reached | None = None
         self.way: WayIn | None = None
-        self.stopped = ""
+        self.stopped: str = ""
         self._probes = chosen(only)
         self._model = model
         self._protocol = protocol

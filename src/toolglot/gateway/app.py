@@ -92,16 +92,16 @@ class Gateway:
         reread: Callable[[], Config] | None = None,
     ) -> None:
         """`reread` reads the configuration anew; with it, a change of its file comes into force by itself."""
-        self.config = config
+        self.config: Config = config
         self._reread = reread
         self._watch: ConfigWatch | None = None
         self._middleware = tuple(middleware)
         settings = config.gateway
-        self.teller = teller or Teller(most=settings.reports, form=settings.log)
-        self.metrics = Metrics(overrides=lambda: self.config.overrides)
+        self.teller: Teller = teller or Teller(most=settings.reports, form=settings.log)
+        self.metrics: Metrics = Metrics(overrides=lambda: self.config.overrides)
         self.tracing = tracing
         self.teller.listeners[:0] = [self._count]
-        self.upstreams = upstreams or Upstreams(config)
+        self.upstreams: Upstreams = upstreams or Upstreams(config)
         self._steps = [*load_steps(settings.middleware, config.origin), *middleware]
         self._store: Store | None = None
         self._services: Services | None = None
@@ -112,11 +112,11 @@ class Gateway:
         self._tasks: list[asyncio.Task[None]] = []
         """What goes on beside the requests."""
         self._starting = asyncio.Lock()
-        self.why_not_started = ""
-        self.open = 0
+        self.why_not_started: str = ""
+        self.open: int = 0
         """Requests that are being answered."""
-        self.stopping = Stopping()
-        self.room = Room(lambda: self.config.gateway, self.teller.say)
+        self.stopping: Stopping = Stopping()
+        self.room: Room = Room(lambda: self.config.gateway, self.teller.say)
         self.siblings: Siblings | None = None
         """The other workers, where there are any."""
 

@@ -34,7 +34,7 @@ class AsgiCaller:
     """One request of an ASGI server."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
-        self.is_gone = False
+        self.is_gone: bool = False
         self.task: asyncio.Task[None] | None = asyncio.current_task()
         self._receive = receive
         self._send = send

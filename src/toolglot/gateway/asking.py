@@ -79,7 +79,7 @@ class Asking:
         self._door = door
         self._request = request
         self._told = told
-        self.source = self.profile(door.source)
+        self.source: Profile = self.profile(door.source)
         """What the client speaks."""
         self.said = _NOTHING_SAID
         """What the client said, as it said it."""

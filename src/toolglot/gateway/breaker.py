@@ -41,7 +41,7 @@ class Breaker:
         self._failures = 0
         self._opened: float | None = None
         self._is_probing = False
-        self.running = 0
+        self.running: int = 0
 
     @property
     def state(self) -> State:

@@ -108,7 +108,7 @@ class BoundedProtocol(asyncio.Protocol):
         app_state: dict[str, Any],  # noqa: ARG002 - as uvicorn's server calls it
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        self.loop = _loop or asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = _loop or asyncio.get_running_loop()
         self.keep_alive_seconds: float = config.timeout_keep_alive
         self.transport: asyncio.Transport
         self._gateway = cast("Gateway", config.app)
@@ -539,15 +539,15 @@ class Call:
         """It is HTTP/1.1: it knows chunks."""
         self.request: ClientRequest | None = None
         self.task: asyncio.Task[None] | None = None
-        self.is_gone = False
-        self.keeps_alive = True
-        self.wants_go_ahead = False
+        self.is_gone: bool = False
+        self.keeps_alive: bool = True
+        self.wants_go_ahead: bool = False
         self.is_whole = False
         """All of the body has come."""
-        self.is_begun = False
-        self.is_over = False
+        self.is_begun: bool = False
+        self.is_over: bool = False
         """All of the answer is written."""
-        self.is_chunked = False
+        self.is_chunked: bool = False
         self._pieces: list[bytes] = []
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None

@@ -77,7 +77,7 @@ class Total:
     __slots__ = ("_heard", "_pending", "_sending", "until")
 
     def __init__(self, until: float) -> None:
-        self.until = until
+        self.until: float = until
         self._heard: Mapping[str, float] = {}
         self._sending: dict[str, float] = {}
         self._pending: dict[str, float] = {}
@@ -122,16 +122,16 @@ class Rule:
     __slots__ = ("budgets", "has_money", "is_limited", "key", "periods", "rates")
 
     def __init__(self, key: ClientKey) -> None:
-        self.key = key
+        self.key: ClientKey = key
         found = [(*BUDGETS[name], limit) for name, limit in key.budgets.items()]
-        self.budgets = [
+        self.budgets: list[tuple[Unit, Period, float]] = [
             (unit, period, float(limit * (1 if unit == "tokens" else NANO))) for unit, period, limit in found
         ]
-        self.periods = tuple(dict.fromkeys(period for _, period, _ in found))
-        self.has_money = any(unit == "spend" for unit, _, _ in found)
+        self.periods: tuple[Period, ...] = tuple(dict.fromkeys(period for _, period, _ in found))
+        self.has_money: bool = any(unit == "spend" for unit, _, _ in found)
         rates = (("requests", key.requests_per_minute), ("tokens", key.tokens_per_minute))
-        self.rates = [(unit, limit) for unit, limit in rates if limit is not None]
-        self.is_limited = bool(self.budgets or self.rates)
+        self.rates: list[tuple[str, int]] = [(unit, limit) for unit, limit in rates if limit is not None]
+        self.is_limited: bool = bool(self.budgets or self.rates)
 
 
 class Ticket:
@@ -140,12 +140,12 @@ class Ticket:
     __slots__ = ("client", "is_over", "rule", "supposed")
 
     def __init__(self, client: str, rule: Rule | None, supposed: int) -> None:
-        self.client = client
-        self.rule = rule
+        self.client: str = client
+        self.rule: Rule | None = rule
         """What limits it; None: nothing."""
-        self.supposed = supposed
+        self.supposed: int = supposed
         """Tokens that it counts until it is over."""
-        self.is_over = False
+        self.is_over: bool = False
 
 
 class Meter:

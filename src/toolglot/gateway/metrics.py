@@ -198,9 +198,9 @@ class Spread:
     __slots__ = ("bounds", "counts", "sum")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.sum = 0.0
+        self.bounds: tuple[float, ...] = bounds
+        self.counts: list[int] = [0] * (len(bounds) + 1)
+        self.sum: float = 0.0
 
     def add(self, seconds: float) -> None:
         self.counts[bisect_left(self.bounds, seconds)] += 1
@@ -260,8 +260,8 @@ class Way:
     __slots__ = ("labels", "requests", "spreads", "tokens")
 
     def __init__(self, labels: Labels, requests: list[float]) -> None:
-        self.labels = labels
-        self.requests = requests
+        self.labels: Labels = labels
+        self.requests: list[float] = requests
         self.tokens: dict[str, list[float]] = {}
         self.spreads: tuple[Spread, Spread, Spread] | None = None
 

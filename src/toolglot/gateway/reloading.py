@@ -46,7 +46,7 @@ class ConfigWatch:
         self._tell = tell
         self._seconds = seconds
         self._taken = self._last = mark_of(path)
-        self.is_asked = False
+        self.is_asked: bool = False
         """Somebody wants the file to be read although it looks the same."""
 
     async def run(self) -> None:

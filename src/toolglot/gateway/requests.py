@@ -106,14 +106,14 @@ class ClientRequest:
         headers: dict[str, str],
         header_bytes: int,
     ) -> None:
-        self.id = f"tg_{_chance()}"
+        self.id: str = f"tg_{_chance()}"
         self.caller = caller
         self.method = method
         self.path = path
         self.raw_path = raw_path
         """As it came, with what is quoted in it."""
         self.raw_query = raw_query
-        self.query = dict(parse_qsl(raw_query, keep_blank_values=True)) if raw_query else {}
+        self.query: dict[str, str] = dict(parse_qsl(raw_query, keep_blank_values=True)) if raw_query else {}
         self.headers = headers
         self.header_bytes = header_bytes
         """How long the headers were, all of them."""

@@ -57,7 +57,7 @@ class Room:
         self._clock = clock
         self._said = -SAY_SECONDS
         self._lingering: set[Refused] = set()
-        self.descriptors = sys.maxsize
+        self.descriptors: int = sys.maxsize
         """That the process may have open."""
 
     @property

@@ -28,7 +28,7 @@ class Stopping:
     """The requests that are open, and whether there will be more."""
 
     def __init__(self) -> None:
-        self.is_draining = False
+        self.is_draining: bool = False
         self.is_hurried = False
         """Nobody is waited for any more."""
         self._open: dict[Told, asyncio.Task[None] | None] = {}

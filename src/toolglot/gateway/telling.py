@@ -97,7 +97,7 @@ class Told:
         self.client = client
         self.method = method
         self.path = path
-        self.begun = time.time()
+        self.begun: float = time.time()
         self.failures: list[tuple[str, str]] = []
         """Of each try that failed: the upstream, and the kind of failure."""
 

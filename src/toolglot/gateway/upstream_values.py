@@ -6,7 +6,7 @@ Law: what comes out of here can be sent, and exists. Keys are in the environment
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -20,7 +20,7 @@ from toolglot.wire.masking import mask
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400, title="a number of seconds above 0")]
 
-HEADERS: Any = Annotated[
+HEADERS = Annotated[
     dict[str, str],
     Meta(
         max_length=100,

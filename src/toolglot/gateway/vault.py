@@ -89,7 +89,8 @@ class Vault:
         self._recent: OrderedDict[tuple[str, str], tuple[KeptTurn, int, float]] = OrderedDict()
         self._recent_size = 0
         self._spoiled: OrderedDict[tuple[str, str], Issuer] = OrderedDict()
-        self.hits = self.misses = 0
+        self.hits: int = 0
+        self.misses: int = 0
         """Turns of models for which something was kept, and those for which nothing was."""
 
     def serves(self, source: Profile, target: Profile, *, is_renamed: bool = False) -> bool:

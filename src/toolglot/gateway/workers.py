@@ -92,9 +92,9 @@ class Slot:
         self.number = number
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
-        self.begun = 0.0
-        self.next_start = 0.0
-        self.deaths = 0
+        self.begun: float = 0.0
+        self.next_start: float = 0.0
+        self.deaths: int = 0
         """Of young ones, in a row."""
 
     def died(self, now: float) -> float:

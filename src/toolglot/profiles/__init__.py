@@ -83,7 +83,7 @@ class Overrides:
     def __init__(self, data: bytes | str, *, origin: str = "overrides") -> None:
         if not isinstance(data, bytes | str):
             raise ProfileError(f"expected TOML text, got {quote(data)}", path=origin)
-        self.origin = origin
+        self.origin: str = origin
         encoded = data.encode(errors="surrogatepass") if isinstance(data, str) else data
         self._profiles = parse_overrides(encoded, origin)
 

@@ -9,7 +9,7 @@ from toolglot.errors import quote
 from toolglot.referee.finding import Case, Checks, Finding, Findings, calls_of
 from toolglot.referee.view import Item, Message, Setting
 
-FORMS: Final = {
+FORMS: Final[dict[str, tuple[str, ...]]] = {
     "none": (),
     "reasoning_content": ("reasoning_content",),
     "reasoning": ("reasoning", "reasoning_content"),

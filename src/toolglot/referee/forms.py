@@ -31,7 +31,7 @@ class Found:
 
     def __init__(self) -> None:
         self.shapes: list[Shape] = []
-        self.count = 0
+        self.count: int = 0
         self._extras: dict[str, list[str]] = {}
 
     def wrong(self, path: str, message: str, rule: str = "") -> None:

@@ -62,7 +62,7 @@ class Answer:
         self._target = target
         self._request = request
         self._job = job
-        self.is_abroad = source.protocol != target.protocol
+        self.is_abroad: bool = source.protocol != target.protocol
         self._given: ids.Projection | None = None
         """The ids of the client's calls, from the first one on."""
         self._mint = _Mint(source.name, len(request.ids) if request is not None else None)

@@ -27,16 +27,16 @@ class Job:
     __slots__ = ("_survey", "entries", "goes_home", "home", "keeps_items", "policy", "profile", "source")
 
     def __init__(self, profile: Profile, policy: Policy, source: Profile | None, home: Issuer | None = None) -> None:
-        self.goes_home = source is not None and source.name == profile.name
+        self.goes_home: bool = source is not None and source.name == profile.name
         """Whether the request goes to the provider that it was written for."""
-        self.profile = profile.as_told() if self.goes_home else profile
-        self.policy = policy
-        self.source = source
+        self.profile: Profile = profile.as_told() if self.goes_home else profile
+        self.policy: Policy = policy
+        self.source: Profile | None = source
         """Whose conversation this is, where one provider's client wrote all of it."""
-        self.home = home
+        self.home: Issuer | None = home
         """The endpoint and the account that the request goes to, as far as they are known."""
         self.entries: list[Entry] = []
-        self.keeps_items = False
+        self.keeps_items: bool = False
         """The provider has stored what it answered, so that an item goes home by its id alone."""
         self._survey: Survey | None = None
 

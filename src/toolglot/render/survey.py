@@ -47,19 +47,19 @@ class Survey:
     def __init__(self, turns: tuple[Turn, ...] = ()) -> None:
         self.kinds: set[type[Block]] = set()
         """The kinds of blocks, within results too."""
-        self.has_calls = False
+        self.has_calls: bool = False
         """There are calls or results."""
-        self.has_signatures = False
+        self.has_signatures: bool = False
         """Text or calls are signed."""
-        self.has_blanks = False
+        self.has_blanks: bool = False
         """A text, a result or a turn says nothing."""
-        self.is_mixed = False
+        self.is_mixed: bool = False
         """A block may stand in the turn of a speaker who cannot say it: `attribution` knows."""
-        self.has_removed = False
+        self.has_removed: bool = False
         """A turn carries interactions whose own turns are gone."""
-        self.prompts = 0
+        self.prompts: int = 0
         """How many turns are prompts, wherever they stand."""
-        self.is_paired = True
+        self.is_paired: bool = True
         """No id has two calls or two results, and no result stands without a call or before it."""
         self.answers: Answers = {}
         """Of all calls; they count only where all is paired."""
@@ -69,7 +69,7 @@ class Survey:
 
     def extend(self, turns: tuple[Turn, ...], new: Iterable[Turn]) -> None:
         """Take `turns` for those that were looked at: they hold the same blocks, and besides those of the new ones."""
-        self.turns = turns
+        self.turns: tuple[Turn, ...] = turns
         for turn in new:
             self.take(turn)
 

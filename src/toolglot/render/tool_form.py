@@ -57,7 +57,7 @@ class WrittenTools:
     __slots__ = ("_hash", "data")
 
     def __init__(self, data: bytes) -> None:
-        self.data = data
+        self.data: bytes = data
         self._hash = hash((len(data), data[-HASHED:]))
 
     def __hash__(self) -> int:

@@ -53,7 +53,7 @@ class ToolTable:
         self._validators: dict[str, Validator | None] = {}
         self._declared = tools
         self._used = used
-        self.is_plain = is_plain or not (self.names.renamed or any(map(_NAMESPACE, self._flat)))
+        self.is_plain: bool = is_plain or not (self.names.renamed or any(map(_NAMESPACE, self._flat)))
         """No name is another than the client's."""
 
     @cached_property

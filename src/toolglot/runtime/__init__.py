@@ -58,7 +58,7 @@ from toolglot.runtime.session_list import (
 )
 from toolglot.runtime.session_log import SessionLog
 from toolglot.runtime.session_search import search_sessions
-from toolglot.runtime.tools import Output, Tool, ToolBox, ToolContext, ToolError, tool
+from toolglot.runtime.tools import FunctionTool, Output, Tool, ToolBox, ToolContext, ToolError, tool
 
 __all__ = [
     "Allow",
@@ -75,6 +75,7 @@ __all__ = [
     "Edit",
     "Ended",
     "Event",
+    "FunctionTool",
     "Journal",
     "Log",
     "McpLimits",

@@ -41,12 +41,12 @@ class Job:
     __slots__ = ("arguments", "call", "decided", "is_changed", "outcome", "place", "resources", "room", "state", "tool")
 
     def __init__(self, call: ToolCall, place: int, state: CallState) -> None:
-        self.call = call
-        self.place = place
-        self.state = state
+        self.call: ToolCall = call
+        self.place: int = place
+        self.state: CallState = state
         self.tool: Tool | None = None
         self.arguments: dict[str, Any] = {}
-        self.is_changed = False
+        self.is_changed: bool = False
         """The arguments are not what the model wrote."""
         self.resources: frozenset[str] = frozenset()
         self.outcome: ToolResult | None = None
@@ -69,7 +69,7 @@ class Batch:
 
     def __init__(self, scheduler: Scheduler, calls: tuple[ToolCall, ...]) -> None:
         loop = asyncio.get_running_loop()
-        self.ended = asyncio.Event()
+        self.ended: asyncio.Event = asyncio.Event()
         self.results: tuple[ToolResult, ...] = ()
         self.turn: asyncio.Future[None] = loop.create_future()
         """Done when no other batch is before this one."""

@@ -22,8 +22,8 @@ class Branch:
     def __init__(self, limits: SessionLimits) -> None:
         self.limits = limits
         self.parent: Branch | None = None
-        self.depth = 0
-        self.sum = Tally()
+        self.depth: int = 0
+        self.sum: Tally = Tally()
         self._unwritten: Spent = (None, None)
         self.flight: Flight | None = None
         self._stop_own: Callable[[Flight, str], None] | None = None

@@ -65,9 +65,9 @@ class CallState:
     __slots__ = ("_tell", "attempt", "call", "result", "state")
 
     def __init__(self, call: ToolCall, tell: Callable[[CallChange], None] | None = None) -> None:
-        self.call = call
+        self.call: ToolCall = call
         self.state: State = "validating"
-        self.attempt = 1
+        self.attempt: int = 1
         self.result: ToolResult | None = None
         self._tell = tell
         if tell is not None:

@@ -25,7 +25,7 @@ from toolglot.runtime.tool_values import OnTimeout, Resources, Run, Tool, ToolCo
 from toolglot.wire.codecs import codec
 
 Definition = ToolSpec | Mapping[str, Any]
-Handler = Callable[..., object]
+Handler = Callable[[dict[str, Any]], object] | Callable[[dict[str, Any], ToolContext], object]
 """`run(arguments)` or `run(arguments, context)`, synchronous or not."""
 
 _HINT: Final = "a ToolSpec, or a definition as OpenAI, Anthropic, Gemini, Bedrock or MCP writes it"

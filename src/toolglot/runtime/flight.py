@@ -35,7 +35,7 @@ class Tally:
     __slots__ = ("_cost", "_is_known", "usage")
 
     def __init__(self) -> None:
-        self.usage = Usage()
+        self.usage: Usage = Usage()
         self._cost = Decimal(0)
         self._is_known = True
 
@@ -75,13 +75,13 @@ class Flight:
     """A run, from what was said to its answer."""
 
     def __init__(self, *, listens: bool = False) -> None:
-        self.sum = Tally()
+        self.sum: Tally = Tally()
         self.answer: Answer | None = None
         self.error: BaseException | None = None
         """What no answer can tell: a mistake of the caller's, a store that failed."""
         self.reason: str | None = None
         """Why it is to stop; None: it is not."""
-        self.over = anyio.Event()
+        self.over: anyio.Event = anyio.Event()
         self._scope: CancelScope | None = None
         self._events: deque[Event] | None = deque() if listens else None
         self._came: anyio.Event | None = None

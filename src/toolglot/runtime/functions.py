@@ -23,7 +23,17 @@ from toolglot.errors import InputError, cut, quote, type_name
 from toolglot.runtime import hints
 from toolglot.runtime.references import Schema, inlined
 from toolglot.runtime.threads import in_thread
-from toolglot.runtime.tool_values import OnTimeout, Resources, Run, Tool, ToolContext, ToolError
+from toolglot.runtime.tool_values import (
+    FunctionTool,
+    OnTimeout,
+    P,
+    R,
+    Resources,
+    Run,
+    Tool,
+    ToolContext,
+    ToolError,
+)
 
 Function = Callable[..., Any]
 
@@ -48,9 +58,15 @@ class Signature(typing.NamedTuple):
     """The parameters that get the context."""
 
 
+class Decorator(typing.Protocol):
+    """What `@tool(…)` is: it makes a tool of a function, and keeps its types."""
+
+    def __call__(self, function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+
+
 @overload
 def tool(
-    function: Function,
+    function: Callable[P, R],
     /,
     *,
     name: str | None = None,
@@ -62,7 +78,7 @@ def tool(
     on_timeout: OnTimeout = "unknown",
     approval: bool = False,
     strict: bool | None = None,
-) -> Tool: ...
+) -> FunctionTool[P, R]: ...
 
 
 @overload
@@ -79,7 +95,7 @@ def tool(
     on_timeout: OnTimeout = "unknown",
     approval: bool = False,
     strict: bool | None = None,
-) -> Callable[[Function], Tool]: ...
+) -> Decorator: ...
 
 
 def tool(
@@ -95,10 +111,10 @@ def tool(
     on_timeout: OnTimeout = "unknown",
     approval: bool = False,
     strict: bool | None = None,
-) -> Tool | Callable[[Function], Tool]:
+) -> FunctionTool[..., Any] | Decorator:
     """A function as a tool: `tool(function)`, `@tool`, or `@tool(timeout=5)`."""
 
-    def made(given: Function) -> Tool:
+    def made(given: Callable[P, R]) -> FunctionTool[P, R]:
         if isinstance(given, Tool):
             raise InputError(f"{quote(given.name)} is a tool already", path="function")
         if not callable(given):
@@ -108,7 +124,7 @@ def tool(
         documented = _documentation(given)
         schema = _schema_of(signature, documented.parameters)
         told = description if description is not None else documented.summary
-        return Tool(
+        return FunctionTool(
             spec=ToolSpec(called, told, schema, strict=strict),
             run=_runner(given, signature, schema),
             side_effects=side_effects,

@@ -66,18 +66,18 @@ class Standing:
     """What the entries read so far tell."""
 
     def __init__(self, number: int = 0) -> None:
-        self.next = number
+        self.next: int = number
         """The number of the entry that comes."""
-        self.first = number
+        self.first: int = number
         """The number of the last reset, or of the entry with which the session began."""
         self.openings: list[int] = []
         """The numbers of the entries with which processes took the session."""
         self.turns: list[Turn] = []
         self.runs: dict[str, Run] = {}
         self.told: list[ReportEntry] = []
-        self.usage = Usage()
+        self.usage: Usage = Usage()
         self.cost: Decimal | None = None
-        self.model = ""
+        self.model: str = ""
 
     def take(self, entry: Entry) -> None:
         """Take in the next entry."""

@@ -92,9 +92,9 @@ class Tries:
     __slots__ = ("count", "has_shrunk", "is_bare", "refused")
 
     def __init__(self) -> None:
-        self.count = 0
-        self.has_shrunk = False
-        self.is_bare = False
+        self.count: int = 0
+        self.has_shrunk: bool = False
+        self.is_bare: bool = False
         self.refused: bytes | None = None
         """What was refused for what it says."""
 
@@ -121,13 +121,13 @@ class Loop:
     ) -> None:
         self.log = log
         self.models = models
-        self.model = model
+        self.model: str = model
         """Who is asked next."""
-        self.chosen = model
+        self.chosen: str = model
         """Who was chosen; a fallback may have taken its place."""
         self.tools = tools
         self.scheduler = scheduler
-        self.fallback = tuple(fallback)
+        self.fallback: tuple[str, ...] = tuple(fallback)
         self.options = options
         self.policy = policy
         self.overrides = overrides

@@ -63,8 +63,8 @@ class Connection:
         changed: Callable[[list[Listed]], None],
         problem: Callable[[str], None],
     ) -> None:
-        self.ending = Ending(limits)
-        self.instructions = ""
+        self.ending: Ending = Ending(limits)
+        self.instructions: str = ""
         self._transport = transport
         self._limits = limits
         self._handshake = handshake

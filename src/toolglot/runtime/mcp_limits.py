@@ -20,7 +20,7 @@ class McpServerError(ToolglotError):
     """An MCP server that cannot be used: it does not start, has ended, or does not speak the protocol."""
 
     def __init__(self, message: str) -> None:
-        self.message = cut(message)
+        self.message: str = cut(message)
         super().__init__(self.message)
 
 

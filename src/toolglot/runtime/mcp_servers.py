@@ -77,7 +77,7 @@ class McpServer:
         if timeout is not None and not timeout > 0:
             raise InputError("expected seconds, more than 0", path="timeout")
         self.name = name
-        self.tools = ToolBox()
+        self.tools: ToolBox = ToolBox()
         self.problems: tuple[str, ...] = ()
         """What was left out or went wrong, in words."""
         self._transport = transport
@@ -314,7 +314,7 @@ class McpServers:
         self._servers = {server.name: server for server in given}
         if len(self._servers) != len(given):
             raise InputError("two servers have the same name", path="servers", hint="McpServer.stdio(…, name=…)")
-        self.tools = ToolBox()
+        self.tools: ToolBox = ToolBox()
         self.failures: dict[str, str] = {}
         self._names: Names = names
         self._all_needed = all_needed

@@ -45,8 +45,8 @@ class Ending:
     """Why a server ended, as far as its transport knows."""
 
     def __init__(self, limits: McpLimits) -> None:
-        self.reason = ""
-        self.over = anyio.Event()
+        self.reason: str = ""
+        self.over: anyio.Event = anyio.Event()
         self._limits = limits
         self._errors = bytearray()
 

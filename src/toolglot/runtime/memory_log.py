@@ -93,8 +93,8 @@ class MemoryLog:
     """A write boundary that keeps nothing beyond its process."""
 
     def __init__(self, history: History | None = None, *, id: str = "") -> None:
-        self.id = id or new_id()
-        self.history = history if history is not None else History(Conversation())
+        self.id: str = id or new_id()
+        self.history: History = history if history is not None else History(Conversation())
 
     async def say(self, turn: Turn) -> Turn:
         return self.history.append(turn)

@@ -113,7 +113,7 @@ class Scheduler:
         """Tools that ignored their cancellation and were left."""
         self.running = 0
         """Tools that run now, without those that were left."""
-        self.tell_change = self._tell_change if watch is not None else None
+        self.tell_change: Watch | None = self._tell_change if watch is not None else None
         self._watch = watch
         self._kept = _kept
         self._known = KnownCalls(_kept)

@@ -126,7 +126,7 @@ class Claim:
     ) -> None:
         if not isinstance(lease, int | float) or not 0 < lease < 1e9:
             raise InputError("expected seconds, more than none", path="lease")
-        self.holder = holder or str(this_process())
+        self.holder: str = holder or str(this_process())
         self.lost_to: str | None = None
         self._store = store
         self._session = session

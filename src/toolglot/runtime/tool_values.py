@@ -9,16 +9,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 from toolglot.conversation import Media, Opaque, Text, ToolSpec
-from toolglot.errors import InputError, ToolglotError, cut, quote
+from toolglot.errors import InputError, ToolglotError, quote
 
 OnTimeout = Literal["error", "unknown"]
 """`error`: a tool that ran out of time is known to have stopped. `unknown`: it may have run."""
 
 Content = str | tuple[Text | Media | Opaque, ...] | None
 """What the content of a result may be."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+"""What a Python function takes and returns: a tool that is made of it takes and returns the same."""
 
 Run = Callable[[dict[str, Any], "ToolContext"], Awaitable[object]]
 Resources = Callable[[dict[str, Any]], Iterable[str]]
@@ -85,7 +89,7 @@ class Tool:
     approval: bool = False
     """Somebody is asked before each run."""
     function: Callable[..., Any] | None = None
-    """The Python function that it was made of, which calling the tool calls."""
+    """The Python function that it was made of, where it is a `FunctionTool`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.spec, ToolSpec):
@@ -99,8 +103,13 @@ class Tool:
     def name(self) -> str:
         return self.spec.name
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FunctionTool(Tool, Generic[P, R]):
+    """A tool that was made of a Python function, and is called as that function is."""
+
+    function: Callable[P, R]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The function itself, as if it were no tool."""
-        if self.function is None:
-            raise TypeError(cut(f"the tool {self.name!r} is no Python function"))
         return self.function(*args, **kwargs)

@@ -13,10 +13,21 @@ from toolglot.conversation import ToolSpec
 from toolglot.errors import InputError, quote
 from toolglot.runtime.definitions import define, specs_of
 from toolglot.runtime.functions import tool
-from toolglot.runtime.tool_values import Content, OnTimeout, Output, Resources, Run, Tool, ToolContext, ToolError
+from toolglot.runtime.tool_values import (
+    Content,
+    FunctionTool,
+    OnTimeout,
+    Output,
+    Resources,
+    Run,
+    Tool,
+    ToolContext,
+    ToolError,
+)
 
 __all__ = [
     "Content",
+    "FunctionTool",
     "OnTimeout",
     "Output",
     "Resources",

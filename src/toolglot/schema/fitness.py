@@ -47,9 +47,9 @@ class Fitness:
 
     def __init__(self, rules: SchemaRules, root: Any, *, moving: bool = False) -> None:
         self.rules = rules
-        self.refs = rules.refs and "$ref" not in rules.refused
-        self.legacy = is_legacy(root)
-        self.refers_to_root = moving and _has_reference(root, "#")
+        self.refs: bool = rules.refs and "$ref" not in rules.refused
+        self.legacy: bool = is_legacy(root)
+        self.refers_to_root: bool = moving and _has_reference(root, "#")
         self._root = root
         self._allowed = None if rules.keywords is None else frozenset(rules.keywords)
         self._refused = frozenset(rules.refused)

@@ -54,7 +54,7 @@ GROUPS: Final = (
 )
 """Keywords that mean something only together."""
 
-OF_TYPE: Final = {
+OF_TYPE: Final[dict[str, tuple[str, ...]]] = {
     "string": ("minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType", "contentSchema"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"),
     "array": (
@@ -67,7 +67,7 @@ OF_TYPE: Final = {
         *("propertyOrdering",),
     ),
 }
-TYPED: Final = {keyword for keywords in OF_TYPE.values() for keyword in keywords}
+TYPED: Final[set[str]] = {keyword for keywords in OF_TYPE.values() for keyword in keywords}
 
 
 def of_type(keyword: str, type: str) -> bool:

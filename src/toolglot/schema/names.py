@@ -89,7 +89,7 @@ class NameMap:
         for name, reason in reasons.items():
             if reason is not None:
                 self._give(name, self._new_name(name))
-        self.renamed = tuple(
+        self.renamed: tuple[Rename, ...] = tuple(
             Rename(name, self._emitted[name], reason) for name, reason in reasons.items() if reason is not None
         )
         """What was changed, in the order of the names."""

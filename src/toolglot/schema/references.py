@@ -67,11 +67,11 @@ class Node:
     __slots__ = ("active", "depth", "dropped", "folds", "is_root", "out", "path")
 
     def __init__(self, path: Path, depth: int, active: tuple[str, ...], *, is_root: bool = False) -> None:
-        self.path = path
-        self.depth = depth
-        self.active = active
-        self.is_root = is_root
-        self.folds = False
+        self.path: Path = path
+        self.depth: int = depth
+        self.active: tuple[str, ...] = active
+        self.is_root: bool = is_root
+        self.folds: bool = False
         """Its `allOf` was put there to be merged, whatever the target says."""
         self.out: Schema = {}
         self.dropped: list[tuple[str, str, str | None]] = []
@@ -88,8 +88,8 @@ class Work:
         self.rules = rules
         self.omits_empty = omits_empty
         self.root = root
-        self.fit = Fitness(rules, root, moving=True)
-        self.deepest = min(DEEPEST_SCHEMA, rules.max_depth or DEEPEST_SCHEMA)
+        self.fit: Fitness = Fitness(rules, root, moving=True)
+        self.deepest: int = min(DEEPEST_SCHEMA, rules.max_depth or DEEPEST_SCHEMA)
         self._losses: dict[tuple[str, str, str], bool] = {}
         self._left = MOST_NODES
 

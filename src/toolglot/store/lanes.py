@@ -68,7 +68,7 @@ class Lane(Generic[W]):
     def __init__(
         self, home: Home, carry_out: CarryOut[W], *, place: str, max_waiting: int, width: int, group_bytes: int
     ) -> None:
-        self.groups = 0
+        self.groups: int = 0
         """How many have been carried out."""
         self._home = home
         self._carry_out = carry_out

@@ -33,7 +33,7 @@ class Worker:
     def __init__(
         self, connection: sqlite3.Connection, begin: str, *, file: str, seconds: float, max_waiting: int
     ) -> None:
-        self.groups = 0
+        self.groups: int = 0
         """How many transactions were committed."""
         self._connection = connection
         self._begin_statement = begin

@@ -152,7 +152,7 @@ class AiohttpAnswer:
     __slots__ = ("_ask", "_limits", "_response", "headers", "status")
 
     def __init__(self, ask: Ask, limits: TimeLimits, response: aiohttp.ClientResponse, headers: dict[str, str]) -> None:
-        self.status = response.status
+        self.status: int = response.status
         self.headers: Mapping[str, str] = headers
         self._ask = ask
         self._limits = limits

@@ -66,7 +66,7 @@ class AsgiAnswer:
     task: asyncio.Task[None]
 
     def __init__(self, ask: Ask, limits: TimeLimits, grace: float) -> None:
-        self.status = 0
+        self.status: Any = 0
         self.headers: Mapping[str, str] = {}
         self._ask = ask
         self._limits = limits

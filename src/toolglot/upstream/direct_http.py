@@ -151,17 +151,17 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, pool: Pool, place: Place) -> None:
         self._pool = pool
-        self.loop = pool.loop
+        self.loop: asyncio.AbstractEventLoop = pool.loop
         self._asked: asyncio.Future[DirectAnswer] | None = None
         self._answer: DirectAnswer | None = None
         self._parser: Any = None
         self._headers: dict[str, str] = {}
         self._came = 0
         """Bytes that came since the last piece of a body: a head, sizes of chunks, a trailer."""
-        self.place = place
-        self.is_used = False
+        self.place: Place = place
+        self.is_used: bool = False
         """It has served a request before."""
-        self.free_since = 0.0
+        self.free_since: float = 0.0
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -225,7 +225,7 @@ class Connection(asyncio.Protocol):
     # --- of the event loop --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
+        self.transport: asyncio.Transport = cast("asyncio.Transport", transport)
         self._pool.all.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -312,7 +312,7 @@ class DirectAnswer:
     def __init__(self, connection: Connection, status: int, headers: dict[str, str], limits: TimeLimits) -> None:
         self.ask: Ask
         """What it answers."""
-        self.status = status
+        self.status: int = status
         self.headers: Mapping[str, str] = headers
         self._connection: Connection | None = connection
         self._limits = limits

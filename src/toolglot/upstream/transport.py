@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -110,8 +110,8 @@ class Answer(Protocol):
 class Transport(Protocol):
     """A way to providers, used for many requests."""
 
-    async def send(self, ask: Ask, limits: TimeLimits) -> Answer:
-        """The answer, as soon as it begins."""
+    def send(self, ask: Ask, limits: TimeLimits) -> Coroutine[Any, Any, Answer]:
+        """The answer, as soon as it begins. An `async def` as a rule."""
         ...
 
     async def close(self) -> None:

@@ -102,9 +102,9 @@ class Codec:
             return importlib.import_module(f"toolglot.wire.{protocol}.{name}")
 
         self.protocol = protocol
-        self.request = cast("RequestCodec", load("request"))
-        self.reply = cast("ReplyCodec", load("reply"))
-        self.errors = cast("ErrorCodec", load("errors"))
+        self.request: RequestCodec = cast("RequestCodec", load("request"))
+        self.reply: ReplyCodec = cast("ReplyCodec", load("reply"))
+        self.errors: ErrorCodec = cast("ErrorCodec", load("errors"))
 
     @cached_property
     def stream(self) -> StreamCodec:

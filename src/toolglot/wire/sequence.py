@@ -100,10 +100,10 @@ class Sequence:
         """What the provider did that its protocol does not allow, and what was made of it."""
         self.remarks: list[str] = []
         """What is in order and still worth to be known, since the canonical reply does not have it."""
-        self.has_calls = False
-        self.has_cut_calls = False
-        self.has_blocks = False
-        self.is_over = False
+        self.has_calls: bool = False
+        self.has_cut_calls: bool = False
+        self.has_blocks: bool = False
+        self.is_over: bool = False
         self.holds_back = False
         """Whether a decoder keeps something that it read for later; it sets this itself."""
         self.is_end_said = False

@@ -6,6 +6,8 @@ which AWS clients read as well. In a stream an exception is an event of its name
 
 from __future__ import annotations
 
+from typing import Final
+
 from toolglot.conversation import Failure
 from toolglot.wire.bedrock.blocks import PROTOCOL
 from toolglot.wire.failures import Shape, Spelling
@@ -49,6 +51,6 @@ SHAPE = Shape(
     names_exception=True,
 )
 
-decode = SHAPE.decode
-encode = SHAPE.encode
-headers_of = SHAPE.headers_of
+decode: Final = SHAPE.decode
+encode: Final = SHAPE.encode
+headers_of: Final = SHAPE.headers_of

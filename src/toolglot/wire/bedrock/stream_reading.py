@@ -93,7 +93,7 @@ class Decoder:
     """Reads one stream."""
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:  # noqa: ARG002
-        self.sequence = Sequence(build_call=call_of_object, limits=limits)
+        self.sequence: Sequence = Sequence(build_call=call_of_object, limits=limits)
         self._limits = limits
         self._left = limits.max_bytes
         self._open: dict[int, _Block] = {}

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from toolglot.conversation import Failure
 from toolglot.wire.cohere.messages import PROTOCOL
 from toolglot.wire.error_bodies import own_error
@@ -49,6 +51,6 @@ SHAPE = Shape(
     },
 )
 
-decode = SHAPE.decode
-encode = SHAPE.encode
-headers_of = SHAPE.headers_of
+decode: Final = SHAPE.decode
+encode: Final = SHAPE.encode
+headers_of: Final = SHAPE.headers_of

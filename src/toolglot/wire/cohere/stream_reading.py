@@ -87,7 +87,7 @@ class Decoder:
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         del tools  # names come whole here
-        self.sequence = Sequence(limits=limits)
+        self.sequence: Sequence = Sequence(limits=limits)
         self._objects = ObjectReader(self.sequence, limits)
         self._id = ""
         self._contents: dict[int, _Key] = {}

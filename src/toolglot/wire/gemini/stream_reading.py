@@ -69,7 +69,7 @@ class Decoder:
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         del tools  # names come whole here
-        self.sequence = Sequence(build_call=call_as_known, limits=limits)
+        self.sequence: Sequence = Sequence(build_call=call_as_known, limits=limits)
         self._objects = ObjectReader(self.sequence, limits)
         self._body = Merged()
         """What the chunks say besides their candidates; a later one counts."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from toolglot.conversation import Failure
 from toolglot.wire.error_bodies import own_error
 from toolglot.wire.failures import Shape, Spelling
@@ -35,6 +37,6 @@ SHAPE = Shape(
     },
 )
 
-decode = SHAPE.decode
-encode = SHAPE.encode
-headers_of = SHAPE.headers_of
+decode: Final = SHAPE.decode
+encode: Final = SHAPE.encode
+headers_of: Final = SHAPE.headers_of

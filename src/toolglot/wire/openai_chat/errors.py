@@ -84,6 +84,6 @@ SPELLINGS: Final[dict[FailureKind, Spelling]] = {
 
 SHAPE = Shape(PROTOCOL, _in_band, write, SPELLINGS)
 
-decode = SHAPE.decode
-encode = SHAPE.encode
-headers_of = SHAPE.headers_of
+decode: Final = SHAPE.decode
+encode: Final = SHAPE.encode
+headers_of: Final = SHAPE.headers_of

@@ -32,8 +32,8 @@ class Beside:
     """What is known of the reply, of its choice and of its message so far."""
 
     def __init__(self, limits: Limits) -> None:
-        self.id = ""
-        self.model = ""
+        self.id: str = ""
+        self.model: str = ""
         self._left = limits.max_bytes
         self._body: Fields = {}
         self._choice: Fields = {"index": 0}

@@ -74,10 +74,10 @@ class _Call:
 
     def __init__(self, key: int, piece: Piece) -> None:
         self.key = key
-        self.index = piece.index
+        self.index: int | None = piece.index
         self.id = ""
         self.name = ""
-        self.kind = piece.kind or "function"
+        self.kind: str = piece.kind or "function"
         self.extra: Fields = {}
         self.inner: Fields = {}
         self.is_object = False
@@ -85,7 +85,7 @@ class _Call:
         """Whether anything of its arguments came but spaces."""
         self.pieces: list[str] = []
         """What waits of its arguments."""
-        self.end = ObjectEnd()
+        self.end: ObjectEnd = ObjectEnd()
         self.looked = 0
         """How many of the pieces that wait were looked into for their end."""
         self.rival: str | None = None
@@ -106,7 +106,7 @@ class Calls:
     """The calls of one reply, and the sequence that they are told in."""
 
     def __init__(self, tools: Collection[str], limits: Limits) -> None:
-        self.sequence = Sequence(build_call=self._build, limits=limits)
+        self.sequence: Sequence = Sequence(build_call=self._build, limits=limits)
         self._say = self.sequence.add
         self.failure: Failure | None = None
         """Why the calls that were told are not to be trusted."""

@@ -29,7 +29,7 @@ from toolglot.wire.openai_chat.stream_calls import Calls
 from toolglot.wire.openai_chat.stream_chunks import Delta, Entry, Piece, decode_chunk, piece_of, read_piece
 from toolglot.wire.openai_chat.stream_shapes import TEXT, Shape, Shapes, decode_text
 from toolglot.wire.reading import Fields, note
-from toolglot.wire.sequence import DAMAGED, SAYING, THINKING
+from toolglot.wire.sequence import DAMAGED, SAYING, THINKING, Sequence
 
 _DONE: Final = b"[DONE]"
 _REFUSING: Final = "refusal"
@@ -47,7 +47,7 @@ class Decoder:
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         self._calls = Calls(tools, limits)
-        self.sequence = self._calls.sequence
+        self.sequence: Sequence = self._calls.sequence
         self._beside = Beside(limits)
         self._limits = limits
         self._is_started = False

@@ -26,11 +26,11 @@ class Shape:
     __slots__ = ("after", "before", "index", "left", "right")
 
     def __init__(self, before: bytes, after: bytes, index: int) -> None:
-        self.before = before
-        self.after = after
-        self.left = len(before)
-        self.right = len(after)
-        self.index = index
+        self.before: bytes = before
+        self.after: bytes = after
+        self.left: int = len(before)
+        self.right: int = len(after)
+        self.index: int = index
 
 
 class Shapes:

@@ -6,6 +6,8 @@ The body of an error status is that of Chat Completions. In an answer of status 
 
 from __future__ import annotations
 
+from typing import Final
+
 from toolglot.wire.error_bodies import own_error
 from toolglot.wire.failures import Shape, Spelling
 from toolglot.wire.openai_chat.errors import SPELLINGS, write
@@ -38,6 +40,6 @@ SHAPE = Shape(
     },
 )
 
-decode = SHAPE.decode
-encode = SHAPE.encode
-headers_of = SHAPE.headers_of
+decode: Final = SHAPE.decode
+encode: Final = SHAPE.encode
+headers_of: Final = SHAPE.headers_of

@@ -74,10 +74,10 @@ class Item:
     )
 
     def __init__(self, number: int, kind: str, fields: Fields) -> None:
-        self.number = number
-        self.kind = kind
-        self.fields = fields
-        self.is_done = False
+        self.number: int = number
+        self.kind: str = kind
+        self.fields: Fields = fields
+        self.is_done: bool = False
         self.parts: dict[int, None] = {}
         """Which blocks of it began, in their order."""
         self.whole: set[int] = set()
@@ -86,9 +86,9 @@ class Item:
         """Pieces of a call that has no name yet."""
         self.voice: str | None = None
         """Which of the two texts of reasoning is heard: the one that spoke first."""
-        self.position = 0
+        self.position: int = 0
         """The part of that text which was begun last."""
-        self.is_heard = False
+        self.is_heard: bool = False
         """Whether something of that part was said."""
         self.annotations: dict[int, list[Any]] = {}
 
@@ -109,7 +109,7 @@ class Assembly:
     """Puts the items together."""
 
     def __init__(self, limits: Limits) -> None:
-        self.sequence = Sequence(build_call=_built_call, limits=limits)
+        self.sequence: Sequence = Sequence(build_call=_built_call, limits=limits)
         self.items: list[Item] = []
         self.spoken: dict[bool, Text] = {}
         """One text that is a refusal and one that is none, if there are such."""
