@@ -48,17 +48,44 @@ def wait(context: ToolContext) -> str:
 
 
 @tool
+def stuck() -> str:
+    """Ends when a file is there, and not when it is cancelled."""
+    while not Path("free").exists():
+        time.sleep(0.02)
+    return "freed"
+
+
+@tool
 def evil() -> str:
     """Tries to paint the terminal."""
     return "a \\x1b]0;owned\\x07 b"
 '''
 
 LONG = "These words go on and on " * 40
+MARKDOWN = """# A title
+
+Some *slanted* and **strong** words, `code` and a [link](https://example.com/x).
+
+- one
+- two
+
+```python
+def f():
+    return "x"
+```
+
+| name | value |
+|------|-------|
+| a    | 1     |
+
+The end.
+"""
 CALLS = {
     "weather": {"city": "Bonn"},
     "delete": {"path": "a.txt"},
     "wait": {},
     "evil": {},
+    "stuck": {},
 }
 SCRIPT: dict[str, Any] = {
     "rules": [
@@ -72,6 +99,7 @@ SCRIPT: dict[str, Any] = {
         {"when": {"contains": "for ever"}, "reply": {"calls": [{"name": "weather", "arguments": {"city": "Bonn"}}]}},
         {"when": {"results": 1}, "reply": {"text": "That is done."}},
         {"when": {"contains": "cut"}, "reply": {"text": "Half of", "stop": "length"}},
+        {"when": {"contains": "markdown"}, "reply": {"text": MARKDOWN}},
         {"when": {"contains": "paint"}, "reply": {"text": "a \x1b[31mred\x1b[0m word"}},
         {"when": {"contains": "stream"}, "reply": {"text": LONG}},
         {"reply": {"text": "Well said."}},

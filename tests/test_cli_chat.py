@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 
@@ -145,6 +146,86 @@ def test_ctrl_c_in_the_middle_of_a_tool_cancels_it_and_the_talk_goes_on(tmp_path
         screen.expect("Well said.")
         leave(screen)
         assert roles(place) == ["user", "assistant", "tool", "user", "assistant"]
+
+
+def test_ctrl_c_in_a_tool_that_does_not_end_says_at_once_what_happens_and_once_more_goes_on_without_it(
+    tmp_path: Path,
+) -> None:
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+        begun(screen).say("use stuck")
+        screen.expect("→ stuck")
+        screen.press(CTRL_C, "cancelling stuck: Ctrl-C again goes on without it")
+        screen.press(CTRL_C, "did not stop when it was told to")
+        screen.expect("stopped")
+        screen.expect("> ")
+        screen.say("hello")
+        screen.expect("Well said.")
+        (tmp_path / "free").touch()
+        leave(screen)
+        assert roles(place) == ["user", "assistant", "tool", "user", "assistant"]
+        assert [seen.status for seen in place.server.requests] == [200, 200]
+
+
+def test_what_is_waited_for_is_shown_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+        begun(screen).say("use stuck")
+        screen.expect("anthropic/claude-sonnet-4-5")
+        screen.expect("→ stuck")
+        screen.expect("stuck · 1 s")
+        (tmp_path / "free").touch()
+        screen.expect("✓ stuck")
+        screen.expect("That is done.")
+        screen.expect("> ")
+        leave(screen)
+        lines = visible_lines(screen.raw)
+        assert not any(frame in line for line in lines for frame in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+        assert "I use stuck." in lines
+        assert "That is done." in lines
+
+
+@pytest.mark.parametrize("words", [[], ["--plain"]])
+def test_nothing_is_drawn_and_erased_in_a_dumb_terminal_or_a_plain_chat(tmp_path: Path, words: list[str]) -> None:
+    environment = {} if words else {"TERM": "dumb"}
+    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py", *words, **environment) as screen:
+        begun(screen).say("use stuck")
+        screen.expect("→ stuck")
+        screen.press(CTRL_C, "cancelling stuck; Ctrl-C again goes on without it")
+        (tmp_path / "free").touch()
+        screen.expect("stopped")
+        screen.expect("> ")
+        screen.say("markdown")
+        screen.expect("**strong**")
+        screen.expect("| a    | 1     |")
+        leave(screen)
+        assert "⠋" not in screen.raw
+
+
+def test_markdown_is_rendered_while_it_comes(tmp_path: Path) -> None:
+    with folder(tmp_path, chunk=7, pace=0.02) as place, place.terminal("chat") as screen:
+        begun(screen).say("markdown")
+        screen.expect("A title")
+        screen.expect("The end.")
+        screen.expect(" out · ")
+        screen.expect("> ")
+        leave(screen)
+        assert "\x1b[1mstrong\x1b[0m" in screen.raw
+        lines = visible_lines(screen.raw)
+        start = lines.index("A title")
+        assert lines[start : start + 15] == [
+            *("A title", "", "Some slanted and strong words, code and a link (https://example.com/x).", ""),
+            *(" • one", " • two", "", "  def f():", '      return "x"', "", " name  value", " ───────────"),
+            *(" a     1", "", "The end."),
+        ]
+        assert [seen.status for seen in place.server.requests] == [200]
+
+
+def visible_lines(raw: str) -> list[str]:
+    """What is left on a terminal of what was written: lines that were erased are gone."""
+    lines = []
+    for line in raw.replace("\r\n", "\n").split("\n"):
+        left = line.rpartition("\r\x1b[K")[2]
+        lines.append(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", left).rstrip())
+    return lines
 
 
 def test_ctrl_c_at_an_approval_cancels_the_turn(tmp_path: Path) -> None:

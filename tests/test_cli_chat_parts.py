@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import sys
 import termios
 from decimal import Decimal
@@ -34,6 +35,7 @@ from toolglot.cli.run_record import RunRecord, event_line
 from toolglot.cli.session_models import ConfiguredModels
 from toolglot.cli.session_options import session_place, settings_of, state_folder
 from toolglot.cli.session_tools import load_tools, mcp_servers
+from toolglot.cli.status_line import SharedStream
 from toolglot.cli.stopped import problem_of
 from toolglot.cli.terminal import Page
 from toolglot.cli.transcript_text import markdown_of
@@ -159,7 +161,7 @@ def test_the_view_shows_a_whole_run() -> None:
     assert text == (
         "I think\nHello\nthere\n"
         '→ look {"at":"it"}\n→ look once more (2)\n'
-        "✓ look 2.0 s:\n    line 0\n    line 1\n    line 2\n    line 3\n    … 5 more lines\n"
+        "✓ look 1.0 s:\n    line 0\n    line 1\n    line 2\n    line 3\n    … 5 more lines\n"
         "  a/b → c/d: a/b did not answer\n  a summary took the place of 4 turns\n  lost: an image\n"
         "⌫ taken back: what stands above from “Half an answer” on is not kept (it broke)\n"
         "Done.\n"
@@ -191,6 +193,123 @@ def test_what_happens_while_somebody_is_asked_is_shown_later() -> None:
         before = stream.getvalue()
     assert "later" not in before
     assert stream.getvalue().endswith("later")
+
+
+# --- what is waited for -----------------------------------------------------------------------------
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def live(stream: io.StringIO, clock: Clock, **more: Any) -> TranscriptView:
+    return TranscriptView(Page(stream, "never"), clock=clock, **more)
+
+
+def drawn(view: TranscriptView, stream: io.StringIO) -> str:
+    """The line as it is now."""
+    view.status.draw()
+    found = re.fullmatch(r"(?s).*\r\x1b\[K. ([^\n]*)", stream.getvalue())
+    return found[1] if found else ""
+
+
+def test_the_status_line_says_what_is_waited_for_and_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream, clock = Tty(), Clock()
+    view = live(stream, clock)
+    view.show(Asking("a/b", "anthropic"))
+    assert drawn(view, stream) == "a/b"
+    clock.now = 3.7
+    assert drawn(view, stream) == "a/b · 3 s"
+    view.show(CallSeen(CALL))
+    assert drawn(view, stream) == "calling look"
+    view.show(changed("executing"))
+    clock.now = 70
+    assert drawn(view, stream) == "look · 1 min 6 s"
+    view.show(changed("executing", progress="page 2\nof 9"))
+    assert drawn(view, stream) == "look: page 2 of 9 · 1 min 6 s"
+    view.show(CallChanged(CallChange(ToolCall("id2", "wait", {}), "executing")))
+    assert drawn(view, stream) == "look and 1 more: page 2 of 9 · 1 min 6 s"
+    view.stopping()
+    assert drawn(view, stream) == "cancelling look, wait: Ctrl-C again goes on without it"
+    view.show(Ended(Answer()))
+    view.status.draw()
+    assert stream.getvalue().endswith("\r\x1b[K"), "nothing of it is left"
+
+
+def test_the_status_line_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "24")
+    for name in ("x" * 200, "界" * 100):
+        stream, clock = Tty(), Clock()
+        view = live(stream, clock)
+        view.show(CallChanged(CallChange(ToolCall("id", name, {}), "executing", progress="")))
+        view.show(CallChanged(CallChange(ToolCall("id", name, {}), "executing", progress="y" * 300)))
+        clock.now = 5
+        assert cells(drawn(view, stream)) <= 21
+        assert drawn(view, stream).endswith(" · 5 s")
+
+
+def test_the_status_line_is_not_drawn_while_somebody_is_asked_or_text_is_being_written() -> None:
+    stream = Tty()
+    view = live(stream, Clock(), plain=False)
+    view.show(Asking("a/b", "anthropic"))
+    with view.held():
+        before = stream.getvalue()
+        view.status.draw()
+        view.status.refresh()
+        assert stream.getvalue() == before
+    view.show(Thought("hm"))
+    before = stream.getvalue()
+    view.status.draw()
+    assert stream.getvalue() == before
+
+
+@pytest.mark.parametrize("how", ["pipe", "dumb", "plain"])
+def test_there_is_no_status_line_where_it_could_not_be_erased(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    monkeypatch.setenv("TERM", "dumb" if how == "dumb" else "xterm")
+    stream = io.StringIO() if how == "pipe" else Tty()
+    view = live(stream, Clock(), plain=how == "plain")
+    view.show(Asking("a/b", "anthropic"))
+    view.show(changed("executing"))
+    view.status.draw()
+    assert stream.getvalue() == '→ look {"at":"it"}\n'
+
+
+def test_what_a_tool_prints_does_not_mix_with_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Tty()
+    view = live(stream, Clock())
+    view.show(changed("executing"))
+    shared = SharedStream(stream, view.status)
+    print("printed", file=shared)
+    assert stream.getvalue().endswith("look\r\x1b[Kprinted\n")
+    shared.write("half")
+    view.status.draw()
+    assert stream.getvalue().endswith("half"), "a line that is not ended is not drawn over"
+    view.note("more")
+    assert stream.getvalue().endswith("half\n  more\n")
+    assert shared.isatty()
+
+
+def test_a_terminal_that_lacks_characters_gets_a_plain_status_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+
+    class AsciiTty(Encoded):
+        def isatty(self) -> bool:
+            return True
+
+    stream, clock = AsciiTty("ascii"), Clock()
+    view = live(stream, clock)
+    view.show(Asking("a" * 300, "anthropic"))
+    clock.now = 9
+    view.status.draw()
+    assert stream.getvalue().isascii()
+    assert stream.getvalue().endswith(", 9 s")
 
 
 # --- lines ------------------------------------------------------------------------------------------

@@ -122,6 +122,32 @@ def test_a_tool_that_ignores_its_cancellation_does_not_hold_up_the_session(side_
     asyncio.run(main())
 
 
+def test_tools_that_were_cancelled_are_not_waited_for_when_nobody_wants_to_wait() -> None:
+    async def main() -> None:
+        gated = Gated(ignores_cancel=True)
+        running = scheduler(gated.tool, limits=RunLimits(grace=3600))
+        running.stop_waiting()  # nothing runs
+        batch = asyncio.create_task(running.run([call()]))
+        await gated.begun.wait()
+        running.stop_waiting()  # nothing was cancelled
+        await ticks()
+        assert not batch.done()
+        running.cancel(REASON)
+        await ticks()
+        assert not batch.done()
+        running.stop_waiting()
+        running.stop_waiting()
+        async with asyncio.timeout(60):
+            (result,) = await batch
+        assert "did not stop when it was told to" in result.text
+        assert running.abandoned == 1
+        assert "ignored its cancellation and was left" in running.entries[-1].reason
+        gated.gate.set()
+        await ticks()
+
+    asyncio.run(main())
+
+
 def test_a_cancel_from_another_thread_reaches_the_batch() -> None:
     async def main() -> None:
         gated = Gated()

@@ -36,7 +36,8 @@ commands, at the prompt:
   /help, /quit
 
 A backslash at the end of a line continues it; a paste of several lines is one message. Ctrl-C stops an answer and
-keeps the session; twice at the prompt, or Ctrl-D, leaves. A tool that asks is answered with y (yes), n (no, and a
+keeps what came of it; once more goes on without a tool that does not end; twice at the prompt, or Ctrl-D, leaves.
+Markdown is rendered where rich is installed (the extra cli). A tool that asks is answered with y (yes), n (no, and a
 reason if you like), a (always) or e (edit its arguments).
 
 Tools ask that are marked with approval=True, and those of MCP servers that do not say that they only read.
@@ -48,6 +49,11 @@ exit codes: 0 left; 1 an answer failed, and nobody was at the terminal to see it
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     add_session_options(parser)
+    parser.add_argument(
+        "--plain",
+        action="store_true",
+        help="show answers as they are written: no Markdown, no line that says what is waited for",
+    )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -116,7 +116,8 @@ async def _go(chat: Chat, _: str) -> None:
 
 async def _compress(chat: Chat, _: str) -> None:
     """/compress        put a summary in the place of older turns"""
-    count = await stoppable(chat.session, chat.foreground, chat.session.compress())
+    with chat.view.busy(f"{chat.session.model} writes a summary"):
+        count = await stoppable(chat.session, chat.foreground, chat.session.compress())
     chat.view.note(f"a summary took the place of {turns(count)}" if count else "there is too little to summarise")
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
-from typing import Final
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Final, TextIO, cast
 
 from toolglot.cli.approval import Approvals, AskedApproval, tell_denied
 from toolglot.cli.chat_commands import COMMANDS, Leave, Next, do
@@ -21,6 +21,7 @@ from toolglot.cli.line_input import TypedLines, quiet_controls, reader_of, visib
 from toolglot.cli.session_host import SessionHost, Wanted, as_input_error
 from toolglot.cli.session_options import Settings, state_folder
 from toolglot.cli.session_turn import say
+from toolglot.cli.status_line import SharedStream
 from toolglot.cli.stopped import problem_of
 from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.cli.transcript_view import TranscriptView, footer, safe_line
@@ -41,15 +42,10 @@ def chat(settings: Settings, terminal: Terminal) -> int:
     foreground = Foreground(reader_of(memory=memory, complete=completion.of))
     hall = Hall(settings, terminal, foreground, completion)
     try:
-        with quiet_controls(), _own_stdout(is_shared=foreground.reader.is_person):
+        with quiet_controls(), hall.streams():
             return foreground.run(hall.run)
     except ToolglotError as error:
         raise as_input_error(error) from None
-
-
-def _own_stdout(*, is_shared: bool) -> AbstractContextManager[object]:
-    """Where a program reads the answers, what tools print is not among them."""
-    return nullcontext() if is_shared else redirect_stdout(sys.stderr)
 
 
 class Completion:
@@ -80,7 +76,23 @@ class Hall:
         self._completion = completion or Completion()
         self._is_person = foreground.reader.is_person
         # What other programs read is the answers; everything about them is for people.
-        self._view = TranscriptView(terminal.out) if self._is_person else TranscriptView(terminal.err, terminal.out)
+        self._view = (
+            TranscriptView(terminal.out, plain=settings.plain)
+            if self._is_person
+            else TranscriptView(terminal.err, terminal.out)
+        )
+
+    @contextmanager
+    def streams(self) -> Iterator[None]:
+        """What tools print goes around the status line; where a program reads the answers, not among them."""
+        if not self._is_person:
+            with redirect_stdout(sys.stderr):
+                yield
+            return
+        line = self._view.status
+        out, err = cast("TextIO", SharedStream(sys.stdout, line)), cast("TextIO", SharedStream(sys.stderr, line))
+        with redirect_stdout(out), redirect_stderr(err):
+            yield
 
     async def run(self) -> int:
         ask = AskedApproval(self._foreground, self._view) if self._is_person else None
@@ -222,9 +234,19 @@ class Chat:
         """Say it, and show what comes of it."""
         began = time.monotonic()
         timeout = self.host.settings.timeout if self.host is not None else None
-        turned = await say(self.session, said, self.view.show, foreground=self.foreground, timeout=timeout)
+        try:
+            turned = await say(
+                self.session,
+                said,
+                self.view.show,
+                foreground=self.foreground,
+                timeout=timeout,
+                again=self._interrupted_again,
+                stopped=self.view.stopping,
+            )
+        finally:
+            self.view.rest()
         answer = turned.answer
-        self.view.end_line()
         problem = problem_of(answer, at_prompt=self.foreground.reader.is_person)
         if problem is not None:
             self.has_failed = True
@@ -239,6 +261,10 @@ class Chat:
             self.terminal.out.line()
         self.terminal.out.stream.flush()
         return answer
+
+    def _interrupted_again(self, _: int) -> None:
+        """Whoever interrupts twice does not want to wait for a tool that does not end."""
+        self.session.scheduler.stop_waiting()
 
 
 def _stopped(answer: Answer, *, is_late: bool) -> str:

@@ -80,14 +80,17 @@ class RunOnce:
 
     async def answer(self, session: Session, prompt: str) -> Turned:
         """Say it to a session, and tell what happens."""
-        return await say(
-            session,
-            prompt,
-            self._show,
-            foreground=self._foreground,
-            timeout=self._settings.timeout,
-            again=leave_at_once,
-        )
+        try:
+            return await say(
+                session,
+                prompt,
+                self._show,
+                foreground=self._foreground,
+                timeout=self._settings.timeout,
+                again=leave_at_once,
+            )
+        finally:
+            self._view.rest()
 
     def _show(self, event: Event) -> None:
         self._record.take(event)

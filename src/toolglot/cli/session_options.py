@@ -41,6 +41,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_turns: int | None = None
     max_cost: Decimal | None = None
     timeout: float | None = None
+    plain: bool = False
+    """Show answers as they are written, and nothing that is erased again."""
 
 
 def add_session_options(parser: argparse.ArgumentParser) -> None:
@@ -150,6 +152,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         max_turns=arguments.max_turns,
         max_cost=arguments.max_cost,
         timeout=arguments.timeout,
+        plain=getattr(arguments, "plain", False),
     )
 
 

@@ -30,8 +30,9 @@ class Turned(NamedTuple):
 class Stopper:
     """Stops what runs in a session, from anywhere in its loop."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, stopped: Callable[[], None] | None = None) -> None:
         self._session = session
+        self._stopped = stopped
         self._tasks: set[asyncio.Task[None]] = set()
         self.count: int = 0
         """How often it was told to."""
@@ -39,6 +40,8 @@ class Stopper:
 
     def stop(self, reason: str = CANCELLED) -> None:
         self.count += 1
+        if self.count == 1 and self._stopped is not None:
+            self._stopped()
         task = asyncio.ensure_future(self._session.cancel(reason))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -58,10 +61,11 @@ def stopping(
     foreground: Foreground | None,
     timeout: float | None = None,
     again: Callable[[int], None] | None = None,
+    stopped: Callable[[], None] | None = None,
 ) -> Iterator[Stopper]:
-    """As long as it lasts, a signal, or the end of the time, cancels what runs in the session. `again` is called with
-    the number of a signal that is not the first."""
-    stopper = Stopper(session)
+    """As long as it lasts, a signal, or the end of the time, cancels what runs in the session. `stopped` is called when
+    that begins, `again` with the number of a signal that is not the first."""
+    stopper = Stopper(session, stopped)
 
     def interrupted(number: int) -> None:
         if stopper.count and again is not None:
@@ -89,9 +93,10 @@ async def say(
     foreground: Foreground | None = None,
     timeout: float | None = None,
     again: Callable[[int], None] | None = None,
+    stopped: Callable[[], None] | None = None,
 ) -> Turned:
     """Say something, show what happens, and wait for the answer. Nothing said: it goes on."""
-    with stopping(session, foreground, timeout, again) as stopper:
+    with stopping(session, foreground, timeout, again, stopped) as stopper:
         answer = Answer(stop="cancelled")
         events = cast("AsyncGenerator[Event, Any]", session.stream(said))
         async with aclosing(events):

@@ -42,6 +42,19 @@ class Page:
         self.is_terminal: bool = stream.isatty()
         self.has_color: bool = color == "always" or (color == "auto" and self.is_terminal and _wants_color())
 
+    def can_write(self, text: str) -> bool:
+        """Whether the encoding of the stream has all of its characters."""
+        try:
+            text.encode(getattr(self.stream, "encoding", None) or "utf-8")
+        except (UnicodeEncodeError, LookupError):
+            return False
+        return True
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a line can be drawn and erased again."""
+        return self.is_terminal and os.environ.get("TERM") != "dumb"
+
     @property
     def width(self) -> int:
         return min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST) if self.is_terminal else _WIDEST

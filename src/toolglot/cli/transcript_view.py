@@ -3,8 +3,11 @@
     → weather {"city": "Bonn"}
     ✓ weather 0.2 s: 7 degrees
 
-Laws: nothing that a model or a tool wrote reaches a terminal with its control characters. What a try showed that
-failed is said to be taken back. While somebody is asked something, everything else waits.
+Markdown is rendered block by block where the page can show it. While nothing comes, a line that is erased again says
+what is waited for.
+
+Laws: nothing that a model or a tool wrote reaches a terminal with its control characters. What was written is final;
+what a try showed that failed is said to be taken back. While somebody is asked something, everything else waits.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from typing import Any, Final
 
 import msgspec
 
+from toolglot.cli.markdown_view import MarkdownView
+from toolglot.cli.status_line import Status, StatusLine, fitted_end
 from toolglot.cli.terminal import Page, clean
 from toolglot.cli.word_wrap import WordWrap
 from toolglot.conversation import Text, ToolCall, ToolResult, Turn, Usage
@@ -40,8 +45,9 @@ from toolglot.runtime.session_events import (
 )
 
 RESULT_LINES: Final = 4
-PROGRESS_SECONDS: Final = 0.2
-"""A tool's words on how far it is are shown this often at the most."""
+AGAIN: Final = "Ctrl-C again goes on without it"
+PREVIEW_MARGIN: Final = 16
+"""Columns that the preview of a block leaves to the elapsed time."""
 
 _TAKING: Final = frozenset(("dropped", "filtered", "compressed", "ignored", "superseded"))
 """What is done to things that are gone afterwards. Other losses, such as a narrower schema, are changes."""
@@ -80,6 +86,17 @@ def turns(count: int) -> str:
     return f"{count} turn{'s' if count != 1 else ''}"
 
 
+class RunningTool:
+    """A call whose tool runs."""
+
+    __slots__ = ("began", "name", "progress")
+
+    def __init__(self, name: str, began: float) -> None:
+        self.name = name
+        self.began = began
+        self.progress = ""
+
+
 class TranscriptView:
     """Shows events on a page."""
 
@@ -89,23 +106,30 @@ class TranscriptView:
         answers: Page | None = None,
         *,
         says: bool = True,
+        plain: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`answers`: where the answers go, whole, if they are to be apart from everything else. `says`: whether the
-        model's own words are shown, too."""
+        model's own words are shown, too. `plain`: nothing is rendered, and nothing is shown that is erased again."""
         self.page = page
         self._answers = answers
         self._held: list[str] = []
         """What is said, until it is known whether it is the answer or goes before calls."""
         self._says = says
+        self._is_plain = plain
         self._clock = clock
-        self._marks = _MARKS if _can_write(page, "".join(_MARKS.values())) else _PLAIN
+        self._marks = _MARKS if page.can_write("".join(_MARKS.values())) else _PLAIN
+        self._markdown = None if plain or not says or answers is not None else MarkdownView.of(page)
         self._kind = ""
-        """What stands in the line that is not yet ended: text, thinking, waiting; empty: it is ended."""
+        """What is being written: text, thinking, markdown, which writes whole lines only; empty: nothing."""
         self._is_ended = True
         """Whether what a model said last ended its line."""
-        self._began: dict[str, float] = {}
-        self._told_progress: dict[str, float] = {}
+        self._running: dict[str, RunningTool] = {}
+        self._awaited: Status | None = None
+        """The model that is asked, or the call that it writes."""
+        self._stopping: float | None = None
+        """When what runs was told to stop."""
+        self.status = StatusLine(page, self._status_now, clock, is_on=not plain)
         self._waiting: list[Callable[[], None]] | None = None
         self._wrap = WordWrap(lambda: self.page.width)
 
@@ -123,7 +147,8 @@ class TranscriptView:
         self.end_line()
         self._waiting = []
         try:
-            yield
+            with self.status.held():
+                yield
         finally:
             waiting, self._waiting = self._waiting, None
             for show in waiting:
@@ -138,7 +163,8 @@ class TranscriptView:
             case Asking():
                 self._asking(event)
             case CallSeen():
-                self._wait(f"{self._marks['more']} {safe_line(event.call.name, 60)}")
+                self.end_line()
+                self._await(f"calling {safe_line(event.call.name, 60)}")
             case CallChanged():
                 self._changed(event.change)
             case Dropped():
@@ -152,18 +178,67 @@ class TranscriptView:
             case TurnKept():
                 self._kept(event.turn)
             case Ended():
-                self.end_line()
+                self.rest()
                 self._answer(event.answer)
             case _:
                 pass
+        self.status.refresh()
         self.page.stream.flush()
 
     def _asking(self, event: Asking) -> None:
         self.end_line()
-        if event.attempt == 1:
-            self._wait(f"{self._marks['more']} {safe_line(event.model, 80)}")
-        else:
-            self._wait(f"{self._marks['more']} {safe_line(event.model, 80)} once more ({event.attempt})")
+        again = f" once more ({event.attempt})" if event.attempt > 1 else ""
+        self._await(f"{safe_line(event.model, 80)}{again}")
+
+    # --- what is waited for -------------------------------------------------------------------------
+
+    def _await(self, label: str) -> None:
+        if self.page.is_live:
+            self._awaited = Status(label, self._clock())
+
+    def _status_now(self) -> Status | None:
+        if self._waiting is not None or self._kind not in ("", "markdown"):
+            return None
+        if self._stopping is not None:
+            names = ", ".join(dict.fromkeys(tool.name for tool in self._running.values()))
+            return Status(f"cancelling {names}" if names else "stopping", self._stopping, AGAIN if names else "")
+        if self._running:
+            tool = next(iter(self._running.values()))
+            others = f" and {len(self._running) - 1} more" if len(self._running) > 1 else ""
+            return Status(f"{tool.name}{others}", tool.began, tool.progress)
+        if self._markdown is not None and self._awaited is not None and (coming := self._markdown.pending):
+            coming = fitted_end(safe_line(coming), self.page.width - PREVIEW_MARGIN)
+            return Status(coming, self._awaited.began)
+        return self._awaited
+
+    def stopping(self) -> None:
+        """What runs was told to stop: say so at once, and what can be done where it does not."""
+        if self._stopping is not None:
+            return
+        self._stopping = self._clock()
+        if self.page.is_live and not self._is_plain:
+            if self._kind != "markdown":
+                self.end_line()
+            self.status.draw()
+        elif self._running:
+            names = ", ".join(dict.fromkeys(tool.name for tool in self._running.values()))
+            self.note(f"cancelling {names}; {AGAIN}")
+
+    @contextmanager
+    def busy(self, label: str) -> Iterator[None]:
+        """Something that tells nothing while it is under way."""
+        self._await(label)
+        self.status.draw()
+        try:
+            yield
+        finally:
+            self.rest()
+
+    def rest(self) -> None:
+        """Nothing is waited for any more."""
+        self.end_line()
+        self._running.clear()
+        self._awaited = self._stopping = None
 
     def _say(self, text: str) -> None:
         if self._answers is None:
@@ -204,11 +279,13 @@ class TranscriptView:
         call = change.call
         if change.state == "executing":
             if change.progress:
-                self._progress(change)
+                if call.id in self._running:
+                    self._running[call.id].progress = safe_line(change.progress, 200)
             elif change.attempt > 1:
                 self._line(f"{self._marks['start']} {safe_line(call.name, 60)} once more ({change.attempt})", "cyan")
             else:
-                self._began[call.id] = self._clock()
+                self._awaited = None
+                self._running[call.id] = RunningTool(safe_line(call.name, 60), self._clock())
                 self._line(self._called(call), "cyan")
         elif change.state in FINAL:
             self._ended(change)
@@ -219,20 +296,12 @@ class TranscriptView:
         given = safe_line(arguments_of(call), room)
         return f"{self._marks['start']} {name} {given}".rstrip()
 
-    def _progress(self, change: CallChange) -> None:
-        now = self._clock()
-        if now - self._told_progress.get(change.call.id, -1.0) >= PROGRESS_SECONDS:
-            self._told_progress[change.call.id] = now
-            said = safe_line(f"{change.call.name}: {change.progress}", max(self.page.width - 4, 20))
-            self._wait(f"{self._marks['more']} {said}")
-
     def _ended(self, change: CallChange) -> None:
         call, result = change.call, change.result
-        began = self._began.pop(call.id, None)
-        self._told_progress.pop(call.id, None)
-        took = f" {seconds(self._clock() - began)}" if began is not None else ""
+        ran = self._running.pop(call.id, None)
+        took = f" {seconds(self._clock() - ran.began)}" if ran is not None else ""
         name = safe_line(call.name, 60)
-        if began is None:  # it never ran: what was to run is not shown yet
+        if ran is None:  # it never ran: what was to run is not shown yet
             self._line(self._called(call), "dim")
         mark = self.page.paint(self._marks[change.state], _COLORS[change.state])
         text = text_of(result) if result is not None else ""
@@ -263,7 +332,10 @@ class TranscriptView:
     def note(self, text: str) -> None:
         """Something about the session, in a line of its own."""
         self.end_line()
-        self.page.line(self.page.paint(f"  {safe_line(text)}", "dim"))
+        line = safe_line(text)
+        parts = textwrap.wrap(line, max(self.page.width - 2, 20)) if self.page.is_terminal else [line]
+        for part in parts:
+            self.page.line(self.page.paint(f"  {part}", "dim"))
         self.page.stream.flush()
 
     def _line(self, text: str, *styles: str) -> None:
@@ -272,22 +344,19 @@ class TranscriptView:
 
     def end_line(self) -> None:
         """Begin a new line, unless one is begun."""
-        if self._kind == "waiting":
-            self.page.stream.write("\r\x1b[K")
+        self.status.erase()
+        if self._kind == "markdown" and self._markdown is not None:
+            self.page.stream.write(self._markdown.flush())
         elif self._kind:
             rest = self._painted(self._wrap.flush(), self._kind)
             self.page.stream.write(rest if self._is_ended and not rest else f"{rest}\n")
         self._kind = ""
 
-    def _wait(self, text: str) -> None:
-        """Say what is waited for, until something comes."""
-        if self.page.is_terminal and self._kind in ("", "waiting"):
-            self.end_line()
-            self.page.stream.write(self.page.paint(text, "dim"))
-            self._kind = "waiting"
-
     def _write(self, text: str, kind: str) -> None:
         if not self._says or not text:
+            return
+        if kind == "text" and self._markdown is not None:
+            self._write_markdown(text, self._markdown)
             return
         if self._kind != kind:
             self.end_line()
@@ -298,6 +367,15 @@ class TranscriptView:
         shown = safe_text(text)
         self._is_ended = shown.endswith("\n")
         self.page.stream.write(self._painted(self._wrap.feed(shown) if self.page.is_terminal else shown, kind))
+
+    def _write_markdown(self, text: str, markdown: MarkdownView) -> None:
+        if self._kind != "markdown":
+            self.end_line()
+            self._kind = "markdown"
+        shown = markdown.feed(text)
+        if shown:
+            self.status.erase()
+            self.page.stream.write(shown)
 
     def _painted(self, text: str, kind: str) -> str:
         if kind != "thinking":
@@ -328,11 +406,3 @@ def seconds(took: float) -> str:
     if took >= 60:
         return f"{int(took) // 60} min {int(took) % 60} s"
     return f"{took:.1f} s" if took >= 0.095 else f"{took * 1000:.0f} ms"
-
-
-def _can_write(page: Page, text: str) -> bool:
-    try:
-        text.encode(getattr(page.stream, "encoding", None) or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

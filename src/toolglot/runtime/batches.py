@@ -75,6 +75,8 @@ class Batch:
         """Done when no other batch is before this one."""
         self.stop: asyncio.Future[str] = loop.create_future()
         """Done, with the reason, when the batch is cancelled."""
+        self.hurry: asyncio.Future[None] = loop.create_future()
+        """Done when tools that were cancelled are not waited for any longer."""
         self._loop = loop
         self._scheduler = scheduler
         self._limits = scheduler.limits
@@ -88,6 +90,11 @@ class Batch:
         """Cancel the batch; the first reason stays."""
         if not self.stop.done():
             self.stop.set_result(reason)
+
+    def stop_waiting(self) -> None:
+        """Go on without the tools that were cancelled and have not ended yet."""
+        if self.stop.done() and not self.hurry.done():
+            self.hurry.set_result(None)
 
     async def run(self) -> None:
         """Serve every call."""
@@ -344,7 +351,7 @@ class Batch:
             if why == "ended":
                 return self._ended(job, task)
             context.cancelled.set()
-            has_ended = await leaving.end(task, self._limits.grace)
+            has_ended = await leaving.end(task, self._limits.grace, self.hurry)
         except asyncio.CancelledError:
             # The event loop is closing and waits for every task. A tool that ignores this once is told again, when it
             # has heard the first: two cancellations before a task's next step are only one.

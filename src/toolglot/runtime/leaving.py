@@ -43,10 +43,11 @@ async def wait_for(task: Task, stop: asyncio.Future[str], *, timeout: float | No
     return "stopped" if stop.done() else "timed_out"
 
 
-async def end(task: Task, grace: float) -> bool:
-    """Cancel work and give it a while to end; whether it did."""
+async def end(task: Task, grace: float, hurry: asyncio.Future[None] | None = None) -> bool:
+    """Cancel work and give it a while to end, or until `hurry` is done; whether it did."""
     task.cancel()
-    await asyncio.wait((task,), timeout=grace)
+    awaited = (task,) if hurry is None else (task, hurry)
+    await asyncio.wait(awaited, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
     return task.done()
 
 

@@ -170,6 +170,15 @@ class Scheduler:
             with contextlib.suppress(RuntimeError):  # the loop was closed just now: nothing runs any more
                 loop.call_soon_threadsafe(self._cancel, reason)
 
+    def stop_waiting(self) -> None:
+        """Go on at once without tools that were cancelled and have not ended yet, instead of waiting `limits.grace`.
+
+        What such a tool did is not known, and its result says so. Called in the thread of the event loop.
+        """
+        for batch in (self._current, *self._queue):
+            if batch is not None:
+                batch.stop_waiting()
+
     async def settled(self) -> tuple[ToolResult, ...]:
         """The results of the batch that runs, when it is over, or else of the last one. Waits also while cancelled."""
         batch = self._current or self._latest
@@ -255,7 +264,9 @@ class Scheduler:
         """Go on without something that ignored its cancellation; what comes of it is told and not used."""
         self._left[task] = call_id
         self._held |= dict.fromkeys(resources, call_id)
-        self.tell("dropped", f"{what} ignored its cancellation for {self.limits.grace:g} s and was left", call_id)
+        batch = self._current
+        long = "" if batch is not None and batch.hurry.done() else f" for {self.limits.grace:g} s"
+        self.tell("dropped", f"{what} ignored its cancellation{long} and was left", call_id)
 
         def ended(_: leaving.Task) -> None:
             del self._left[task]
