@@ -280,13 +280,77 @@ def test_a_session_is_gone_on_with_and_shows_where_it_was(tmp_path: Path) -> Non
         for words in (["--continue"], ["--session", session["id"][:-2]]):
             with place.terminal("chat", *words) as screen:
                 screen.expect(session["id"])
-                screen.expect("last: assistant: Well said.")
+                screen.expect("> remember the number 4711")
+                screen.expect("Well said.")
                 screen.expect("> ")
                 screen.say("hello again")
                 screen.expect("Well said.")
                 leave(screen)
         assert "4711" in str(place.server.requests[-1].body)
         assert len(place.sessions()) == 1
+
+
+def test_the_last_turns_are_shown_on_resume_and_all_of_them_by_history(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        with place.terminal("chat", "--tools", "tools.py") as screen:
+            begun(screen)
+            for said in ("first of all", "use weather", "markdown"):
+                screen.say(said)
+                screen.expect(" out · ")
+                screen.expect("> ")
+            leave(screen)
+        with place.terminal("chat", "--continue") as screen:
+            screen.expect("… 2 turns before this: /history shows them")
+            screen.expect("> use weather")
+            screen.expect("I use weather.")
+            screen.expect('→ weather {"city":"Bonn"}')
+            screen.expect("✓ weather: 7 degrees in Bonn")
+            screen.expect("That is done.")
+            screen.expect("> markdown")
+            screen.expect("A title")
+            screen.expect(" • two")
+            screen.expect("The end.")
+            screen.expect("> ")
+            assert "first of all" not in screen.text
+            assert "has not answered" not in screen.text
+            screen.say("/history")
+            screen.expect("> first of all")
+            screen.expect("The end.")
+            screen.expect("> ")
+            screen.say("/history 1")
+            assert "first of all" not in screen.expect("The end.")
+            screen.say("/history x")
+            screen.expect("expected a number of turns")
+            screen.expect("> ")
+            leave(screen)
+
+
+def test_what_became_of_a_call_that_a_kill_interrupted_is_told_on_resume(tmp_path: Path) -> None:
+    with folder(tmp_path) as place:
+        with place.terminal("chat", "--tools", "tools.py") as screen:
+            begun(screen).say("use stuck")
+            screen.expect("→ stuck")
+            screen.expect("stuck · 1 s")
+            screen.process.kill()
+            screen.ended()
+        with place.terminal("chat", "--tools", "tools.py", "--continue") as screen:
+            screen.expect("> use stuck")
+            screen.expect("→ stuck")
+            screen.expect("✗ stuck")
+            screen.expect("the model has not answered this yet: /go asks it")
+            screen.expect("stuck was running when the last process ended")
+            screen.expect("not run again")
+            screen.expect("> ")
+            screen.say("/go")
+            screen.expect("That is done.")
+            screen.expect("> ")
+            leave(screen)
+        assert "its outcome is unknown" in str(place.server.requests[-1].body)
+        with place.terminal("chat", "--continue") as screen:
+            begun(screen)
+            leave(screen)
+            assert "was running when" not in screen.text, "it is told once"
+        assert roles(place) == ["user", "assistant", "tool", "assistant"]
 
 
 def test_a_session_that_another_process_holds_is_told_with_its_holder(tmp_path: Path) -> None:

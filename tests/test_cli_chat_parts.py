@@ -21,6 +21,7 @@ from toolglot import Entry, Failure, Shown, ToolCall, ToolResult, ToolSpec, Turn
 from toolglot.cli.approval import Approvals, AskedApproval
 from toolglot.cli.chat_session import Completion
 from toolglot.cli.foreground import Foreground, InterruptedReadingError
+from toolglot.cli.history_view import recent, recovery_note, show_recent, show_turns
 from toolglot.cli.line_input import (
     AnsweredLines,
     PipedLines,
@@ -41,7 +42,7 @@ from toolglot.cli.terminal import Page
 from toolglot.cli.transcript_text import markdown_of
 from toolglot.cli.transcript_view import TranscriptView, money, safe_line, safe_text, seconds
 from toolglot.cli.word_wrap import WordWrap, cells
-from toolglot.conversation import Media, Opaque, Text, Thinking
+from toolglot.conversation import Media, Opaque, Text, Thinking, TurnMetadata
 from toolglot.errors import InputError, LimitError
 from toolglot.gateway.config import parse_config
 from toolglot.gateway.config_file import ConfigText
@@ -61,6 +62,7 @@ from toolglot.runtime.session_events import (
     Told,
     TurnKept,
 )
+from toolglot.runtime.session_log import RecoveredCall
 from toolglot.runtime.tools import Tool, tool
 
 CALL = ToolCall("id", "look", {"at": "it"})
@@ -310,6 +312,45 @@ def test_a_terminal_that_lacks_characters_gets_a_plain_status_line(monkeypatch: 
     view.status.draw()
     assert stream.getvalue().isascii()
     assert stream.getvalue().endswith(", 9 s")
+
+
+# --- what was said earlier --------------------------------------------------------------------------
+
+
+def test_what_became_of_a_call_that_a_crash_left_open_is_told_by_what_is_known_of_it() -> None:
+    result = ToolResult("id", "x")
+    notes = [recovery_note(RecoveredCall(CALL, how, result)) for how in ("finished", "unknown", "not_run")]
+    assert all("look" in note and "not run again" in note for note in notes)
+    assert "its result is kept" in notes[0]
+    assert "nobody knows" in notes[1]
+    assert "can call it again" in notes[2]
+
+
+def test_the_end_of_a_long_conversation_is_shown_in_short() -> None:
+    said = [Turn("user" if n % 2 == 0 else "assistant", (Text(f"turn {n}"),)) for n in range(20)]
+    said[-1] = Turn(
+        "assistant", (Text("\n".join(f"line {n}" for n in range(50))),), metadata=TurnMetadata(interrupted="No.")
+    )
+    stream = io.StringIO()
+    view = TranscriptView(Page(stream, "never"))
+    show_recent(view, said)
+    assert stream.getvalue().startswith(
+        "  … 16 turns before this: /history shows them\n\n> turn 16\nturn 17\n\n> turn 18\n"
+    )
+    assert stream.getvalue().endswith("line 19\n  … 30 more lines\n  interrupted here: No.\n")
+    show_recent(view, [])
+    many = [Turn("user", (Text("go"),)), *(Turn("assistant", (Text(f"x{n}"),)) for n in range(500))]
+    assert len(recent(many)) == 16
+    stream.truncate(0)
+    show_turns(
+        view,
+        [
+            Turn("system", (Text("Be\x1b[2J brief."),)),
+            Turn("user", (Text("a\nb"),)),
+            Turn("tool", (ToolResult("i", "no", name="f", is_error=True),)),
+        ],
+    )
+    assert stream.getvalue().replace("\x00", "") == "  system: Be\\x1b[2J brief.\n\n> a\n  b\n✗ f: no\n"
 
 
 # --- lines ------------------------------------------------------------------------------------------

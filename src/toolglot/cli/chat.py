@@ -31,6 +31,7 @@ commands, at the prompt:
   /compress        put a summary in the place of older turns
   /fork            go on in a copy; this session stays as it is
   /resume [ID]     go on with another session; without an id, which there are
+  /history [N]     what was said until now; with N, the last N turns
   /save FILE       write the conversation to FILE: .md as text, else JSON
   /cost            tokens and money
   /help, /quit

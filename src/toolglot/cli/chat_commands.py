@@ -14,11 +14,12 @@ from msgspec import Struct
 
 from toolglot import canonical_json
 from toolglot.cli.approval import is_reading
+from toolglot.cli.history_view import show_turns
 from toolglot.cli.session_host import Branch, Known, New, Wanted, full_id
 from toolglot.cli.session_turn import stoppable
 from toolglot.cli.terminal import clean
 from toolglot.cli.transcript_text import markdown_of
-from toolglot.cli.transcript_view import money, safe_line, tokens, turns
+from toolglot.cli.transcript_view import TranscriptView, money, safe_line, tokens, turns
 from toolglot.cli.writing import open_output
 from toolglot.errors import InputError, quote
 from toolglot.runtime.session_documents import export_session
@@ -35,6 +36,8 @@ class Next(Struct, frozen=True):
     """None: nowhere."""
     model: str = ""
     """Who is asked there; empty: whoever was."""
+    is_shown: bool = False
+    """Whether what was said there last is to be shown."""
 
 
 Leave: Final = Next()
@@ -136,7 +139,7 @@ async def _resume(chat: Chat, rest: str) -> Next | None:
     if chat.host is None or chat.host.store is None:
         raise InputError("nothing is kept, so there is nothing to go on with", path="/resume", hint="see --store")
     if rest:
-        return Next(Known(await full_id(chat.host.store, rest)))
+        return Next(Known(await full_id(chat.host.store, rest)), is_shown=True)
     page = chat.page
     rows = [
         (
@@ -149,6 +152,18 @@ async def _resume(chat: Chat, rest: str) -> Next | None:
     ]
     page.table(rows, heading=("ID", "LAST USED", "TURNS", "TITLE"))
     return None
+
+
+async def _history(chat: Chat, rest: str) -> None:
+    """/history [N]     what was said until now; with N, the last N turns"""
+    if rest and not (rest.isascii() and rest.isdigit() and int(rest[:6]) > 0):
+        raise InputError(f"expected a number of turns, not {quote(rest)}", path="/history", hint="/history 10")
+    said = chat.session.history.turns
+    if not said:
+        chat.view.note("nothing was said yet")
+    view = chat.view if chat.foreground.reader.is_person else TranscriptView(chat.page)
+    show_turns(view, said[-int(rest[:6]) :] if rest else said)
+    chat.page.stream.flush()
 
 
 async def _save(chat: Chat, rest: str) -> None:
@@ -199,6 +214,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "compress": _compress,
     "fork": _fork,
     "resume": _resume,
+    "history": _history,
     "save": _save,
     "cost": _cost,
     "help": _help,

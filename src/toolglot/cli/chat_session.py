@@ -17,6 +17,7 @@ from typing import Final, TextIO, cast
 from toolglot.cli.approval import Approvals, AskedApproval, tell_denied
 from toolglot.cli.chat_commands import COMMANDS, Leave, Next, do
 from toolglot.cli.foreground import Foreground, InterruptedReadingError
+from toolglot.cli.history_view import show_recent
 from toolglot.cli.line_input import TypedLines, quiet_controls, reader_of, visible
 from toolglot.cli.session_host import SessionHost, Wanted, as_input_error
 from toolglot.cli.session_options import Settings, state_folder
@@ -24,7 +25,7 @@ from toolglot.cli.session_turn import say
 from toolglot.cli.status_line import SharedStream
 from toolglot.cli.stopped import problem_of
 from toolglot.cli.terminal import Page, Terminal, clean
-from toolglot.cli.transcript_view import TranscriptView, footer, safe_line
+from toolglot.cli.transcript_view import TranscriptView, footer
 from toolglot.errors import InputError, ToolglotError
 from toolglot.runtime.session import Session
 from toolglot.runtime.session_events import Answer
@@ -104,22 +105,23 @@ class Hall:
 
     async def _talk(self, host: SessionHost) -> int:
         following: Wanted | None = host.wanted
-        model, failed = "", False
+        model, failed, is_shown = "", False, True
         self._completion.models = host.models.names()
         self._foreground.interrupted = _too_late
         while following is not None:
             async with host.open(following, model=model) as session:
                 self._completion.sessions = [info.id for info in await host.sessions()]
                 room = Chat(session, host, self._terminal, self._foreground, self._view)
-                self._greet(host, session)
+                self._greet(host, session, is_shown=is_shown)
                 ended = await room.talk()
-                following, model = ended.wanted, ended.model
+                following, model, is_shown = ended.wanted, ended.model, ended.is_shown
                 failed = failed or room.has_failed
         if self._foreground.is_ending:
             return 128 + self._foreground.signal
         return FAILED if failed and not self._is_person else 0
 
-    def _greet(self, host: SessionHost, session: Session) -> None:
+    def _greet(self, host: SessionHost, session: Session, *, is_shown: bool) -> None:
+        """Who is there. `is_shown`: with what was said last."""
         page = self._terminal.out if self._is_person else self._terminal.err
         kept = f"session {session.id}" if host.store is not None else "nothing is kept"
         page.line(f"{page.paint(clean(session.model), 'bold')} · {kept}{_count(session)}")
@@ -129,10 +131,12 @@ class Hall:
             self._terminal.note(note)
         if self._is_person:
             page.line(page.paint("/help tells what there is, Ctrl-D leaves", "dim"))
-            last = _last_words(session)
-            if last:
-                page.line(page.paint(f"last: {last}", "dim"))
+            if is_shown and len(session.history):
+                show_recent(self._view, session.history.turns)
+                page.line()
         page.stream.flush()
+        for note in host.recovery_notes():
+            self._terminal.note(note)
 
 
 class Chat:
@@ -281,9 +285,3 @@ def _too_late(_: int) -> None:
 def _count(session: Session) -> str:
     count = len(session.history)
     return f" · {count} turn{'s' if count != 1 else ''}" if count else ""
-
-
-def _last_words(session: Session) -> str:
-    """What was said last, of a session that goes on."""
-    turns = [turn for turn in session.history.turns if turn.role in ("user", "assistant") and turn.text.strip()]
-    return f"{turns[-1].role}: {safe_line(turns[-1].text, 100)}" if turns else ""

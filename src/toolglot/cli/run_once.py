@@ -108,7 +108,7 @@ class RunOnce:
             self._terminal.note(
                 f"{session.model} is simulated, and no real model answers. Set a key, or see toolglot init."
             )
-        for note in host.notes(session):
+        for note in (*host.notes(session), *host.recovery_notes()):
             self._terminal.note(note)
         self._terminal.err.stream.flush()
 

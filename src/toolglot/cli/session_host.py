@@ -18,6 +18,7 @@ from typing import Final, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolglot.cli.history_view import recovery_note
 from toolglot.cli.route_settings import AsSet, applied, is_same
 from toolglot.cli.session_models import ConfiguredModels
 from toolglot.cli.session_options import Settings
@@ -32,7 +33,7 @@ from toolglot.runtime.session import Session
 from toolglot.runtime.session_info import SessionInfo
 from toolglot.runtime.session_limits import SessionLimits
 from toolglot.runtime.session_list import list_sessions, remove_session
-from toolglot.runtime.session_log import SessionLog, SessionMissingError, SessionTakenError
+from toolglot.runtime.session_log import RecoveredCall, SessionLog, SessionMissingError, SessionTakenError
 from toolglot.runtime.tools import Tool, ToolBox
 from toolglot.store import Store, StoreError, open_store
 
@@ -77,6 +78,7 @@ class SessionHost:
         self.tools: ToolBox = ToolBox()
         self.store: Store | None = None
         self._stack = AsyncExitStack()
+        self._recovered: tuple[RecoveredCall, ...] = ()
 
     @property
     def wanted(self) -> Wanted:
@@ -89,6 +91,10 @@ class SessionHost:
         """What is worth telling whoever runs the command."""
         problems = [problem for server in self._servers or () for problem in server.problems]
         return (*self.config.notes, *problems, *self._idle_leaves(), *self.left_out(session))
+
+    def recovery_notes(self) -> tuple[str, ...]:
+        """What became of the calls that had no result when the process ended that ran the session before."""
+        return tuple(map(recovery_note, self._recovered))
 
     def left_out(self, session: Session) -> list[str]:
         """What `[models]` says of a session's models and does not hold in it."""
@@ -149,6 +155,7 @@ class SessionHost:
         """A session. `model`: who is asked, in the place of what the options and the session say."""
         chosen = model or self.settings.model
         log = await self._log(wanted, chosen)
+        self._recovered = log.recovered if isinstance(log, SessionLog) else ()
         try:
             kept = log.model if isinstance(log, SessionLog) else ""
             session = self._session(log, self._asked_first(kept, chosen), chosen)

@@ -25,6 +25,7 @@ from toolglot.cli.markdown_view import MarkdownView
 from toolglot.cli.status_line import Status, StatusLine, fitted_end
 from toolglot.cli.terminal import Page, clean
 from toolglot.cli.word_wrap import WordWrap
+from toolglot.completion import status_of
 from toolglot.conversation import Text, ToolCall, ToolResult, Turn, Usage
 from toolglot.runtime.asking import LEFT
 from toolglot.runtime.call_states import FINAL, CallChange
@@ -303,8 +304,10 @@ class TranscriptView:
         name = safe_line(call.name, 60)
         if ran is None:  # it never ran: what was to run is not shown yet
             self._line(self._called(call), "dim")
-        mark = self.page.paint(self._marks[change.state], _COLORS[change.state])
-        text = text_of(result) if result is not None else ""
+        self._result(name, change.state, text_of(result) if result is not None else "", took)
+
+    def _result(self, name: str, state: str, text: str, took: str = "") -> None:
+        mark = self.page.paint(self._marks[state], _COLORS[state])
         lines = [line for line in safe_text(text[:20_000]).split("\n") if line.strip()]
         head = f"{mark} {name}{took}"
         room = max(self.page.width - len(name) - len(took) - 4, 20)
@@ -317,6 +320,21 @@ class TranscriptView:
             self._line(f"    {line}", "dim")
         if len(lines) > RESULT_LINES:
             self._line(f"    {self._marks['more']} {len(lines) - RESULT_LINES} more lines", "dim")
+
+    def show_text(self, text: str) -> None:
+        """Something that a model said earlier, whole."""
+        self.end_line()
+        self._write(text, "text")
+        self.end_line()
+
+    def show_call(self, call: ToolCall) -> None:
+        """A call that was made earlier."""
+        self._line(self._called(call), "cyan")
+
+    def show_result(self, result: ToolResult) -> None:
+        """What came of it."""
+        state = {"complete": "success", "cancelled": "cancelled"}.get(status_of(result), "error")
+        self._result(safe_line(result.name, 60), state, text_of(result))
 
     def question(self, name: str, arguments: dict[str, Any]) -> None:
         """What somebody is asked about: the whole of it."""

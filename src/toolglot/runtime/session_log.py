@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import anyio
 from msgspec.structs import replace
@@ -97,6 +97,16 @@ FENCES: Final = 20
 """How often an older holder may write while a session is taken from him."""
 
 
+class RecoveredCall(NamedTuple):
+    """A call that had no result when the process that ran it ended, and what is known of it."""
+
+    call: ToolCall
+    how: Literal["finished", "unknown", "not_run"]
+    """`unknown`: a tool with side effects was started. `not_run`: it was not, or it is one without side effects."""
+    result: ToolResult
+    """What the model is told."""
+
+
 class SessionLog:
     """The log of one session, held by this process. `create` and `open` make one."""
 
@@ -130,6 +140,8 @@ class SessionLog:
         self._is_closed = False
         self._has_left = False
         """Whether the row is on its way that says so: nothing is written after it."""
+        self.recovered: tuple[RecoveredCall, ...] = ()
+        """The calls that a process left open which ended before they did; none of them is run again by itself."""
 
     # --- beginning and end ----------------------------------------------------------------------
 
@@ -495,13 +507,16 @@ class SessionLog:
 
     async def _settle(self, keep_open: Collection[str]) -> None:
         """Give every call that a crash left open what is known of it, through the same boundary."""
-        results = [
-            _outcome(found, self._standing.runs.get(found.id), CRASHED)
-            for found in self._history.ledger.pending
-            if found.name not in keep_open or found.id in self._standing.runs
-        ]
-        await self.publish(results)
-        if not results:
+        runs = self._standing.runs
+        self.recovered = tuple(
+            [
+                _recovered(found, runs.get(found.id))
+                for found in self._history.ledger.pending
+                if found.name not in keep_open or found.id in runs
+            ]
+        )
+        await self.publish([found.result for found in self.recovered])
+        if not self.recovered:
             self._touch()
 
     async def _end(self) -> None:
@@ -522,6 +537,13 @@ class SessionLog:
         with suppress(asyncio.CancelledError):
             await self._info_writer
         return True
+
+
+def _recovered(found: Interaction, run: Run | None) -> RecoveredCall:
+    how: Literal["finished", "unknown", "not_run"] = "not_run" if run is None else "unknown"
+    if isinstance(run, RunFinished):
+        how = "finished"
+    return RecoveredCall(found.call, how, _outcome(found, run, CRASHED))
 
 
 def _outcome(found: Interaction, run: Run | None, reason: str) -> ToolResult:
