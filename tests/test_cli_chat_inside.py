@@ -110,10 +110,14 @@ def test_a_talk_with_every_command(place: Folder) -> None:
         "/fork",
         "hello again",
         "/resume nothing-such",
+        "/history",
+        "/history 1",
+        "/history none",
         "/quit",
     )
     assert said.code == 0
     for shown in (
+        "> use weather\nI use weather.",
         "Well said.",
         "now: anthropic/claude-sonnet-4-5",
         "from now on openai/gpt-4.1",
@@ -123,10 +127,15 @@ def test_a_talk_with_every_command(place: Folder) -> None:
         "✓ weather",
         "written to talk.json",
         "stays as it is; the talk goes on in",
-        "last: assistant: ",
     ):
         assert shown in said.out, shown
-    for told in ("exists already", "no file is named", "there is no command", "there is no session"):
+    for told in (
+        "expected a number of turns",
+        "exists already",
+        "no file is named",
+        "there is no command",
+        "there is no session",
+    ):
         assert told in said.err, told
     assert (place.path / "talk.md").read_text().startswith("## User")
     assert len(place.sessions()) == 2

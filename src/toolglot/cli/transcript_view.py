@@ -351,9 +351,12 @@ class TranscriptView:
         """Something about the session, in a line of its own."""
         self.end_line()
         line = safe_line(text)
-        parts = textwrap.wrap(line, max(self.page.width - 2, 20)) if self.page.is_terminal else [line]
+        parts = [line]
+        if self.page.is_terminal:  # what stands between dots stays together
+            kept = " ·\xa0".join(part.replace(" ", "\xa0") for part in line.split(" · ")) if " · " in line else line
+            parts = textwrap.wrap(kept, max(self.page.width - 2, 20))
         for part in parts:
-            self.page.line(self.page.paint(f"  {part}", "dim"))
+            self.page.line(self.page.paint(f"  {part}".replace("\xa0", " "), "dim"))
         self.page.stream.flush()
 
     def _line(self, text: str, *styles: str) -> None:
