@@ -306,10 +306,13 @@ def test_packages_that_are_missing_are_told_with_what_they_would_give() -> None:
         "packages",
         "fail",
         "not installed: msgspec, jiter, jsonschema-rs, uvicorn, aiohttp",
-        "pip install 'toolglot[gateway]'",
+        "pip install '.[gateway]' in a clone of toolglot",
     )
     assert none["uvloop is not installed: it would give a faster event loop"].state == "warn"
-    assert none["opentelemetry-sdk is not installed: it would give traces"].todo == "pip install 'toolglot[otel]'"
+    assert (
+        none["opentelemetry-sdk is not installed: it would give traces"].todo
+        == "pip install '.[otel]' in a clone of toolglot"
+    )
     assert {finding.state for finding in of_packages()} == {"ok"}
 
 

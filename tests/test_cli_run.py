@@ -380,10 +380,10 @@ def test_without_a_key_a_simulated_model_answers_and_says_so(
 @pytest.mark.parametrize(
     ("package", "words", "hint"),
     [
-        ("anyio", ["run", "x"], "pip install 'toolglot[runtime]'"),
-        ("anyio", ["chat"], "pip install 'toolglot[runtime]'"),
-        ("anyio", ["sessions", "list"], "pip install 'toolglot[runtime]'"),
-        ("mcp", ["run", "x", "--no-store", "--mcp", "cat"], "toolglot[mcp]"),
+        ("anyio", ["run", "x"], "pip install '.[runtime]' in a clone of toolglot"),
+        ("anyio", ["chat"], "pip install '.[runtime]' in a clone of toolglot"),
+        ("anyio", ["sessions", "list"], "pip install '.[runtime]' in a clone of toolglot"),
+        ("mcp", ["run", "x", "--no-store", "--mcp", "cat"], "pip install '.[mcp]'"),
     ],
 )
 def test_a_missing_extra_is_told_with_what_to_install(

@@ -363,7 +363,7 @@ def test_an_extra_that_is_not_installed_is_told_in_a_line(
     )
     assert ran.returncode == code
     assert f"needs {missing}, which is not installed" in ran.stdout + ran.stderr
-    assert "pip install 'toolglot[gateway]'" in ran.stdout + ran.stderr
+    assert "pip install '.[gateway]' in a clone of toolglot" in ran.stdout + ran.stderr
     assert "Traceback" not in ran.stderr
     assert "http://" not in ran.stdout, "no address is told where nobody will answer"
 

@@ -653,7 +653,7 @@ def test_a_missing_library_is_told_with_what_to_do(library: Any, monkeypatch: py
     with pytest.raises(InputError) as raised:
         toolglot.client(CONFIG, library=library)
     wanted = library or "httpx2 or httpx"
-    said = f"library: {wanted} is needed here, and not installed (pip install 'toolglot[clients]')"
+    said = f"library: {wanted} is needed here, and not installed (pip install '.[clients]' in a clone of toolglot)"
     assert str(raised.value) == said
 
 

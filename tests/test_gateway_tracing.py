@@ -254,7 +254,7 @@ def test_where_opentelemetry_is_missing_that_is_told_and_requests_are_answered(
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
     said: list[str] = []
     assert open_tracing(said.append) is None
-    assert "pip install 'toolglot[otel]'" in said[0]
+    assert "pip install '.[otel]' in a clone of toolglot" in said[0]
     with gateway(simulated, settings="tracing = true") as served:
         assert say(served, "Hello").status == 200
 

@@ -155,7 +155,7 @@ def test_without_uvicorn_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(InputError, match="needs uvicorn") as found, serve():
         pass
-    assert "toolglot[simulator]" in found.value.hint
+    assert "pip install '.[simulator]'" in found.value.hint
 
 
 # --- the fixture ------------------------------------------------------------------------------------

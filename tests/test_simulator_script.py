@@ -475,7 +475,7 @@ def test_yaml_without_pyyaml_says_what_to_install(tmp_path: Path, monkeypatch: p
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(InputError, match="needs PyYAML") as found:
         read_script(path)
-    assert "toolglot[simulator]" in found.value.hint
+    assert "pip install '.[simulator]'" in found.value.hint
 
 
 PARTS = st.sampled_from(["rules", "when", "reply", "replies", "fault", "calls", "arguments", "kind", "after", "stop"])

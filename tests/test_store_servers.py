@@ -589,7 +589,7 @@ def test_a_driver_that_is_not_installed_is_named_with_what_brings_it(
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InputError, match=f"needs the package {driver}") as refused:
         open_store(where)
-    assert refused.value.hint == f'pip install "toolglot[{extra}]"'
+    assert refused.value.hint == f"pip install '.[{extra}]' in a clone of toolglot"
     assert "hunter2" not in str(refused.value)
 
 

@@ -567,7 +567,7 @@ def test_without_aiohttp_the_rest_works_and_the_error_says_what_to_install() -> 
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    assert "pip install 'toolglot[gateway]'" in ran.stdout
+    assert "pip install '.[gateway]' in a clone of toolglot" in ran.stdout
 
 
 def test_the_http_transport_is_imported_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

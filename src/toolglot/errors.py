@@ -197,6 +197,11 @@ def _restore(kind: type[InputError], args: tuple[str, str, str], state: dict[str
     return error
 
 
+def how_to_install(extra: str) -> str:
+    """What to do where an extra is missing. toolglot is on no package index: it is installed from a clone."""
+    return f"pip install '.[{extra}]' in a clone of toolglot"
+
+
 def cut(text: str) -> str:
     """A message of bounded length, whatever it quotes."""
     if len(text) <= MESSAGE_CHARACTERS:

@@ -16,6 +16,6 @@ from llama.server import LlamaServer, missing, serving
 @pytest.fixture(scope="session")
 def llama_server() -> Iterator[LlamaServer]:
     if absent := missing():
-        pytest.skip(f"the engine needs {', '.join(absent)}: pip install 'toolglot[dev]'")
+        pytest.skip(f"the engine needs {', '.join(absent)}: pip install '.[dev]'")
     with serving() as server:
         yield server

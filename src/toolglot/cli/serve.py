@@ -14,18 +14,24 @@ import msgspec
 from toolglot.cli.options import add_quiet
 from toolglot.cli.stored import is_there, with_store
 from toolglot.cli.terminal import Terminal, clean
-from toolglot.errors import InputError
-from toolglot.gateway.app import Gateway
+from toolglot.errors import InputError, how_to_install
 from toolglot.gateway.config import MEMORY, OFF, Config, read_config
 from toolglot.gateway.config_checks import is_loopback
 from toolglot.gateway.key_table import STORED_KEYS
 from toolglot.gateway.keys import saved_keys
-from toolglot.gateway.serving import run as run_gateway
 from toolglot.gateway.siblings import Siblings
 from toolglot.gateway.telling import Teller
 from toolglot.gateway.workers import MOST_WORKERS, Place, Supervisor, place_in
 from toolglot.simulator.serving import listening
 from toolglot.store import Store, shown
+
+WHY_NOT: InputError | None = None
+"""Why nothing can be served: an extra that a gateway needs is not installed. Help needs none."""
+try:
+    from toolglot.gateway.app import Gateway
+    from toolglot.gateway.serving import run as run_gateway
+except InputError as missing:
+    WHY_NOT = missing
 
 _DESCRIPTION: Final = """\
 Serves a gateway: clients of Anthropic, OpenAI (Chat Completions and Responses), Gemini and Ollama talk to any provider,
@@ -81,6 +87,8 @@ def _workers(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    if WHY_NOT is not None:
+        raise WHY_NOT
     config = _config(arguments)
     place = place_in(os.environ)
     if place is not None:
@@ -106,7 +114,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _check_server() -> None:
     if find_spec("uvicorn") is None:
-        hint = "pip install 'toolglot[gateway]'"
+        hint = how_to_install("gateway")
         raise InputError("serving needs uvicorn, which is not installed", path="", hint=hint)
 
 

@@ -33,17 +33,18 @@ Bedrock, Cohere and Ollama. Each request is judged as the provider would and ref
 a script, or from the default one: it calls the first suitable tool and then answers with what the tool said. Each
 request is a line on stderr: its path, the status, and whose answer it got.
 
-Any API key is accepted that is not empty. The server needs uvicorn: pip install 'toolglot[simulator]'."""
+Any API key is accepted that is not empty. The server needs uvicorn: pip install '.[simulator]' in a clone.
+The simulator has a port of its own: 8400 is where 'toolglot serve', the gateway, listens."""
 
 
 def _epilog() -> str:
     faults = "\n".join(f"  {name:<20} {told}" for name, told in FAULTS.items() if not name.isdigit())
     return f"""\
 examples:
-  toolglot simulate --port 8400
+  toolglot simulate --port 8080
   toolglot simulate --script answers.yaml --pace 0.05 --chunk 4
   toolglot simulate --fault 429,retry_after=2 --fault reset,after=3
-  ANTHROPIC_BASE_URL=http://127.0.0.1:8400/anthropic claude
+  ANTHROPIC_BASE_URL=http://127.0.0.1:8080/anthropic ANTHROPIC_API_KEY=any claude
 
 faults, each for one request, in their order:
   {", ".join(name for name in FAULTS if name.isdigit())}

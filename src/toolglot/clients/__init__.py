@@ -17,7 +17,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError, how_to_install, quote
 from toolglot.middleware import ToolMiddleware
 
 if TYPE_CHECKING:
@@ -145,5 +145,5 @@ def _library(name: str | None) -> Any:
             return importlib.import_module(candidate)
         except ImportError:
             continue
-    hint = "pip install 'toolglot[clients]'"
+    hint = how_to_install("clients")
     raise InputError(f"{' or '.join(wanted)} is needed here, and not installed", path="library", hint=hint)

@@ -29,7 +29,7 @@ import msgspec
 from msgspec import Struct
 
 from toolglot import __version__, profiles
-from toolglot.errors import InputError
+from toolglot.errors import InputError, how_to_install
 from toolglot.gateway.chain import load_steps
 from toolglot.gateway.config import MEMORY, OFF, Config
 from toolglot.gateway.config_checks import is_loopback
@@ -407,14 +407,14 @@ def of_packages(installed: Callable[[str], str] | None = None) -> list[Finding]:
     there = ", ".join(f"{name} {number}" for name, number in needed.items() if number)
     findings = [Finding("packages", "ok", f"toolglot {__version__}, Python {sys.version.split()[0]}, {there}")]
     if missing := [name for name, number in needed.items() if not number]:
-        todo = "pip install 'toolglot[gateway]'"
+        todo = how_to_install("gateway")
         findings.append(Finding("packages", "fail", f"not installed: {', '.join(missing)}", todo))
     for name, gives in _BETTER.items():
         if number := found(name):
             findings.append(Finding("packages", "ok", f"{name} {number}: {gives}"))
             continue
         is_light = name in _EXTRAS
-        todo = f"pip install 'toolglot[{_EXTRAS.get(name, 'gateway')}]'"
+        todo = how_to_install(_EXTRAS.get(name, "gateway"))
         findings.append(
             Finding("packages", "ok" if is_light else "warn", f"{name} is not installed: it would give {gives}", todo)
         )

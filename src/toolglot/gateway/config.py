@@ -192,7 +192,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         Meta(
             title="true or false",
             description="Spans of [OpenTelemetry](observability.md#traces), where its packages are installed "
-            "(`pip install 'toolglot[otel]'`).",
+            "(`pip install '.[otel]'` in a clone).",
         ),
     ] = False
     middleware: Annotated[

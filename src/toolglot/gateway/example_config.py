@@ -34,7 +34,7 @@ _HEAD: Final = """\
 #reports = 500                            # how many requests /toolglot/requests remembers
 #metrics = "keyed"                        # who may read /metrics: or "open", "off"
 #metrics_key = "env:TOOLGLOT_METRICS_KEY" # the key for /metrics alone; or "sha256:HEX"
-#tracing = false                          # spans of OpenTelemetry: pip install 'toolglot[otel]'
+#tracing = false                          # spans of OpenTelemetry: pip install '.[otel]'
 #middleware = ["my_package.my_module:MyMiddleware"]
 simulate = true                           # the built-in simulated models answer what no upstream serves
 

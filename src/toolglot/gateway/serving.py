@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from toolglot.errors import InputError
+from toolglot.errors import InputError, how_to_install
 from toolglot.gateway.app import Gateway
 from toolglot.gateway.config import Config, read_config
 from toolglot.gateway.memory import give_back_early
@@ -40,7 +40,7 @@ def server_of(gateway: Gateway, *, grace: float | None = None) -> Any:
     try:
         uvicorn = importlib.import_module("uvicorn")
     except ImportError:
-        hint = "pip install 'toolglot[gateway]'"
+        hint = how_to_install("gateway")
         raise InputError("serving needs uvicorn, which is not installed", path="", hint=hint) from None
     config = uvicorn.Config(
         gateway,

@@ -18,6 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from toolglot import __version__
+from toolglot.errors import how_to_install
 from toolglot.gateway.telling import GONE, Told
 from toolglot.upstream import Upstream
 from toolglot.wire.masking import mask
@@ -185,7 +186,7 @@ def open_tracing(tell: Callable[[str], None]) -> Tracing | None:
     try:
         api = importlib.import_module("opentelemetry.trace")
     except ImportError:
-        tell("tracing = true needs OpenTelemetry: pip install 'toolglot[otel]'; there are no spans")
+        tell(f"tracing = true needs OpenTelemetry: {how_to_install('otel')}; there are no spans")
         return None
     provider = api.get_tracer_provider()
     if not isinstance(provider, api.ProxyTracerProvider):
@@ -193,7 +194,7 @@ def open_tracing(tell: Callable[[str], None]) -> Tracing | None:
     try:
         return Tracing(_exporting(), is_own=True)
     except ImportError:
-        tell("nothing receives the spans: pip install 'toolglot[otel]', or set up a tracer provider")
+        tell(f"nothing receives the spans: {how_to_install('otel')}, or set up a tracer provider")
         return None
 
 

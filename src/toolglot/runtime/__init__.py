@@ -3,19 +3,19 @@
     async with toolglot.Session(model="anthropic/claude-opus-5", tools=[read_file]) as session:
         answer = await session.run("What is in a.txt?")
 
-Needs `toolglot[runtime]`, and `toolglot[mcp]` for tools of MCP servers. It is loaded when it is asked for.
+Needs the extra `runtime`, and `mcp` for tools of MCP servers. It is loaded when it is asked for.
 """
 
 from __future__ import annotations
 
-from toolglot.errors import InputError
+from toolglot.errors import InputError, how_to_install
 
 try:
     import anyio  # noqa: F401 - to say at once what is missing
     import docstring_parser  # noqa: F401
 except ImportError:
     raise InputError(
-        "sessions and tools need packages that are not installed", path="", hint="pip install 'toolglot[runtime]'"
+        "sessions and tools need packages that are not installed", path="", hint=how_to_install("runtime")
     ) from None
 
 from toolglot.runtime.approvals import Allow, AllowAlways, Approve, Deny, Edit

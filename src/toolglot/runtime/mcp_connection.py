@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import anyio
 import anyio.to_thread
 
+from toolglot.errors import how_to_install
 from toolglot.runtime.mcp_limits import McpLimits, McpServerError, reason_of
 from toolglot.runtime.mcp_lists import too_many, with_short_lists
 from toolglot.runtime.mcp_stdio import Ending
@@ -91,7 +92,7 @@ class Connection:
                 return await asyncio.shield(self._ready)
         except ImportError:
             await self.close()
-            raise McpServerError("the package `mcp` is not installed: pip install 'toolglot[mcp]'") from None
+            raise McpServerError(f"the package `mcp` is not installed: {how_to_install('mcp')}") from None
         except TimeoutError:
             await self.close()
             raise McpServerError(f"it did not tell its tools within {self._limits.start:g} s") from None

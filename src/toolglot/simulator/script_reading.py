@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from toolglot import profiles
 from toolglot.conversation import StopReason, Usage
-from toolglot.errors import InputError, quote, unknown_name
+from toolglot.errors import InputError, how_to_install, quote, unknown_name
 from toolglot.jsontext import clone, parse
 from toolglot.simulator.faults import LARGEST, number, one_of, read_fault, whole
 from toolglot.simulator.providers import PROVIDERS
@@ -257,7 +257,7 @@ def _yaml(data: bytes, name: str) -> Any:
     try:
         yaml: Any = importlib.import_module("yaml")
     except ImportError:
-        hint = "pip install 'toolglot[simulator]', or write the script in JSON or TOML"
+        hint = f"{how_to_install('simulator')}, or write the script in JSON or TOML"
         raise InputError("a script in YAML needs PyYAML, which is not installed", path=name, hint=hint) from None
     try:
         return yaml.safe_load(data)

@@ -1,6 +1,6 @@
 """The simulator on a port of this machine, in a thread: for tests, and for the command line.
 
-uvicorn serves it (`pip install 'toolglot[simulator]'`); any other ASGI server can serve a `Simulator` as well.
+uvicorn serves it (the extra `simulator`); any other ASGI server can serve a `Simulator` as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from toolglot import profiles
-from toolglot.errors import InputError, quote, unknown_name
+from toolglot.errors import InputError, how_to_install, quote, unknown_name
 from toolglot.simulator.app import Recorded, Simulator
 from toolglot.simulator.faults import Order
 from toolglot.simulator.providers import PROVIDERS, url_of
@@ -64,7 +64,7 @@ def uvicorn_of() -> Any:
     try:
         return importlib.import_module("uvicorn")
     except ImportError:
-        hint = "pip install 'toolglot[simulator]'"
+        hint = how_to_install("simulator")
         raise InputError("serving needs uvicorn, which is not installed", path="", hint=hint) from None
 
 

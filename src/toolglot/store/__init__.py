@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError, how_to_install, quote
 from toolglot.store.addresses import SCHEMES, is_address, shown
 from toolglot.store.interface import DEFAULT_STORE_LIMITS, Row, Store, StoreConflictError, StoreError, StoreLimits
 from toolglot.store.sqlite import SqliteStore
@@ -66,7 +66,7 @@ def open_store(
         raise InputError(
             f"a store at {scheme.lower()}:// needs the package {driver}: {error}",
             path="$.store",
-            hint=f'pip install "toolglot[{extra}]"',
+            hint=how_to_install(extra),
         ) from None
     return made(where, durable, limits=limits, clock=clock)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolglot.errors import InputError
+from toolglot.errors import InputError, how_to_install
 from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for
 from toolglot.upstream.asgi_transport import AsgiTransport
 from toolglot.upstream.aws_signing import AwsCredentials
@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
     try:
         from toolglot.upstream.http_transport import HttpTransport  # noqa: PLC0415
     except ImportError:
-        hint = "pip install 'toolglot[gateway]'"
+        hint = how_to_install("gateway")
         raise InputError("talking to a provider needs aiohttp, which is not installed", path="", hint=hint) from None
     globals()[name] = HttpTransport
     return HttpTransport
