@@ -64,7 +64,7 @@ def command(*words: str, stdin: bytes = b"", cwd: Path | None = None, **environm
         input=stdin,
         capture_output=True,
         cwd=cwd,
-        timeout=60,
+        timeout=120,
         env={**os.environ, **environment},
     )
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())

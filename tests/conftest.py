@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts into the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["llama.fixture"]
+pytest_plugins = ["llama.fixture", "run_folder"]
 
 settings.register_profile(
     "default",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from gateway_fixture import Served
+from waiting import HANG_SECONDS
 
 KEY = "a-client-key-of-some-length"
 
@@ -42,7 +43,7 @@ def ask(
 ) -> Got:
     """One request over a connection of its own."""
     parts = urlsplit(served if isinstance(served, str) else served.url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=HANG_SECONDS)
     data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     sent = {"authorization": f"Bearer {key}"} if key is not None else {}
     try:

@@ -9,7 +9,6 @@ served.told[-1].upstream
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from toolglot.gateway import Gateway, Upstreams, running
@@ -18,6 +17,7 @@ from toolglot.gateway.config_file import ConfigText
 from toolglot.gateway.telling import Teller, Told
 from toolglot.middleware import ToolMiddleware
 from toolglot.simulator.serving import Server
+from waiting import wait_until
 
 UPSTREAMS = {
     "anthropic": ("anthropic", ""),
@@ -37,9 +37,6 @@ UPSTREAMS = {
 """Upstreams by name: the provider, and the profile where it is not the provider's own choice."""
 
 
-SETTLING_SECONDS = 1.0
-
-
 class Served:
     """A gateway that runs."""
 
@@ -52,10 +49,7 @@ class Served:
     @property
     def told(self) -> list[Told]:
         """Every request that is over. A client has its answer a moment before the gateway is done with the request."""
-        until = time.monotonic() + SETTLING_SECONDS
-        while self.app.open and time.monotonic() < until:
-            time.sleep(0.002)
-        time.sleep(0.01)  # what it does last it does in one go
+        wait_until(lambda: self.app.open == 0)
         return self._told
 
 

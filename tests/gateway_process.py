@@ -10,16 +10,15 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from toolglot.simulator.serving import Server
+from waiting import HANG_SECONDS, wait_until
 
-SOON = 20.0
-"""Seconds that anything here may take on a busy machine."""
+SOON = HANG_SECONDS
 
 
 class Process:
@@ -77,7 +76,7 @@ def process(folder: Path, simulated: Server, *words: str, settings: str = "") ->
     try:
         running.url = popen.stdout.readline().decode().strip()
         reader.start()
-        until(lambda: bool(running.events("start")))
+        wait_until(lambda: bool(running.events("start")))
         yield running
     finally:
         for sock in running.connections:
@@ -93,14 +92,6 @@ def process(folder: Path, simulated: Server, *words: str, settings: str = "") ->
         reader.join(SOON)
         popen.stdout.close()
         popen.stderr.close()
-
-
-def until(is_so: Callable[[], bool], seconds: float = SOON) -> None:
-    """Wait for something, in small steps."""
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def posted(path: str, body: Any) -> bytes:

@@ -12,6 +12,8 @@ import re
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
+from waiting import HANG_SECONDS
+
 Way = Callable[[bytes], AsyncIterator[bytes]]
 """What is sent for a request, given its head."""
 
@@ -107,7 +109,7 @@ def hostile(ways: Mapping[str, Way]) -> Iterator[Hostile]:
     try:
         yield provider
     finally:
-        asyncio.run_coroutine_threadsafe(_ended(server), loop).result(10)
+        asyncio.run_coroutine_threadsafe(_ended(server), loop).result(HANG_SECONDS)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

@@ -24,8 +24,10 @@ from pathlib import Path
 
 CTRL_C = "\x03"
 CTRL_D = "\x04"
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds after which a test that waits has failed."""
+PRESS_SECONDS = 5.0
+"""After which a key is pressed again."""
 
 _BOOT = (
     "import os, sys\n"
@@ -61,10 +63,10 @@ class Screen:
     def press(self, key: str, wanted: str) -> str:
         """Press a key until something comes of it. One that comes just before a line is waited for is heard with the
         next: a person would press it again."""
-        for _ in range(int(PATIENCE)):
+        for _ in range(int(PATIENCE / PRESS_SECONDS)):
             self.send(key)
             try:
-                return self.expect(wanted, seconds=1.0)
+                return self.expect(wanted, seconds=PRESS_SECONDS)
             except AssertionError:
                 continue
         return self.expect(wanted, seconds=0)

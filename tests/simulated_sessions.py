@@ -28,7 +28,7 @@ RESPONSES = "openai/gpt-5.5"
 """Takes tools in the protocol of Responses only."""
 ALL_TARGETS = (*TARGETS, RESPONSES, "anthropic/claude-sonnet-4-5", "gemini/gemini-3-pro", "kimi/kimi-k3")
 
-QUICK = RunLimits(grace=0.2, timeout=20.0, retry_wait=0.0)
+QUICK = RunLimits(grace=1.0, timeout=120.0, retry_wait=0.0)
 PATIENT = SessionLimits(retry_seconds=5.0)
 
 
@@ -67,7 +67,7 @@ class Stage:
         return [f"{seen.provider}/{seen.model}" for seen in self.simulator.requests]
 
 
-def play(scene: Callable[[Stage], Awaitable[T]], script: dict[str, Any] | None = None, *, seconds: float = 30) -> T:
+def play(scene: Callable[[Stage], Awaitable[T]], script: dict[str, Any] | None = None, *, seconds: float = 120) -> T:
     """Run a scene on a stage of its own. Whatever hangs fails."""
 
     async def run() -> T:

@@ -1,13 +1,12 @@
 """Real servers for the tests of stores: Postgres and Redis, each started when a test first asks for it.
 
 A server listens on a free port of the loopback address, keeps its files in a folder of its own, writes to the disk as
-it would in production, and is ended by its process when the test run is over: one of each for a worker of the run at
+it would in production, and is ended when the test run is over (run_folder.py): one of each for a worker of the run at
 most. Where the programs are missing, whoever asks is skipped.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import pwd
 import shutil
@@ -26,7 +25,7 @@ import pytest
 PASSWORD = "hunter2-%2F@"  # noqa: S105 — of a server that lives as long as a test run
 WRITTEN = "hunter2-%252F%40"
 """The same as a part of an address."""
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 class Server:
@@ -49,6 +48,10 @@ class Server:
         self._user = user
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process is not None else 0
 
     def start(self) -> None:
         log = (self.folder / "log").open("ab")
@@ -75,27 +78,9 @@ class Server:
         while any(each.exists() for each in started) and time.monotonic() < end:
             time.sleep(0.01)
 
-    def tell_last(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(self._last)
-
     def remove(self) -> None:
         self.end(self._last)
-        # In a session of its own: it goes on when this process is ended.
-        subprocess.Popen(["rm", "-rf", str(self.folder)], start_new_session=True).wait(PATIENCE)  # noqa: S607
-
-
-LASTING: list[Server] = []
-"""Those of the whole run."""
-
-
-@atexit.register
-def end_all() -> None:
-    """All are told before one is waited for: a test run that is over does not wait long for its workers."""
-    for server in LASTING:
-        server.tell_last()
-    for server in LASTING:
-        server.remove()
+        shutil.rmtree(self.folder)
 
 
 def free_port() -> int:
@@ -107,7 +92,7 @@ def free_port() -> int:
 
 def folder_for(name: str, user: str | None) -> Path:
     """Where that user may write, and nobody else."""
-    folder = Path(tempfile.mkdtemp(prefix=f"toolglot-{name}-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
     if user is not None:
         shutil.chown(folder, user)
     return folder
@@ -153,9 +138,7 @@ def postgres() -> Server:
         ready = [str(programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
         return subprocess.run(ready, check=False).returncode == 0
 
-    server = Server(words, port, folder, answers, signal.SIGQUIT, user)  # at once: nobody needs its files
-    LASTING.append(server)
-    return server
+    return Server(words, port, folder, answers, signal.SIGQUIT, user)  # at once: nobody needs its files
 
 
 def postgres_url(folder: Path) -> str:
@@ -166,8 +149,12 @@ def postgres_url(folder: Path) -> str:
 # --- Redis ------------------------------------------------------------------------------------------
 
 
+def redis_program() -> str | None:
+    return shutil.which("redis-server")
+
+
 def start_redis(*settings: str) -> Server:
-    program = shutil.which("redis-server")
+    program = redis_program()
     if program is None:
         pytest.skip("no Redis server is installed (Debian: redis-server)")
     folder, port = folder_for("redis", None), free_port()
@@ -187,9 +174,7 @@ def start_redis(*settings: str) -> Server:
 
 @cache
 def redis() -> Server:
-    server = start_redis("--appendonly", "yes", "--appendfsync", "always", "--save", "")
-    LASTING.append(server)
-    return server
+    return start_redis("--appendonly", "yes", "--appendfsync", "always", "--save", "")
 
 
 def redis_url(folder: Path) -> str:

@@ -37,7 +37,7 @@ from toolglot import ToolContext
 
 def stop(context: ToolContext) -> None:
     os.kill(os.getpid(), signal.SIGINT)
-    context.cancelled.wait(20)
+    context.cancelled.wait(120)
 """
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counted_work import is_linear, no_hang
 from toolglot.cli.locations import Lines, Place, locate
 from toolglot.referee.paths import step
 
@@ -69,12 +69,13 @@ def test_lines_and_columns_count_characters_from_one() -> None:
     assert lines.line(3) == "}"
 
 
-def test_time_is_linear_in_text_and_paths() -> None:
-    def seconds(count: int) -> float:
+def test_work_is_linear_in_text_and_paths() -> None:
+    def locating(count: int) -> Callable[[], object]:
         text = json.dumps({"messages": [{"content": "x" * 20}] * count})
         wanted = [f"$.messages[{index}].content" for index in range(count)]
-        start = time.perf_counter()
-        assert len(locate(text, wanted)) == count
-        return time.perf_counter() - start
+        return lambda: locate(text, wanted)
 
-    assert min(seconds(20_000) for _ in range(3)) < 40 * max(min(seconds(2_000) for _ in range(3)), 0.001)
+    assert is_linear(locating, 500)
+    with no_hang():
+        assert isinstance(found := locating(200_000)(), dict)
+    assert len(found) == 200_000

@@ -100,7 +100,7 @@ def test_wrong_usage_ends_with_2_and_a_hint(cli: Cli, words: list[str], hint: st
 
 def test_only_the_command_that_is_asked_for_is_imported() -> None:
     code = "import sys; from toolglot.cli.main import main; main(['--version']); print(*sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     loaded = set(done.stdout.split())
     assert "toolglot.cli.main" in loaded
     assert not loaded & {f"toolglot.cli.{name.replace('-', '_')}" for name in COMMANDS}
@@ -235,7 +235,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> Non
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait(60) == 141
+    assert process.wait(120) == 141
 
 
 def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     os.write(writer, line * 2)
     assert process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     os.close(writer)
     assert process.returncode == 130
     assert b"Traceback" not in err
@@ -313,7 +313,7 @@ def complete(script: str, *words: str) -> set[str]:
     )
     bash = shutil.which("bash")
     assert bash is not None
-    done = subprocess.run([bash, "-c", test], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([bash, "-c", test], capture_output=True, text=True, timeout=120)
     assert done.stderr == ""
     return set(done.stdout.split())
 

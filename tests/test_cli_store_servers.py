@@ -23,7 +23,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def toolglot(folder: Path, where: str, *words: str) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "HOME": str(folder), "TEAM_STORE": where}
     command = [sys.executable, "-m", "toolglot", *words]
-    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120)
 
 
 def test_keys_usage_doctor_and_serve_use_the_server_and_do_not_show_its_password(tmp_path: Path, where: str) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -32,14 +32,13 @@ from toolglot.gateway import Config, Gateway, Upstreams
 from toolglot.gateway.config import GatewaySettings
 from toolglot.simulator import Simulator, serve
 from toolglot.upstream import Ask, TimeLimits
+from waiting import HANG_SECONDS, wait_until
 
 CONFIG: Final = Config(gateway=GatewaySettings(store=":memory:", simulate=True))
 MODEL: Final = "openai/gpt-4.1"
 HELLO: Final[list[Any]] = [{"role": "user", "content": "Hello"}]
-BOUND: Final = 10.0
-"""Seconds after which something that should happen at once has not happened."""
-AT_ONCE: Final = 2.0
-"""Seconds that a busy machine may make of at once."""
+BOUND: Final = HANG_SECONDS
+"""Seconds after which something that should happen has not happened."""
 
 
 class Stage(Simulator):
@@ -53,7 +52,6 @@ class Stage(Simulator):
         self.asked = threading.Event()
         self.gone = threading.Event()
         """Nobody listens any more."""
-        self.went_at = 0.0
 
     async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
         await receive()
@@ -65,7 +63,6 @@ class Stage(Simulator):
             await watching
         finally:
             watching.cancel()
-            self.went_at = time.perf_counter()
             self.gone.set()
 
     async def _answer(self, send: Any) -> None:
@@ -93,7 +90,13 @@ def async_sdk(http_client: httpx2.AsyncClient, **more: Any) -> openai.AsyncOpenA
     return openai.AsyncOpenAI(api_key="any", max_retries=0, http_client=http_client, **more)
 
 
-def background(http_client: httpx2.Client) -> BackgroundGateway:
+async def many_rounds() -> None:
+    """As many rounds of the event loop as a provider that nothing holds back needs for thousands of pieces."""
+    for _ in range(10_000):
+        await asyncio.sleep(0)
+
+
+def background(http_client: httpx2.Client | httpx2.AsyncClient) -> BackgroundGateway:
     transport: Any = http_client._transport
     gateway: BackgroundGateway = transport._gateway
     return gateway
@@ -101,13 +104,6 @@ def background(http_client: httpx2.Client) -> BackgroundGateway:
 
 def our_threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("toolglot")}
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + BOUND
-    while not is_so():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)
 
 
 @pytest.fixture(autouse=True)
@@ -132,10 +128,8 @@ def test_closing_a_stream_early_cancels_the_upstream_request_at_once() -> None:
         stream = sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
         assert next(stream).choices[0].delta.content is not None
         assert not stage.gone.is_set()
-        begun = time.perf_counter()
         stream.close()
         assert stage.gone.wait(BOUND)
-        assert stage.went_at - begun < AT_ONCE
 
 
 def test_leaving_an_async_stream_early_cancels_the_upstream_request_at_once() -> None:
@@ -147,9 +141,7 @@ def test_leaving_an_async_stream_early_cancels_the_upstream_request_at_once() ->
             async with await client.chat.completions.create(model=MODEL, messages=HELLO, stream=True) as stream:
                 assert (await anext(stream)).choices
                 assert not stage.gone.is_set()
-                begun = time.perf_counter()
             assert await asyncio.to_thread(stage.gone.wait, BOUND)
-            assert stage.went_at - begun < AT_ONCE
 
     asyncio.run(steps())
 
@@ -157,29 +149,25 @@ def test_leaving_an_async_stream_early_cancels_the_upstream_request_at_once() ->
 @pytest.mark.parametrize("waits", ["in a thread", "in a loop"])
 def test_closing_a_stream_early_breaks_off_the_connection_to_the_provider_at_once(waits: str) -> None:
     ended = threading.Event()
-    words = {"rules": [{"reply": {"text": "word " * 4000}}], "pace": 0.02}  # more than a minute of them
+    words = {"rules": [{"reply": {"text": "word " * 4000}}], "pace": 0.5}  # half an hour of them
 
-    async def in_a_loop(config: Config) -> float:
+    async def in_a_loop(config: Config) -> None:
         async with toolglot.async_client(config) as http_client:
             asked = async_sdk(http_client).chat.completions.create(model="mistral/m", messages=HELLO, stream=True)
             async with await asked as stream:
                 await anext(stream)
-                begun = time.perf_counter()
             assert await asyncio.to_thread(ended.wait, BOUND)
-            return time.perf_counter() - begun
 
     with serve(Simulator(words, log=lambda *_: ended.set())) as provider:
         config = config_for(provider)
         if waits == "in a loop":
-            assert asyncio.run(in_a_loop(config)) < AT_ONCE
+            asyncio.run(in_a_loop(config))
             return
         with toolglot.client(config) as http_client:
             stream = sdk(http_client).chat.completions.create(model="mistral/m", messages=HELLO, stream=True)
             next(stream)
-            begun = time.perf_counter()
             stream.close()
             assert ended.wait(BOUND)
-            assert time.perf_counter() - begun < AT_ONCE
 
 
 def test_an_answer_that_nobody_reads_does_not_run_ahead() -> None:
@@ -188,10 +176,7 @@ def test_an_answer_that_nobody_reads_does_not_run_ahead() -> None:
         stream = sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
         for _ in range(3):
             next(stream)
-        before = -1
-        while before != stage.sent:
-            before = stage.sent
-            time.sleep(0.05)
+        background(http_client).run(many_rounds).result(BOUND)
         assert stage.sent < 20
         for _ in range(50):
             next(stream)
@@ -207,10 +192,7 @@ def test_an_async_answer_that_nobody_reads_does_not_run_ahead() -> None:
             asked = async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
             async with await asked as stream:
                 await anext(stream)
-                before = -1
-                while before != stage.sent:
-                    before = stage.sent
-                    await asyncio.sleep(0.05)
+                await asyncio.wrap_future(background(http_client).run(many_rounds))
                 assert stage.sent < 20
 
     asyncio.run(steps())
@@ -258,15 +240,17 @@ def test_cancelling_the_task_that_asks_cancels_the_upstream_request() -> None:
 def test_cancelling_the_task_that_reads_cancels_the_upstream_request() -> None:
     stage = Stage()
 
+    first = asyncio.Event()
+
     async def read(stream: Any) -> None:
         async for _ in stream:
-            pass
+            first.set()
 
     async def steps() -> None:
         async with toolglot.async_client(**on(stage)) as http_client:
             asked = async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
             reading = asyncio.ensure_future(read(await asked))
-            await asyncio.sleep(0.05)
+            await first.wait()
             reading.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await reading
@@ -318,10 +302,11 @@ def test_streams_that_were_closed_early_leave_no_task_and_no_word_behind(capfd: 
 def test_the_time_out_of_the_client_is_the_sdks_own_exception_and_ends_the_request(stream: bool) -> None:
     stage = Stage(is_silent=True)
     with toolglot.client(**on(stage)) as http_client:
-        client = sdk(http_client, timeout=0.1)
+        http_client.get("http://any/health")  # the gateway has started: nothing but the provider is waited for
+        client = sdk(http_client, timeout=1.0)
         with pytest.raises(openai.APITimeoutError) as raised:
             client.chat.completions.create(model=MODEL, messages=HELLO, stream=stream)
-        assert "toolglot (127.0.0.1) sent nothing within 0.1 s" in str(raised.value.__cause__)
+        assert "toolglot (127.0.0.1) sent nothing within 1 s" in str(raised.value.__cause__)
         assert stage.gone.wait(BOUND)
 
 
@@ -330,7 +315,8 @@ def test_the_time_out_of_an_async_client_too() -> None:
 
     async def steps() -> None:
         async with toolglot.async_client(**on(stage)) as http_client:
-            client = anthropic.AsyncAnthropic(api_key="any", max_retries=0, timeout=0.1, http_client=http_client)
+            await http_client.get("http://any/health")
+            client = anthropic.AsyncAnthropic(api_key="any", max_retries=0, timeout=1.0, http_client=http_client)
             with pytest.raises(anthropic.APITimeoutError):
                 await client.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
             assert await asyncio.to_thread(stage.gone.wait, BOUND)
@@ -406,7 +392,7 @@ def test_a_client_that_is_left_open_does_not_hold_the_interpreter_nor_complain(t
     )
     place = store if store == ":memory:" else str(tmp_path / "store.db")
     command = [sys.executable, "-W", "error", "-c", code, place]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=BOUND)
     assert (ended.returncode, ended.stdout.split(), ended.stderr) == (0, ["200", "200"], "")
 
 
@@ -432,7 +418,7 @@ def test_a_client_made_before_a_fork_works_in_the_child_unless_it_was_used_befor
         "    print(client.get('http://any/health').status_code, flush=True)\n"
         "client.close()\n"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=BOUND)
     first, used, second, still = ended.stdout.splitlines()
     assert (first, used, still) == ("200", "200", "200")
     assert second.startswith("ConnectError client: this client was used before this process was forked")

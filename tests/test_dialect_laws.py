@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import counted_work
 from event_grammar import check
 from test_dialect_vectors import streamed, vectors
 from toolglot.dialects import registry
@@ -163,38 +163,32 @@ NOT_AROUND = ["bash_tag"]
 
 # --- hostile sizes ----------------------------------------------------------------------------------
 
-SMALL, TIMES = 1_000, 8
+SMALL, TIMES = 500, 8
 OBJECT = '{"name": "ls", "arguments": '
 
 
-def seconds(dialect: str, text: str, size: int) -> float:
+def read(dialect: str, text: str, size: int) -> None:
     stream = TextToolStream(dialect=dialect, tools=TOOLS)
-    start = time.process_time()
     for at in range(0, len(text), size):
         stream.feed(text[at : at + size])
     stream.finish()
-    return time.process_time() - start
 
 
 def is_linear(make: Callable[[int], str], dialect: str, size: int) -> bool:
-    """Whether a text eight times as long takes far less than 64 times as long, in the best of a few runs.
+    """Whether a text eight times as long takes far less than 64 times as much work.
 
     What a candidate may keep back is bounded: a short text may be one that is read once, and a long one not. So where a
     pair of lengths stands on both sides of such a bound, a longer pair decides.
     """
-    return any(_is_linear_from(length, make, dialect, size) for length in (SMALL, SMALL * TIMES))
 
+    def reading(length: int) -> Callable[[], None]:
+        return partial(read, dialect, make(length), size)
 
-def _is_linear_from(length: int, make: Callable[[int], str], dialect: str, size: int) -> bool:
-    for _ in range(4):
-        large = seconds(dialect, make(length * TIMES), size)
-        if large < 0.05 or large < seconds(dialect, make(length), size) * TIMES * 3:
-            return True
-    return False
+    return any(counted_work.is_linear(reading, length, times=TIMES, slack=3) for length in (SMALL, SMALL * TIMES))
 
 
 @pytest.mark.parametrize("dialect", registry.names())
-def test_marks_without_end_take_time_in_proportion_to_their_length(dialect: str) -> None:
+def test_marks_without_end_take_work_in_proportion_to_their_length(dialect: str) -> None:
     """Openers nested in openers, an opener in front of what never ends, for the dialect and where it is found out."""
     openers = list(dict.fromkeys(registry.get(dialect).openers))[:3]
     _, example, _ = next(each for each in examples() if each[0] == dialect)

@@ -8,14 +8,15 @@ from __future__ import annotations
 import ast
 import json
 import re
-import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counted_work import is_linear, no_hang
 from toolglot.dialects.json_text import pass_value, read_string, unescaped
 from toolglot.dialects.python_text import literal, number_as_json, pass_literal
 from toolglot.dialects.scanner import Marks, Scanner, Steps, marks
@@ -319,39 +320,27 @@ OPENERS = {
     "gemma4": ("<|tool_call>call:ls{p:", '<|tool_call>call:ls{p:<|"|>', "<|tool_call>call:ls{"),
     "functiongemma": ("<start_function_call>call:ls{q:<escape>", "<start_function_call>call:ls{a:[{b:"),
 }
-SMALL = 4_000
-TIMES = 8
+SMALL = 500
 
 
-def seconds(dialect: str, text: str, size: int) -> float:
+def feed_all(dialect: str, text: str, size: int) -> None:
     stream = TextToolStream(dialect=dialect, tools=["ls"])
-    start = time.process_time()
     for at in range(0, len(text), size):
         stream.feed(text[at : at + size])
     stream.finish()
-    return time.process_time() - start
-
-
-def is_linear(make: Callable[[int], str], dialect: str, size: int) -> bool:
-    """Whether a text eight times as long takes far less than 64 times as long, in the best of a few runs."""
-    for _ in range(4):
-        small, large = seconds(dialect, make(SMALL), size), seconds(dialect, make(SMALL * TIMES), size)
-        if large < 0.05 or large < small * TIMES * 3:
-            return True
-    return False
 
 
 @pytest.mark.parametrize("size", [5, 10**9], ids=["in pieces", "whole"])
 @pytest.mark.parametrize("dialect", OPENERS)
-def test_hostile_text_takes_time_in_proportion_to_its_length(dialect: str, size: int) -> None:
+def test_hostile_text_takes_work_in_proportion_to_its_length(dialect: str, size: int) -> None:
     slow = []
     for opener in ("", *OPENERS[dialect]):
         for body in (*BODIES, opener or "x"):
 
-            def make(length: int, opener: str = opener, body: str = body) -> str:
-                return opener + body * (length // len(body))
+            def reading(length: int, opener: str = opener, body: str = body) -> Callable[[], None]:
+                return partial(feed_all, dialect, opener + body * (length // len(body)), size)
 
-            if not is_linear(make, dialect, size):
+            if not is_linear(reading, SMALL, slack=3):
                 slow.append((opener, body))
     assert slow == []
 
@@ -361,7 +350,8 @@ def test_ten_megabytes_of_one_mark_are_read_and_lost_nowhere(body: str) -> None:
     stream = TextToolStream(dialect="hermes", tools=["ls"])
     text = body * (10_000_000 // len(body))
     said = 0
-    for at in range(0, len(text), 1_000_000):
-        said += sum(len(getattr(event, "text", "")) for event in stream.feed(text[at : at + 1_000_000]))
+    with no_hang():
+        for at in range(0, len(text), 1_000_000):
+            said += sum(len(getattr(event, "text", "")) for event in stream.feed(text[at : at + 1_000_000]))
     said += sum(len(getattr(event, "text", "")) for event in stream.finish())
     assert said == len(text)

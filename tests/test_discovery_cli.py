@@ -246,7 +246,7 @@ def test_ctrl_c_writes_what_was_found(tmp_path: Path) -> None:
             if line.startswith("endpoint.dialogue"):
                 break
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "not complete: interrupted" in out
     assert "# Not complete: interrupted." in (tmp_path / "box.toml").read_text()

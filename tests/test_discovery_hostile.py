@@ -49,7 +49,7 @@ def run(server: Server, sent: list[int] | None = None, **options: Any) -> Discov
         transport = AsgiTransport(app_of(server, sent))
         try:
             endpoint = Endpoint(url="http://hostile.test/v1", transport=transport, key=KEY)
-            told = {"budget": Budget(timeout=5), "sleep": no_sleep, **options}
+            told = {"budget": Budget(timeout=120), "sleep": no_sleep, **options}
             return await Discovery(endpoint, **told).run()
         finally:
             await transport.close()
@@ -172,7 +172,7 @@ def test_what_hangs_is_left_after_the_time_of_a_request() -> None:
             transport = HttpTransport(proxy="")
             try:
                 endpoint = Endpoint(url=f"{server.url}/v1", transport=transport, key=KEY)
-                budget = Budget(timeout=0.2, seconds=20)
+                budget = Budget(timeout=0.2, seconds=3600)
                 return await Discovery(endpoint, budget=budget, protocol="openai_chat", sleep=no_sleep).run()
             finally:
                 await transport.close()

@@ -7,7 +7,6 @@ import copy
 import hashlib
 import pickle
 import tempfile
-import time
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
@@ -19,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counted_work import no_hang
 from toolglot import InputError, Policy, profiles
 from toolglot.gateway import config_file
 from toolglot.gateway.config import Config, ConfigError, discovered, parse_config, read_config
@@ -633,10 +633,9 @@ def test_too_many_names_are_refused() -> None:
 
 def test_a_long_chain_of_names_is_followed_in_bounded_time() -> None:
     chain = "\n".join(f'm{number} = "m{number + 1}"' for number in range(999)) + '\nm999 = "openai/x"'
-    begun = time.process_time()
-    found = config(f"[upstreams.openai]\n[models]\n{chain}")
+    with no_hang():
+        found = config(f"[upstreams.openai]\n[models]\n{chain}")
     assert {entry.destination.model for entry in found.models} == {"x"}
-    assert time.process_time() - begun < 5
 
 
 # --- hostile text -----------------------------------------------------------------------------------
@@ -676,10 +675,9 @@ def test_hostile_text_is_an_error(tmp_path: Path, data: bytes, message: str) -> 
 def test_the_slowest_text_that_is_read_takes_bounded_time() -> None:
     line = "a." * 1990
     text = "\n".join(f"{line}b{number} = 1" for number in range(config_file.MAX_BYTES // 4000))
-    begun = time.process_time()
-    wrong(text)
-    wrong("[gateway]\n" + "b=1\n" + "\n".join(f"b{number}=1" for number in range(25_000)))
-    assert time.process_time() - begun < 20
+    with no_hang():
+        wrong(text)
+        wrong("[gateway]\n" + "b=1\n" + "\n".join(f"b{number}=1" for number in range(25_000)))
 
 
 VALUES = st.recursive(

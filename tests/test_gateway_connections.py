@@ -29,8 +29,9 @@ from toolglot.gateway.connections import (
 from toolglot.gateway.requests import ClientRequest, GoneError
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
+from waiting import HANG_SECONDS
 
-SOON = 5.0
+SOON = HANG_SECONDS
 HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n"
 CHAT = request_of("openai", "openai_chat/gpt-4.1")[1]
 
@@ -359,7 +360,9 @@ class Quick(BoundedProtocol):
 
 
 def played(
-    serve: Callable[[ClientRequest], Awaitable[None]], script: Callable[[BoundedProtocol, Wire], Awaitable[None]]
+    serve: Callable[[ClientRequest], Awaitable[None]],
+    script: Callable[[BoundedProtocol, Wire], Awaitable[None]],
+    kind: type[BoundedProtocol] = BoundedProtocol,
 ) -> Wire:
     """What is written on a connection while a script acts on it, and requests are answered by `serve`."""
     wire = Wire()
@@ -367,7 +370,7 @@ def played(
     async def play() -> None:
         app: Any = SimpleNamespace(serve=serve, room=Room())
         config: Any = SimpleNamespace(app=app, timeout_keep_alive=75)
-        protocol = Quick(config, ServerState(), {}, asyncio.get_running_loop())
+        protocol = kind(config, ServerState(), {}, asyncio.get_running_loop())
         protocol.connection_made(wire)
         await script(protocol, wire)
         protocol.connection_lost(None)
@@ -559,7 +562,7 @@ def test_what_comes_during_an_answer_does_not_end_it(early: bytes) -> None:
             while not wire.is_closing():
                 await asyncio.sleep(0.005)
 
-    assert played(serve, script).written.endswith(b"0\r\n\r\n")
+    assert played(serve, script, Quick).written.endswith(b"0\r\n\r\n")
 
 
 def test_who_leaves_is_noticed_unless_too_much_waits() -> None:
@@ -667,7 +670,7 @@ def test_a_head_that_begins_late_has_its_own_time() -> None:
             while not wire.is_closing():
                 await asyncio.sleep(0.005)
 
-    played(healthy, script)
+    played(healthy, script, Quick)
 
 
 # --- the same from any ASGI server ------------------------------------------------------------------

@@ -671,10 +671,11 @@ def test_the_meter_keeps_the_store_up_to_date_by_itself_and_is_not_cut_off_in_a_
 
     class SlowStore(SqliteStore):
         begun = asyncio.Event()
+        go_on = asyncio.Event()
 
         async def add(self, *values: Any, **named: Any) -> dict[str, float]:
             self.begun.set()
-            await asyncio.sleep(0.01)
+            await self.go_on.wait()
             return await super().add(*values, **named)
 
     async def act() -> None:
@@ -685,6 +686,8 @@ def test_the_meter_keeps_the_store_up_to_date_by_itself_and_is_not_cut_off_in_a_
         await worker.use(ANYONE)
         await store.begun.wait()
         running.cancel()
+        await asyncio.sleep(0)  # it is told in the middle of the batch
+        store.go_on.set()
         await worker.use(ANYONE)
         await worker.meter.close()
         (row,) = await read_usage(store)

@@ -35,7 +35,9 @@ print(held() - before - sum(map(len, kept)))
 
 def grown(how: str) -> int:
     """Bytes that a process holds more after large bodies came and went."""
-    run = subprocess.run([sys.executable, "-c", FRAGMENTS, how], capture_output=True, text=True, timeout=60, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", FRAGMENTS, how], capture_output=True, text=True, timeout=120, check=True
+    )
     return int(run.stdout)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from toolglot.gateway.reloading import ConfigWatch, mark_of
 from toolglot.gateway.telling import Teller
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
+from waiting import wait_until
 
 ENV = {"KEY": "k", "HOME": "/nowhere"}
 
@@ -52,10 +52,7 @@ class Reloaded:
         self.log = log
 
     def until(self, happened: Callable[[], bool]) -> None:
-        end = time.monotonic() + 10
-        while not happened() and time.monotonic() < end:
-            time.sleep(0.01)
-        assert happened(), self.log.getvalue()
+        wait_until(happened)
 
     def answered_by(self) -> str:
         path, body = request_of("openai", "m")

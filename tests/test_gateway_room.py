@@ -37,7 +37,7 @@ def test_ten_thousand_idle_connections_cost_little_and_hold_up_nobody() -> None:
 
 def test_who_finds_no_room_is_told_so_and_who_is_held_goes_on() -> None:
     with serving("max_connections = 6") as gateway:
-        held = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+        held = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=120)
         held.request("GET", "/health")
         assert held.getresponse().read()
         holders = Holders(gateway.port, 5, processes=1)
@@ -46,7 +46,7 @@ def test_who_finds_no_room_is_told_so_and_who_is_held_goes_on() -> None:
             status, data, _ = gateway.asked("/v1/messages", {"model": "claude-opus-5", "messages": []})
             assert status == 503
             assert json.loads(data)["error"]["code"] == "too_many_connections"
-            with socket.create_connection(("127.0.0.1", gateway.port), timeout=10) as silent:
+            with socket.create_connection(("127.0.0.1", gateway.port), timeout=120) as silent:
                 told = silent.makefile("rb").read()  # until it is closed, although nothing was said
             assert told == ANSWER
             held.request("GET", "/health")
@@ -160,11 +160,11 @@ def test_who_is_told_so_may_end_what_it_says_but_not_for_ever_and_not_all_at_onc
 
 def test_who_finds_no_room_hears_so_after_a_large_body() -> None:
     with serving("max_connections = 1") as gateway:
-        held = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+        held = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=120)
         held.request("GET", "/health")
         assert held.getresponse().read()
         for _ in range(3):
-            other = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+            other = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=120)
             other.request("POST", "/v1/messages", b"x" * 5_000_000)
             assert other.getresponse().status == 503
             other.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -28,6 +27,7 @@ from toolglot.gateway.upstreams import Upstreams
 from toolglot.policy import Policy
 from toolglot.render.options import EFFORTS
 from toolglot.simulator.serving import Server
+from waiting import wait_until
 
 KEY = "sk-live-0123456789abcdef"
 ENV = {"HOME": "/home/user", "OPENAI_API_KEY": KEY, "GROQ_API_KEY": KEY, "TEAM_TOKEN": "a-token-of-the-team"}
@@ -454,11 +454,9 @@ def test_a_route_has_its_own_retries_and_time_limits() -> None:
             path, body = request_of("openai", model)
             before = len(own.requests)
             assert (ask(served, path, body).status, len(own.requests) - before) == (status, tries)
-        own.fault("timeout,seconds=60")
-        begun = time.monotonic()
+        own.fault("timeout,seconds=600")  # longer than a client here waits
         path, body = request_of("openai", "hasty")
         assert ask(served, path, body).status == 504
-        assert time.monotonic() - begun < 20
 
 
 def test_a_change_of_the_settings_comes_into_force_while_the_gateway_runs(simulated: Server, tmp_path: Path) -> None:
@@ -483,9 +481,7 @@ def test_a_change_of_the_settings_comes_into_force_while_the_gateway_runs(simula
 
         assert asked() == 0.5
         write(0.125)
-        end = time.monotonic() + 15
-        while asked() == 0.5 and time.monotonic() < end:
-            time.sleep(0.05)
+        wait_until(lambda: asked() != 0.5)
         assert asked() == 0.125
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counted_work import no_hang, steps_of
 from toolglot import InputError
 from toolglot.gateway.config import Config, discovered, parse_config
 from toolglot.gateway.config_file import ConfigText
@@ -250,11 +249,12 @@ def test_many_names_are_cut_in_the_message_and_cost_little() -> None:
     router = Router(config(f"[upstreams.openai]\nmodels = [{lines}]"))
     aliases = "\n".join(f'name-{number} = "openai/x"' for number in range(20))
     assert "and 12 more" in refusal("zzz", f"[upstreams.openai]\n[models]\n{aliases}").hint
-    begun = time.process_time()
-    for number in range(20):
+
+    def wrong() -> None:
         with pytest.raises(NoRouteError):
-            router.route(f"wrong-{number}")
-    assert time.process_time() - begun < 5
+            router.route("wrong-1")
+
+    assert steps_of(wrong) < 1_500_000  # for 9999 names
 
 
 # --- listings ---------------------------------------------------------------------------------------
@@ -327,13 +327,12 @@ def test_every_listed_name_leads_where_it_says(text: str) -> None:
 def test_no_pattern_takes_long(pattern: str, name: str) -> None:
     models = f'[upstreams.box]\nurl = "https://a.example"\nmodels = ["{pattern or "x"}"]'
     router = Router(config(models))
-    begun = time.process_time()
-    for model in (name or "x", "ab" * 256):
-        try:
-            assert router.route(model).upstream_name == "box"
-        except NoRouteError:
-            continue
-    assert time.process_time() - begun < 2
+    with no_hang():
+        for model in (name or "x", "ab" * 256):
+            try:
+                assert router.route(model).upstream_name == "box"
+            except NoRouteError:
+                continue
 
 
 def test_ways_are_remembered_but_not_for_ever() -> None:

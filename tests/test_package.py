@@ -66,11 +66,14 @@ def test_importing_toolglot_imports_no_extra_and_no_validator() -> None:
     assert not loaded & (extras | {"jsonschema_rs", "asyncio", "ssl", "http"})
 
 
-def test_importing_toolglot_is_quick() -> None:
-    """The best of several processes, in processor time, which a busy machine does not change: 120 ms are allowed."""
-    code = "import time; t = time.process_time(); import toolglot; print(time.process_time() - t)"
-    best = min(float(run(sys.executable, "-c", code).stdout) for _ in range(7))
-    assert best < 0.120
+def test_importing_toolglot_takes_little_work() -> None:
+    """Counted in calls, which are the same on every machine: 160,000 of them take some 90 ms."""
+    code = (
+        "import sys; calls = 0\n"
+        "def count(frame, event, arg): global calls; calls += event in ('call', 'c_call')\n"
+        "sys.setprofile(count); import toolglot; sys.setprofile(None); print(calls)"
+    )
+    assert int(run(sys.executable, "-c", code).stdout) < 200_000
 
 
 def test_importing_toolglot_loads_no_dialect_before_one_is_asked_for() -> None:

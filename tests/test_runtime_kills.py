@@ -21,6 +21,7 @@ import pytest
 
 import store_servers
 from kill_target import CALLS, STEPS, WORDS, Outcome, lines_of
+from run_folder import memory_folder
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "pidfd_open"), reason="processes are forked and killed as Linux does it"
@@ -70,15 +71,14 @@ class Forks:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(120)
         self._process.stdout.close()
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """In memory where that can be: what a process has written outlives it there as well, and the disk is slow."""
-    memory = Path("/dev/shm")  # noqa: S108
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as name:
         yield Path(name)
 
 

@@ -315,7 +315,7 @@ def test_a_loop_that_ends_in_the_middle_of_a_write_does_not_hang() -> None:
         assert not task.done()
         await store.close()
 
-    asyncio.run(asyncio.wait_for(abandoned(), 10))
+    asyncio.run(asyncio.wait_for(abandoned(), 120))
 
 
 def test_what_comes_while_the_store_is_busy_goes_with_the_next_commit() -> None:

@@ -77,7 +77,7 @@ def at_a_place(test: Callable[[Place], Coroutine[Any, Any, None]]) -> None:
         await test(place)
         await place.store.close()
 
-    asyncio.run(asyncio.wait_for(whole(), 60))
+    asyncio.run(asyncio.wait_for(whole(), 120))
 
 
 async def rewound_elsewhere(place: Place, *, shrink: bool = True) -> None:

@@ -274,7 +274,7 @@ def test_a_tool_that_goes_on_is_heard_again_after_a_while_with_what_it_said_last
             progress.say(number)
         assert heard == [str(number) for number in range(IN_A_ROW)]
         progress.say("last")
-        await asyncio.wait_for(came.wait(), 10)
+        await asyncio.wait_for(came.wait(), 120)
         assert len(heard) == IN_A_ROW + 1
         progress.say("said")
         progress.end()

@@ -89,7 +89,7 @@ def session(provider: Provider, **given: Any) -> Session:
 
 def asked(provider: Provider, **given: Any) -> tuple[Any, Session]:
     async def steps() -> tuple[Any, Session]:
-        async with asyncio.timeout(30), session(provider, **given) as opened:
+        async with asyncio.timeout(120), session(provider, **given) as opened:
             return await opened.run("Hello"), opened
 
     return asyncio.run(steps())
@@ -170,7 +170,7 @@ def test_a_refusal_of_signatures_where_there_are_none_is_not_tried_again() -> No
 def test_a_listener_that_leaves_while_the_model_waits_for_it_ends_the_answer() -> None:
     async def steps() -> None:
         answer = Told([*(chunk("word ") for _ in range(5_000)), *WHOLE])
-        async with asyncio.timeout(30), session(Provider(answer, Told(WHOLE))) as opened:
+        async with asyncio.timeout(120), session(Provider(answer, Told(WHOLE))) as opened:
             events = opened.stream("Talk.")
             async for event in events:
                 if isinstance(event, Said):

@@ -643,7 +643,7 @@ def with_provider(answers: Answers, scene: Callable[[UpstreamModels], Awaitable[
             auth=PROVIDERS["openai"].auth,
             key="sk-0123456789",
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             try:
                 await scene(UpstreamModels({"openai": upstream}))
             finally:
@@ -806,7 +806,7 @@ def test_a_provider_that_floods_can_be_left() -> None:
             run = asyncio.create_task(session.run("x"))
             for _ in range(500):
                 await asyncio.sleep(0)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(120):
                 await session.cancel()
                 assert (await run).stop == "cancelled"
             assert not session.is_running
@@ -831,7 +831,7 @@ def test_a_summary_that_floods_can_be_left() -> None:
             work = asyncio.create_task(session.compress())
             for _ in range(500):
                 await asyncio.sleep(0)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(120):
                 await session.cancel()
                 assert await work == 0
             assert session.history.turns == before

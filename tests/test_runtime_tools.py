@@ -393,8 +393,8 @@ def test_a_function_in_a_thread_can_be_told_to_stop_and_let_go() -> None:
     @tool
     def stubborn(context: ToolContext) -> str:
         started.set()
-        context.cancelled.wait(30)
-        release.wait(30)
+        context.cancelled.wait(120)
+        release.wait(120)
         return "stopped"
 
     async def main() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import time
 from typing import Any
 
 import msgspec
 import pytest
 
+from counted_work import no_hang
 from schema_judges import meaning, nodes, objections
 from schema_zoo import STRING, ZOO, bomb, nested, required, tool
 from test_schema_lower_laws import TARGETS
@@ -142,9 +142,8 @@ def test_closedness_does_not_survive_where_a_branch_is_open() -> None:
 def test_large_root_unions_are_merged_in_bounded_time() -> None:
     branches = [required(f"p{n}", **{f"p{n}": {"const": n}, "kind": {"const": n}}) for n in range(1_500)]
     closed = [{**branch, "additionalProperties": False} for branch in branches]
-    start = time.process_time()
-    lowered = lower({"anyOf": closed}, OPENAI).schema
-    assert time.process_time() - start < 5
+    with no_hang():
+        lowered = lower({"anyOf": closed}, OPENAI).schema
     assert lowered is not None
     assert lowered["additionalProperties"] is False
     assert len(lowered["properties"]["kind"]["anyOf"]) == 1_500
@@ -253,9 +252,8 @@ def test_old_drafts_ignore_what_stands_beside_a_reference() -> None:
 @pytest.mark.parametrize("schema", [bomb(10, 20), ZOO["all_of_bomb"], bomb(2, 40)], ids=["wide", "allOf", "deep"])
 @pytest.mark.parametrize("target", ["gemini", "cohere", "qwen", "ollama"])
 def test_reference_bombs_are_cut_in_bounded_time(schema: Schema, target: str) -> None:
-    start = time.process_time()
-    lowered = lower(schema, TARGETS[target])
-    assert time.process_time() - start < 5
+    with no_hang():
+        lowered = lower(schema, TARGETS[target])
     assert sum(1 for _ in nodes(lowered.schema)) < 20_000
     assert lowered.losses
 

@@ -108,7 +108,7 @@ def test_processes_that_add_claim_and_keep_at_once_lose_nothing(where: str) -> N
         assert racer.stdin is not None
         racer.stdin.write("go\n")
         racer.stdin.flush()
-    told = [tuple(map(int, racer.communicate(timeout=60)[0].split())) for racer in racers]
+    told = [tuple(map(int, racer.communicate(timeout=120)[0].split())) for racer in racers]
     assert [racer.returncode for racer in racers] == [0, 0]
     assert [sum(numbers) for numbers in zip(*told, strict=True)] == [200, 50]
 

@@ -24,8 +24,8 @@ from toolglot import InputError, ProviderError
 from toolglot.upstream import Ask, HttpTransport, TimeLimits
 from toolglot.upstream.transport import REFUSED, UNKNOWN_HOST
 
-LIMITS = TimeLimits(connect=5.0, first_byte=5.0, idle=5.0)
-BOUND = 5.0
+LIMITS = TimeLimits(connect=60.0, first_byte=60.0, idle=60.0)
+BOUND = 120.0
 Handler = Callable[[RawServer, Reader, Writer], Awaitable[None]]
 Script = Callable[[HttpTransport, RawServer], Awaitable[None]]
 
@@ -34,7 +34,7 @@ Script = Callable[[HttpTransport, RawServer], Awaitable[None]]
 async def opened(**options: Any) -> AsyncIterator[HttpTransport]:
     transport = HttpTransport(**{"environ": {}, **options})
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             yield transport
     finally:
         await transport.close()
@@ -504,7 +504,7 @@ def test_a_proxy_of_the_environment_carries_http_and_https() -> None:
     async def steps() -> None:
         proxy = Proxy(BASIC)
         secured = tls_of(authority, "provider.test")
-        async with asyncio.timeout(30), listening(proxy) as relay:
+        async with asyncio.timeout(120), listening(proxy) as relay:
             through = f"http://user:pass@127.0.0.1:{relay.port}"
             environ = {"https_proxy": through, "HTTP_PROXY": through, "NO_PROXY": "other.test"}
             for scheme, tls in (("http", None), ("https", secured)):
@@ -524,7 +524,7 @@ def test_a_proxy_of_the_environment_carries_http_and_https() -> None:
 def test_no_proxy_and_loopback_go_there_directly() -> None:
     async def steps() -> None:
         proxy = Proxy()
-        async with asyncio.timeout(30), listening(proxy) as relay, listening(greets) as server:
+        async with asyncio.timeout(120), listening(proxy) as relay, listening(greets) as server:
             through = f"http://127.0.0.1:{relay.port}"
             proxy.upstream = server.port
             async with opened(environ={"ALL_PROXY": through, "NO_PROXY": ".invalid"}) as transport:

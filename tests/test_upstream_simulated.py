@@ -77,7 +77,7 @@ TARGETS = [*((name, name) for name in PROVIDERS), ("openai", "openai_responses")
 @pytest.mark.parametrize(("name", "target"), TARGETS)
 def test_every_provider_answers_whole_and_streamed(server: Server, name: str, target: str, kind: str) -> None:
     async def steps() -> None:
-        async with asyncio.timeout(30), way_to(server, kind) as (transport, root):
+        async with asyncio.timeout(120), way_to(server, kind) as (transport, root):
             upstream = upstream_of(name, root, transport)
             for stream in (False, True):
                 out = request_for(target, model_of(name), stream=stream)
@@ -100,7 +100,7 @@ def test_every_provider_answers_whole_and_streamed(server: Server, name: str, ta
 @pytest.mark.parametrize("name", [name for name in PROVIDERS if name in SIMULATED])
 def test_what_a_provider_lists_and_counts_is_found(server: Server, name: str) -> None:
     async def steps() -> None:
-        async with asyncio.timeout(30), way_to(server, "asgi") as (transport, root):
+        async with asyncio.timeout(120), way_to(server, "asgi") as (transport, root):
             upstream = upstream_of(name, root, transport)
             profile = profiles.get(name)
             listed = await upstream.models(profile)

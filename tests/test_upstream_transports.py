@@ -14,9 +14,9 @@ import uvicorn
 from toolglot import InputError, ProviderError
 from toolglot.upstream import AsgiTransport, Ask, HttpTransport, TimeLimits, Transport
 
-LIMITS = TimeLimits(connect=5.0, first_byte=5.0, idle=5.0)
-QUICK = TimeLimits(connect=5.0, first_byte=0.1, idle=0.1)
-BOUND = 5.0
+LIMITS = TimeLimits(connect=60.0, first_byte=60.0, idle=60.0)
+QUICK = TimeLimits(connect=60.0, first_byte=1.0, idle=1.0)
+BOUND = 120.0
 """Seconds after which something that should happen at once has not happened."""
 
 
@@ -165,7 +165,7 @@ def play(request: pytest.FixtureRequest) -> Callable[[Script], None]:
     def run(script: Script) -> None:
         async def steps() -> None:
             stage = Stage()
-            async with asyncio.timeout(30), request.param(stage) as (transport, root):
+            async with asyncio.timeout(120), request.param(stage) as (transport, root):
                 await script(transport, root, stage)
 
         asyncio.run(steps())
@@ -237,7 +237,7 @@ def test_silence_before_the_answer_is_a_timeout(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
         error = await failure_of(transport.send(Ask(url=f"{root}/silent?key=sk-1", name="work"), QUICK))
         assert error.failure.kind == "timeout"
-        assert error.failure.message == f"work ({root.removeprefix('http://')}) sent nothing within 0.1 s"
+        assert error.failure.message == f"work ({root.removeprefix('http://')}) sent nothing within 1 s"
         await asyncio.wait_for(stage.disconnected.wait(), BOUND)
 
     play(script)
@@ -245,12 +245,12 @@ def test_silence_before_the_answer_is_a_timeout(play: Play) -> None:
 
 def test_silence_in_the_middle_is_a_timeout_and_the_end(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
-        answer = await transport.send(Ask(url=f"{root}/stalls"), TimeLimits(5.0, 60.0, 0.1))
+        answer = await transport.send(Ask(url=f"{root}/stalls"), TimeLimits(60.0, 60.0, 1.0))
         pieces = answer.pieces()
         assert await anext(pieces) == b"first"
         error = await failure_of(anext(pieces))
         assert error.failure.kind == "timeout"
-        assert "was silent for 0.1 s" in error.failure.message
+        assert "was silent for 1 s" in error.failure.message
         await asyncio.wait_for(stage.disconnected.wait(), BOUND)
 
     play(script)
@@ -300,8 +300,8 @@ def test_an_answer_that_nobody_reads_does_not_run_ahead(play: Play) -> None:
         sent = -1
         while sent != stage.sent:
             sent = stage.sent
-            for _ in range(100):
-                await asyncio.sleep(0.0005)
+            for _ in range(1000):
+                await asyncio.sleep(0)
         assert stage.sent * 65_536 < 64 * 1024 * 1024
         await answer.close()
 

@@ -25,8 +25,8 @@ SEED: Final = 2
 """What the engine samples with when a request gives no seed. At temperature 1 it makes the model call `get_weather`
 and then `send_mail`, if it is offered the tools of scripts/record_streams.py."""
 _TESTS: Final = Path(__file__).parents[1]
-_SECONDS_TO_START: Final = 60.0
-_SECONDS_TO_ANSWER: Final = 60.0
+_SECONDS_TO_START: Final = 120.0
+_SECONDS_TO_ANSWER: Final = 120.0
 
 
 @dataclass(frozen=True)

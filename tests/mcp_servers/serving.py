@@ -16,7 +16,7 @@ from toolglot.runtime.tools import Output, ToolBox, ToolContext
 
 FOLDER = Path(__file__).parent
 EVERY_KIND = str(FOLDER / "every_kind.py")
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds after which a test that waits has failed."""
 
 

@@ -313,9 +313,11 @@ class Gateway:
         finally:
             told.is_answered = True
             caller.let_go()
-            self.open -= 1
             self.stopping.end(told)
-            self.teller.end(told)
+            try:
+                self.teller.end(told)
+            finally:
+                self.open -= 1
 
     async def _answer(self, door: Door | None, request: ClientRequest, told: Told) -> None:
         admit = self._gate(door, request)
