@@ -1,13 +1,15 @@
 # Everything a contributor runs. Needs Python 3.11+ and make; the rest is installed into .venv.
 #
-#   make serve     the gateway on loopback
-#   make test      every check and every test (what continuous integration runs)
-#   make check     formatting, lint, strict types, import layers, generated docs
-#   make bench     speed, as ratios measured in one run
-#   make coverage  the tests again, with the branches that they take: at least 95 %
-#   make soak      the property tests for longer, the fuzzer, 10,000 idle connections, the gateway under faults and kills
-#   make docs      write the generated pages of docs/
-#   make clean     remove .venv and caches
+#   make serve       the gateway on loopback
+#   make test        every check and every test, but for the coding agents; what cannot run here is listed at the end
+#   make test-agents the tests with Claude Code, Codex and Gemini CLI, which are installed the first time (770 MB)
+#   make quick       a minute: the tests without laws, servers and agents
+#   make check       formatting, lint, strict types, import layers, generated docs
+#   make bench       speed, as ratios measured in one run
+#   make coverage    the tests again, with the branches that they take: at least 95 %
+#   make soak        the property tests for longer, the fuzzer, 10,000 idle connections, the gateway under faults and kills
+#   make docs        write the generated pages of docs/
+#   make clean       remove .venv and caches
 #
 # PYTHON=python3.12 make …        another Python (where .venv is there already: make clean first)
 # SOAK_EXAMPLES=20000 make soak   how many examples each property gets: otherwise 5,000, and 200,000 those of rendering
@@ -27,10 +29,10 @@ AGENTS := tests/agents/node_modules/.package-lock.json
 WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check servers coverage bench soak docs clean
+.PHONY: help serve test test-agents quick check servers coverage bench soak docs clean
 
 help:
-	@sed -n '3,16s/^# \{0,1\}//p' Makefile
+	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
 
 define PREPARED
 @command -v $(PYTHON) >/dev/null || { \
@@ -65,16 +67,18 @@ check: $(READY)
 $(CLIENTS): tests/javascript/package.json tests/javascript/package-lock.json
 	@if command -v npm >/dev/null; then \
 	  echo "==> setting up tests/javascript (once)"; \
-	  cd tests/javascript && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.package-lock.json; \
+	  { cd tests/javascript && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error \
+	    && touch node_modules/.package-lock.json; } \
+	    || echo "==> the JavaScript SDKs could not be installed: their tests are skipped"; \
 	else echo "==> there is no npm here: the tests with the JavaScript SDKs are skipped"; fi
 
 # The programs of the agents lie in packages of their own, one for each kind of machine: no install script is needed.
 $(AGENTS): tests/agents/package.json tests/agents/package-lock.json
 	@if ! command -v npm >/dev/null; then \
-	  echo "==> there is no npm here: the tests with the coding agents will fail; install Node.js 20 or later"; \
+	  echo "==> there is no npm here: the tests with the coding agents are skipped; install Node.js 20 or later"; \
 	elif echo "==> setting up tests/agents (once, 770 MB)" && cd tests/agents \
 	  && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; then touch node_modules/.package-lock.json; \
-	else echo "==> the coding agents could not be installed: their tests will fail"; fi
+	else echo "==> the coding agents could not be installed: their tests are skipped"; fi
 
 # RUNLEVEL=1 keeps the packages from starting servers of their own: the tests start theirs and end them.
 servers:
@@ -86,12 +90,19 @@ servers:
 	      || echo "==> they could not be installed (see .servers.log): tests on them are skipped"; \
 	  else echo "==> tests on PostgreSQL and Redis are skipped: install the packages postgresql and redis-server"; fi; fi
 
-test: check servers $(CLIENTS) $(AGENTS)
+test: check servers $(CLIENTS)
 	@echo "==> tests and laws"
-	@$(BIN)/pytest -n $(WORKERS)
+	@$(BIN)/pytest -n $(WORKERS) -m "not agents"
 
-coverage: $(READY) servers $(CLIENTS) $(AGENTS)
-	@$(BIN)/pytest -n auto -m "not law" --cov --cov-report=term
+test-agents: $(READY) $(AGENTS)
+	@echo "==> tests with coding agents"
+	@$(BIN)/pytest -n $(WORKERS) -m agents tests/test_agents.py
+
+quick: $(READY)
+	@$(BIN)/pytest -n $(WORKERS) -m "not law and not servers and not agents"
+
+coverage: $(READY) servers $(CLIENTS)
+	@$(BIN)/pytest -n auto -m "not law and not agents" --cov --cov-report=term
 
 bench: $(READY)
 	@failed=0; for bench in ids wire render streams dialects store observing scheduler sessions gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed

@@ -1,8 +1,9 @@
-"""How the suite runs: hypothesis profiles, and markers that the strict configuration knows."""
+"""How the suite runs: hypothesis profiles, and the markers by which the commands of the Makefile choose tests."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 
 import pytest
@@ -30,5 +31,25 @@ settings.register_profile(
 settings.load_profile("default")
 
 
+SERVERS = re.compile(
+    r"test_(agents|cli_(chat|chat_parts|doctor|run|shell|store_servers)|clients(_sdks)?|discovery_\w+|docs"
+    r"|gateway_(apart|connections|dashboard|doors|drain|fallback|hostile|in_band|javascript|listing|llama|memory|metrics"
+    r"|middleware|openapi|passing|probes|reloading|room|route_settings|safety|sdks|stored_responses|tracing|unreachable"
+    r"|vault|workers)|javascript_clients|package|run_folder|runtime_(cancellation|kills|log_claims|mcp\w*|scenarios)"
+    r"|simulator_(app|faults|sdks|use)|soak_gateway|store(_\w+)?|upstream_\w+|wire_errors_sdks)\.py"
+)
+"""The files whose tests start servers or other processes, or take as long: `make quick` leaves them out."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "law: a law of the design as a property; `make soak` runs it longer")
+    for line in (
+        "law: a law of the design as a property; `make soak` runs it longer",
+        "servers: starts servers or other processes; `make quick` leaves it out",
+        "agents: runs a coding agent of somebody else; `make test-agents` runs it",
+    ):
+        config.addinivalue_line("markers", line)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if SERVERS.fullmatch(item.path.name):
+        item.add_marker(pytest.mark.servers)

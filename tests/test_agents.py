@@ -24,6 +24,8 @@ from toolglot.gateway.config import discovered
 from toolglot.gateway.telling import Teller
 from toolglot.simulator import Recorded, Server, serve
 
+pytestmark = pytest.mark.agents
+
 PROMPT: Final = "Write the proof files."
 DONE: Final = "All three files are written."
 PROOFS: Final = ("one.txt", "two.txt", "three.txt")
@@ -261,7 +263,7 @@ def test_codex_patches_a_file_with_its_free_text_tool(upstream: str, simulated: 
 
 
 CHILD: Final = "Write the child's file."
-WAITS: Final = "timeout 20 sh -c 'until test -f child.txt; do sleep 0.02; done'"
+WAITS: Final = "timeout 200 sh -c 'until test -f child.txt; do sleep 0.02; done'"
 
 
 @pytest.mark.parametrize("upstream", ["anthropic", "openai_chat", "openai_responses", "gemini", "mistral"])
@@ -344,21 +346,21 @@ def test_an_image_that_an_agent_reads_arrives_at_the_model(
 # --- runs as such -----------------------------------------------------------------------------------
 
 
-def test_an_agent_that_is_not_installed_fails_by_its_name() -> None:
-    with pytest.raises(pytest.fail.Exception, match=r"Some Agent: .*npm ci"):
+def test_an_agent_that_is_not_installed_is_skipped_by_its_name() -> None:
+    with pytest.raises(pytest.skip.Exception, match=r"Some Agent: .*npm ci"):
         started_with("Some Agent", "no/such/program.js")
 
 
 def test_without_node_an_agent_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(pytest.fail.Exception, match=r"Codex: there is no node here; install Node\.js"):
+    with pytest.raises(pytest.skip.Exception, match=r"Codex: there is no node here; install Node\.js"):
         started_with("Codex", "@openai/codex/bin/codex.js")
 
 
 def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    exit_, said, told = run(["sh", "-c", "echo begun; sleep 60"], tmp_path, tmp_path, {}, longest=0.5)
-    assert (exit_, said, told) == (-9, "begun\n", "\nended after 0.5 s")
+    exit_, said, told = run(["sh", "-c", "echo begun; sleep 3600"], tmp_path, tmp_path, {}, longest=5)
+    assert (exit_, said, told) == (-9, "begun\n", "\nended after 5 s")
 
 
 def test_a_run_does_not_wait_for_what_it_left_behind(tmp_path: Path) -> None:
-    assert run(["sh", "-c", "sleep 60 & echo done"], tmp_path, tmp_path, {}, longest=30) == (0, "done\n", "")
+    assert run(["sh", "-c", "sleep 3600 & echo done"], tmp_path, tmp_path, {}, longest=120) == (0, "done\n", "")

@@ -153,7 +153,7 @@ def test_hostile_text_takes_no_more_work_than_other_text(piece: str) -> None:
     recognise("")
     assert is_linear(lambda length: lambda: recognise(piece * (length // len(piece))), 5_000)
     with no_hang():
-        recognise(piece * (2_000_000 // len(piece)))
+        recognise(piece * (400_000 // len(piece)))
 
 
 @pytest.mark.law
