@@ -12,7 +12,7 @@ from toolglot.runtime.call_states import CallChange, State
 from toolglot.runtime.scheduler import Journal, RunLimits, Scheduler
 from toolglot.runtime.tools import Tool, ToolBox, ToolContext
 
-GRACE = 0.05
+GRACE = 0.5
 LIMITS = RunLimits(grace=GRACE, retry_wait=0.0)
 
 
