@@ -1,5 +1,6 @@
 # Everything a contributor runs. Needs Python 3.11+ and make; the rest is installed into .venv.
 #
+#   make demo        what toolglot does, in half a minute, offline
 #   make serve       the gateway on loopback
 #   make test        every check and every test, but for the coding agents; what cannot run here is listed at the end
 #   make test-agents the tests with Claude Code, Codex and Gemini CLI, which are installed the first time (770 MB)
@@ -29,7 +30,7 @@ AGENTS := tests/agents/node_modules/.package-lock.json
 WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-agents quick check servers coverage bench soak docs clean
+.PHONY: help demo serve test test-agents quick check servers coverage bench soak docs clean
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -53,6 +54,9 @@ $(SERVING): pyproject.toml
 	$(PREPARED)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gateway,simulator,cli]'
 	@touch $@
+
+demo: $(SERVING)
+	@$(BIN)/toolglot demo $(ARGS)
 
 serve: $(SERVING)
 	@$(BIN)/toolglot serve $(ARGS)

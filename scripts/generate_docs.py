@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from draw_demo import demo_svg
 from plot_performance import performance_page, performance_svg
 from toolglot import Dialect, canonical_json, profiles
 from toolglot.dialects import known
@@ -300,6 +301,7 @@ def observability() -> str:
 
 PAGES = {
     "conversation.schema.json": conversation_schema,
+    "demo.svg": demo_svg,
     "dialects.md": dialects,
     "gateway-config.md": gateway_config,
     "observability.md": observability,

@@ -29,7 +29,7 @@ def test_the_built_wheel_installs_and_imports_in_an_empty_environment(tmp_path: 
     assert installed.returncode == 0, installed.stderr
     code = (
         "import json, toolglot, importlib.metadata as m\n"
-        "assert len(toolglot.profiles.names()) == 21\n"
+        "assert len(toolglot.profiles.names()) == 22\n"
         "assert toolglot.arguments.validate({'a': 1}, {'properties': {'a': {'type': 'string'}}})\n"
         "assert m.version('toolglot') == toolglot.__version__\n"
         "print(json.dumps([d.metadata['Name'].lower().replace('_', '-') for d in m.distributions()]))"
@@ -38,6 +38,9 @@ def test_the_built_wheel_installs_and_imports_in_an_empty_environment(tmp_path: 
     assert used.returncode == 0, used.stderr
     base = {"toolglot", "msgspec", "jiter", "jsonschema-rs", "pip", "setuptools"}
     assert set(json.loads(used.stdout)) <= base
+    shown = run(python, "-W", "error", "-m", "toolglot", "demo", cwd=tmp_path)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "Accepted by 5 of 5 through toolglot." in shown.stdout
 
 
 def test_the_base_install_is_three_packages_and_everything_else_is_an_extra() -> None:

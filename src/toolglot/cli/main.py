@@ -21,6 +21,7 @@ from toolglot.cli.terminal import COLOR_CHOICES, Terminal
 from toolglot.errors import InputError
 
 COMMANDS: Final = {
+    "demo": "what toolglot does, in half a minute, offline",
     "lint": "what a provider would refuse of a request, and where",
     "repair": "make a request one that its provider accepts",
     "convert": "a request of one protocol as one of another",
@@ -47,6 +48,7 @@ PIPE_BROKEN: Final = 141
 
 _EPILOG: Final = """\
 examples:
+  toolglot demo
   toolglot chat --tools weather.py
   toolglot run "Is it raining in Bonn?" --tools weather.py
   toolglot serve
