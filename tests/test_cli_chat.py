@@ -467,6 +467,8 @@ def test_fork_resume_save_and_the_other_commands(tmp_path: Path) -> None:
             ("/compress", "too little"),
             ("/nonsense", "there is no command '/nonsense'"),
             ("/modle", "did you mean /model?"),
+            ("/model openai", "from now on openai/gpt-4.1"),
+            ("/model mistral", "there is no key for Mistral"),
             ("/model no/such", "there is no provider 'no'"),
             ("/model simulated/openai/gpt-4.1", "from now on simulated/openai/gpt-4.1 (simulated)"),
             ("/model anthropic/claude-opus-5", "from now on anthropic/claude-opus-5"),

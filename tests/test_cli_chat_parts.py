@@ -44,7 +44,7 @@ from toolglot.cli.transcript_view import TranscriptView, money, safe_line, safe_
 from toolglot.cli.word_wrap import WordWrap, cells
 from toolglot.conversation import Media, Opaque, Text, Thinking, TurnMetadata
 from toolglot.errors import InputError, LimitError
-from toolglot.gateway.config import parse_config
+from toolglot.gateway.config import discovered, parse_config
 from toolglot.gateway.config_file import ConfigText
 from toolglot.runtime.approvals import Allow, AllowAlways, Deny, Edit
 from toolglot.runtime.call_states import CallChange
@@ -517,6 +517,43 @@ def test_names_of_the_configuration_lead_to_models_and_are_found_again() -> None
     assert found.find("simulated/anthropic/claude-opus-5").upstream.is_simulated
     assert found.first({}) == "best"
     assert found.first({"TOOLGLOT_MODEL": " x/y "}) == "x/y"
+
+
+def test_a_provider_alone_is_its_default_model_or_says_which_key_is_missing() -> None:
+    text = (
+        '[upstreams.anthropic]\nkey_env = "K"\n'
+        '[upstreams.box]\nprovider = "mistral"\nkey_env = "K"\nmodels = ["m-*", "m-1"]\n'
+        '[upstreams.far]\nprovider = "openrouter"\nkey_env = "K"\n[models]\ngroq = "anthropic/claude-sonnet-4-5"\n'
+    )
+    models = ConfiguredModels(parse_config(ConfigText("toolglot.toml", text), {"K": "k", "HOME": "/nowhere"}))
+    for name, found in (
+        ("anthropic", "anthropic/claude-opus-5"),
+        ("Anthropic", "anthropic/claude-opus-5"),
+        ("claude", "anthropic/claude-opus-5"),
+        ("box", "box/m-1"),
+        ("mistral", "box/m-1"),
+        ("groq", "anthropic/claude-sonnet-4-5"),
+    ):
+        assert models.find(name).name == found, name
+        assert not models.is_simulated(name)
+        assert models.settings(name) is None
+    with pytest.raises(InputError, match="no default model") as wrong:
+        models.find("far")
+    assert "far/MODEL" in wrong.value.hint
+    with pytest.raises(InputError, match="there is no key for OpenAI") as wrong:
+        models.find("openai")
+    assert "set OPENAI_API_KEY and write [upstreams.openai] into toolglot.toml" in wrong.value.hint
+    assert "simulated/openai/gpt-4.1 is a simulated model" in wrong.value.hint
+
+
+def test_without_any_configuration_a_provider_alone_is_not_simulated() -> None:
+    models = ConfiguredModels(discovered({"HOME": "/nowhere"}))
+    with pytest.raises(InputError, match="there is no key for Mistral") as wrong:
+        models.find("mistral")
+    assert wrong.value.hint.startswith("set MISTRAL_API_KEY; simulated/mistral/")
+    assert models.find("simulated/mistral/mistral-large-latest").upstream.is_simulated
+    found = ConfiguredModels(discovered({"MISTRAL_API_KEY": "k", "HOME": "/nowhere"})).find("mistral")
+    assert (found.name, found.upstream.is_simulated) == ("mistral/mistral-large-latest", False)
 
 
 def test_the_first_model_is_a_real_one_where_there_is_one() -> None:

@@ -24,7 +24,7 @@ examples:
   toolglot chat --session 20261115-1204 --model openai/gpt-5.5
 
 commands, at the prompt:
-  /model [NAME]    who is asked from now on; without a name, who can be
+  /model [NAME]    who is asked from now on, a model or a provider; without a name, who can be
   /tools           the tools that the model may call
   /undo            take back what was said last, with what came of it
   /go              let the model go on without saying anything

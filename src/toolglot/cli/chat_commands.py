@@ -57,7 +57,7 @@ async def do(chat: Chat, said: str) -> Next | None:
 
 
 async def _model(chat: Chat, rest: str) -> Next | None:
-    """/model [NAME]    who is asked from now on; without a name, who can be"""
+    """/model [NAME]    who is asked from now on, a model or a provider; without a name, who can be"""
     page = chat.page
     if not rest:
         page.line(f"  now: {page.paint(clean(chat.session.model), 'bold')}")

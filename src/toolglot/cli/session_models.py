@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from toolglot import profiles
+from toolglot.cli.provider_default import known_default, with_default_model
 from toolglot.errors import InputError, quote
 from toolglot.gateway.config import Config
 from toolglot.gateway.config_file import nearest
@@ -41,7 +42,7 @@ class ConfiguredModels:
 
     def find(self, name: str) -> ModelChoice:
         known = self._found.get(name)
-        return known if known is not None else self._choice(self._route(name), name)
+        return known if known is not None else self._choice(self.route(name), name)
 
     def is_simulated(self, name: str) -> bool:
         """Whether a name that `find` gave is that of a stand-in."""
@@ -57,7 +58,7 @@ class ConfiguredModels:
 
     def route(self, name: str) -> Route:
         """The way of a name, also of one that `find` gave."""
-        return self._routes[name] if name in self._routes else self._route(name)
+        return self._routes[name] if name in self._routes else self._route(with_default_model(name, self._config))
 
     def names(self) -> list[str]:
         """What can be asked for, as far as the configuration lists it."""
@@ -80,8 +81,8 @@ class ConfiguredModels:
 
     def _usual(self, upstream: str) -> str:
         """A well known model of an upstream; empty: none."""
-        known = SIMULATED_PROVIDERS.get(self._config.upstreams[upstream].provider)
-        return f"{upstream}/{known.models[0]}" if known is not None and known.models else ""
+        model = known_default(self._config.upstreams[upstream].provider)
+        return f"{upstream}/{model}" if model else ""
 
     async def close(self) -> None:
         await self._upstreams.close()

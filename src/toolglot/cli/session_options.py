@@ -62,7 +62,8 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--model",
         metavar="PROVIDER/NAME",
         default="",
-        help="who is asked; also a name of [models] of the configuration, or simulated/PROVIDER/NAME "
+        help="who is asked; also a name of [models] of the configuration, simulated/PROVIDER/NAME, or PROVIDER alone, "
+        "for its default model "
         "(default: that of the session, else $TOOLGLOT_MODEL, else the first one with a key, else a simulated one)",
     )
     group.add_argument(
