@@ -35,7 +35,11 @@ State = Literal["open", "committed", "discarded"]
 
 
 class Shown(Struct, frozen=True):
-    """What a try has already told whoever listened."""
+    """What a try has already told whoever listened.
+
+    text: the text so far.
+    thinking: the thinking so far.
+    """
 
     text: str = ""
     thinking: str = ""

@@ -63,7 +63,10 @@ class Document(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def dump(conversation: Conversation, *, limits: Limits | None = None) -> bytes:
-    """A conversation as bytes that `load` gives back equal, under the same limits."""
+    """A conversation as bytes that `load` gives back equal, under the same limits.
+
+    conversation: the conversation to write.
+    """
     limits = limits or DOCUMENT_LIMITS
     if not isinstance(conversation, Conversation):
         raise InputError(f"expected a Conversation, got {quote(conversation)}")
@@ -77,7 +80,11 @@ def dump(conversation: Conversation, *, limits: Limits | None = None) -> bytes:
 
 
 def load(data: bytes | str, *, limits: Limits | None = None) -> Conversation:
-    """The conversation that `dump` wrote."""
+    """The conversation that `dump` wrote.
+
+    data: what `dump` returned.
+    limits: how large and how deep it may be.
+    """
     document = jsontext.parse(data, limits=limits or DOCUMENT_LIMITS).value
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError(f'expected an object with "format": "{FORMAT}"', hint="load() reads what dump() wrote")

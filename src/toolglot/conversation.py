@@ -62,7 +62,13 @@ class Value(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True,
 
 
 class Issuer(Value, frozen=True):
-    """Who made an opaque item. It goes back to the same issuer or nowhere."""
+    """Who made an opaque item. It goes back to the same issuer or nowhere.
+
+    provider: its name.
+    endpoint: its address.
+    account: whose key it was.
+    model: the model that answered.
+    """
 
     provider: str
     endpoint: str = ""
@@ -78,7 +84,11 @@ class BlockValue(Value, frozen=True, tag_field="block", tag=str.lower):
 
 
 class Text(BlockValue, frozen=True, tag="text"):
-    """What was said."""
+    """What was said.
+
+    text: the words.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     text: str
     signature: str | None = None
@@ -87,7 +97,13 @@ class Text(BlockValue, frozen=True, tag="text"):
 
 
 class Thinking(BlockValue, frozen=True, tag="thinking"):
-    """What a model thought, with what only its issuer can read."""
+    """What a model thought, with what only its issuer can read.
+
+    text: what was thought.
+    signature: the provider's signature over it.
+    id: the provider's id of it.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     text: str = ""
     signature: str | None = None
@@ -98,7 +114,15 @@ class Thinking(BlockValue, frozen=True, tag="thinking"):
 
 
 class Media(BlockValue, frozen=True, tag="media"):
-    """An image, document, sound or film: inline, by address, or by the provider's file id."""
+    """An image, document, sound or film: inline, by address, or by the provider's file id.
+
+    kind: image, document, audio, video or file.
+    media_type: its MIME type.
+    url: where it can be fetched.
+    file_id: its id among the provider's files.
+    name: the name of the file.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     kind: Literal["image", "document", "audio", "video", "file"]
     media_type: str = ""
@@ -111,7 +135,13 @@ class Media(BlockValue, frozen=True, tag="media"):
 
 
 class Opaque(BlockValue, frozen=True, tag="opaque"):
-    """Something that toolglot does not know, carried as it came."""
+    """Something that toolglot does not know, carried as it came.
+
+    protocol: whose it is.
+    value: the JSON, as it came.
+    kind: what that protocol calls it.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     protocol: str
     value: Any
@@ -120,7 +150,15 @@ class Opaque(BlockValue, frozen=True, tag="opaque"):
 
 
 class ServerTool(BlockValue, frozen=True, tag="server_tool"):
-    """A tool that the provider itself ran: its call or its result, for its issuer only."""
+    """A tool that the provider itself ran: its call or its result, for its issuer only.
+
+    protocol: whose it is.
+    phase: whether it is the call or the result.
+    value: the JSON, as it came.
+    name: the name of the tool.
+    id: the id of the call.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     protocol: str
     phase: Literal["call", "result"]
@@ -131,7 +169,11 @@ class ServerTool(BlockValue, frozen=True, tag="server_tool"):
 
 
 class ToolMetadata(Value, frozen=True):
-    """Where a call or a result came from. Never part of its identity."""
+    """Where a call or a result came from. Never part of its identity.
+
+    issuer: who made the call.
+    matched_by: how a result was matched with its call.
+    """
 
     raw_id: str | None = None
     """The id as the provider or client wrote it; None when there was none."""
@@ -151,7 +193,13 @@ RAW_ARGUMENTS: Final = "_raw"
 
 
 class ToolCall(BlockValue, frozen=True, tag="tool_call"):
-    """A model's wish to run a tool, as it wrote it."""
+    """A model's wish to run a tool, as it wrote it.
+
+    id: the id of the call.
+    name: the tool that is called.
+    metadata: where the call came from.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     id: str
     name: str
@@ -180,7 +228,17 @@ class ToolCall(BlockValue, frozen=True, tag="tool_call"):
 
 
 class ToolResult(BlockValue, frozen=True, tag="tool_result"):
-    """What came of a tool call, or that nothing did."""
+    """What came of a tool call, or that nothing did.
+
+    call_id: the call that it answers.
+    content: what the tool returned: text, or blocks.
+    is_error: whether the tool failed.
+    name: the name of the tool.
+    is_complete: whether the result is final.
+    error: what went wrong.
+    metadata: where the result came from.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     call_id: str
     content: str | tuple[Text | Media | Opaque, ...] | None = None
@@ -216,14 +274,23 @@ Block = Text | Thinking | ToolCall | ToolResult | Media | ServerTool | Opaque
 
 
 class SetAside(Value, frozen=True):
-    """A result that did not become its call's completion, and why. It is kept, not dropped."""
+    """A result that did not become its call's completion, and why. It is kept, not dropped.
+
+    reason: why it does not count.
+    """
 
     result: ToolResult
     reason: SetAsideReason
 
 
 class Interaction(Value, frozen=True):
-    """One tool call and what became of it."""
+    """One tool call and what became of it.
+
+    turn_key: the turn of the call.
+    status: whether it is pending, complete, cancelled or an error.
+    result: the result that counts.
+    set_aside: results that do not count, and why.
+    """
 
     call: ToolCall
     turn_key: str
@@ -264,7 +331,14 @@ class TurnMetadata(Value, frozen=True):
 
 
 class Turn(Value, frozen=True):
-    """One speaker's contribution."""
+    """One speaker's contribution.
+
+    role: who speaks.
+    blocks: what is said.
+    issuer: the provider and model that made it.
+    metadata: what the history keeps of it.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     role: Role
     blocks: tuple[Block, ...] = ()
@@ -291,7 +365,13 @@ class Turn(Value, frozen=True):
 
 
 class ToolSpec(Value, frozen=True):
-    """A tool that the model may call."""
+    """A tool that the model may call.
+
+    name: what the model calls it by.
+    description: what the model is told of it.
+    strict: whether the provider is to hold the model to the schema.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     name: str
     description: str | None = None
@@ -310,6 +390,13 @@ class ToolSpec(Value, frozen=True):
 
 
 class ToolChoice(Value, frozen=True):
+    """Which tools the model may or must call.
+
+    mode: whether the model may, must or must not call a tool.
+    parallel: whether it may make several calls in one turn.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
+
     mode: ChoiceMode = "auto"
     names: tuple[str, ...] = ()
     """The one tool of `named`; those of `allowed`."""
@@ -318,6 +405,15 @@ class ToolChoice(Value, frozen=True):
 
 
 class Sampling(Value, frozen=True):
+    """How the tokens of an answer are chosen.
+
+    max_tokens: the most tokens of the answer.
+    temperature, top_p, top_k: how far to stray from the likeliest token.
+    stop: texts that end the answer.
+    seed: for the same answer again.
+    presence_penalty, frequency_penalty: against repetition.
+    """
+
     max_tokens: int | None = None
     temperature: int | float | None = None
     top_p: int | float | None = None
@@ -329,6 +425,15 @@ class Sampling(Value, frozen=True):
 
 
 class Reasoning(Value, frozen=True):
+    """Whether and how much the model thinks.
+
+    mode: whether the model thinks.
+    effort: how much, in the provider's words.
+    budget_tokens: how much, in tokens.
+    summary: whether and how it is summarised.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
+
     mode: ReasoningMode | None = None
     effort: str | None = None
     budget_tokens: int | None = None
@@ -337,6 +442,15 @@ class Reasoning(Value, frozen=True):
 
 
 class OutputFormat(Value, frozen=True):
+    """The form of the answer.
+
+    kind: text, any JSON, or JSON of a schema.
+    name: the name of the schema.
+    schema: the JSON Schema.
+    strict: whether the provider is to hold the model to it.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
+
     kind: Literal["text", "json", "json_schema"] = "text"
     name: str | None = None
     schema: dict[str, Any] | None = None
@@ -345,7 +459,15 @@ class OutputFormat(Value, frozen=True):
 
 
 class Options(Value, frozen=True):
-    """What a request asks of the model besides its conversation."""
+    """What a request asks of the model besides its conversation.
+
+    sampling: how tokens are chosen.
+    reasoning: whether and how much the model thinks.
+    tool_choice: which tools it may or must call.
+    output: the form of the answer.
+    stream: whether the answer is streamed.
+    user: who the request is for, as the client names them.
+    """
 
     sampling: Sampling = Sampling()
     reasoning: Reasoning | None = None
@@ -359,7 +481,12 @@ class Options(Value, frozen=True):
 
 
 class Usage(Value, frozen=True):
-    """Tokens that a reply cost; None where the provider does not say."""
+    """Tokens that a reply cost; None where the provider does not say.
+
+    cache_read_tokens, cache_write_tokens: tokens of the prompt that came from a cache, or went into it.
+    reasoning_tokens: tokens of thinking, among those of the answer.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     input_tokens: int | None = None
     """All of the prompt, what came from a cache included."""
@@ -372,7 +499,12 @@ class Usage(Value, frozen=True):
 
 
 class Reply(Value, frozen=True):
-    """A model's answer: its turn, why it ended, and what it cost."""
+    """A model's answer: its turn, why it ended, and what it cost.
+
+    usage: the tokens that it cost.
+    id: the provider's id of it.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     turn: Turn
     stop: StopReason | None = None
@@ -384,7 +516,13 @@ class Reply(Value, frozen=True):
 
 
 class Failure(Value, frozen=True):
-    """Why there is no answer, from whichever protocol it came. It holds no secret: keys are masked."""
+    """Why there is no answer, from whichever protocol it came. It holds no secret: keys are masked.
+
+    kind: what sort of failure it is.
+    message: the provider's own words.
+    request_id: the provider's id of the request.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
 
     kind: FailureKind
     message: str = ""
@@ -410,6 +548,15 @@ class Failure(Value, frozen=True):
 
 
 class Conversation(Value, frozen=True):
+    """A conversation in canonical form.
+
+    turns: what was said, in order.
+    tools: the tools that the model may call.
+    options: what is asked of the model besides.
+    model: the model's name.
+    extra: what a protocol says that has no canonical field, by protocol.
+    """
+
     turns: tuple[Turn, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     options: Options = Options()

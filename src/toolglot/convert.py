@@ -71,7 +71,12 @@ _KINDS: Final = {Thinking: "thinking", Media: "an image or a sound", ServerTool:
 
 
 class Converted:
-    """A body in another protocol, and what was changed on the way."""
+    """A body in another protocol, and what was changed on the way.
+
+    body: the body, as an object.
+    report: what was changed.
+    data: the same as bytes, where they are known already.
+    """
 
     def __init__(self, body: Fields, report: Report, *, data: bytes | None = None) -> None:
         self.body = body
@@ -94,7 +99,15 @@ class Converted:
 
 
 class ConvertedRequest(Converted):
-    """A request for a provider. Given back to `convert_reply`, it undoes what it changed about tools."""
+    """A request for a provider. Given back to `convert_reply`, it undoes what it changed about tools.
+
+    body: the request for the provider, as an object.
+    report: what was changed.
+    source: the profile of the client's protocol.
+    target: the profile of the provider.
+    rendered: what was sent in canonical form, and how to undo it in the reply.
+    data: the body as bytes, where they are known already.
+    """
 
     def __init__(
         self, body: Fields, report: Report, *, source: Profile, target: Profile, rendered: Rendered, data: bytes | None
@@ -116,7 +129,14 @@ class ConvertedRequest(Converted):
 
 
 class ConvertedReply(Converted):
-    """A reply for a client."""
+    """A reply for a client.
+
+    body: the reply for the client, as an object.
+    report: what was changed.
+    reply: the reply in canonical form, under the client's names.
+    said: the reply in canonical form, as the provider sent it.
+    data: the body as bytes, where they are known already.
+    """
 
     def __init__(self, body: Fields, report: Report, reply: Reply, *, said: Reply, data: bytes | None) -> None:
         super().__init__(body, report, data=data)
@@ -127,7 +147,12 @@ class ConvertedReply(Converted):
 
 
 class ConvertedError(Struct, frozen=True, kw_only=True):
-    """A failure in a client's own shape."""
+    """A failure in a client's own shape.
+
+    status: the HTTP status.
+    body: the body, as an object.
+    headers: the headers that go with it.
+    """
 
     status: int
     body: Fields
@@ -207,6 +232,12 @@ def read_request(
 
     received = toolglot.read_request(body, source="anthropic")
     out = received.for_target("openai", model=chosen(received.conversation))
+
+    body: the JSON, as bytes or text, or the object that it means.
+    source: the protocol of the client.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    limits: how large and how deep the JSON may be (`toolglot.Limits`).
     """
     _check_policy(policy)
     try:
@@ -224,7 +255,16 @@ def read_request(
 
 
 class ReceivedRequest:
-    """A client's request as it was read. It can be rendered for one target after another."""
+    """A client's request as it was read. It can be rendered for one target after another.
+
+    body: the request as it came.
+    fields: the same as an object.
+    conversation: the same in canonical form.
+    mended: what had to be changed to read it.
+    source: the profile of the client's protocol.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    """
 
     def __init__(
         self,
@@ -349,6 +389,12 @@ def request_for(
     `tools` are added to those of the conversation; `home` says which endpoint and account of the provider it goes to,
     where opaque things are bound to one. The answer goes through `StreamReader(request=out)`, or through
     `convert_reply(source=target, target=target, request=out)`.
+
+    conversation: what was said so far.
+    target: the provider to ask.
+    model: the model to ask for.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
     """
     _check_policy(policy)
     if isinstance(conversation, History):
@@ -442,6 +488,13 @@ def repair(
 
     Every change is in `out.report`. Answers to what was repaired go through `convert_reply` with `request=out`, since
     tools may have been renamed.
+
+    body: the JSON, as bytes or text, or the object that it means.
+    target: the provider that it is for.
+    model: the model to ask for; without it, the request's own.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    limits: how large and how deep the JSON may be (`toolglot.Limits`).
     """
     return convert(body, source=target, target=target, model=model, policy=policy, overrides=overrides, limits=limits)
 
@@ -519,6 +572,13 @@ def convert_reply(
     that the answer gets for a client of another protocol, where the provider's own is not to be used.
 
     Raises `ProviderError` for an answer that is an error, or that cannot be read.
+
+    body: the JSON, as bytes or text, or the object that it means.
+    source: the provider that answered.
+    target: the protocol of the client.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    limits: how large and how deep the JSON may be (`toolglot.Limits`).
     """
     _check_policy(policy)
     if request is not None and not isinstance(request, ConvertedRequest):
@@ -645,6 +705,12 @@ def convert_error(
     """A provider's error (`source`) in the shape that the client (`target`) expects.
 
     `status` and `headers` are those of the HTTP answer. Raises `InputError` for what is no error.
+
+    status, headers: those of the HTTP answer.
+    body: its body: JSON, other text, or nothing.
+    source: the provider that answered.
+    target: the protocol of the client.
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
     """
     from_ = profiles.get(source, overrides=overrides, kind="source")
     given = dict(body) if isinstance(body, Mapping) else body
@@ -657,7 +723,12 @@ def convert_error(
 def error_for(
     failure: Failure | ProviderError | InputError, *, target: str, overrides: Overrides | None = None
 ) -> ConvertedError:
-    """A failure, or a mistake of the caller's, in the shape that a client of the target expects."""
+    """A failure, or a mistake of the caller's, in the shape that a client of the target expects.
+
+    failure: what went wrong.
+    target: the protocol of the client.
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    """
     if isinstance(failure, ProviderError):
         failure = failure.failure
     told = from_input_error(failure) if isinstance(failure, InputError) else failure

@@ -52,6 +52,7 @@ class InputError(ToolglotError, ValueError):
     """Something handed to toolglot is not what it should be."""
 
     def __init__(self, message: str, *, path: str = "$", hint: str = "") -> None:
+        """message: what is wrong. path: the JSON path of the value that is wrong. hint: what to do about it."""
         self.message: str = cut(message)
         self.path: str = cut(path)
         self.hint: str = cut(hint)
@@ -141,6 +142,9 @@ class RenderError(ToolglotError):
     """A render that would have broken one of its own laws, and was stopped: a fault of toolglot's, not of the caller's.
 
     `report` tells what was changed up to there; with the conversation it makes the fault findable.
+
+    message: what is wrong.
+    report: what was changed up to there.
     """
 
     def __init__(self, message: str, report: str) -> None:
@@ -152,6 +156,7 @@ class HistoryError(ToolglotError, RuntimeError):
     """The history is not in a state that allows this; it was left as it was."""
 
     def __init__(self, message: str) -> None:
+        """message: what is wrong."""
         super().__init__(cut(message))
 
 

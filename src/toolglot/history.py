@@ -68,6 +68,9 @@ class History:
     overrides: profiles of one's own, whose names are known too.
 
     The issuers of turns are taken as they are: what was stored under a name that is no longer known still loads.
+
+    conversation: turns to begin with.
+    limits: how large and how deep a turn may be (`toolglot.Limits`).
     """
 
     def __init__(
@@ -458,6 +461,9 @@ class TurnInFlight:
 
     in flight ──finish()──▶ over      every call has its result
               ──cancel()──▶ over      every call still pending is cancelled
+
+    history: the history that the turn is part of.
+    target: the provider that it is bound to.
     """
 
     def __init__(self, history: History, target: str) -> None:

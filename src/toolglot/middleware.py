@@ -45,7 +45,12 @@ _TURNS: Final = {"anthropic": "messages", "openai_chat": "messages", "openai_res
 
 
 class Request(Struct):
-    """What is to be sent. `tools` are definitions in the shape of Anthropic or OpenAI, or `ToolSpec`s."""
+    """What is to be sent. `tools` are definitions in the shape of Anthropic or OpenAI, or `ToolSpec`s.
+
+    model: the model that is asked for.
+    provider_id: the target.
+    messages: the messages, in the client's protocol.
+    """
 
     model: str = ""
     provider_id: str = ""
@@ -56,7 +61,12 @@ class Request(Struct):
 
 
 class Response(Struct):
-    """What came back. `output_format` is `anthropic`; anything else means OpenAI's."""
+    """What came back. `output_format` is `anthropic`; anything else means OpenAI's.
+
+    body: the reply's body.
+    provider_id: who answered.
+    tool_calls_formatted: the calls in the form that `output_format` names.
+    """
 
     body: Any
     provider_id: str = ""
@@ -93,6 +103,8 @@ class SchemaTranslator:
     The first two change the shape alone, as the seed writes them: what a definition does not say is left out,
     but for Anthropic's `input_schema`, which is never absent. `to_provider_format` makes definitions that the
     provider accepts: names, schemas, required parameters, numbers of tools.
+
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
     """
 
     def __init__(self, *, overrides: Overrides | None = None) -> None:
@@ -220,6 +232,12 @@ class ToolingMiddleware:
 
     Without a parser, that of the response's provider is used. A validator takes a call and returns the one to
     use; the built-in one also gives ids. `overrides` are profiles of one's own.
+
+    parser: reads the calls of a response.
+    translator: rewrites tool definitions.
+    validator: checks a call.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
     """
 
     def __init__(

@@ -58,6 +58,11 @@ class ReplyParser:
     It reads a whole reply, a message, a list of content blocks or calls, or a single call, as text, bytes or
     parsed JSON. With `read_text` it also reads calls from text: from an answer that is no JSON, and from what
     the model said in one that has no calls of its own.
+
+    provider_id: the target whose replies it reads.
+    format: how calls are written: `json`, `xml` or `custom`.
+    read_text: reads calls that are written as text.
+    limits: how large and how deep the JSON may be (`toolglot.Limits`).
     """
 
     def __init__(
@@ -168,6 +173,8 @@ def get_parser(provider_id: str) -> ToolParser:
     """The parser of a provider, under any spelling of its name; or of a format that `detect_format` tells.
 
     A provider that has none is an `UnknownNameError`, with the closest names.
+
+    provider_id: a provider, a protocol, or a format.
     """
     name = _key(provider_id)
     parser = _registered.get(name)
@@ -257,6 +264,11 @@ def validate_tool_call(
     It has a name, an id, and an object of arguments, read from `raw_input` (JSON, otherwise XML) where there
     was none, without control characters in it; `strict` takes out `\r` too. The free text of a custom tool
     stays as it is.
+
+    call: the call to check.
+    provider: who made it; its id is derived from that where it has none.
+    index: its index in the reply.
+    turn_key: the key of its turn.
     """
     if not isinstance(call, ToolCall):
         raise InputError(f"expected a ToolCall, got {quote(call)}", path="call")

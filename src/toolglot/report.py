@@ -73,7 +73,14 @@ SHOWN_IDS: Final = 6
 
 
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One change and its reason."""
+    """One change and its reason.
+
+    action: what was done.
+    fault: what was wrong.
+    path: where, as a JSON path.
+    turn_key: the turn that it is about.
+    target: the provider that demanded it.
+    """
 
     action: Action
     reason: str

@@ -69,6 +69,8 @@ class StreamReader:
     reader: finds calls in text. Without it, one that knows all dialects does, where the policy or the source's profile
         says that there may be some.
     reply_id: the id that the answer gets for a client of another protocol, where the provider's is not to be used.
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    limits: how large and how deep the JSON may be (`toolglot.Limits`).
     """
 
     def __init__(
@@ -274,6 +276,15 @@ class StreamTranslator:
     The client gets full and legal sequences whatever the provider does, and one end always. Where both speak the same
     protocol and the stream is in order, its bytes are forwarded as they are.
     created: when the answer was begun, in seconds since 1970, for protocols that say so.
+    source: who answers.
+    target: the protocol of the client.
+    request: what `convert` returned for the request that is answered; tools get their own names back by it.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    limits: how large and how deep the JSON may be (`toolglot.Limits`).
+    reader: reads tool calls that the model writes as text; without it, the one that the profile names.
+    created: the time that the client is told, in seconds since 1970.
+    reply_id: the id that the reply gets, where the provider's own is not to be used.
     """
 
     def __init__(
@@ -461,6 +472,10 @@ class ToolCallAccumulator:
 
     Chunks are pieces of the provider's stream, cut anywhere. What is no call is in `text`. Calls that a model writes as
     text count where the source's profile or the policy says so.
+
+    source: who answers.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    limits: how large and how deep the JSON may be (`toolglot.Limits`).
     """
 
     def __init__(self, source: str, *, policy: Policy = DEFAULT_POLICY, limits: Limits = DEFAULT_LIMITS) -> None:

@@ -71,6 +71,9 @@ def client(
     `config` is a configuration or its file; without one, it is found as `toolglot serve` finds it. `log` says how each
     request is told on stderr. `library` is the one that the SDK uses, where it is not the newest of those installed.
     A mistake in the configuration is raised here.
+
+    middleware: steps that requests and replies pass.
+    upstreams: the upstreams to use in place of those of the configuration, as tests do.
     """
     from toolglot.clients.transports import ThreadTransport  # noqa: PLC0415 - asyncio comes with it
 
@@ -110,7 +113,14 @@ def async_client(
     log: Log = "off",
     library: Literal["httpx", "httpx2"] | None = None,
 ) -> httpx.AsyncClient | httpx2.AsyncClient:
-    """As `client`, for SDKs in an asyncio program. It belongs to no event loop: any number of them may use it."""
+    """As `client`, for SDKs in an asyncio program. It belongs to no event loop: any number of them may use it.
+
+    config: a configuration or its file; without one, it is found as `toolglot serve` finds it.
+    middleware: steps that requests and replies pass.
+    upstreams: the upstreams to use in place of those of the configuration, as tests do.
+    log: how each request is told on stderr.
+    library: `httpx2` or `httpx`; without it, the newest of those installed.
+    """
     from toolglot.clients.transports import LoopTransport  # noqa: PLC0415 - asyncio comes with it
 
     module = _library(library)

@@ -21,7 +21,11 @@ Sure = Literal["marked", "likely", "none"]
 
 
 class Detection(Struct, frozen=True):
-    """What was found out."""
+    """What was found out.
+
+    dialect: its name, or None.
+    sure: how sure it is: `marked` where marks of its own say so.
+    """
 
     dialect: str | None
     sure: Sure
@@ -32,6 +36,10 @@ def detect(text: str, tools: Tools = (), model: str = "") -> Detection:
 
     Where tools were offered, only their calls count among what ordinary text looks like. Where none were, a text that
     is nothing but such a call is likely one.
+
+    text: what a model wrote.
+    tools: the tools that were offered.
+    model: the model's name, which narrows what is looked for.
     """
     if not isinstance(text, str):
         raise InputError(f"expected text, got {quote(text)}", path="text")

@@ -28,7 +28,12 @@ THINK: Final = (("<think>", "</think>"),)
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """A way in which models write tool calls as text."""
+    """A way in which models write tool calls as text.
+
+    name: what it is called.
+    read: reads one call, as a generator.
+    thinking: the pairs of marks around thinking.
+    """
 
     name: str
     openers: tuple[str, ...]

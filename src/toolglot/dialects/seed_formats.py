@@ -32,7 +32,10 @@ _SIGNS: Final[tuple[tuple[SeedFormat, Callable[[str], object]], ...]] = (
 
 
 def detect_format(response: str) -> SeedFormat:
-    """The format of an answer; `InputError` where there is none of the signs."""
+    """The format of an answer; `InputError` where there is none of the signs.
+
+    response: what a model wrote.
+    """
     if not isinstance(response, str):
         raise InputError(f"expected text, got {quote(response)}", path="response")
     for name, is_there in _SIGNS:

@@ -316,7 +316,11 @@ def _by_opener(dialects: Iterable[Dialect]) -> dict[str, list[Dialect]]:
 
 
 class Said(Struct, frozen=True):
-    """What a text says."""
+    """What a text says.
+
+    thinking: what the model thought.
+    calls: the calls that are whole.
+    """
 
     text: str = ""
     thinking: str = ""
@@ -335,7 +339,17 @@ def parse_text(
     rescue_thinking: bool = False,
     starts_thinking: bool = False,
 ) -> Said:
-    """The text, the thinking and the calls of what a model wrote."""
+    """The text, the thinking and the calls of what a model wrote.
+
+    text: what the model wrote.
+    dialect: one of `toolglot.dialects.names()`; `auto` finds it out from the text.
+    tools: the tools that were offered: `ToolSpec`s, or definitions in any protocol's form. They say which calls are
+        meant and what types their arguments have.
+    model: the model's name, which narrows what `auto` looks for.
+    ids: goes into the ids that are made; the same text with the same word gives the same ids.
+    rescue_thinking: whether whole calls that the thinking ends with count, where nothing else was said or called.
+    starts_thinking: whether the text begins inside of thinking, because the prompt opened it.
+    """
     stream = TextToolStream(
         dialect=dialect,
         tools=tools,

@@ -20,7 +20,14 @@ from toolglot.profiles.loader import Confidence
 
 
 class Violation(Struct, frozen=True, kw_only=True):
-    """One thing that the target would refuse."""
+    """One thing that the target would refuse.
+
+    path: where, as a JSON path.
+    message: what the provider would say.
+    hint: what to do about it.
+    wording: whether the message is the provider's own or ours.
+    target: the provider.
+    """
 
     rule: str
     """The id of the rule, or `shape` where the body has not the form of the protocol."""
@@ -51,6 +58,10 @@ def lint(
 
     The model is the body's own where none is named. A target is held to what is known of it; with `defaults` it is
     held to the conservative defaults too. A name that is not known is an `UnknownNameError`.
+
+    body: the JSON, as bytes or text, or the object that it means.
+    target: the provider that it is for.
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
     """
     value = _value(body)
     named = value.get("model") if isinstance(value, dict) and not model else model

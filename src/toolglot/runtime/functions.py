@@ -112,7 +112,20 @@ def tool(
     approval: bool = False,
     strict: bool | None = None,
 ) -> FunctionTool[..., Any] | Decorator:
-    """A function as a tool: `tool(function)`, `@tool`, or `@tool(timeout=5)`."""
+    """A function as a tool: `tool(function)`, `@tool`, or `@tool(timeout=5)`.
+
+    function: the function; its hints make the schema, its docstring the descriptions.
+    name: the name of the tool; without it, the function's.
+    description: what the model is told; without it, the docstring's first part.
+    side_effects: whether running it changes anything. Such a run is in the log before it starts, and is never
+        repeated.
+    idempotent: whether it may be tried again after an error or a timeout.
+    resources: names what the arguments touch; calls that touch the same run one after another.
+    timeout: seconds; without it, the scheduler's.
+    on_timeout: `error` if a tool that ran out of time is known to have stopped, `unknown` if it may have run.
+    approval: whether somebody is asked before each run.
+    strict: whether the provider is to hold the model to the schema, where it can.
+    """
 
     def made(given: Callable[P, R]) -> FunctionTool[P, R]:
         if isinstance(given, Tool):

@@ -87,7 +87,16 @@ class Journal(Protocol):
 
 
 class Scheduler:
-    """Runs the tools of one session."""
+    """Runs the tools of one session.
+
+    tools: the tools that may be called.
+    limits: how many run at once, how long each may take, how often it is tried again, how much it may return.
+    approve: asked before a tool runs that is marked with `approval=True`; without it such calls are denied.
+    watch: called with every change of a call's state.
+    journal: keeps what was started and finished, so that nothing runs twice after a crash.
+    session_id, session: what tools find in their `ToolContext`.
+    _kept: how much of calls that are over is remembered.
+    """
 
     def __init__(
         self,

@@ -119,12 +119,20 @@ class Session:
     ) -> None:
         """What it needs; nothing happens before `async with`.
 
-        model: `provider/model`. fallback: who is asked, in this order, where it does not answer.
+        model: `provider/model`: who is asked.
         tools: functions, definitions, tools of MCP servers, in any mixture.
         system: what the model is told first, where the history does not begin with that already.
-        models: who knows the way to models; without it, all providers, with the keys of the environment.
-        log: where the history is kept; without it, in memory. history: what was said before, without a log.
-        approve: asks somebody before a tool runs that needs an approval. summarise: writes summaries of old turns.
+        models: finds models by their names; without it, all providers, with the keys of the environment.
+        fallback: models that are asked, in this order, where `model` does not answer.
+        options: sampling, reasoning, tool choice and output format of each request (`toolglot.Options`).
+        policy: what to do where rendering has a choice (`toolglot.Policy`).
+        overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+        limits: turns of a run, tokens and money of the session, retries, when to compress (`SessionLimits`).
+        run_limits: how many tools run at once, how long each may take, how much it may return (`RunLimits`).
+        approve: asks somebody before a tool runs that is marked with `approval=True`; without it such calls are denied.
+        log: where the history is kept; without it, in memory.
+        history: what was said before, without a log.
+        summarise: writes the summary of old turns when the conversation is compressed; without it, the model does.
         keep_interrupted: whether the text of an answer that is cancelled half-way stays in the history, marked as such.
         """
         if log is not None and history is not None:

@@ -29,7 +29,10 @@ Resources = Callable[[dict[str, Any]], Iterable[str]]
 
 
 class ToolError(ToolglotError):
-    """What a tool raises to tell the model, in these words, why it did not work."""
+    """What a tool raises to tell the model, in these words, why it did not work.
+
+    message: what the model is told.
+    """
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -42,7 +45,11 @@ def _say_nothing(text: str) -> None:
 
 @dataclass(slots=True)
 class ToolContext:
-    """What a running tool knows of its call. A function that has a parameter of this type is given it."""
+    """What a running tool knows of its call. A function that has a parameter of this type is given it.
+
+    session_id: the session that the call is part of.
+    attempt: which try this is, from 1.
+    """
 
     call_id: str = ""
     """Canonical: the same however often the call is tried, so it is good as an idempotency key."""
@@ -72,7 +79,11 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tool:
-    """A tool: what the model sees of it, how it is run, and what running it means."""
+    """A tool: what the model sees of it, how it is run, and what running it means.
+
+    spec: what the model sees: name, description, parameters.
+    on_timeout: whether a tool that ran out of time is known to have stopped (`error`) or may have run (`unknown`).
+    """
 
     spec: ToolSpec
     run: Run | None = None
