@@ -58,6 +58,8 @@ TARGETS = [
     ("vllm", "local"),
     ("xai", "grok-4"),
     ("openai_compatible", "m"),
+    ("openai_compatible", "moonshotai/Kimi-K2-Instruct"),
+    ("openai_compatible", "mistral-small-3-2-24b-instruct"),
 ]
 """Every target, with models that have demands of their own, and a host that no profile describes."""
 

@@ -114,21 +114,21 @@ def test_an_ambiguous_body_needs_from(cli: Cli) -> None:
 
 def test_a_protocol_that_only_the_models_name_decides_is_told_once(cli: Cli) -> None:
     cli.write("lines.jsonl", [chat(), chat()])
-    ended = cli("convert", "lines.jsonl", "--to", "anthropic")
+    ended = cli("convert", "lines.jsonl", "--to", "anthropic@claude-opus-4-6")
     assert ended.err.count("is read as openai_chat, for its model's name") == 1
-    assert cli("convert", "lines.jsonl", "--to", "anthropic", "-q").err == ""
+    assert cli("convert", "lines.jsonl", "--to", "anthropic@claude-opus-4-6", "-q").err == ""
 
 
 def test_an_existing_file_is_replaced_only_with_force(cli: Cli) -> None:
     cli.write("request.json", claude())
     cli.write("out.json", "mine")
-    ended = cli("convert", "request.json", "--to", "openai", "-o", "out.json")
+    ended = cli("convert", "request.json", "--to", "openai@gpt-4.1", "-o", "out.json")
     assert ended.code == 2
     assert "error: out.json: exists already" in ended.err
     assert (cli.folder / "out.json").read_text() == "mine"
-    assert cli("convert", "request.json", "--to", "openai", "-o", "out.json", "--force").code == 0
+    assert cli("convert", "request.json", "--to", "openai@gpt-4.1", "-o", "out.json", "--force").code == 0
     assert "messages" in cli.read("out.json")
-    assert cli("convert", "request.json", "--to", "openai", "--report", "out.json").code == 2
+    assert cli("convert", "request.json", "--to", "openai@gpt-4.1", "--report", "out.json").code == 2
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_stdin_is_json_or_jsonl_by_its_first_line(cli: Cli, data: bytes, count: 
 def test_what_is_converted_is_accepted(cli: Cli) -> None:
     cli.write("request.json", chat(answered=False))
     for target in ("anthropic", "gemini", "bedrock", "cohere", "ollama", "openai_responses"):
-        ended = cli("convert", "request.json", "--from", "mistral", "--to", target)
+        ended = cli("convert", "request.json", "--from", "mistral", "--to", f"{target}@m")
         assert lint(ended.json, target) == ()
 
 

@@ -93,7 +93,7 @@ def test_protocols() -> None:
         ("gemini", "gemini-2.5-flash gemini-2.0-flash", "reasoning.placeholder", None),
         ("kimi", "kimi-k2 kimi-k2-0905-preview moonshotai/Kimi-K2.6 kimi-k2-thinking", "ids.style", "ordinal"),
         ("kimi", "kimi-k3 kimi-k3-preview moonshot-v1-8k", "ids.style", "prefixed"),
-        ("vllm", "moonshotai/Kimi-K2-Instruct", "ids.style", "ordinal"),
+        ("vllm openai_compatible groq cerebras", "moonshotai/Kimi-K2-Instruct", "ids.style", "ordinal"),
         ("vllm", "mistralai/Mistral-Small-3.2-24B-Instruct-2506", "ids.style", "fixed"),
         ("mistral", "mistral-large-latest voxtral-small-latest", "results.user_after", False),
         ("mistral", "open-mistral-7b", "calls.with_text", False),
@@ -107,8 +107,9 @@ def test_protocols() -> None:
 )  # fmt: skip
 def test_models_refine_a_provider(provider: str, models: str, key: str, value: object) -> None:
     group, field = key.split(".")
-    for model in models.split():
-        assert getattr(getattr(profiles.get(provider, model), group), field) == value, model
+    for name in provider.split():
+        for model in models.split():
+            assert getattr(getattr(profiles.get(name, model), group), field) == value, (name, model)
 
 
 def test_the_render_safe_core_is_the_default() -> None:
@@ -126,7 +127,7 @@ def test_the_render_safe_core_is_the_default() -> None:
 
 def test_each_value_says_which_layer_it_came_from() -> None:
     profile = profiles.get("vllm", "moonshotai/Kimi-K2-Instruct")
-    assert profile.layers[:3] == ("default", "openai_compatible", "vllm")
+    assert profile.layers[:4] == ("default", "openai_compatible", "openai_compatible:models.kimi-k2", "vllm")
     style = profile.origin("ids.style")
     assert style.layer.startswith("vllm:models.")
     assert style.layer in profile.layers

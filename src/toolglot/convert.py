@@ -37,6 +37,7 @@ from toolglot.conversation import (
 from toolglot.errors import InputError, LimitError, StoredHistoryError, quote
 from toolglot.history import History
 from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.name_patterns import matches
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
 from toolglot.render import Rendered, render
@@ -346,7 +347,9 @@ class ReceivedRequest:
             return _continuing(self._body, fields, more, continued, rendered, from_, to, policy, entries)
         sent, prompted = _by_prompt(rendered, to, policy)
         kept_model = said.model if not model and from_.name != to.name else ""
-        told = _told_of_model(to, policy, kept_model) if kept_model else []
+        # Who routes by a configuration knows where its models are.
+        is_foreign = home is None and is_foreign_model(to)
+        told = _told_of_model(to, policy, kept_model, is_foreign) if kept_model or is_foreign else []
         told += [*self._mended, *modern, *entries, *rendered.entries, *prompted]
         if from_.protocol != to.protocol:
             sent = _crossing(sent, from_, to)
@@ -407,7 +410,8 @@ def request_for(
     rendered = render(asked, to, policy=policy, home=home)
     sent, prompted = _by_prompt(rendered, to, policy)
     body = codec(to.protocol).request.encode(_as_clasp(sent, to, policy), to)
-    entries = (*rendered.entries, *prompted, *_unwritten(sent, to, policy))
+    told = _told_of_model(to, policy, "", is_foreign=True) if home is None and is_foreign_model(to) else ()
+    entries = (*told, *rendered.entries, *prompted, *_unwritten(sent, to, policy))
     report = Report(entries, ids=rendered.seen_ids)
     return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None)
 
@@ -517,11 +521,24 @@ def _check_policy(policy: object) -> None:
         raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint='Policy(required="keep")')
 
 
-def _told_of_model(target: Profile, policy: Policy, kept_model: str) -> list[Entry]:
-    """What is said of a request that goes to another provider under its own model's name."""
+def is_foreign_model(target: Profile) -> bool:
+    """Whether the model that a profile is for plainly belongs to another provider."""
+    patterns = target.request.foreign_models
+    return bool(patterns) and bool(target.model) and matches(target.model, patterns)
+
+
+def _told_of_model(target: Profile, policy: Policy, kept_model: str, is_foreign: bool) -> list[Entry]:
+    """What is said of a request that goes out under its own model's name, or under a name that its target has not."""
     job = Job(target, policy, None)
-    reason = f"no model was named; the request's own, {kept_model[:80]!r}, is asked for"
-    job.tell("assumed", reason, "policy", path="model")
+    if kept_model:
+        reason = f"no model was named; the request's own, {kept_model[:80]!r}, is asked for"
+        job.tell("assumed", reason, "policy", path="model")
+    if is_foreign:
+        name, rule = target.model[:80], job.rule("request.foreign_models")
+        reason = (
+            f"{name!r} is a model of another provider, which {target.name} does not have {rule}; name one of its own"
+        )
+        job.tell("mismatched", reason, "policy", path="model", gravity="loss")
     return job.entries
 
 

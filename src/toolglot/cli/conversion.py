@@ -18,7 +18,8 @@ from toolglot.cli.documents import Record, compact, open_document
 from toolglot.cli.targets import Target
 from toolglot.cli.terminal import Terminal
 from toolglot.cli.writing import Write
-from toolglot.errors import InputError, RefusedError
+from toolglot.convert import is_foreign_model
+from toolglot.errors import InputError, RefusedError, quote
 from toolglot.profiles import Overrides
 from toolglot.report import Entry
 from toolglot.wire.masking import mask
@@ -94,6 +95,7 @@ class Converter:
         terminal: Terminal,
         is_quiet: bool,
         option: str = "--from",
+        refuses_foreign_models: bool = False,
     ) -> None:
         self.source = source
         self.target = target
@@ -103,10 +105,14 @@ class Converter:
         self.terminal = terminal
         self.is_quiet = is_quiet
         self.option = option
+        self.refuses_foreign_models = refuses_foreign_models
         self._noted: set[str] = set()
 
     def outcome(self, record: Record) -> Outcome:
-        """What becomes of a record. A single document that cannot be read, or whose protocol is unclear, raises."""
+        """What becomes of a record.
+
+        A single document raises that cannot be read, whose protocol is unclear, or whose model is another provider's.
+        """
         source = ""
         try:
             body = record.parse()
@@ -125,7 +131,11 @@ class Converter:
                 overrides=self.overrides,
                 policy=self.policy,
             )
+            if self.refuses_foreign_models and not target.model:
+                _refuse_foreign_model(out)
         except InputError as error:
+            if isinstance(error, ForeignModelError) and not record.is_line:
+                raise
             return Outcome(record=record, source=source, target=str(target), error=error)
         return Outcome(record=record, source=source, target=str(target), before=body, out=out)
 
@@ -138,6 +148,19 @@ class Converter:
             self._noted.add(found.protocol)
             self.terminal.note(f"{targets.told(found, record.where)}; {self.option} decides")
         return targets.MAIN[found.protocol]
+
+
+class ForeignModelError(InputError):
+    """A request that would ask its new provider for a model of another one."""
+
+
+def _refuse_foreign_model(out: ConvertedRequest) -> None:
+    if is_foreign_model(out.target):
+        raise ForeignModelError(
+            f"{quote(out.model)} is a model of another provider, which {out.target.name} does not have",
+            path="--model",
+            hint=f"name one of its own: --model NAME, or --to {out.target.name}@NAME",
+        )
 
 
 def outcomes(

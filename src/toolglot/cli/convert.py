@@ -42,7 +42,8 @@ examples:
   toolglot convert sessions.jsonl --to gemini --model gemini-2.5-pro -o gemini.jsonl --report changes.json
   cat request.json | toolglot convert - --to anthropic | curl -d @- …
 
-exit codes: 0 everything was converted; 1 some requests could not be; 2 unreadable input or wrong usage
+exit codes: 0 everything was converted; 1 some requests could not be; 2 unreadable input, wrong usage, or a model that
+the target does not have (--model names one that it has)
 """
 
 
@@ -70,6 +71,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         policy=policy_of(arguments),
         terminal=terminal,
         is_quiet=arguments.quiet,
+        refuses_foreign_models=True,
     )
     for file in arguments.files:
         check_name(file)

@@ -248,6 +248,10 @@ def _chain(name: str, overrides: Overrides | None) -> list[ProfileFile]:
     return chain[::-1]
 
 
+NOT_INHERITED = frozenset({"request.foreign_models"})
+"""What holds for a provider itself and not for another host that is like it."""
+
+
 def _applied(files: list[ProfileFile], model: str) -> tuple[tuple[str, ...], dict[str, Rule]]:
     layers = ["default"]
     origins: dict[str, Rule] = {}
@@ -258,6 +262,9 @@ def _applied(files: list[ProfileFile], model: str) -> tuple[tuple[str, ...], dic
             if step.rules:
                 layers.append(next(iter(step.rules.values())).layer)
                 origins.update(step.rules)
+        if file.name != files[-1].name:
+            for key in NOT_INHERITED:
+                origins.pop(key, None)
     return tuple(layers), origins
 
 

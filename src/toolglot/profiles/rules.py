@@ -345,6 +345,13 @@ class RequestRules(Group, frozen=True, kw_only=True):
     ] = "refused"
     user: Annotated[bool, Meta(description="A field names the end user.")] = False
     cache_markers: Annotated[bool, Meta(description="Cache markers on blocks are accepted.")] = False
+    foreign_models: Annotated[
+        Names,
+        Meta(
+            description="Names of models, as patterns with `*`, that plainly belong to another provider. They are not "
+            "taken over by a profile that extends this one: it is another host."
+        ),
+    ] = ()
     count_tokens: Annotated[str, Meta(description="Path that counts tokens; empty: none.")] = ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 from toolglot.errors import quote
 from toolglot.referee.checks_tools import extra_tool_fields
 from toolglot.referee.checks_turns import extra_message_fields
@@ -119,6 +121,14 @@ def cache_markers(case: Case) -> Findings:
             yield Finding(path, "cache markers are not accepted", "leave it out")
 
 
+def foreign_models(case: Case) -> Findings:
+    """A name that plainly belongs to another provider; any other name may be one that nobody wrote down."""
+    model = case.profile.model
+    if any(fnmatchcase(model.lower(), pattern) for pattern in case.profile.request.foreign_models):
+        hint = f"name a model of {case.profile.name}"
+        yield Finding("$.model", f"{quote(model)} is a model of another provider", hint, model[:80])
+
+
 CHECKS: Checks = {
     "request.max_tokens_field": max_tokens_field,
     "request.max_tokens_required": max_tokens_required,
@@ -133,4 +143,5 @@ CHECKS: Checks = {
     "request.unknown_fields": unknown_fields,
     "request.user": user,
     "request.cache_markers": cache_markers,
+    "request.foreign_models": foreign_models,
 }
