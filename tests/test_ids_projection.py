@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import toolglot
 from toolglot import History, InputError, Issuer, ProfileError, ToolCall, ToolMetadata, Turn, ids, profiles
 
 TARGETS = profiles.names()
@@ -170,8 +171,78 @@ def test_reversible_falls_back_when_the_swap_collides_or_says_nothing() -> None:
     assert projection.add(call("hist_tool_1", raw="toolu_a")) == "call_a"
     assert projection.add(call("hist_tool_2", raw="fc_a")) == "call_2"
     assert projection.add(call("hist_tool_3", raw="toolu_")) == "call_3"
-    assert projection.add(call("hist_tool_4", raw="xyz")) == "call_4"
+    assert projection.add(call("hist_tool_4", raw="x y")) == "call_4"
     assert projection.add(call("hist_tool_5", raw=None)) == "call_5"
+
+
+FOREIGN = st.one_of(
+    st.from_regex(r"[A-Za-z0-9]{9}", fullmatch=True),
+    st.from_regex(r"functions\.[a-z]{1,5}:[0-9]{1,3}", fullmatch=True),
+    st.from_regex(r"[A-Za-z0-9_-]{1,60}", fullmatch=True),
+    st.sampled_from(NASTY),
+)
+
+
+WHERE = tuple((name, model) for name in TARGETS for model in ("", "kimi-k2", "mistral-small"))
+
+
+@pytest.mark.law
+@given(st.sampled_from(WHERE), st.lists(FOREIGN, max_size=6), st.integers(0, 6))
+def test_law_5_6_7_a_foreign_id_stays_that_is_legal_and_free_and_has_no_known_prefix(
+    where: tuple[str, str], raw_ids: list[str], cut: int
+) -> None:
+    profile = profiles.get(*where)
+    history = calls_with(tuple(raw_ids), "groq" if profile.name == "cohere" else "cohere")
+    projection = ids.Projection(profile)
+    made: list[str] = []
+    for each, raw in zip(history, raw_ids, strict=True):
+        is_legal = re.fullmatch(profile.ids.pattern, raw) is not None and len(raw) <= profile.ids.max_length
+        is_plain = bool(raw.strip()) and not ids.prefix_of(raw) and ids.SMUGGLED_MARK not in raw
+        emitted = projection.add(each)
+        assert emitted == raw or not is_legal or not is_plain or raw in made
+        made.append(emitted)
+    assert len({*made}) == len(made)
+    again = ids.Projection(profile)
+    assert [again.add(each) for each in history[:cut]] == made[:cut]
+    own = [call(f"hist_tool_{n}", raw=id, provider=profile.name) for n, id in enumerate(made)]
+    home = ids.Projection(profile)
+    assert [home.add(each) for each in own] == made
+
+
+def test_a_legal_id_that_an_earlier_call_was_given_is_not_used_again() -> None:
+    projection = projected("mistral", policy="reversible")
+    first = projection.add(call("hist_tool_1", raw="not legal"))
+    second = projection.add(call("hist_tool_2", raw=first))
+    assert re.fullmatch("[A-Za-z0-9]{9}", second)
+    assert second != first
+    assert projection.add(call("hist_tool_3", raw="Ab3dE6gH9")) == "Ab3dE6gH9"
+    assert projection.add(call("hist_tool_4", raw="Ab3dE6gH9")) != "Ab3dE6gH9"
+
+
+def test_under_the_policy_canonical_every_foreign_id_is_made_anew() -> None:
+    assert projected("mistral").add(call(raw="Ab3dE6gH9")) != "Ab3dE6gH9"
+    assert projected("openai").add(call(raw="Ab3dE6gH9")) == "call_" + SUFFIX
+
+
+@pytest.mark.parametrize("source", ["openai", "groq", "openai_compatible", "vllm"])
+def test_nine_characters_stay_for_mistral_and_nothing_was_changed_is_true(source: str) -> None:
+    body = {
+        "model": "mistral-large-latest",
+        "messages": [
+            {"role": "user", "content": "Read"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "Ab3dE6gH9", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "Ab3dE6gH9", "content": "x"},
+        ],
+    }
+    out = toolglot.convert(body, source=source, target="mistral", model="mistral-large-latest")
+    assert out.body["messages"][1]["tool_calls"][0]["id"] == "Ab3dE6gH9"
+    assert out.body["messages"][2]["tool_call_id"] == "Ab3dE6gH9"
 
 
 def test_a_call_without_metadata_is_projected_too() -> None:

@@ -208,8 +208,8 @@ class Projection:
 
     Calls are added in the order of the conversation. For each, the first of these that is legal and not
     yet given is taken: (1) the id that the target itself gave the call; (2) under the policy
-    `reversible`, the raw id with its known prefix swapped; (3) the target's style over the canonical
-    suffix; (4) a salted hash, at last counted up.
+    `reversible`, the raw id with its known prefix swapped, or as it is if it has none; (3) the
+    target's style over the canonical suffix; (4) a salted hash, at last counted up.
     """
 
     def __init__(
@@ -221,8 +221,13 @@ class Projection:
         digest: Digest = _sha256,
         canonical_id: Callable[[str], str] | None = None,
         issuer: str = "",
+        keeps_legal: bool = True,
     ) -> None:
-        """`canonical_id` tells the canonical id of a call that goes by its native one, which `issuer` gave."""
+        """`canonical_id` tells the canonical id of a call that goes by its native one, which `issuer` gave.
+
+        keeps_legal: False for ids that must be distinct beyond this projection, as those of an answer must: some hosts
+        number their calls anew in each.
+        """
         if not isinstance(profile, Profile):
             raise InputError(f"expected a Profile, got {quote(profile)}", path="profile", hint="profiles.get(name)")
         if policy not in _POLICIES:
@@ -230,6 +235,7 @@ class Projection:
         rules = profile.ids
         self._target = profile.name
         self._swaps_prefixes = policy == "reversible" and rules.style == "prefixed"
+        self._keeps_legal = policy == "reversible" and keeps_legal
         self._style = rules.style
         self._is_written = rules.written
         self._prefix = rules.prefix if prefix is None else prefix
@@ -309,7 +315,7 @@ class Projection:
         return self._canonical.get(emitted)
 
     def _first_free(self, call: ToolCall, name: str) -> str:
-        native = self._native(call) or self._reversible(call)
+        native = self._native(call) or self._reversible(call) or self._legal_as_it_is(call)
         if native is not None:
             if self._style == "ordinal":
                 self._count_ordinal(call)
@@ -338,8 +344,19 @@ class Projection:
         goes_home = resolve(origin.issuer.provider) == self._target
         return origin.raw_id if goes_home and self._is_free(origin.raw_id) else None
 
+    def _raw(self, call: ToolCall) -> str | None:
+        """The id under which the call came."""
+        return call.metadata.raw_id if call.metadata is not None else call.id if self._canonical_id else None
+
+    def _legal_as_it_is(self, call: ToolCall) -> str | None:
+        """A foreign id that the target accepts, that no call before has, and that says of no provider to be its own."""
+        raw = self._raw(call)
+        if raw is None or not self._keeps_legal or prefix_of(raw) or SMUGGLED_MARK in raw:
+            return None
+        return raw if self._is_free(raw) else None
+
     def _reversible(self, call: ToolCall) -> str | None:
-        raw = call.metadata.raw_id if call.metadata is not None else call.id if self._canonical_id else None
+        raw = self._raw(call)
         if raw is None or not self._swaps_prefixes or SMUGGLED_MARK in raw:
             return None
         prefix = prefix_of(raw)

@@ -154,7 +154,11 @@ class Answer:
         issuer = self._source.name if self.is_abroad else self._target.name
         if self._given is None:
             self._given = ids.Projection(
-                self._target, policy="reversible", canonical_id=self._mint.canonical_id, issuer=issuer
+                self._target,
+                policy="reversible",
+                canonical_id=self._mint.canonical_id,
+                issuer=issuer,
+                keeps_legal=False,
             )
         self._mint.call, self._mint.index = call, index
         if raw_id is not None and raw_id not in self._given and call.metadata is None:
