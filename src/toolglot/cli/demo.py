@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from toolglot.cli.demo_trial import PROVIDERS, Demo, Trial
+from toolglot.cli.demo_trial import LAST, PROVIDERS, QUESTION, STOP, Demo, Trial
 from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.jsontext import compact
 
@@ -42,13 +42,13 @@ exit codes: 0 all five accepted what toolglot sent; 1 one of them did not
 """
 
 _STORY: Final = (
-    ("you", "What is in a.txt and in b.txt?", ""),
+    ("you", QUESTION, ""),
     ("Claude", "read_file a.txt, read_file b.txt", "its thinking is signed"),
     ("tool", "a.txt: hello", "b.txt has not answered yet"),
-    ("you", "Stop, b.txt is huge. What is in c.txt?", "cancelled; Kimi goes on"),
-    ("Kimi", "read_file c.txt", "with an id that others refuse"),
+    ("you", STOP, "cancelled; Kimi goes on"),
+    ("Kimi", "read_file c.txt", "its id has a form of Kimi's own"),
     ("tool", "c.txt: good morning", ""),
-    ("you", "Compare a.txt and c.txt.", "which provider goes on?"),
+    ("you", LAST, "which provider goes on?"),
 )
 
 

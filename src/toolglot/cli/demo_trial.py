@@ -46,9 +46,9 @@ _KEYS: Final = {
     "x-goog-api-key": "demo",
     "anthropic-version": "2023-06-01",
 }
-_QUESTION: Final = "What is in a.txt and in b.txt?"
-_STOP: Final = "Stop, b.txt is huge. What is in c.txt?"
-_LAST: Final = "Compare a.txt and c.txt."
+QUESTION: Final = "What is in a.txt and in b.txt?"
+STOP: Final = "Stop, b.txt is huge. What is in c.txt?"
+LAST: Final = "Compare a.txt and c.txt."
 _CANCELLED: Final = "Cancelled by the user."
 _KIMI_ID: Final = "functions.read_file:0"
 _LIMITS: Final = {"anthropic": {"max_tokens": 1000}}
@@ -121,7 +121,7 @@ class Demo:
     def _talk(self) -> tuple[Turn, ...]:
         """Claude calls two tools, of which the user cancels one; the next question goes to Kimi."""
         begun = Conversation(
-            turns=(Turn("user", (Text(_QUESTION),)),),
+            turns=(Turn("user", (Text(QUESTION),)),),
             tools=(_TOOL,),
             options=Options(reasoning=Reasoning(mode="adaptive")),
         )
@@ -131,10 +131,10 @@ class Demo:
             begun.turns[0],
             msgspec.structs.replace(reply.turn, issuer=Issuer("anthropic", model=CLAUDE.model)),
             Turn("tool", (ToolResult(reply.turn.calls[0].id, "hello"),)),
-            Turn("user", (Text(_STOP),)),
+            Turn("user", (Text(STOP),)),
             Turn("assistant", (ToolCall(_KIMI_ID, "read_file", {"path": "c.txt"}),), issuer=Issuer("kimi")),
             Turn("tool", (ToolResult(_KIMI_ID, "good morning"),)),
-            Turn("user", (Text(_LAST),)),
+            Turn("user", (Text(LAST),)),
         )
 
     def _history(self) -> History:
