@@ -407,7 +407,6 @@ def test_arguments_in_parts_wait_and_are_cut_if_they_do_not_end() -> None:
         {"name": "f", "partialArgs": [{"jsonPath": "$.a[7]", "stringValue": "x"}]},
         {"name": "f", "partialArgs": [{"jsonPath": "$[0]", "stringValue": "x"}]},
         {"name": 7, "args": {}},
-        {"args": "{}"},
         {"name": "f", "args": 7},
         "f",
     ],
@@ -476,7 +475,9 @@ def test_what_is_known_of_a_reply_without_a_reason_is_kept() -> None:
 
 
 def test_what_follows_a_call_that_cannot_be_read_is_left_out() -> None:
-    failure, total = failure_of(chunk({"functionCall": {}}, {"functionCall": {"name": "f", "args": {}}}, reason="STOP"))
+    failure, total = failure_of(
+        chunk({"functionCall": {"name": 7}}, {"functionCall": {"name": "f", "args": {}}}, reason="STOP")
+    )
     assert failure.kind == "bad_output"
     assert total.calls == ()
 

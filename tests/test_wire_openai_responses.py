@@ -188,26 +188,26 @@ def test_a_call_without_a_call_id_is_known_by_its_items_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "arguments", "raw"),
+    ("written", "arguments", "raw", "done"),
     [
-        ('{"a":1}', {"a": 1}, None),
-        ('{"a": 1}', {"a": 1}, '{"a": 1}'),
-        ('{"a":1.50}', {"a": 1.5}, '{"a":1.50}'),
-        ('{"a":1,"a":2}', {"a": 2}, '{"a":1,"a":2}'),
-        ('{"a":', None, '{"a":'),
-        ("[1]", None, "[1]"),
-        ("", {}, ""),
-        ('"{\\"a\\":1}"', {"a": 1}, '"{\\"a\\":1}"'),
-        ('{"a":' + "9" * 5000 + "}", None, '{"a":' + "9" * 5000 + "}"),
-        ('{"a":' * 190 + "1" + "}" * 190, None, '{"a":' * 190 + "1" + "}" * 190),
+        ('{"a":1}', {"a": 1}, None, ""),
+        ('{"a": 1}', {"a": 1}, '{"a": 1}', ""),
+        ('{"a":1.50}', {"a": 1.5}, '{"a":1.50}', ""),
+        ('{"a":1,"a":2}', {"a": 2}, '{"a":1,"a":2}', "a key was given twice in one object; the last counts"),
+        ('{"a":', None, '{"a":', ""),
+        ("[1]", None, "[1]", ""),
+        ("", {}, "", "blank text stands for no arguments"),
+        ('"{\\"a\\":1}"', {"a": 1}, '"{\\"a\\":1}"', "the whole value was JSON text in a JSON string"),
+        ('{"a":' + "9" * 5000 + "}", None, '{"a":' + "9" * 5000 + "}", ""),
+        ('{"a":' * 190 + "1" + "}" * 190, None, '{"a":' * 190 + "1" + "}" * 190, ""),
     ],
 )
 def test_arguments_are_parsed_and_kept_where_the_object_does_not_say_them(
-    written: str, arguments: dict[str, Any] | None, raw: str | None
+    written: str, arguments: dict[str, Any] | None, raw: str | None, done: str
 ) -> None:
     item = call(arguments=written)
     (found,) = blocks_of(item)
-    notes = None if raw is None else {"openai_responses": {"~arguments": "raw"}}
+    notes = None if raw is None else {"openai_responses": {"~arguments": "raw", **({"~read": [done]} if done else {})}}
     assert found == ToolCall("call_1", "f", arguments, raw_input=raw, extra=notes)
     assert items_of(*load(dump(Conversation((Turn("assistant", (found,)),)))).turns) == [item]
 

@@ -44,7 +44,7 @@ def test_compact_text_keeps_letters_and_numbers(value: Any, text: str) -> None:
 def test_an_object_needs_no_text_beside_it_only_if_it_is_written_the_same(value: Fields) -> None:
     for text in (compact(value), json.dumps(value, indent=1)):
         for read in (read_object, read_arguments):
-            found, raw = read(text)
+            found, raw = read(text)[:2]
             assert found == value
             assert (compact(found) if raw is None else raw) == text
 
@@ -58,10 +58,10 @@ def test_text_that_is_no_object_stays_text(text: str) -> None:
 
 
 def test_what_some_hosts_write_for_arguments_is_read_but_kept() -> None:
-    assert read_arguments("") == ({}, "")
-    assert read_arguments('"{}"') == ({}, '"{}"')
+    assert read_arguments("") == ({}, "", ("blank text stands for no arguments",))
+    assert read_arguments('"{}"') == ({}, '"{}"', ("the whole value was JSON text in a JSON string",))
     assert read_object('"{}"') == (None, '"{}"')
-    assert read_arguments(DEEP) == (None, DEEP)
+    assert read_arguments(DEEP) == (None, DEEP, ())
 
 
 PICTURE = Media("image", url="u")

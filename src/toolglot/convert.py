@@ -24,15 +24,10 @@ from toolglot.conversation import (
     Conversation,
     Failure,
     Issuer,
-    Media,
     Reply,
-    ServerTool,
     Text,
-    Thinking,
-    ToolCall,
     ToolSpec,
     Turn,
-    Usage,
 )
 from toolglot.errors import InputError, LimitError, StoredHistoryError, quote
 from toolglot.history import History
@@ -43,10 +38,12 @@ from toolglot.profiles import Overrides, Profile
 from toolglot.render import Rendered, render
 from toolglot.render.answer import for_client
 from toolglot.render.job import Job
+from toolglot.reply_report import report_arguments, report_differences, report_losses, report_reading
 from toolglot.report import Entry, Report
 from toolglot.request_reading import decoded, decoded_split, in_new_forms
 from toolglot.tool_memory import ToolMemory, text_of
 from toolglot.wire.codecs import codec
+from toolglot.wire.damage import Told, mend_reply
 from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.losses import unwritten
 from toolglot.wire.openai_responses.request import stores_answers
@@ -60,7 +57,6 @@ Body = bytes | str | Mapping[str, Any]
 """A body as JSON, or as the object that it means."""
 Fields = dict[str, Any]
 
-_COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
 _SETTINGS: Final = frozenset(
     {
         *("instructions", "max_output_tokens", "temperature", "top_p", "reasoning", "tool_choice"),
@@ -68,7 +64,6 @@ _SETTINGS: Final = frozenset(
     }
 )
 """Fields of a request that continues a stored history which say how it is answered, and not what was said."""
-_KINDS: Final = {Thinking: "thinking", Media: "an image or a sound", ServerTool: "a tool that the provider ran"}
 
 
 class Converted:
@@ -616,30 +611,35 @@ def _converted_reply(
     limits: Limits,
     reply_id: str,
 ) -> ConvertedReply:
-    fields, answered = decode_reply(body, from_, limits)
+    fields, answered, mended = decode_reply(body, from_, limits)
     job = Job(to, policy, from_)
+    report_reading(mended, job)
     rendered = request.rendered if request is not None else None
     reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy), job)
     client = for_client(reply, from_, to, rendered, job, reply_id=reply_id)
     written = codec(to.protocol).reply.encode(client)
-    is_same = from_.protocol == to.protocol and written == fields
+    is_same = False
     if from_.protocol != to.protocol:
-        job.entries += _unwritten(client, to, policy)
-        if not _is_plain(client):
-            _tell_unread(client, codec(to.protocol).reply.decode(written), job)
+        report_arguments(answered, from_.protocol, job)
+        report_losses(client, written, job)
+    elif written != fields:
+        report_differences(fields, written, job)
+    else:
+        is_same = not mended
     data = body if is_same and isinstance(body, bytes) else None
     return ConvertedReply(fields if is_same else written, Report(tuple(job.entries)), client, said=reply, data=data)
 
 
-def decode_reply(body: Body, source: Profile, limits: Limits) -> tuple[Fields, Reply]:
-    """What a provider answered. What it should not have sent is its fault, not the caller's."""
+def decode_reply(body: Body, source: Profile, limits: Limits) -> tuple[Fields, Reply, Told]:
+    """What a provider answered, and what had to be fixed to read it. What it should not have sent is its fault, not the
+    caller's."""
     if type(body) is not bytes and not isinstance(body, bytes | str | Mapping):
         raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
     try:
-        fields = _parsed(body, limits)
+        fields, mended = _parsed_reply(body, limits)
         failure = codec(source.protocol).errors.decode(200, fields, target=source.name)
         if failure is None:
-            return fields, codec(source.protocol).reply.decode(fields)
+            return _decoded_reply(fields, source.protocol, mended)
     except LimitError:
         raise
     except InputError as error:
@@ -647,6 +647,21 @@ def decode_reply(body: Body, source: Profile, limits: Limits) -> tuple[Fields, R
         failure = Failure("bad_output", f"the provider's answer cannot be read{where}: {error.message}", in_band=True)
         raise ProviderError(failure) from error
     raise ProviderError(failure)
+
+
+def _decoded_reply(fields: Fields, protocol: str, mended: Told) -> tuple[Fields, Reply, Told]:
+    """An answer that a strict reading refuses is read as it is plainly meant, if that is possible."""
+    decode = codec(protocol).reply.decode
+    try:
+        return fields, decode(fields), mended
+    except InputError as refused:
+        meant, told = mend_reply(fields, protocol)
+        if not told:
+            raise
+        try:
+            return fields, decode(meant), [*mended, *told]
+        except InputError:
+            raise refused from None
 
 
 def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: Policy) -> str:
@@ -675,35 +690,6 @@ def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, job: 
 def calls_were_text(found: Iterable[str]) -> str:
     """What a report says of an answer in whose text calls were found."""
     return f"the model wrote calls as text ({', '.join(found)}); they are calls of the answer now"
-
-
-def _is_plain(reply: Reply) -> bool:
-    """Whether every protocol has a place for why a reply ended, for what it cost and for all kinds of its blocks."""
-    has_calls = False
-    for block in reply.turn.blocks:
-        if type(block) is ToolCall:
-            has_calls = True
-        elif type(block) is not Text:
-            return False
-    if reply.stop != ("tool_calls" if has_calls else "stop"):
-        return False
-    usage = reply.usage
-    return usage is None or not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens)
-
-
-def _tell_unread(meant: Reply, read: Reply, job: Job) -> None:
-    """Tell what the client will not see, by reading what it gets."""
-    if meant.stop != read.stop:
-        job.tell("dropped", f"the protocol has no word for a reply that ended with {meant.stop!r}", path="$.stop")
-    for name in _COUNTS:
-        count = getattr(meant.usage, name, None)
-        if count and getattr(read.usage, name, None) != count:
-            job.tell("dropped", f"{name.replace('_', ' ')} have no place there", path="$.usage")
-    for kind, what in _KINDS.items():
-        if any(isinstance(block, kind) for block in meant.turn.blocks) and not any(
-            isinstance(block, kind) for block in read.turn.blocks
-        ):
-            job.tell("dropped", f"{what} has no place there", path="$.content")
 
 
 # --- errors -----------------------------------------------------------------------------------------
@@ -775,6 +761,22 @@ def _parsed(body: Body, limits: Limits) -> Fields:
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, got {quote(value)}")
     return value
+
+
+def _parsed_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
+    """The same for an answer, with what was fixed in its text."""
+    if type(body) is bytes:
+        jsontext.refuse_large(body, limits, "$")
+        try:
+            value = msgspec.json.decode(body)
+        except (ValueError, RecursionError):
+            parsed = jsontext.parse(body, limits=limits)
+            if isinstance(parsed.value, dict):
+                return parsed.value, [("$", reason) for reason in parsed.mended]
+        else:
+            if type(value) is dict:
+                return value, []
+    return _parsed(body, limits), []
 
 
 def _encoded(body: Fields) -> bytes:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from toolglot.conversation import Block, Extra, Failure, Reply, StopReason, ToolCall, Turn, Usage
 
-_MESSAGE: Final = "~message"
+MESSAGE: Final = "~message"
 """The note that holds the fields of the message among those of the reply."""
 
 
@@ -171,7 +171,7 @@ class Accumulator:
 
 def _of_message(late: Extra | None) -> Extra | None:
     """What a stream told of the message beside its blocks: a whole reply has it in its turn."""
-    found = {protocol: dict(fields[_MESSAGE]) for protocol, fields in (late or {}).items() if fields.get(_MESSAGE)}
+    found = {protocol: dict(fields[MESSAGE]) for protocol, fields in (late or {}).items() if fields.get(MESSAGE)}
     return found or None
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Media, Reply, Text, Thinking, ToolCall
 from toolglot.events import (
+    MESSAGE,
     BlockEnded,
     BlockStarted,
     Event,
@@ -36,7 +37,8 @@ def of_reply(reply: Reply, *, piece: int = PIECE) -> Iterator[Event]:
         yield from of_block(block, piece=piece)
     if reply.usage is not None:
         yield Used(reply.usage)
-    yield Finished(reply.stop or ("tool_calls" if reply.turn.calls else "stop"))
+    beside = {protocol: {MESSAGE: fields} for protocol, fields in (reply.turn.extra or {}).items() if fields}
+    yield Finished(reply.stop or ("tool_calls" if reply.turn.calls else "stop"), beside or None)
 
 
 def of_block(block: Block, *, cut: bool = False, piece: int = PIECE) -> Iterator[Event]:

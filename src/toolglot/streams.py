@@ -29,6 +29,7 @@ from toolglot.profiles import Overrides, Profile
 from toolglot.render.answer_stream import AnswerStream
 from toolglot.render.job import Job
 from toolglot.reply_events import of_reply
+from toolglot.reply_report import report_arguments, report_losses, report_reading, report_signatures
 from toolglot.report import Entry, Report
 from toolglot.wire.codecs import StreamDecoder, StreamWish, codec
 from toolglot.wire.failures import ProviderError, from_input_error
@@ -176,11 +177,12 @@ class StreamReader:
         """A whole answer, told as the events of a stream."""
         self._decoder.sequence.remark("the provider answered at once although a stream was asked for")
         try:
-            _, reply = decode_reply(data, self.source, self._limits)
+            _, reply, mended = decode_reply(data, self.source, self._limits)
         except ProviderError as error:
             return self.fail(error)
         except LimitError as error:
             return self.fail(_unreadable(error))
+        report_reading(mended, self._job)
         return self._pass([*of_reply(reply)])
 
     def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> list[Event]:
@@ -244,6 +246,10 @@ class StreamReader:
     @property
     def report(self) -> Report:
         """What was mended, guessed or lost so far."""
+        job = Job(self.target, self._job.policy, self.source)
+        if self.source.protocol != self.target.protocol:
+            report_signatures(self._answer.signatures, job)
+            report_arguments(self._own.reply, self.source.protocol, job)
         sequence = self._decoder.sequence
         told = [("assumed", reason) for reason in sequence.told] + [("dropped", reason) for reason in sequence.remarks]
         found = getattr(self._reader, "found", ())  # a reader of somebody's own need not say it
@@ -252,7 +258,7 @@ class StreamReader:
             Entry(action=action, reason=reason, fault="canonical", target=self.target.name)  # type: ignore[arg-type]
             for action, reason in told
         ]
-        return Report((*entries, *self._job.entries))
+        return Report((*entries, *self._job.entries, *job.entries))
 
 
 def _offered(request: ConvertedRequest | None) -> tuple[str, ...]:
@@ -452,7 +458,13 @@ class StreamTranslator:
     @property
     def report(self) -> Report:
         """What was mended, guessed or lost so far."""
-        return self._in.report
+        source, target = self._in.source, self._in.target
+        if source.protocol == target.protocol:
+            return self._in.report
+        job = Job(target, DEFAULT_POLICY, source)
+        if self._in.is_over and self._in.failure is None:
+            report_losses(self._in.reply, None, job)
+        return Report((*self._in.report.entries, *job.entries))
 
 
 def _wish(request: ConvertedRequest | None, created: int, *, whole_calls: bool) -> StreamWish:

@@ -15,17 +15,19 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from toolglot import arguments, ids
-from toolglot.conversation import Block, Issuer, Reply, StopReason, Text, Thinking, ToolCall, ToolMetadata, Turn
+from toolglot import arguments, ids, jsontext
+from toolglot.conversation import Block, Extra, Issuer, Reply, StopReason, Text, Thinking, ToolCall, ToolMetadata, Turn
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
-from toolglot.render.foreign import strip_opaque
+from toolglot.render.foreign import readable_block, strip_opaque
 from toolglot.render.job import Job
 from toolglot.render.rendering import Rendered
 
 UNREADABLE: Final = "[The model called {name} with arguments that cannot be read: {written}]"
+NAMELESS: Final = "[The model called a tool without naming it, so that it was not run: {written}]"
 AS_IT_CAME: Final = "it is handed on as it came"
 SHOWN: Final = 2_000
+_STOP_WORDS: Final = frozenset({"~stop_reason", "~finish_reason"})
 
 
 def for_client(
@@ -48,7 +50,16 @@ def for_client(
     told = tuple(blocks)
     if told != turn.blocks:
         turn = Turn(turn.role, told, turn.key, turn.issuer, turn.metadata, turn.extra)
-    return Reply(turn, answer.stop(reply.stop), reply.usage, id, model, reply.extra)
+    stop = answer.stop(reply.stop)
+    extra = reply.extra if stop == reply.stop else without_stop_word(reply.extra)
+    return Reply(turn, stop, reply.usage, id, model, extra)
+
+
+def without_stop_word(extra: Extra | None) -> Extra | None:
+    """The fields of a reply without the provider's own word for why it ended, which is not so any more."""
+    return {
+        protocol: {key: own[key] for key in own if key not in _STOP_WORDS} for protocol, own in (extra or {}).items()
+    }
 
 
 class Answer:
@@ -85,7 +96,7 @@ class Answer:
 
     def readable(self, block: Block) -> Block:
         """A block without what only the model's provider can read, for a client of another protocol."""
-        return strip_opaque(Turn("assistant", (block,)), self._job).blocks[0] if self.is_abroad else block
+        return readable_block(block) if self.is_abroad else block
 
     def stop(self, said: StopReason | None) -> StopReason | None:
         """Why the answer ended, by the calls that the client gets."""
@@ -99,7 +110,7 @@ class Answer:
 
     def comes_whole(self, opened: ToolCall) -> bool:
         """Whether a call can be told only as a whole: all of its arguments say what its id or its form is."""
-        if self._rewrites(opened):
+        if not opened.name.strip() or self._rewrites(opened):
             return True
         if not opened.id.strip():
             return not self._is_at_home_without()
@@ -138,6 +149,12 @@ class Answer:
 
     def call(self, call: ToolCall, *, cut: bool = False) -> Block:
         """A whole call as the client gets it; one that cannot be run may become words."""
+        if not call.name.strip():
+            name = self._forced_name()
+            if not name:
+                return self._nameless(call)
+            self._job.tell("assumed", f"a call has no name; the tool that was forced, {name!r}, is meant", "canonical")
+            call = replace(call, name=name)
         original = self.open_call(call)
         if not cut:
             self._check(original, call.name)
@@ -172,6 +189,22 @@ class Answer:
             reason = f"the id {raw_id[:80]!r} is taken or not legal for the client; it is {given!r} there"
             self._job.tell("replaced", reason, "projection", call_ids=(given,))
         return replace(call, id=given)
+
+    def _forced_name(self) -> str:
+        """The name of the only tool that the model could call, as it knows it; empty: there is no such."""
+        asked = self._request.conversation if self._request is not None else None
+        choice = asked.options.tool_choice if asked is not None else None
+        if asked is None or choice is None or choice.mode not in ("named", "required"):
+            return ""
+        names = choice.names if choice.mode == "named" else tuple(tool.name for tool in asked.tools)
+        return names[0] if len(names) == 1 else ""
+
+    def _nameless(self, call: ToolCall) -> Text:
+        """A call that nobody can run, since it does not say of what it is; a client would fail at its empty name."""
+        self._calls += 1
+        written = _shown(call) or jsontext.compact(call.arguments or {})[:SHOWN]
+        self._job.tell("converted", f"a call has no name, so that it cannot be run; it became text: {written}", "loss", gravity="loss")
+        return Text(NAMELESS.format(written=written), None if self.is_abroad else call.signature)
 
     def _check(self, call: ToolCall, emitted_name: str) -> None:
         """Tell where the model left what the client declared."""

@@ -27,7 +27,7 @@ from toolglot.events import (
     ThinkingDelta,
 )
 from toolglot.profiles import Profile
-from toolglot.render.answer import AS_IT_CAME, Answer
+from toolglot.render.answer import AS_IT_CAME, Answer, without_stop_word
 from toolglot.render.job import Job
 from toolglot.render.rendering import Rendered
 from toolglot.reply_events import of_block
@@ -57,6 +57,8 @@ class AnswerStream:
         self._unsaid: list[Event] = []
         """The start of a block that has said nothing so far, and what was blank of it."""
         self._showed_unreadable = False
+        self.signatures = 0
+        """How many blocks had something that only the model's provider can read, and that the client does not get."""
 
     def goes_through(self, events: list[Event]) -> bool:
         """Whether all of these are deltas of a block that is shown, so that nothing about them is for us to say."""
@@ -123,7 +125,10 @@ class AnswerStream:
             self._say_start(passed)
 
     def _end_block(self, event: BlockEnded, passed: list[Event]) -> None:
-        block = event.block
+        block = self._answer.readable(event.block)
+        if block is not event.block:
+            self.signatures += 1
+            event = replace(event, block=block)
         if isinstance(block, ToolCall):
             if self._opened is not None:
                 self._end_call(self._opened, block, event, passed)
@@ -134,8 +139,6 @@ class AnswerStream:
                 said = of_block(whole, piece=max(len(block.raw_input or ""), 1 << 20))
                 passed += said
             return
-        block = self._answer.readable(block)
-        event = event if block is event.block else replace(event, block=block)
         if self._unsaid and self._answer.is_void(block):
             self._unsaid = []
             return
@@ -168,7 +171,8 @@ class AnswerStream:
 
     def _finish(self, event: Finished, passed: list[Event]) -> None:
         stop = self._stop(event.stop)
-        passed.append(event if stop == event.stop else replace(event, stop=stop))
+        is_same = stop == event.stop
+        passed.append(event if is_same else replace(event, stop=stop, extra=without_stop_word(event.extra)))
 
     def _stop(self, said: StopReason) -> StopReason:
         """Why the answer ended. Where a call that cannot be run was shown, the answer was cut short."""

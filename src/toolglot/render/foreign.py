@@ -25,7 +25,8 @@ _TEXT_FIELDS: Final = ("text", "refusal", "content", "output")
 
 _ENCRYPTED: Final = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature")
 
-_UNREADABLE: Final = "housekeeping: a signature or cipher that only its issuer can read was left out"
+SIGNATURE_LEFT_OUT: Final = "a signature or cipher that only its issuer can read was left out"
+_UNREADABLE: Final = f"housekeeping: {SIGNATURE_LEFT_OUT}"
 
 _ISSUE: Final = re.compile(r"[-@](?:latest|\d{6,8}|20\d\d-\d\d-\d\d|[01]\d-20\d\d|00\d)$")
 """The end of a model's name that says which issue of it is meant."""
@@ -90,11 +91,17 @@ def strip_opaque(turn: Turn, job: Job) -> Turn:
 
 
 def _readable_block(block: Block, turn: Turn, tally: _Tally) -> Block:
-    if isinstance(block, Text | ToolCall) and block.signature:
+    readable = readable_block(block)
+    if readable is not block:
         tally.add(_UNREADABLE, turn)
+    return readable
+
+
+def readable_block(block: Block) -> Block:
+    """A block without what only the model's provider can read; the block itself where it holds nothing of the kind."""
+    if isinstance(block, Text | ToolCall) and block.signature:
         return replace(block, signature=None)
     if isinstance(block, Thinking) and (block.signature or block.redacted):
-        tally.add(_UNREADABLE, turn)
         return replace(block, signature=None, redacted=None)
     return block
 

@@ -14,10 +14,11 @@ import jiter
 
 from toolglot import arguments, jsontext
 from toolglot.canonical_json import ENVELOPE_DEPTH
-from toolglot.conversation import FREE_TEXT, ToolCall
+from toolglot.conversation import FREE_TEXT, Extra, ToolCall
 from toolglot.errors import InputError
 from toolglot.jsontext import compact
 from toolglot.limits import DEEPEST, Limits
+from toolglot.wire.reading import note, noted
 
 SHORT: Final = 2_000
 MOST_NESTED: Final = 32
@@ -37,8 +38,20 @@ def object_of(call: ToolCall) -> dict[str, Any]:
     return call.arguments or {}
 
 
+Read = tuple[dict[str, Any] | None, str | None, tuple[str, ...]]
+"""The object that a text is, if it is one; the text, where the object does not say it all; what was done to read it."""
+
+NOTE: Final = "read"
+"""The note of a call that says what was done to read its arguments, where they do not say plainly what they mean."""
+
+
 def read_object(text: str) -> tuple[dict[str, Any] | None, str | None]:
     """The object that a text is, if it is one; and the text where the object does not say it all."""
+    value, raw, _ = _read_object(text)
+    return value, raw
+
+
+def _read_object(text: str) -> Read:
     if (
         len(text) <= SHORT
         and text.isascii()
@@ -50,22 +63,34 @@ def read_object(text: str) -> tuple[dict[str, Any] | None, str | None]:
         except ValueError:
             value = None
         if type(value) is dict:
-            return value, None if compact(value) == text else text
+            return value, None if compact(value) == text else text, ()
     try:
-        value = jsontext.parse(text, limits=LIMITS).value
+        parsed = jsontext.parse(text, limits=LIMITS)
     except InputError:
-        return None, text
+        return None, text, ()
+    value = parsed.value
     if type(value) is not dict:
-        return None, text
-    return value, None if compact(value) == text else text
+        return None, text, ()
+    return value, None if compact(value) == text else text, parsed.mended
 
 
-def read_arguments(text: str) -> tuple[dict[str, Any] | None, str | None]:
+def read_arguments(text: str) -> Read:
     """The same for a text that may be blank, or JSON in a string, as some hosts of models write arguments."""
-    value, raw = read_object(text)
-    if value is not None:
-        return value, raw
+    read = _read_object(text)
+    if read[0] is not None:
+        return read
     try:
-        return arguments.parse(text, limits=LIMITS).arguments, text
+        parsed = arguments.parse(text, limits=LIMITS)
     except InputError:
-        return None, text
+        return None, text, ()
+    return parsed.arguments, text, tuple(note.reason for note in parsed.notes)
+
+
+def with_read_note(extra: Extra | None, protocol: str, done: tuple[str, ...]) -> Extra | None:
+    """The extra fields of a call with what was done to read its arguments, where anything was."""
+    return noted(extra, protocol, **{NOTE: list(done)}) if done else extra
+
+
+def done_to_read(call: ToolCall, protocol: str) -> tuple[str, ...]:
+    """What was done to read a call's arguments."""
+    return tuple(note(call.extra, protocol, NOTE) or ()) if call.extra is not None else ()

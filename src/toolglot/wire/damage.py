@@ -8,7 +8,7 @@ nothing. What is mended is told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -33,6 +33,15 @@ def mend(body: Fields, protocol: str) -> tuple[Fields, Told]:
     copied = msgspec.json.decode(msgspec.json.encode(body))
     told: Told = []
     mender(copied, told)
+    return (copied, told) if told else (body, [])
+
+
+def mend_reply(body: Fields, protocol: str) -> tuple[Fields, Told]:
+    """The same for a provider's answer. Arguments that cannot be read are left alone: such a call is never run."""
+    copied = msgspec.json.decode(msgspec.json.encode(body))
+    told: Told = []
+    for path, call, kind in _REPLY_CALLS[protocol](copied, told):
+        _mend_reply_call(call, path, kind, told)
     return (copied, told) if told else (body, [])
 
 
@@ -347,6 +356,121 @@ def _ollama(body: Fields, told: Told) -> None:
                 _mend_name(function, f"{place}.function", told)
                 _mend_object(function, "arguments", f"{place}.function", told)
 
+
+# --- answers ----------------------------------------------------------------------------------------
+
+
+class _CallForm(NamedTuple):
+    """How a protocol writes a call: the field of its id, if there must be one, and of its arguments, and their type."""
+
+    id: str
+    arguments: str
+    type: type
+
+
+_FOUND = Iterator[tuple[str, Fields, _CallForm]]
+
+
+def _mend_reply_call(call: Fields, path: str, form: _CallForm, told: Told) -> None:
+    if call.get("name") is None:
+        _mend_name(call, path, told)
+    given: Any = call.get(form.arguments)
+    if type(given) is form.type:
+        return
+    if form.type is str:
+        if given is not None:
+            _mend_text(call, form.arguments, path, told)
+        return
+    meant = _object(given)
+    if RAW_ARGUMENTS not in meant:
+        call[form.arguments] = meant
+        told.append((f"{path}.{form.arguments}", "arguments that are no object were read as the one that they say"))
+
+
+def _mend_role(message: Fields, path: str, told: Told) -> None:
+    if message.get("role") is None:
+        message["role"] = "assistant"
+        told.append((f"{path}.role", "an answer that does not say its role was read as the assistant's"))
+
+
+def _listed_calls(message: Fields, path: str, form: _CallForm, told: Told) -> _FOUND:
+    for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
+        _mend_call(call, place, told)
+        if form.id:
+            _mend_id(call, form.id, place, told)
+        function = call.get("function")
+        if isinstance(function, dict):
+            yield f"{place}.function", function, form
+
+
+def _chat_reply(body: Fields, told: Told) -> _FOUND:
+    for path, choice in _objects(body.get("choices"), "$.choices"):
+        message = choice.get("message")
+        if isinstance(message, dict):
+            _mend_role(message, f"{path}.message", told)
+            yield from _listed_calls(message, f"{path}.message", _CallForm("", "arguments", str), told)
+
+
+def _message_reply(form: _CallForm) -> Callable[[Fields, Told], _FOUND]:
+    def found(body: Fields, told: Told) -> _FOUND:
+        message = body.get("message")
+        if isinstance(message, dict):
+            _mend_role(message, "$.message", told)
+            yield from _listed_calls(message, "$.message", form, told)
+
+    return found
+
+
+def _responses_reply(body: Fields, told: Told) -> _FOUND:
+    for path, item in _objects(body.get("output"), "$.output"):
+        if item.get("type") == "function_call":
+            if not isinstance(item.get("id"), str):
+                _mend_id(item, "call_id", path, told)
+            yield path, item, _CallForm("call_id", "arguments", str)
+
+
+def _anthropic_reply(body: Fields, told: Told) -> _FOUND:
+    if body.get("role") is None and isinstance(body.get("content"), list):
+        _mend_role(body, "$", told)
+    for path, block in _objects(body.get("content"), "$.content"):
+        if block.get("type") == "tool_use":
+            _mend_id(block, "id", path, told)
+            yield path, block, _CallForm("id", "input", dict)
+
+
+def _gemini_reply(body: Fields, _told: Told) -> _FOUND:
+    for path, candidate in _objects(body.get("candidates"), "$.candidates"):
+        content = candidate.get("content")
+        for place, part in _objects(content.get("parts") if isinstance(content, dict) else (), f"{path}.content.parts"):
+            for key in ("functionCall", "function_call"):
+                call = part.get(key)
+                if isinstance(call, dict):
+                    yield f"{place}.{key}", call, _CallForm("", "args", dict)
+
+
+def _bedrock_reply(body: Fields, told: Told) -> _FOUND:
+    output: Any = body.get("output")
+    message: Any = output.get("message") if isinstance(output, dict) else None
+    if not isinstance(message, dict):
+        return
+    _mend_role(message, "$.output.message", told)
+    for path, block in _objects(message.get("content"), "$.output.message.content"):
+        call = block.get("toolUse")
+        if isinstance(call, dict):
+            _mend_id(call, "toolUseId", f"{path}.toolUse", told)
+            yield f"{path}.toolUse", call, _CallForm("toolUseId", "input", dict)
+
+
+_REPLY_CALLS: Final[dict[str, Callable[[Fields, Told], _FOUND]]] = {
+    "anthropic": _anthropic_reply,
+    "bedrock": _bedrock_reply,
+    "cohere": _message_reply(_CallForm("id", "arguments", str)),
+    "gemini": _gemini_reply,
+    "ollama": _message_reply(_CallForm("", "arguments", dict)),
+    "openai_chat": _chat_reply,
+    "openai_responses": _responses_reply,
+}
+"""Where an answer has its calls."""
 
 _MENDERS: Final[dict[str, Callable[[Fields, Told], None]]] = {
     "anthropic": _anthropic,

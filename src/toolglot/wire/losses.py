@@ -13,7 +13,7 @@ from toolglot.field_gravity import gravity_of_field
 from toolglot.report import Gravity
 
 _NOTE: Final = "~"
-_AROUND: Final = "~choice"
+_AROUND: Final = ("~choice", "~candidate")
 _HOUSEKEEPING: Final = frozenset(
     {
         "object",
@@ -87,9 +87,10 @@ def _add_options(options: Options, found: list[tuple[str, Extra]]) -> None:
 def _add_answer(extra: Extra, found: list[tuple[str, Extra]]) -> None:
     """What stood beside the answer, where a protocol wraps it in an object of its own."""
     for protocol, fields in extra.items():
-        around = fields.get(_AROUND)
-        if isinstance(around, dict):
-            found.append(("the answer", {protocol: around}))
+        for note in _AROUND:
+            around = fields.get(note)
+            if isinstance(around, dict):
+                found.append(("the answer", {protocol: around}))
 
 
 def _add_turns(turns: tuple[Turn, ...], found: list[tuple[str, Extra]]) -> None:

@@ -31,7 +31,7 @@ from toolglot.events import (
     Used,
 )
 from toolglot.limits import DEFAULT_LIMITS, Limits
-from toolglot.wire.argument_text import read_arguments
+from toolglot.wire.argument_text import read_arguments, with_read_note
 from toolglot.wire.json_end import ObjectEnd
 from toolglot.wire.stop_reason import derived
 
@@ -52,17 +52,20 @@ BuildCall = Callable[[ToolCall, str], ToolCall]
 """What makes the whole call of what was known when it started and of its arguments."""
 
 
-def call_of_text(call: ToolCall, written: str) -> ToolCall:
+def call_of_text(call: ToolCall, written: str, protocol: str = "") -> ToolCall:
     """A call whose arguments are text on the wire. What a free-text call wrote is not looked into."""
     if call.type == "custom":
         return replace(call, raw_input=written)
-    arguments, raw = read_arguments(written) if written.strip() else ({}, None)
-    return replace(call, arguments=arguments, raw_input=raw)
+    arguments, raw, done = read_arguments(written)
+    extra = with_read_note(call.extra, protocol, done) if protocol else call.extra
+    return replace(call, arguments=arguments, raw_input=raw if written.strip() else None, extra=extra)
 
 
-def call_of_object(call: ToolCall, written: str) -> ToolCall:
-    """A call whose arguments are an object: how it was spelled in pieces says nothing."""
-    whole = call_of_text(call, written)
+def call_of_object(call: ToolCall, written: str, protocol: str = "") -> ToolCall:
+    """A call whose arguments are an object: how it was spelled in pieces says nothing, and nothing is an empty one."""
+    if not written.strip() and call.type != "custom":
+        return replace(call, arguments={})
+    whole = call_of_text(call, written, protocol)
     return replace(whole, raw_input=None) if whole.arguments is not None else whole
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.jsontext import compact
 from toolglot.wire import result_messages
-from toolglot.wire.argument_text import object_of, read_arguments
+from toolglot.wire.argument_text import object_of, read_arguments, with_read_note
 from toolglot.wire.failed_result import told_content
 from toolglot.wire.media import data_url, read_data_url
 from toolglot.wire.reading import (
@@ -138,7 +138,7 @@ def _read_call(fields: Fields) -> ToolCall:
         "function",
         lambda inner: (required(inner, "name", str), optional(inner, "arguments", str), rest_of(inner, _FUNCTION)),
     )
-    arguments, raw = (None, None) if written is None else read_arguments(written)
+    arguments, raw, done = (None, None, ()) if written is None else read_arguments(written)
     extra = noted(
         leftover(fields, _CALL, PROTOCOL),
         PROTOCOL,
@@ -147,6 +147,7 @@ def _read_call(fields: Fields) -> ToolCall:
         untyped=True if kind is None else None,
         bare=True if written is None else None,
     )
+    extra = with_read_note(extra, PROTOCOL, done)
     return ToolCall(required(fields, "id", str), name, arguments, raw_input=raw, extra=extra)
 
 

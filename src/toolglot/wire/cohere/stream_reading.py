@@ -8,6 +8,7 @@ stream's blocks; they are kept as a note on the reply.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +25,7 @@ from toolglot.wire.cohere.messages import PROTOCOL, read_message
 from toolglot.wire.framing import Frame
 from toolglot.wire.json_objects import ObjectReader
 from toolglot.wire.reading import Fields, noted
-from toolglot.wire.sequence import Sequence
+from toolglot.wire.sequence import Sequence, call_of_text
 
 _END: Final = b"[DONE]"
 _EVENT: Final = frozenset({"type", "delta"})
@@ -87,7 +88,7 @@ class Decoder:
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         del tools  # names come whole here
-        self.sequence: Sequence = Sequence(limits=limits)
+        self.sequence: Sequence = Sequence(build_call=partial(call_of_text, protocol=PROTOCOL), limits=limits)
         self._objects = ObjectReader(self.sequence, limits)
         self._id = ""
         self._contents: dict[int, _Key] = {}
@@ -242,6 +243,8 @@ class Decoder:
             return
         if not call.id:
             self.sequence.tell("a call has no id")
+        if not call.name:
+            self.sequence.tell("a call has no name")
         self._open(self._calls, self._index(event, self._calls), call)
 
     def _add_call(self, event: Fields, message: Fields) -> None:
@@ -358,6 +361,7 @@ def _call(given: Any) -> ToolCall:
     written: Any = function.get("arguments")
     if written is not None and type(written) is not str:
         raise InputError("arguments that are no text", path=".function.arguments")
-    whole = {**given, "id": given.get("id") or "", "function": {**function, "arguments": ""}}
+    name = function.get("name") or ""  # a call without one is told as such, and never run
+    whole = {**given, "id": given.get("id") or "", "function": {**function, "name": name, "arguments": "{}"}}
     call = read_message({"role": "assistant", "tool_calls": [whole]}).calls[0]
     return replace(call, arguments=None, raw_input=written or "")

@@ -227,16 +227,20 @@ class Decoder:
         say_block(self.sequence, block, cut=not is_usable)
 
     def _mended_call(self, fields: Fields, call: Any) -> ToolCall | None:
-        """A call whose arguments are text, as other protocols write them."""
-        written = call.get("args") if type(call) is dict else None
-        if type(written) is not str:
+        """A call whose arguments are text, as other protocols write them, or one that has no name."""
+        if type(call) is not dict:
             return None
+        written, named = call.get("args"), call if call.get("name") is not None else {**call, "name": ""}
         try:
-            block = read_part({**fields, "functionCall": {**call, "args": {}}})
+            block = read_part({**fields, "functionCall": {**named, "args": {}} if type(written) is str else named})
         except InputError:
             return None
+        if named is not call:
+            self.sequence.tell("a call has no name")
+        if type(written) is not str:
+            return block if isinstance(block, ToolCall) else None
         self.sequence.tell("the arguments of a call came as text; they were read as what they say")
-        arguments, raw = read_arguments(written) if written.strip() else ({}, None)
+        arguments, raw, _ = read_arguments(written)
         raw = raw if arguments is None else None
         return replace(block, arguments=arguments, raw_input=raw) if isinstance(block, ToolCall) else None
 

@@ -29,7 +29,7 @@ from toolglot.events import (
     Used,
 )
 from toolglot.limits import DEFAULT_LIMITS, Limits
-from toolglot.wire.argument_text import read_arguments
+from toolglot.wire.argument_text import read_arguments, with_read_note
 from toolglot.wire.codecs import StreamWish
 from toolglot.wire.framing import Frame, LineFramer
 from toolglot.wire.json_line import json_line
@@ -163,7 +163,7 @@ class Decoder:
                 message = f"the model's call cannot be read: {error.message}"
                 self.sequence.fail(Failure("bad_output", message, in_band=True))
                 return
-            self.sequence.tell("the arguments of a call came as text, or not at all")
+            self.sequence.tell("a call has no name, or its arguments came as text or not at all")
             call = mended
         say_block(self.sequence, call)
 
@@ -187,17 +187,21 @@ def _call(given: Any) -> ToolCall:
 
 
 def _mended_call(given: Any) -> ToolCall | None:
-    """A call whose arguments are text, as in other protocols, or null."""
+    """A call whose arguments are text, as in other protocols, or null; or one that has no name."""
     function: Any = given.get("function") if type(given) is dict else None
     written: Any = function.get("arguments") if type(function) is dict else None
-    if type(function) is not dict or (written is not None and type(written) is not str):
+    if type(function) is not dict or not isinstance(written, dict | str | None):
         return None
+    named = function if function.get("name") is not None else {**function, "name": ""}
     try:
-        call = _call({**given, "function": {**function, "arguments": {}}})
+        call = _call({**given, "function": {**named, "arguments": written if type(written) is dict else {}}})
     except InputError:
         return None
-    arguments, raw = read_arguments(written) if written and written.strip() else ({}, None)
-    return replace(call, arguments=arguments, raw_input=raw if arguments is None else None)
+    if type(written) is dict:
+        return call
+    arguments, raw, done = read_arguments(written if type(written) is str else "")
+    extra = with_read_note(call.extra, PROTOCOL, done)
+    return replace(call, arguments=arguments, raw_input=raw if arguments is None else None, extra=extra)
 
 
 # --- writing ----------------------------------------------------------------------------------------

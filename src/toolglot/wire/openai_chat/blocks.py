@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from toolglot.conversation import Block, Extra, Media, Opaque, Text, Thinking, ToolCall, ToolResult
 from toolglot.jsontext import compact
-from toolglot.wire.argument_text import read_arguments
+from toolglot.wire.argument_text import read_arguments, with_read_note
 from toolglot.wire.failed_result import told_content
 from toolglot.wire.media import audio_format, audio_type, audio_type_of, data_url, read_data_url
 from toolglot.wire.reading import (
@@ -207,8 +207,10 @@ def read_call(fields: Fields) -> ToolCall | Opaque:
     if len(fields) == 3 and fields.get("type") == "function" and type(id) is str and type(inner) is dict:
         name, written = inner.get("name"), inner.get("arguments")
         if len(inner) == 2 and type(name) is str and type(written) is str:  # as nearly all are written
-            parsed, raw = read_arguments(written)
+            parsed, raw, done = read_arguments(written)
             extra = None if raw is None else {PROTOCOL: {"~arguments": "raw"}}
+            if done:
+                extra = with_read_note(extra, PROTOCOL, done)
             return ToolCall(id, name, parsed, raw_input=raw, extra=extra)
     kind = optional(fields, "type", str)
     if kind == "custom":
@@ -251,25 +253,25 @@ def _function_call(fields: Fields) -> ToolCall:
     id = optional(fields, "id", str) or ""
 
     def read(inner: Fields) -> ToolCall:
-        parsed, raw, form = _read_arguments(inner)
+        parsed, raw, form, done = _read_arguments(inner)
         rest = rest_of(inner, _FUNCTION, 1 + (form != "none"))
-        extra = _call_extra(fields, "function", function=rest, arguments=form)
+        extra = with_read_note(_call_extra(fields, "function", function=rest, arguments=form), PROTOCOL, done)
         return ToolCall(id, required(inner, "name", str), parsed, raw_input=raw, extra=extra)
 
     return held(fields, "function", read)
 
 
-def _read_arguments(fields: Fields) -> tuple[Fields | None, str | None, str | None]:
-    """The object, the text where the object does not say it all, and how they were written."""
+def _read_arguments(fields: Fields) -> tuple[Fields | None, str | None, str | None, tuple[str, ...]]:
+    """The object, the text where the object does not say it all, how they were written, what was done to read them."""
     written: Any = fields.get("arguments")
     if written is None:
-        return None, None, "none"
+        return None, None, "none", ()
     if type(written) is dict:
-        return written, None, "object"
+        return written, None, "object", ()
     if type(written) is not str:
         raise expected("a string", written, ".arguments")
-    parsed, raw = read_arguments(written)
-    return parsed, raw, None if raw is None else "raw"
+    parsed, raw, done = read_arguments(written)
+    return parsed, raw, None if raw is None else "raw", done
 
 
 def read_result(fields: Fields) -> ToolResult:

@@ -70,7 +70,7 @@ def _call_or_result(block: Block) -> Block:
     if block.kind == "function_call":
         value = value["function_call"]
         written = value.get("arguments")
-        arguments, raw = read_arguments(written) if isinstance(written, str) else (written or {}, None)
+        arguments, raw, _ = read_arguments(written) if isinstance(written, str) else (written or {}, None, ())
         return ToolCall("", str(value.get("name") or ""), arguments, raw_input=raw)
     content = value.get("content")
     if block.kind == "function" and (content is None or isinstance(content, str)):

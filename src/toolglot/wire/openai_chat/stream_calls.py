@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Extra, Failure, Opaque, ToolCall
 from toolglot.jsontext import exceeds
 from toolglot.limits import Limits
-from toolglot.wire.argument_text import read_arguments
+from toolglot.wire.argument_text import read_arguments, with_read_note
 from toolglot.wire.json_end import ObjectEnd
 from toolglot.wire.openai_chat.blocks import PROTOCOL, placed
 from toolglot.wire.openai_chat.stream_chunks import Piece
@@ -207,12 +207,13 @@ class Calls:
         extra: Extra | None = {PROTOCOL: call.extra} if call.extra else None
         if call.kind == "custom":
             return replace(block, id=call.id, raw_input=written, extra=with_notes(extra, PROTOCOL, notes))
-        arguments, raw = read_arguments(written) if written.strip() else ({}, None)
+        arguments, raw, done = read_arguments(written)
+        raw = raw if written.strip() else None
         if call.is_object and arguments is not None:
             raw, notes["arguments"] = None, "object"
         elif raw is not None:
             notes["arguments"] = "raw"
-        extra = with_notes(extra, PROTOCOL, notes)
+        extra = with_read_note(with_notes(extra, PROTOCOL, notes), PROTOCOL, done)
         return replace(block, id=call.id, arguments=arguments, raw_input=raw, extra=extra)
 
     # --- which call ---------------------------------------------------------------------------------

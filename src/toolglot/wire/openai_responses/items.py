@@ -35,7 +35,7 @@ from toolglot.conversation import (
     Turn,
 )
 from toolglot.jsontext import compact
-from toolglot.wire.argument_text import read_arguments
+from toolglot.wire.argument_text import read_arguments, with_read_note
 from toolglot.wire.failed_result import text_of, told_content
 from toolglot.wire.openai_responses.parts import INPUT, OUTPUT, PROTOCOL, Part, is_part, read_content, write_part
 from toolglot.wire.reading import (
@@ -173,14 +173,15 @@ def _joined_texts(fields: Fields, key: str) -> str:
 
 def _read_function_call(fields: Fields) -> ToolCall:
     id, extra = _call_id(fields, _FUNCTION_CALL)
-    arguments, raw = read_arguments(required(fields, "arguments", str))
+    arguments, raw, done = read_arguments(required(fields, "arguments", str))
+    extra = extra if raw is None else with_read_note(noted(extra, PROTOCOL, arguments="raw"), PROTOCOL, done)
     return ToolCall(
         id,
         required(fields, "name", str),
         arguments,
         raw_input=raw,
         namespace=optional(fields, "namespace", str),
-        extra=extra if raw is None else noted(extra, PROTOCOL, arguments="raw"),
+        extra=extra,
     )
 
 

@@ -20,7 +20,7 @@ from toolglot.conversation import Block, Extra, Text, Thinking, ToolCall
 from toolglot.errors import InputError
 from toolglot.limits import Limits
 from toolglot.reply_events import spoken
-from toolglot.wire.argument_text import read_arguments
+from toolglot.wire.argument_text import read_arguments, with_read_note
 from toolglot.wire.openai_responses.items import read_model_item
 from toolglot.wire.openai_responses.parts import OUTPUT, PROTOCOL, is_refusal
 from toolglot.wire.reading import Fields, noted
@@ -96,12 +96,20 @@ class Item:
         return self.number, part
 
 
+def _with_all_names(fields: Fields) -> Fields:
+    """A call that lacks its name or its ids, with empty ones: what becomes of it is not for a reader to say."""
+    lacks: Fields = {} if fields.get("name") else {"name": ""}
+    if not fields.get("call_id") and not fields.get("id"):
+        lacks["call_id"] = ""
+    return {**fields, **lacks} if lacks else fields
+
+
 def _built_call(call: ToolCall, written: str) -> ToolCall:
     """The call as the reader of items makes it."""
     if call.type == "custom":
         return replace(call, raw_input=written)
-    arguments, raw = read_arguments(written)
-    extra = call.extra if raw is None else noted(call.extra, PROTOCOL, arguments="raw")
+    arguments, raw, done = read_arguments(written)
+    extra = call.extra if raw is None else with_read_note(noted(call.extra, PROTOCOL, arguments="raw"), PROTOCOL, done)
     return replace(call, arguments=arguments, raw_input=raw, extra=extra)
 
 
@@ -150,6 +158,12 @@ class Assembly:
     def has_lost(self) -> bool:
         """Whether a call still waits for its name."""
         return self._held > 0
+
+    def end_held(self) -> None:
+        """No name and no end follows for the calls that waited for one: they are told without, as cut."""
+        for item in self.items if self._held else ():
+            if item.held is not None:
+                self._end_call(item, item.fields, cut=True)
 
     def close_open(self) -> None:
         """A response that is complete has no open blocks, whether it said so or not; calls are looked at."""
@@ -290,6 +304,8 @@ class Assembly:
 
     def _block(self, fields: Fields) -> Block | None:
         """The one block of an item that is not a message."""
+        if fields.get("type") in INPUTS:
+            fields = _with_all_names(fields)
         try:
             return read_model_item(fields)[0]
         except InputError as error:
@@ -562,8 +578,8 @@ def _unspoken(block: Block) -> Block:
     if isinstance(block, ToolCall):
         extra: Extra | None = block.extra
         own = (extra or {}).get(PROTOCOL, {})
-        if "~arguments" in own:
-            rest = {key: value for key, value in own.items() if key != "~arguments"}
+        if "~arguments" in own or "~read" in own:
+            rest = {key: value for key, value in own.items() if key not in ("~arguments", "~read")}
             extra = {PROTOCOL: rest} if rest else None
         return replace(block, arguments=None, raw_input=None, extra=extra)
     return block

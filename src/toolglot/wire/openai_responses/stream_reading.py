@@ -234,6 +234,7 @@ class Decoder:
             self.sequence.tell("the id of the response changed on the way; the first counts")
         self._assembly.take_over(response.get("output"))
         status = self._status(fields["type"], note(known.extra, PROTOCOL, "status"))
+        self._assembly.end_held()
         if status == "completed":
             self._assembly.close_open()
         if known.usage is not None:
@@ -254,11 +255,7 @@ class Decoder:
         blocks: tuple[Block, ...] = tuple(self._assembly.spoken.values())
         if self.sequence.has_calls or self.sequence.has_cut_calls:
             blocks = (*blocks, ToolCall("", ""))
-        stop = reply.stop_of(status, reason if type(reason) is str else None, Turn("assistant", blocks))
-        if self._assembly.has_lost and stop in ("stop", "tool_calls"):
-            self.sequence.tell("a call never had a name; it is left out, and the reply counts as cut")
-            return "length"
-        return stop
+        return reply.stop_of(status, reason if type(reason) is str else None, Turn("assistant", blocks))
 
     def _fail(self, fields: Fields) -> None:
         held = fields.get("response")

@@ -1,0 +1,164 @@
+"""Law 10 for replies and streams: what the provider sent and what the client gets are read independently and compared.
+
+Every difference has an entry in the report that names it, from each protocol to each other and at home.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from reply_bodies import BODIES, MARKS, PROTOCOLS, stream_of
+from reply_reading import ReadReply, read_reply, read_stream
+from toolglot import StreamTranslator, convert_reply
+from toolglot.report import Report
+
+NAMES = {"openai_chat": "openai"}
+CASES = [(kind, source) for kind, bodies in BODIES.items() for source in bodies]
+IDS = [f"{kind}, {source}" for kind, source in CASES]
+WORDS = {
+    "text": ("text", "server tool", "own tools"),
+    "thinking": ("thinking",),
+    "stop": ("ended",),
+    "model": ("model",),
+    "media": ("image",),
+    "calls": ("call", "arguments"),
+    "input": ("cost", "input tokens"),
+    "output": ("cost", "output tokens"),
+    "cached": ("cache read tokens",),
+    "written": ("cache write tokens",),
+    "reasoning": ("reasoning tokens",),
+}
+"""One of these words is in the entry that reports a difference."""
+
+
+def differences(sent: ReadReply, got: ReadReply) -> list[str]:
+    """In what two readings differ. A client's ids have its protocol's form: they need only be as many as the calls."""
+    found = [name for name in ("text", "thinking", "stop", "media") if getattr(sent, name) != getattr(got, name)]
+    if sent.model and got.model and sent.model != got.model:
+        found.append("model")
+    calls = [[(call.name, json.dumps(call.arguments, sort_keys=True)) for call in one.calls] for one in (sent, got)]
+    if calls[0] != calls[1] or len({call.id for call in got.calls if call.id}) not in (0, len(got.calls)):
+        found.append("calls")
+    for name in sent.counts._fields:
+        one, other = getattr(sent.counts, name), getattr(got.counts, name)
+        if (one or 0) != (other or 0) or (one is None and name in ("input", "output") and other is not None):
+            found.append(name)
+    return found
+
+
+def unreported(sent: ReadReply, got: ReadReply, written: str, given: str, report: Report) -> list[str]:
+    told = [str(entry) for entry in report]
+    missing = [
+        name for name in differences(sent, got) if not any(word in line for line in told for word in WORDS[name])
+    ]
+    missing += [mark for mark in MARKS if mark in given and mark not in written and not told]
+    return missing
+
+
+def target_of(protocol: str) -> str:
+    return NAMES.get(protocol, protocol)
+
+
+def translated(source: str, target: str, data: bytes) -> tuple[bytes, Report]:
+    translator = StreamTranslator(source=target_of(source), target=target_of(target))
+    out = translator.feed(data) + translator.finish()
+    return out, translator.report
+
+
+@pytest.mark.parametrize(("kind", "source"), CASES, ids=IDS)
+def test_law_10_each_difference_between_what_a_provider_sent_and_what_its_client_gets_is_reported(
+    kind: str, source: str
+) -> None:
+    body = BODIES[kind][source]
+    sent, given = read_reply(source, body), json.dumps(body)
+    for target in PROTOCOLS:
+        out = convert_reply(body, source=target_of(source), target=target_of(target))
+        got = read_reply(target, out.body)
+        assert not unreported(sent, got, out.data.decode(), given, out.report), f"{target}: {out.report}"
+
+
+@pytest.mark.parametrize(("kind", "source"), CASES, ids=IDS)
+def test_law_10_the_same_for_streams(kind: str, source: str) -> None:
+    data = stream_of(source, BODIES[kind][source])
+    sent, given = read_stream(source, data), data.decode("utf-8", "replace")
+    for target in PROTOCOLS:
+        written, report = translated(source, target, data)
+        got = read_stream(target, written)
+        seen = written.decode("utf-8", "replace")
+        assert not unreported(sent, got, seen, given, report), f"{target}: {report}"
+
+
+def entries_of(report: Report) -> set[str]:
+    return {f"{entry.action}: {entry.reason}" for entry in report}
+
+
+@pytest.mark.parametrize(("kind", "source"), CASES, ids=IDS)
+def test_law_8_a_stream_reports_what_the_whole_reply_reports(kind: str, source: str) -> None:
+    body = BODIES[kind][source]
+    data = stream_of(source, body)
+    if any(mark in json.dumps(body) and mark.encode() not in data for mark in MARKS):
+        return  # the protocol's stream has no place for it
+    for target in PROTOCOLS:
+        if target == source:
+            continue
+        whole = convert_reply(body, source=target_of(source), target=target_of(target)).report
+        _, streamed = translated(source, target, data)
+        assert entries_of(streamed) == entries_of(whole), target
+
+
+@pytest.mark.parametrize(("kind", "source"), CASES, ids=IDS)
+def test_law_10_at_home_nothing_is_reported_where_the_bytes_are_forwarded(kind: str, source: str) -> None:
+    body = json.dumps(BODIES[kind][source]).encode()
+    out = convert_reply(body, source=target_of(source), target=target_of(source))
+    assert (out.data == body) == (not len(out.report)), out.report
+    data = stream_of(source, BODIES[kind][source])
+    written, report = translated(source, source, data)
+    assert (written == data) == (not len(report)), report
+
+
+# --- what was repaired ------------------------------------------------------------------------------
+
+REPAIRED = {
+    "arguments in a string": "JSON text in a JSON string",
+    "blank arguments": "blank text stands for no arguments",
+    "a key twice": "a key was given twice",
+    "half a surrogate pair": "half a surrogate pair",
+}
+
+
+@pytest.mark.parametrize(("kind", "reason"), REPAIRED.items(), ids=list(REPAIRED))
+def test_what_was_done_to_read_arguments_is_reported_whole_and_streamed(kind: str, reason: str) -> None:
+    for source, target in itertools.product(BODIES[kind], PROTOCOLS):
+        if source == target:
+            continue
+        body = BODIES[kind][source]
+        out = convert_reply(body, source=target_of(source), target=target_of(target))
+        _, streamed = translated(source, target, stream_of(source, body))
+        for report in (out.report, streamed):
+            assert any(reason in entry.reason and entry.action == "converted" for entry in report), (
+                f"{target}: {report}"
+            )
+
+
+def test_half_a_surrogate_pair_in_a_body_is_replaced_and_reported_at_home_too() -> None:
+    data = json.dumps(BODIES["text"]["openai_chat"]).replace("Done.", "\\ud83d").encode()
+    for target in ("openai", "anthropic"):
+        out = convert_reply(data, source="openai", target=target)
+        assert "\ufffd" in out.data.decode()
+        assert b"ud83d" not in out.data
+        assert any("surrogate" in entry.reason for entry in out.report)
+    assert json.loads(convert_reply(data, source="openai", target="openai").data)["id"] == "chatcmpl-1"
+
+
+def test_a_reply_without_a_role_or_with_arguments_as_an_object_is_read_as_meant_and_reported() -> None:
+    body: Any = json.loads(json.dumps(BODIES["calls"]["openai_chat"]))
+    message = body["choices"][0]["message"]
+    del message["role"]
+    message["tool_calls"][0]["function"]["arguments"] = [1]
+    out = convert_reply(body, source="openai", target="anthropic")
+    assert [block["type"] for block in out.body["content"]] == ["text", "text", "tool_use"]
+    assert any("does not say its role" in entry.reason for entry in out.report)
