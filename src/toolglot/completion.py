@@ -6,6 +6,7 @@ Law: pure functions of one result's fields. Where a result came from never count
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +29,10 @@ def status_of(result: ToolResult) -> Status:
     if result.result is not None or result.content is not None:
         return "complete"
     return "pending"
+
+
+CANCELLED: Final = "The call was cancelled."
+"""What a cancel says that gives no reason."""
 
 
 def is_explicit_cancel(result: ToolResult) -> bool:

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from toolglot.canonical_json import checked
-from toolglot.completion import status_of
+from toolglot.completion import CANCELLED, status_of
 from toolglot.compression import (
     cut_out,
     interactions_of,
@@ -211,9 +211,10 @@ class History:
                     hint="canonical ids are those of history.ledger",
                 )
         found = [self.ledger[call_id] for call_id in call_ids]
+        reason = reason if reason.strip() else CANCELLED
         content = f"{reason}\n{output}" if output else reason
         cancelled = [
-            ToolResult(interaction.id, content, name=interaction.name, status="cancelled")
+            ToolResult(interaction.id, content, is_error=True, name=interaction.name, status="cancelled")
             for interaction in found
             if interaction.status == "pending"
         ]

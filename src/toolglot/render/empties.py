@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from toolglot.completion import CANCELLED
 from toolglot.conversation import Block, Media, Text, Thinking, ToolResult, Turn
 from toolglot.render.job import Job, unless_same
 
@@ -98,7 +99,8 @@ def _filled_result(result: ToolResult, job: Job) -> ToolResult:
     job.tell(
         "replaced", f"a result without content is refused {rule}; a word stands for it", call_ids=(result.call_id,)
     )
-    return replace(result, content=result.error or EMPTY_RESULT)
+    word = CANCELLED if result.status == "cancelled" else EMPTY_RESULT
+    return replace(result, content=result.error or word)
 
 
 def _without_blanks(result: ToolResult, job: Job) -> ToolResult:

@@ -101,13 +101,13 @@ def denied(call: ToolCall, reason: str = "") -> ToolResult:
 def never_started(call: ToolCall, reason: str = CANCELLED) -> ToolResult:
     """It was not run, for a reason that is not the model's."""
     text = f"{_bounded(reason)} The tool was never started: nothing was done.".lstrip()
-    return ToolResult(call.id, text, name=call.name, status="cancelled")
+    return ToolResult(call.id, text, is_error=True, name=call.name, status="cancelled")
 
 
 def cancelled(call: ToolCall, reason: str = CANCELLED, output: Content = None) -> ToolResult:
     """It was stopped while it ran; `output` is what it gave before it ended."""
     text = f"{_bounded(reason)} The tool was stopped while it ran; what it had done until then stays done.".lstrip()
-    return ToolResult(call.id, _with_output(text, output), name=call.name, status="cancelled")
+    return ToolResult(call.id, _with_output(text, output), is_error=True, name=call.name, status="cancelled")
 
 
 def timed_out(call: ToolCall, seconds: float, output: Content = None) -> ToolResult:

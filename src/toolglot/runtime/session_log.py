@@ -554,7 +554,7 @@ def _outcome(found: Interaction, run: Run | None, reason: str) -> ToolResult:
         unknown = outcomes.outcome_unknown(found.call, reason)
         return unknown if run.arguments is None else outcomes.with_executed(unknown, run.arguments)
     text = f"{reason} {UNTOLD}"
-    return ToolResult(found.id, text, name=found.name, status="cancelled")
+    return ToolResult(found.id, text, is_error=True, name=found.name, status="cancelled")
 
 
 async def read_standing(rows: LogRows, info: SessionInfo) -> Standing:

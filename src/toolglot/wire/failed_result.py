@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from toolglot.completion import CANCELLED
 from toolglot.conversation import Media, Opaque, Text, ToolResult
 from toolglot.jsontext import compact
 
@@ -18,8 +19,17 @@ _MARK: Final = "Error:"
 Content = str | tuple[Text | Media | Opaque, ...] | None
 
 
+def has_failed(result: ToolResult) -> bool:
+    """Whether a result is written as a failure. A cancel is one: it must not read as if the tool had succeeded."""
+    if result.is_error or result.status != "cancelled":
+        return result.is_error
+    return type(result.content) is not tuple or all(type(part) is Text for part in result.content)
+
+
 def said_content(result: ToolResult) -> Content:
     """A result's content, or in its place what went wrong or the value that the tool returned, as text."""
+    if result.status == "cancelled" and not result.content:
+        return result.error or CANCELLED
     if result.content is not None:
         return result.content
     if result.is_error and result.error:
@@ -32,7 +42,7 @@ def said_content(result: ToolResult) -> Content:
 def told_content(result: ToolResult) -> Content:
     """The same, which tells of the failure if the result is one."""
     content = said_content(result)
-    if not result.is_error:
+    if not has_failed(result):
         return content
     if not isinstance(content, tuple):
         return _marked(content or result.error or "")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from toolglot.conversation import Block, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
 from toolglot.wire.argument_text import object_of
-from toolglot.wire.failed_result import said_content
+from toolglot.wire.failed_result import has_failed, said_content
 from toolglot.wire.reading import (
     Fields,
     each_by_type,
@@ -257,7 +257,7 @@ def _write_result(result: ToolResult) -> Fields:
     elif result.error:
         fields["content"] = result.error
     own = result.extra.get(PROTOCOL) if result.extra else None
-    if result.is_error:
+    if has_failed(result):
         fields["is_error"] = True
     elif own and own.get("~not_error"):
         fields["is_error"] = False

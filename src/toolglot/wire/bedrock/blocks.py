@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
 from toolglot.jsontext import compact
 from toolglot.wire.argument_text import object_of
-from toolglot.wire.failed_result import said_content
+from toolglot.wire.failed_result import has_failed, said_content
 from toolglot.wire.media import AUDIO_TYPES
 from toolglot.wire.reading import (
     Fields,
@@ -321,7 +321,7 @@ def _write_result(result: ToolResult) -> Fields:
     content = said_content(result)
     parts = (Text(content),) if isinstance(content, str) else content or ()
     fields: Fields = {"toolUseId": result.call_id, "content": write_blocks(parts)}
-    status = "error" if result.is_error else note(result.extra, PROTOCOL, "status")
+    status = "error" if has_failed(result) else note(result.extra, PROTOCOL, "status")
     if status is not None:
         fields["status"] = status
     return wrapped("toolResult", restored(fields, result.extra, PROTOCOL), result.extra)

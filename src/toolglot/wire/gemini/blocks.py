@@ -14,10 +14,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from toolglot.completion import CANCELLED
 from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
 from toolglot.jsontext import compact
 from toolglot.wire.argument_text import object_of
-from toolglot.wire.failed_result import text_of
+from toolglot.wire.failed_result import has_failed, text_of
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -349,10 +350,12 @@ def _write_response(result: ToolResult, said: str | None) -> Fields:
     response: Any = result.result
     if type(response) is dict:
         text, is_error = meaning_of(response)
-        if is_error == result.is_error and said in (None, text):
+        if is_error == has_failed(result) and said in (None, text):
             return response
     value = said if said is not None else result.result if result.result is not None else result.error or ""
-    return {"error" if result.is_error else "output": value}
+    if result.status == "cancelled" and not value:
+        value = CANCELLED
+    return {"error" if has_failed(result) else "output": value}
 
 
 def _write_media(block: Media) -> Fields:

@@ -418,7 +418,7 @@ def write_result(result: ToolResult) -> Fields:
     """A result as a tool message."""
     own = result.extra.get(PROTOCOL) if result.extra else None
     content: Any = result.content
-    if result.is_error or type(content) is not str:
+    if result.is_error or result.status is not None or type(content) is not str:
         content = told_content(result)
     if own is None and type(content) is str and not result.name:
         return {"role": "tool", "tool_call_id": result.call_id, "content": content}
