@@ -306,6 +306,7 @@ BODIES: Final[dict[str, dict[str, Fields]]] = {
         "openai_chat": {key: value for key, value in chat({"content": "Done."}).items() if key != "usage"},
         "gemini": {key: value for key, value in gemini({"text": "Done."}).items() if key != "usageMetadata"},
     },
+    "one count": {"gemini": gemini({"text": "Done."}, usage={"candidatesTokenCount": 5, "totalTokenCount": 5})},
     "arguments in a string": {
         "openai_chat": chat_call('"{\\"path\\":\\"a\\"}"'),
         "openai_responses": responses(item("1", "read", '"{\\"path\\":\\"a\\"}"')),

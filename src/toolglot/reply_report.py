@@ -84,14 +84,20 @@ def _is_plain(reply: Reply) -> bool:
     if reply.stop != ("tool_calls" if has_calls else "stop"):
         return False
     usage = reply.usage
-    return usage is not None and not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens)
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return False
+    return not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens)
 
 
 def _report_unread(meant: Reply, read: Reply, job: Job) -> None:
     if meant.stop != read.stop or meant.stop == "pause":  # only one protocol has a word for that
         job.tell("dropped", f"the protocol has no word for a reply that ended with {meant.stop!r}", path="$.stop")
-    if meant.usage is None and read.usage is not None and read.usage.input_tokens is not None:
-        job.tell("assumed", "the provider did not say what the answer cost; the counts are 0", path="$.usage")
+    said, got = meant.usage or Usage(), read.usage or Usage()
+    if (said.input_tokens is None and got.input_tokens is not None) or (
+        said.output_tokens is None and got.output_tokens is not None
+    ):
+        reason = "the provider did not say all that the answer cost; counts that are missing are 0"
+        job.tell("assumed", reason, path="$.usage")
     for name in _COUNTS:
         count = getattr(meant.usage, name, None)
         if count and getattr(read.usage, name, None) != count:

@@ -203,7 +203,12 @@ class Answer:
         """A call that nobody can run, since it does not say of what it is; a client would fail at its empty name."""
         self._calls += 1
         written = _shown(call) or jsontext.compact(call.arguments or {})[:SHOWN]
-        self._job.tell("converted", f"a call has no name, so that it cannot be run; it became text: {written}", "loss", gravity="loss")
+        self._job.tell(
+            "converted",
+            f"a call has no name, so that it cannot be run; it became text: {written}",
+            "loss",
+            gravity="loss",
+        )
         return Text(NAMELESS.format(written=written), None if self.is_abroad else call.signature)
 
     def _check(self, call: ToolCall, emitted_name: str) -> None:
