@@ -12,7 +12,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -510,10 +509,9 @@ def test_closing_a_client_while_it_is_starting_leaves_nothing_open(tmp_path: Pat
     holding.execute("BEGIN EXCLUSIVE")  # the store cannot be opened before this ends
     with contextlib.closing(holding), ThreadPoolExecutor(2) as pool:
         waiting = pool.submit(http_client.get, "http://any/health", timeout=BOUND)
-        wait_until(lambda: bool(our_threads()))
-        time.sleep(0.1)
+        wait_until(lambda: len(our_threads()) > 1)  # one of them waits for the store
         closing = pool.submit(http_client.close)
-        time.sleep(0.1)
+        wait_until(lambda: http_client.is_closed)
         assert not closing.done()
         holding.execute("ROLLBACK")
         closing.result(BOUND)
