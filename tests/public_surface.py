@@ -27,6 +27,7 @@ from toolglot import (
     ToolProtocolError,
     TruncatedArgumentsError,
     TruncatedJSONError,
+    UnknownNameError,
     VersionError,
 )
 from toolglot.runtime import Answer, FunctionTool, UpstreamModels
@@ -36,7 +37,7 @@ from toolglot.upstream import AsgiTransport, HttpTransport, Transport
 ERRORS: tuple[type[ToolglotError], ...] = (
     *(ArgumentsError, EmptyConversationError, HistoryError, InputError, JSONError, LimitError, ProfileError),
     *(ProviderError, RefusedError, RenderError, ServerToolError, StoredHistoryError, ToolError, ToolProtocolError),
-    *(TruncatedArgumentsError, TruncatedJSONError, VersionError),
+    *(TruncatedArgumentsError, TruncatedJSONError, UnknownNameError, VersionError),
 )
 
 BODY: Mapping[str, Any] = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello"}]}
