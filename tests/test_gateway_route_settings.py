@@ -389,7 +389,7 @@ def test_what_a_route_leaves_as_it_is_goes_home_as_it_came(served: Served) -> No
 
 
 def test_a_response_that_goes_on_from_one_that_the_provider_stores_is_set_too(served: Served) -> None:
-    path, body = request_of("openai_responses", "think", instructions="Mine.")
+    path, body = request_of("openai_responses", "think", "Hello", instructions="Mine.")
     first = ask(served, path, body).body
     got = ask(served, path, {**body, "previous_response_id": first["id"], "input": "And now?"})
     assert got.status == 200, got.data
