@@ -210,7 +210,7 @@ def test_a_content_that_was_changed_is_written_instead_of_the_response() -> None
         ({"mode": "NONE"}, ToolChoice("none")),
         ({"mode": "ANY"}, ToolChoice("required")),
         ({"mode": "any", "allowed_function_names": ["f"]}, ToolChoice("named", ("f",))),
-        ({"mode": "ANY", "allowedFunctionNames": ["f", "g"]}, ToolChoice("allowed", ("f", "g"))),
+        ({"mode": "ANY", "allowedFunctionNames": ["f", "g"]}, ToolChoice("required", ("f", "g"))),
         ({"mode": "VALIDATED", "allowedFunctionNames": ["f"]}, ToolChoice("allowed", ("f",))),
         ({"mode": "validated", "allowedFunctionNames": ["f", "g"]}, ToolChoice("allowed", ("f", "g"))),
         ({"mode": "VALIDATED"}, ToolChoice("auto")),

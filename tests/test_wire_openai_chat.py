@@ -453,7 +453,7 @@ ALLOWED: Fields = {
         ({"type": "later"}, "auto", ()),
         ({"type": "function", "function": {"name": "f"}}, "named", ("f",)),
         ({"type": "custom", "custom": {"name": "g"}}, "named", ("g",)),
-        (ALLOWED, "allowed", ("f",)),
+        (ALLOWED, "required", ("f",)),
     ],
 )
 def test_a_tool_choice_says_what_it_means(written: Any, mode: str, names: tuple[str, ...]) -> None:

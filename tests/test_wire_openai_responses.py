@@ -291,7 +291,7 @@ def test_an_output_may_be_parts_or_nothing() -> None:
                 "mode": "required",
                 "tools": [{"type": "function", "name": "f"}, {"type": "mcp"}],
             },
-            *("allowed", ("f",)),
+            *("required", ("f",)),
         ),
         ({"type": "web_search_preview"}, "auto", ()),
     ],

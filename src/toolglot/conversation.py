@@ -399,7 +399,7 @@ class ToolChoice(Value, frozen=True):
 
     mode: ChoiceMode = "auto"
     names: tuple[str, ...] = ()
-    """The one tool of `named`; those of `allowed`."""
+    """The one tool of `named`; those that `allowed` and `required` choose among, `required` among all without them."""
     parallel: bool | None = None
     extra: Extra | None = None
 

@@ -243,9 +243,10 @@ def read_request(
             if split is not None:
                 conversation, mended = decoded_split(split, from_, policy)
                 return ReceivedRequest(body, split.fields, conversation, mended, from_, policy, overrides)
-        fields = _parsed(body, limits)
+        reading: list[str] = []
+        fields = _parsed(body, limits, reading)
         conversation, mended = decoded(fields, from_, policy)
-        return ReceivedRequest(body, fields, conversation, mended, from_, policy, overrides)
+        return ReceivedRequest(body, fields, conversation, mended, from_, policy, overrides, reading=tuple(reading))
     except RecursionError:
         raise _too_deep() from None
 
@@ -271,12 +272,15 @@ class ReceivedRequest:
         source: Profile,
         policy: Policy,
         overrides: Overrides | None,
+        *,
+        reading: tuple[str, ...] = (),
     ) -> None:
         self.fields = fields
         self.continues: str | None = continued_by(fields, source.protocol)
         """The field that says that only its provider has what was said before; None where the request is whole."""
         self.conversation: Conversation = conversation
         """What the client said. Replaced by another one, that is what is sent."""
+        self._reading = reading  # what had to be changed to read the JSON; who gets the very bytes does not notice it
         self._given = conversation
         self._body = body
         self._mended = mended
@@ -354,10 +358,12 @@ class ReceivedRequest:
         if not is_same:
             sent_so = sent if policy.responses_id_style != "clasp" else _as_clasp(sent, to, policy)
             written = codec(to.protocol).request.encode(sent_so, to)
-        if from_.protocol != to.protocol:
-            told += _unwritten(sent, to, policy)
-        else:
+        if from_.protocol == to.protocol:
             is_same = written == fields
+        if not is_same or type(self._body) is not bytes:
+            told += _changed_in_reading(self._body, fields, self._reading, to, policy)
+        if from_.protocol != to.protocol or self._mended:  # which may hold the forms of other protocols
+            told += _unwritten(sent, to, policy)
         return ConvertedRequest(
             fields if is_same else written,
             Report(tuple(told), ids=rendered.seen_ids),
@@ -745,19 +751,45 @@ def error_for(
 # --- JSON -------------------------------------------------------------------------------------------
 
 
-def _parsed(body: Body, limits: Limits) -> Fields:
+def _changed_in_reading(
+    body: Body, fields: Fields, reading: tuple[str, ...], target: Profile, policy: Policy
+) -> list[Entry]:
+    """What the JSON of a body said that the object read from it does not say."""
+    if not reading and isinstance(body, bytes | str):
+        # As many strings are there as were read, unless a key stood twice or a quote was written as an escape.
+        quotes = body.count(b'"') if isinstance(body, bytes) else body.count('"')
+        if quotes != msgspec.json.encode(fields).count(b'"'):
+            twice = jsontext.duplicate_keys(body)
+            reading = (
+                (f"the key {quote(twice[0])} stands more than once in an object; the last one holds",) if twice else ()
+            )
+    if not reading:
+        return []
+    job = Job(target, policy, None)
+    for reason in reading:
+        job.tell("converted", reason, "canonical", path="$", gravity="loss")
+    return job.entries
+
+
+def _parsed(body: Body, limits: Limits, reading: list[str] | None = None) -> Fields:
     """A body as an object. The fast reader reads what it can; the careful one mends or explains the rest."""
     if type(body) is not bytes and isinstance(body, Mapping):
         # A copy of plain values: whatever the caller's object is made of, and whatever becomes of it later.
-        cloned: Fields = jsontext.clone(dict(body), limits=limits).value
-        return cloned
+        cloned = jsontext.clone(dict(body), limits=limits)
+        if reading is not None:
+            reading += [f"{change.path}: {change.reason}" for change in cloned.changes]
+        plain: Fields = cloned.value
+        return plain
     if not isinstance(body, bytes | str):
         raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
     jsontext.refuse_large(body, limits, "$")
     try:
         value = msgspec.json.decode(body)
     except (ValueError, RecursionError):
-        value = jsontext.parse(body, limits=limits).value
+        parsed = jsontext.parse(body, limits=limits)
+        value = parsed.value
+        if reading is not None:
+            reading += parsed.mended
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, got {quote(value)}")
     return value

@@ -467,3 +467,24 @@ def local_reference(root: Any, reference: object) -> Any:
         else:
             place = place.get(key) if type(place) is dict else None
     return place
+
+
+def duplicate_keys(text: str | bytes, *, limit: int = 9) -> list[str]:
+    """The keys that an object of a JSON text has more than once, in their order; empty for what is not JSON."""
+    found: dict[str, None] = {}
+
+    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs) and len(found) < limit:
+            seen: set[str] = set()
+            for key, _ in pairs:
+                if key in seen:
+                    found[key] = None
+                seen.add(key)
+        return made
+
+    try:
+        json.loads(text, object_pairs_hook=look)
+    except (ValueError, RecursionError):
+        return []
+    return list(found)[:limit]

@@ -28,6 +28,15 @@ def is_marker(block: Block) -> bool:
     return type(block) is Opaque and _BLOCKS.get(block.protocol) == block.kind
 
 
+def report_lost_marker(value: Block | ToolSpec, job: Job) -> None:
+    """Tell of a cache marker on something that is left out."""
+    for protocol, fields in (value.extra or {}).items():
+        if not _FIELDS.get(protocol, frozenset()).isdisjoint(fields):
+            reason = "cache markers on what is left out went with it"
+            if not any(entry.reason == reason for entry in job.entries):
+                job.tell("dropped", reason, path="$", gravity="housekeeping")
+
+
 def without_markers(conversation: Conversation, job: Job) -> Conversation:
     """The conversation without cache markers, if the target is known to refuse them."""
     rules, protocol = job.profile.request, job.profile.protocol

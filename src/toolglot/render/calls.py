@@ -14,7 +14,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import RAW_ARGUMENTS, Block, ToolCall, ToolResult, Turn
+from toolglot.errors import quote
 from toolglot.ids import Projection
+from toolglot.jsontext import compact, duplicate_keys
 from toolglot.render.job import Job
 from toolglot.render.readiness import Ready
 from toolglot.render.tool_table import ToolTable
@@ -42,10 +44,12 @@ def emit_calls(
     """The turns as they are sent, one by one as they are asked for."""
     if ready is not None and table.is_plain and job.profile.ids.written:
         if _stay(ready, projection, job):
+            job.has_errors = any(result.is_error for result in ready.results)
             return turns
         swapped = _swapped(ready, projection, job)
         if swapped is not None:
-            swapper = _Swapper(swapped, Hidden(turns, job))
+            job.has_new_ids = any(id != given for given, id in swapped.items())
+            swapper = _Swapper(swapped, Hidden(turns, job), job)
             return map(partial(_emitted, swapper.call, swapper.result), turns)
     emitter = _Emitter(table, projection, Hidden(turns, job), job)
     return map(partial(_emitted, emitter.call, emitter.result), turns)
@@ -88,9 +92,10 @@ def _emitted(
 class _Swapper:
     """Gives ready turns their ids: nothing else of them changes."""
 
-    def __init__(self, ids: Mapping[str, str], hidden: Hidden) -> None:
+    def __init__(self, ids: Mapping[str, str], hidden: Hidden, job: Job) -> None:
         self._ids = ids
         self._hidden = hidden
+        self._job = job
 
     def call(self, block: ToolCall) -> ToolCall:
         id = self._ids[block.id]
@@ -98,6 +103,8 @@ class _Swapper:
         return call if call.extra is None else self._hidden.call(call, block.id)
 
     def result(self, block: ToolResult) -> ToolResult:
+        if block.is_error:
+            self._job.has_errors = True
         id = self._ids[block.call_id]
         result = block if id == block.call_id else replace(block, call_id=id)
         return result if result.extra is None else self._hidden.result(result, block.call_id)
@@ -115,14 +122,23 @@ class _Emitter:
         self._rule = job.profile.results.name
         self._names_results = self._rule == "required" or (self._rule == "wanted" and not job.goes_home)
         self._names: dict[str, str] = {}
+        self._called: dict[str, str] = {}
+        """The names of the tools of calls, as the client wrote them."""
 
     def call(self, block: ToolCall) -> ToolCall:
         emitted = self._table.emitted_call(block)
+        self._called[block.id] = block.name
+        if emitted.type != block.type:
+            reason = f"there is no free text of a call {self._job.rule('tools.custom')}; it is an argument here"
+            self._job.tell("converted", reason, call_ids=(block.id,))
         if self._rule != "refused":
             self._names[block.id] = emitted.name
         id = self._projection.add(block, name=emitted.name)
         if self._job.goes_home:
             self._tell_id(block, id)
+        elif not self._job.has_new_ids:
+            native = block.metadata.raw_id if block.metadata is not None else block.id
+            self._job.has_new_ids = bool(native) and id != native
         plain = emitted.arguments is not None and emitted.raw_input is None
         call = emitted if plain else self._with_object(emitted)
         return self._hidden.call(call if call.id == id else replace(call, id=id), block.id)
@@ -131,6 +147,12 @@ class _Emitter:
         is_named = self._names_results or (block.name != "" and self._rule != "refused")
         name = self._names[block.call_id] if is_named else ""
         id = self._projection[block.call_id]
+        if block.is_error:
+            self._job.has_errors = True
+        called = self._called[block.call_id]
+        if block.name not in ("", called):
+            reason = f"a result of {called[:80]!r} was named {block.name[:80]!r}; the name of its call holds"
+            self._job.tell("replaced", reason, "canonical", call_ids=(block.call_id,))
         is_same = block.call_id == id and block.name == name
         return self._hidden.result(block if is_same else replace(block, call_id=id, name=name), block.call_id)
 
@@ -158,6 +180,9 @@ class _Emitter:
         if written.strip():
             reason = f"arguments that are no JSON object are refused; they stand in {RAW_ARGUMENTS!r}"
             self._job.tell("converted", reason, "canonical", call_ids=(call.id,))
+        else:
+            reason = "a call without arguments is sent with an empty object"
+            self._job.tell("converted", reason, "canonical", call_ids=(call.id,), gravity="housekeeping")
         return replace(call, arguments={RAW_ARGUMENTS: written} if written.strip() else {}, raw_input=None)
 
     def _with_own_text(self, call: ToolCall) -> ToolCall:
@@ -169,10 +194,33 @@ class _Emitter:
             self._job.tell(
                 "converted", f"{reason}; they are the object that they mean", "canonical", call_ids=(call.id,)
             )
+        elif call.raw_input is not None:
+            self._report_text(call, call.raw_input)
         return replace(call, raw_input=None)
+
+    def _report_text(self, call: ToolCall, text: str) -> None:
+        """Tell of arguments whose text says more than the object that is sent to another provider."""
+        if not text.strip():
+            reason = "a call without arguments is sent with an empty object"
+            self._job.tell("converted", reason, "canonical", call_ids=(call.id,), gravity="housekeeping")
+        elif not text.lstrip().startswith("{"):
+            reason = "arguments were JSON in a string; they are sent as the object that they mean"
+            self._job.tell("converted", reason, "canonical", call_ids=(call.id,))
+        elif _HALF_PAIR.search(text) is not None or text.count('"') != compact(call.arguments or {}).count('"'):
+            reason = _lost_in_reading(text)
+            if reason:
+                self._job.tell("converted", reason, "canonical", call_ids=(call.id,), gravity="loss")
 
     def _refused(self, text: str) -> str:
         """Why the text of arguments is refused although it means an object; empty: it is not."""
         if self._job.profile.calls.arguments_object_only and not text.lstrip().startswith("{"):
             return "arguments that are no JSON object are refused"
         return "arguments with half a character are refused" if _HALF_PAIR.search(text) is not None else ""
+
+
+def _lost_in_reading(text: str) -> str:
+    """What the text of arguments says that the object read from it does not."""
+    if _HALF_PAIR.search(text) is not None:
+        return "half a character in arguments became U+FFFD"
+    twice = duplicate_keys(text)
+    return f"arguments have {quote(twice[0])} more than once; the last one is sent" if twice else ""

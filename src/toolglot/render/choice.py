@@ -12,9 +12,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import ChoiceMode, Conversation, ToolChoice
+from toolglot.errors import quote
 from toolglot.render.job import Job
 from toolglot.render.reasoning import is_thinking
 from toolglot.render.tool_table import EmittedTool
+
+_VERBATIM: Final = "~choice"
+"""The note of a codec that holds a choice which it does not know."""
 
 _NEAREST: Final[dict[ChoiceMode, tuple[ChoiceMode, ...]]] = {
     "named": ("required", "auto"),
@@ -33,6 +37,7 @@ def fit_choice(
     choice = conversation.options.tool_choice
     if choice is None:
         return None, tools
+    _report_unknown(choice, job)
     choice = _with_known_names(_with_parallel(choice, job), tools, job)
     if not tools and (job.profile.choice.needs_tools or choice.names):
         is_moot = choice.mode in ("auto", "none")
@@ -47,7 +52,7 @@ def fit_choice(
     accepted = rules.modes
     if is_thinking(conversation.options, job):
         accepted = tuple(mode for mode in rules.modes if mode in rules.while_thinking)
-    if choice.mode in accepted:
+    if choice.mode in accepted and (choice.mode != "required" or not choice.names or "allowed" in rules.modes):
         return choice, tools
     if choice.mode == "none":
         return _without_tools(conversation, tools, job)
@@ -63,7 +68,22 @@ def _with_known_names(choice: ToolChoice, tools: Sequence[EmittedTool], job: Job
     if names == choice.names:
         return choice
     job.tell("dropped", "the tool choice names a tool that is not declared", "canonical", path="$.tool_choice")
-    return replace(choice, names=names) if names else ToolChoice(parallel=choice.parallel)
+    if names or choice.mode == "required":
+        return replace(choice, names=names, extra=choice.extra if names else None)
+    return ToolChoice(parallel=choice.parallel)
+
+
+def _report_unknown(choice: ToolChoice, job: Job) -> None:
+    """A choice that only its own protocol has a name for is `auto` elsewhere."""
+    if choice.mode != "auto" or choice.extra is None:
+        return
+    for protocol, fields in choice.extra.items():
+        written = fields.get(_VERBATIM)
+        if written is not None and (protocol != job.profile.protocol):
+            kind = written.get("type") if isinstance(written, dict) else written
+            job.tell(
+                "dropped", f"the tool choice {quote(kind)} is not known here; asked for 'auto'", path="$.tool_choice"
+            )
 
 
 def _with_parallel(choice: ToolChoice, job: Job) -> ToolChoice:
@@ -92,7 +112,8 @@ def _without_tools(
 def _nearest(
     choice: ToolChoice, tools: Sequence[EmittedTool], accepted: Sequence[ChoiceMode], job: Job
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
-    mode = next((other for other in _NEAREST[choice.mode] if other in accepted), None)
+    nearest = (choice.mode, *_NEAREST[choice.mode]) if choice.mode == "required" else _NEAREST[choice.mode]
+    mode = next((other for other in nearest if other in accepted), None)
     if choice.names:
         wanted = frozenset(choice.names)
         tools = [tool for tool in tools if tool.original.name in wanted or tool.emitted.name in wanted] or tools
@@ -100,9 +121,11 @@ def _nearest(
     said = f"{mode!r}{kept}" if mode is not None else "nothing"
     rule = "choice.while_thinking" if choice.mode in job.profile.choice.modes else "choice.modes"
     is_kept = mode == "required" or choice.mode == "allowed"
+    asked = repr(choice.mode) if choice.mode != "required" or not choice.names else "a call of one of several tools"
+    rule = "choice.modes" if mode == choice.mode else rule
     job.tell(
         "converted",
-        f"{choice.mode!r} is refused {job.rule(rule)}; asked for {said}",
+        f"{asked} is refused {job.rule(rule)}; asked for {said}",
         path="$.tool_choice",
         gravity="change" if is_kept else "loss",
     )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from toolglot.conversation import Conversation, ToolChoice, ToolSpec
 from toolglot.errors import ServerToolError, ToolProtocolError
+from toolglot.render.cache_markers import report_lost_marker
 from toolglot.render.job import Job
 from toolglot.render.tool_form import fit_forms
 from toolglot.render.tool_table import EmittedTool, Key
@@ -80,6 +81,7 @@ def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, job: Job) ->
             found.append(function)
         elif _may_go(tool, tools, choice, job):
             job.tell("dropped", f"only {tool.issuer.provider} runs {tool.type}", "policy", path=path)
+            report_lost_marker(tool, job)
         else:
             raise ServerToolError(
                 f"{tool.type} is a tool that {tool.issuer.provider} runs itself; {job.profile.title} cannot",
@@ -115,6 +117,7 @@ def _once(tools: list[ToolSpec], job: Job) -> list[ToolSpec]:
         key = key_of(tool)
         if tool.issuer is None and key in seen:
             again[tool.name] = None
+            report_lost_marker(tool, job)
             continue
         seen.add(key)
         kept.append(tool)
@@ -140,6 +143,9 @@ def _within_limit(tools: list[ToolSpec], conversation: Conversation, job: Job) -
         f"left out: {_listed(chosen.dropped)}",
         path="$.tools",
     )
+    for tool in tools:
+        if tool.name not in kept:
+            report_lost_marker(tool, job)
     return [tool for tool in tools if tool.name in kept][:limit]
 
 

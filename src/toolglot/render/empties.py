@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from toolglot.completion import CANCELLED
 from toolglot.conversation import Block, Media, Text, Thinking, ToolResult, Turn
 from toolglot.render.job import Job, unless_same
+from toolglot.report import Gravity
 
 EMPTY_MESSAGE: Final = "[empty message]"
 EMPTY_RESULT: Final = "[no output]"
@@ -82,7 +83,8 @@ def _stand_in(turn: Turn, job: Job) -> Turn | None:
     if turn.role == "user":
         job.tell("replaced", f"a turn without content is refused {rule}; a word stands for it", turn_key=turn.key)
         return replace(turn, blocks=(Text(EMPTY_MESSAGE),))
-    job.tell("dropped", f"a turn without content is refused {rule}", turn_key=turn.key, gravity="housekeeping")
+    gravity: Gravity = "loss" if any(isinstance(block, Thinking) for block in turn.blocks) else "housekeeping"
+    job.tell("dropped", f"a turn without content is refused {rule}", turn_key=turn.key, gravity=gravity)
     return None
 
 

@@ -160,6 +160,7 @@ class _Pairing:
         if not again:
             return turn
         for call in again:
+            self._job.tell_fields(call.extra, "a call that is left out")
             self._job.tell(
                 "dropped", f"{call.name[:80]} was called twice under one id", "canonical", call_ids=(call.id,)
             )
@@ -235,6 +236,7 @@ class _Pairing:
         return _as_text(_ASIDE[reason], result)
 
     def _tell(self, result: ToolResult, action: Action, reason: str) -> None:
+        self._job.tell_fields(result.extra, "a result that is not sent as one")
         # The content of the result is still there, with its call or as text.
         self._job.tell(action, reason, "canonical", call_ids=(result.call_id,), gravity="change")
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Issuer, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import resolve
-from toolglot.render.cache_markers import is_marker
+from toolglot.render.cache_markers import is_marker, report_lost_marker
 from toolglot.render.job import Job, unless_same
 from toolglot.render.reasoning import parted
 
@@ -160,6 +160,7 @@ def _unsigned(block: Any, turn: Turn, tally: _Tally) -> Any:
 
 
 def _strip_thinking(block: Thinking, turn: Turn, job: Job, tally: _Tally) -> Thinking | None:
+    report_lost_marker(block, job)
     if job.profile.reasoning.foreign == "text" and block.text:
         if block.signature is not None or block.redacted is not None:
             tally.add(_THINKING_SIGNATURE, turn)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 from typing import TypeVar
 
-from toolglot.conversation import Issuer, Turn
+from toolglot.conversation import Extra, Issuer, Turn
+from toolglot.field_gravity import gravity_of_field
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.survey import Survey
@@ -24,7 +25,18 @@ def unless_same(new: tuple[T, ...], old: tuple[T, ...]) -> tuple[T, ...]:
 class Job:
     """One render."""
 
-    __slots__ = ("_survey", "entries", "goes_home", "home", "keeps_items", "policy", "profile", "source")
+    __slots__ = (
+        "_survey",
+        "entries",
+        "goes_home",
+        "has_errors",
+        "has_new_ids",
+        "home",
+        "keeps_items",
+        "policy",
+        "profile",
+        "source",
+    )
 
     def __init__(self, profile: Profile, policy: Policy, source: Profile | None, home: Issuer | None = None) -> None:
         self.goes_home: bool = source is not None and source.name == profile.name
@@ -36,6 +48,10 @@ class Job:
         self.home: Issuer | None = home
         """The endpoint and the account that the request goes to, as far as they are known."""
         self.entries: list[Entry] = []
+        self.has_errors: bool = False
+        """A result that failed is sent."""
+        self.has_new_ids: bool = False
+        """A call of another provider's client is sent under another id than that client wrote."""
         self.keeps_items: bool = False
         """The provider has stored what it answered, so that an item goes home by its id alone."""
         self._survey: Survey | None = None
@@ -75,6 +91,19 @@ class Job:
                 gravity=gravity or gravity_of(action),
             )
         )
+
+    def tell_fields(self, extra: Extra | None, where: str, turn_key: str = "") -> None:
+        """Report the fields of a value that cannot stay on what it becomes; empty ones and a codec's notes are not."""
+        for fields in (extra or {}).values():
+            for field, value in fields.items():
+                if field[:1] != "~" and value not in (None, "", [], {}):
+                    self.tell(
+                        "dropped",
+                        f"{field[:80]} has no place on {where}",
+                        path=f"$.{field[:80]}",
+                        turn_key=turn_key,
+                        gravity=gravity_of_field(field, value),
+                    )
 
     def rule(self, key: str) -> str:
         """A rule of the target for a reason: its id in brackets."""

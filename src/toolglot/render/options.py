@@ -172,7 +172,9 @@ def _fit_mode(reasoning: Reasoning, job: Job) -> ReasoningMode | None:
         return asked
     mode = next((other for other in _NEAREST_MODES[asked] if other in rules.modes), None)
     if mode is None and (asked == "off") == (rules.default == "off"):
-        return None  # what holds anyway
+        reason = f"thinking {asked!r} is no setting here {job.rule('reasoning.modes')}; it holds anyway"
+        job.tell("dropped", reason, path="$.reasoning", gravity="housekeeping")
+        return None
     effort = _effort_for(reasoning, rules.efforts)
     if mode is None and effort is not None and (asked != "off" or effort == "none"):
         return None  # the effort says it

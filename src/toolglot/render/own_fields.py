@@ -25,6 +25,8 @@ from toolglot.report import Gravity
 _Lost = dict[tuple[str, Gravity], int]
 """How often a field was left behind, and how grave that is."""
 
+_CHOICE: Final = "~choice"
+"""The note of a tool choice of a kind that nobody knows."""
 _LIMIT: Final = "~limit"
 """The note by which field a request limits its answer."""
 _OLD_LIMIT: Final = "max_tokens"
@@ -52,6 +54,13 @@ def leave_behind(conversation: Conversation, job: Job) -> Conversation:
 
 def _plain(conversation: Conversation, job: Job, lost: _Lost) -> Conversation:
     options = conversation.options
+    choice = options.tool_choice
+    if choice is not None and choice.mode == "auto" and (choice.extra or {}).get(job.profile.protocol, {}).get(_CHOICE):
+        key: tuple[str, Gravity] = ("tool_choice", "loss")  # of a kind that nobody knows: `auto` is asked for instead
+        lost[key] = lost.get(key, 0) + 1
+    for kept in (choice, options.reasoning, options.output):
+        if kept is not None:
+            _kept(kept.extra, job, lost)
     return Conversation(
         tuple([turn if _is_of_target(turn, job) else _plain_turn(turn, job, lost) for turn in conversation.turns]),
         tuple([_plain_tool(tool, job, lost) for tool in conversation.tools]),

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Options, Reasoning, Text, Thinking, ToolCall, Turn
+from toolglot.render.cache_markers import report_lost_marker
 from toolglot.render.job import Job, unless_same
 
 CACHE_MARKER: Final = "cache_control"
@@ -87,7 +88,13 @@ def parted(blocks: tuple[Block, ...], job: Job) -> tuple[Block, ...]:
     is refused without the thinking that went before it (D9)."""
     if not job.profile.reasoning.grouped:
         return blocks
-    return tuple([replace(block, extra=None) if isinstance(block, Text | ToolCall) else block for block in blocks])
+    return tuple([_made_elsewhere(block, job) if isinstance(block, Text | ToolCall) else block for block in blocks])
+
+
+def _made_elsewhere(block: Text | ToolCall, job: Job) -> Text | ToolCall:
+    """A block without the fields of the target's protocol, among which its id is."""
+    kept = {protocol: fields for protocol, fields in (block.extra or {}).items() if protocol != job.profile.protocol}
+    return replace(block, extra=kept or None)
 
 
 def _is_accepted(block: Thinking, turn: Turn, job: Job) -> bool:
@@ -99,6 +106,7 @@ def _is_accepted(block: Thinking, turn: Turn, job: Job) -> bool:
     else:
         return True
     job.tell("dropped", reason, turn_key=turn.key)
+    report_lost_marker(block, job)
     return False
 
 

@@ -143,10 +143,18 @@ def render(
         and rendered.options is given.options
         and rendered.extra is given.extra
     )
+    if job.has_errors and not profile.results.error_flag:
+        reason = f"there is no field for a result that failed {job.rule('results.error_flag')}; its text says Error"
+        job.tell("converted", reason)
+    if job.has_new_ids and source is not None:
+        reason = f"call ids are written as {profile.name} writes them; report.ids has both forms"
+        job.tell("replaced", reason, "projection", gravity="housekeeping")
     entries: tuple[Entry, ...] = ()
     if job.entries:
-        places = _Places(names, taken)
-        entries = tuple([places.named(entry) for entry in job.entries])
+        entries = tuple(job.entries)
+        if any(entry.turn_key or entry.call_ids for entry in entries):
+            places = _Places(names, taken)
+            entries = tuple([places.named(entry) for entry in entries])
     return Rendered(rendered, entries, table, projection, is_unchanged, names)
 
 

@@ -179,6 +179,9 @@ def _gather(runs: list[_Run], turn: Turn, job: Job) -> None:
     runs[start].add(turn, job)
 
 
+_JOINED: Final = "a message that was joined with another"
+
+
 class _Run:
     """Turns of one speaker that become one, as they are gathered: no block is looked at again for the next (law 9)."""
 
@@ -207,6 +210,9 @@ class _Run:
 
         Pictures and thinking may stand between them: there they have fields of their own.
         """
+        if not self._is_joined:
+            job.tell_fields(self.first.extra, _JOINED, self.first.key)
+        job.tell_fields(turn.extra, _JOINED, turn.key)
         words = _last_words(turn.blocks)
         if words is not None:
             if self._words is not None and job.profile.results.carrier == "message":

@@ -185,12 +185,24 @@ def _lowered(tool: ToolSpec, job: Job) -> ToolSpec:
         reason = f"{loss.keyword}: {loss.reason}{where}"
         path = _path(tool) + loss.path.removeprefix("$")
         job.tell("lowered", reason, path=path, gravity=None if loss.described else "loss")
-    if job.goes_home and not lowered.losses and lowered.schema is not tool.parameters:
-        job.tell("lowered", "the schema is written in words that the target takes; it means the same", path=_path(tool))
+    if (
+        not lowered.losses
+        and lowered.schema is not tool.parameters
+        and not _says_the_same(lowered.schema, tool.parameters)
+    ):
+        reason = "the schema is written in words that the target takes; it means the same"
+        job.tell("lowered", reason, path=_path(tool), gravity="housekeeping")
     strict = _strict(tool, lowered, job)
     if lowered.schema is tool.parameters and strict == tool.strict:
         return tool
     return replace(tool, parameters=lowered.schema, strict=strict)
+
+
+def _says_the_same(new: _Schema | None, old: _Schema | None) -> bool:
+    """Whether two schemas differ in nothing, or in how they say that there are no parameters."""
+    if new == old:
+        return True
+    return not new and old is not None and not any(value for name, value in old.items() if name != "type")
 
 
 def _strict(tool: ToolSpec, lowered: Lowered, job: Job) -> bool | None:

@@ -168,7 +168,7 @@ def _why_not(tools: Sequence[ToolSpec], missing: list[tuple[str, tuple[str, ...]
 def _callable(ask: Ask) -> list[ToolSpec]:
     """The tools that the client runs, and that its choice allows."""
     choice = ask.conversation.options.tool_choice
-    names = choice.names if choice is not None and choice.mode in ("named", "allowed") else ()
+    names = choice.names if choice is not None else ()
     return [
         tool
         for tool in ask.conversation.tools

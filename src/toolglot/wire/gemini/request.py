@@ -179,7 +179,7 @@ def _read_choice(given: Fields) -> ToolChoice:
     fields, snake = in_camel(given)
     said, names = optional(fields, "mode", str) or "", optional_texts(fields, "allowedFunctionNames")
     mode = _mode_of(said, names)
-    if mode not in ("named", "allowed"):
+    if mode in ("auto", "none"):
         names = ()
     known = frozenset([*(["mode"] if said else []), *(["allowedFunctionNames"] if names else [])])
     return ToolChoice(
@@ -193,7 +193,7 @@ def _mode_of(said: str, names: tuple[str, ...]) -> ChoiceMode:
     """What a mode means. Only ANY and VALIDATED heed names; with the latter the model may answer in words too."""
     mode = _MODES.get(said.upper(), "auto")
     if mode == "required" and names:
-        return "named" if len(names) == 1 else "allowed"
+        return "named" if len(names) == 1 else "required"
     return "allowed" if said.upper() == "VALIDATED" and names else mode
 
 
@@ -365,7 +365,7 @@ def _write_choice(choice: ToolChoice | None) -> Fields:
         said = _MODES_BACK[choice.mode]
     if said:
         fields["mode"] = said
-    if choice.mode in ("named", "allowed"):
+    if choice.names:
         fields["allowedFunctionNames"] = list(choice.names)
     return {"functionCallingConfig": given_back(fields, choice.extra)}
 

@@ -126,7 +126,9 @@ def _read_choice_object(fields: Fields, parallel: bool | None) -> ToolChoice:
         return ToolChoice("named", (name,), parallel, noted(extra, PROTOCOL, type=kind, **{kind: rest}))
     verbatim: Extra = {PROTOCOL: {"~choice": fields}}
     if kind == "allowed_tools":
-        return ToolChoice("allowed", held(fields, kind, _allowed_names), parallel, verbatim)
+        names = held(fields, kind, _allowed_names)
+        is_forced = fields[kind].get("mode") == "required"
+        return ToolChoice("required" if is_forced else "allowed", names, parallel, verbatim)
     return ToolChoice("auto", (), parallel, verbatim)
 
 
@@ -211,9 +213,10 @@ def _write_choice(body: Fields, choice: ToolChoice, tools: tuple[ToolSpec, ...])
         kind = note(choice.extra, PROTOCOL, "type") or kinds.get(name, "function")
         fields: Fields = {"type": kind, kind: with_rest({"name": name}, choice.extra, PROTOCOL, kind)}
         body["tool_choice"] = restored(fields, choice.extra, PROTOCOL)
-    elif choice.mode == "allowed":
+    elif choice.mode == "allowed" or (choice.mode == "required" and choice.names):
         named = [(name, kinds.get(name, "function")) for name in choice.names]
-        allowed = {"mode": "auto", "tools": [{"type": kind, kind: {"name": name}} for name, kind in named]}
+        mode = "required" if choice.mode == "required" else "auto"
+        allowed = {"mode": mode, "tools": [{"type": kind, kind: {"name": name}} for name, kind in named]}
         if type(verbatim) is dict and "allowed_tools" in verbatim:
             allowed = {**verbatim["allowed_tools"], "tools": allowed["tools"]}
         body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": allowed}
@@ -227,7 +230,8 @@ def _still_says(verbatim: Any, choice: ToolChoice) -> bool:
         return choice.mode == _CHOICES.get(verbatim, "auto")
     if verbatim["type"] != "allowed_tools":
         return choice.mode == "auto"
-    return choice.mode == "allowed" and _allowed_names(verbatim["allowed_tools"]) == choice.names
+    mode = "required" if verbatim["allowed_tools"].get("mode") == "required" else "allowed"
+    return choice.mode == mode and _allowed_names(verbatim["allowed_tools"]) == choice.names
 
 
 def _write_sampling(body: Fields, sampling: Sampling, extra: Extra | None, profile: Profile | None) -> None:

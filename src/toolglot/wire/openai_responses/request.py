@@ -134,7 +134,7 @@ def _read_choice_of_tools(fields: Fields, parallel: bool | None) -> ToolChoice:
         tools = required(fields, "tools", list)
         mode = optional(fields, "mode", str)
         extra = noted(leftover(fields, _ALLOWED, PROTOCOL), PROTOCOL, mode=mode, tools=tools)
-        return ToolChoice("allowed", _names_of(tools), parallel, extra)
+        return ToolChoice("required" if mode == "required" else "allowed", _names_of(tools), parallel, extra)
     return ToolChoice(parallel=parallel, extra={PROTOCOL: {"~choice": fields}})
 
 
@@ -225,7 +225,7 @@ def _write_choice(body: Fields, choice: ToolChoice) -> None:
     elif choice.mode == "named":
         kind = note(choice.extra, PROTOCOL, "type") or "function"
         body["tool_choice"] = restored({"type": kind, "name": choice.names[0]}, choice.extra, PROTOCOL)
-    elif choice.mode == "allowed":
+    elif choice.mode == "allowed" or choice.names or note(choice.extra, PROTOCOL, "tools") is not None:
         body["tool_choice"] = _write_allowed(choice)
     else:
         body["tool_choice"] = choice.mode
@@ -237,7 +237,8 @@ def _write_allowed(choice: ToolChoice) -> Fields:
     if written is not None and _names_of(written) == choice.names:
         tools = written
     fields: Fields = {"type": "allowed_tools", "tools": tools}
-    mode = "auto" if written is None else note(choice.extra, PROTOCOL, "mode")
+    usual = "required" if choice.mode == "required" else "auto"
+    mode = usual if written is None else note(choice.extra, PROTOCOL, "mode")
     if mode is not None:
         fields["mode"] = mode
     return restored(fields, choice.extra, PROTOCOL)

@@ -1,0 +1,339 @@
+"""Law 10, reported: what the target reads otherwise than the client wrote it is in the report.
+
+The two bodies are read by `request_view`, which shares no code with what is judged. Held over small bodies of every
+class, over bodies to which something happened, and over whatever else the laws make.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from broken_bodies import Fields, broken_bodies
+from broken_conversations import SOURCES, TARGETS, conversations
+from many_examples import MANY
+from request_view import differences, listed, unreported, view_of
+from toolglot import Conversation, InputError, Policy, RefusedError, convert, profiles
+from toolglot.wire.codecs import codec
+
+PNG = "iVBORw0KGgo="
+USER = {"role": "user", "content": "Read a.txt"}
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+CHAT_TOOLS = [
+    {"type": "function", "function": {"name": name, "description": f"To {name}.", "parameters": SCHEMA}}
+    for name in ("read", "write", "list")
+]
+CLAUDE_TOOLS = [{"name": name, "description": f"To {name}.", "input_schema": SCHEMA} for name in ("read", "write")]
+GEMINI_TOOLS = [{"functionDeclarations": [{"name": name, "parameters": SCHEMA} for name in ("read", "write", "list")]}]
+
+
+def chat(*messages: Fields, **fields: Any) -> Fields:
+    return {"model": "m", "messages": [USER, *messages], "tools": CHAT_TOOLS, **fields}
+
+
+def claude(*messages: Fields, **fields: Any) -> Fields:
+    return {"model": "m", "max_tokens": 100, "messages": [USER, *messages], "tools": CLAUDE_TOOLS, **fields}
+
+
+def called(id: str = "call_abc", arguments: Any = '{"path": "a.txt"}', name: str = "read") -> Fields:
+    made = {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"role": "assistant", "content": None, "tool_calls": [made]}
+
+
+def answered(id: str = "call_abc", content: Any = "hello", **more: Any) -> Fields:
+    return {"role": "tool", "tool_call_id": id, "content": content, **more}
+
+
+def used(*blocks: Fields, id: str = "toolu_abc") -> Fields:
+    call = {"type": "tool_use", "id": id, "name": "read", "input": {"path": "a.txt"}}
+    return {"role": "assistant", "content": [*blocks, call]}
+
+
+def result(content: Any = "hello", id: str = "toolu_abc", **more: Any) -> Fields:
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": content, **more}]}
+
+
+def allowed(mode: str) -> Fields:
+    tools = [{"type": "function", "function": {"name": name}} for name in ("read", "write")]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}
+
+
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+NEXT = {"role": "user", "content": "And now?"}
+
+BODIES: dict[str, tuple[str, Fields]] = {
+    "plain": ("openai", {"model": "m", "messages": [USER]}),
+    "system prompts": ("openai", chat({"role": "system", "content": "Be brief."}, NEXT)),
+    "sampling": ("openai", chat(temperature=1.7, top_p=0.3, seed=7, stop=["a", "b", "c"], max_completion_tokens=9)),
+    "penalties": ("openai", chat(presence_penalty=0.5, frequency_penalty=-0.5)),
+    "sampling of claude": ("anthropic", claude(temperature=0.3, top_k=5, stop_sequences=["x"])),
+    "fields that nobody knows": ("openai", chat(brand_new={"a": 1}, logit_bias={"1": 2}, n=2, verbosity="low")),
+    "unknown fields of a message": ("openai", chat({"role": "user", "content": "x", "name": "ann", "mood": "good"})),
+    "unknown fields of a block": (
+        "anthropic",
+        claude({"role": "user", "content": [{"type": "text", "text": "x", "new": 1}]}),
+    ),
+    "unknown fields of a tool": ("anthropic", claude(tools=[{**CLAUDE_TOOLS[0], "input_examples": [{"path": "x"}]}])),
+    "storage": (
+        "openai_responses",
+        {
+            "model": "m",
+            "input": "Hi",
+            "store": False,
+            "metadata": {"a": "b"},
+            "include": ["reasoning.encrypted_content"],
+        },
+    ),
+    "call and result": ("openai", chat(called(), answered())),
+    "call and result of claude": ("anthropic", claude(used(), result())),
+    "an odd id": ("openai", chat(called("functions.read:0"), answered("functions.read:0"))),
+    "no result": ("openai", chat(called(), NEXT)),
+    "no call": ("openai", chat(answered(), NEXT)),
+    "two results": ("openai", chat(called(), answered(), answered(content="other"), NEXT)),
+    "two calls with one id": ("openai", chat(called(), answered(), called(), answered(content="again"), NEXT)),
+    "double-encoded arguments": ("openai", chat(called(arguments=json.dumps('{"path": "a.txt"}')), answered())),
+    "arguments that are no object": ("openai", chat(called(arguments="[1, 2]"), answered())),
+    "broken arguments": ("openai", chat(called(arguments='{"path": "a.t'), answered())),
+    "empty arguments": ("openai", chat(called(arguments=""), answered())),
+    "half a character in arguments": ("openai", chat(called(arguments='{"path": "\\ud83d"}'), answered())),
+    "a result under another name": ("openai", chat(called(), answered(name="other_name"), NEXT)),
+    "a failed result": ("anthropic", claude(used(), result("no such file", is_error=True))),
+    "an image in a result": ("anthropic", claude(used(), result([{"type": "text", "text": "see"}, IMAGE]))),
+    "an empty result": ("anthropic", claude(used(), result(""))),
+    "an image": ("anthropic", claude({"role": "user", "content": [IMAGE, {"type": "text", "text": "What is it?"}]})),
+    "thinking": ("anthropic", claude(used({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}), result())),
+    "redacted thinking": ("anthropic", claude(used({"type": "redacted_thinking", "data": "c2VjcmV0"}), result())),
+    "thinking as text": ("deepseek", chat({**called(), "reasoning_content": "Hm."}, answered())),
+    "cache markers": (
+        "anthropic",
+        claude({"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]}),
+    ),
+    "a cached tool": (
+        "anthropic",
+        claude(tools=[*CLAUDE_TOOLS, {**CLAUDE_TOOLS[0], "name": "last", "cache_control": {"type": "ephemeral"}}]),
+    ),
+    "a tool with a bad name": ("anthropic", claude(tools=[{**CLAUDE_TOOLS[0], "name": "files/read me"}])),
+    "a schema with demands": (
+        "openai",
+        chat(
+            tools=[
+                {
+                    "type": "function",
+                    "function": {
+                        "name": "f",
+                        "parameters": {
+                            "type": "object",
+                            "properties": {
+                                "a": {"type": "string", "pattern": "^x", "format": "email"},
+                                "b": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+                            },
+                        },
+                    },
+                }
+            ]
+        ),
+    ),
+    "a strict schema": (
+        "openai",
+        chat(
+            tools=[
+                {
+                    "type": "function",
+                    "function": {"name": "f", "strict": True, "parameters": {**SCHEMA, "additionalProperties": False}},
+                }
+            ]
+        ),
+    ),
+    "tool choice none": ("openai", chat(tool_choice="none")),
+    "tool choice required": ("openai", chat(tool_choice="required")),
+    "tool choice named": ("openai", chat(tool_choice={"type": "function", "function": {"name": "read"}})),
+    "tool choice of a kind that nobody knows": ("openai", chat(tool_choice={"type": "brand_new"})),
+    "tool choice among some": ("openai", chat(tool_choice=allowed("auto"))),
+    "forced choice among some": ("openai", chat(tool_choice=allowed("required"))),
+    "forced choice among some, gemini": (
+        "gemini",
+        {
+            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+            "tools": GEMINI_TOOLS,
+            "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["read", "write"]}},
+        },
+    ),
+    "one call at a time": ("openai", chat(parallel_tool_calls=False)),
+    "JSON output": ("openai", chat(response_format={"type": "json_object"})),
+    "output by a schema": (
+        "openai",
+        {
+            "model": "m",
+            "messages": [USER],
+            "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}},
+        },
+    ),
+    "a switch of a host": (
+        "openai_compatible",
+        {"model": "m", "messages": [USER], "enable_thinking": False, "chat_template_kwargs": {"x": 1}},
+    ),
+    "two users in a row": ("anthropic", claude(NEXT, NEXT)),
+    "the model speaks last": ("anthropic", claude({"role": "assistant", "content": "It says "})),
+    "a user": ("anthropic", claude(metadata={"user_id": "u1"})),
+}
+"""Small requests, one for each way in which something may be lost or changed."""
+
+
+def protocol_of(name: str) -> str:
+    return profiles.get(name).protocol
+
+
+def assert_reported(source: str, body: Fields, target: tuple[str, str]) -> None:
+    name, model = target
+    out = convert(body, source=source, target=name, model=model, policy=Policy(server_tools="drop"))
+    found = unreported(protocol_of(source), body, protocol_of(name), out.body, out.report)
+    assert not found, f"{source} → {name}: {listed(found, out.report)}"
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_every_difference_of_a_small_body_is_reported(name: str) -> None:
+    source, body = BODIES[name]
+    for target in TARGETS:
+        try:
+            assert_reported(source, body, target)
+        except RefusedError:
+            continue
+
+
+@pytest.mark.law
+@MANY
+@given(broken_bodies(), st.sampled_from(TARGETS))
+def test_law_10_whatever_happened_to_a_body_every_difference_is_reported(
+    given_body: tuple[str, Fields], target: tuple[str, str]
+) -> None:
+    source, body = given_body
+    read = msgspec.json.decode(msgspec.json.encode(body))
+    try:
+        assert_reported(source, read, target)
+    except InputError as refused:
+        event(f"refused: {type(refused).__name__}")
+
+
+@pytest.mark.law
+@MANY
+@given(conversations, st.sampled_from(SOURCES), st.sampled_from(TARGETS))
+def test_law_10_whatever_is_in_a_conversation_every_difference_is_reported(
+    conversation: Conversation, source: str, target: tuple[str, str]
+) -> None:
+    profile = profiles.get(source)
+    try:
+        body = codec(profile.protocol).request.encode(conversation, profile)
+        assert_reported(source, msgspec.json.decode(msgspec.json.encode(body)), target)
+    except InputError as refused:
+        event(f"refused: {type(refused).__name__}")
+
+
+# --- the reading itself -------------------------------------------------------------------------------
+
+
+def _without_text(body: Fields) -> None:
+    body["messages"][0]["content"] = "Something else"
+
+
+def _without_result(body: Fields) -> None:
+    body["messages"][2]["content"][0]["content"] = "other words"
+
+
+def _without_error(body: Fields) -> None:
+    del body["messages"][2]["content"][0]["is_error"]
+
+
+def _other_arguments(body: Fields) -> None:
+    body["messages"][1]["content"][1]["input"] = {}
+
+
+def _other_id(body: Fields) -> None:
+    body["messages"][1]["content"][1]["id"] = "toolu_xyz"
+
+
+def _without_call(body: Fields) -> None:
+    del body["messages"][1]["content"][1]
+
+
+def _without_thinking(body: Fields) -> None:
+    body["messages"][1]["content"][0]["thinking"] = ""
+
+
+def _other_signature(body: Fields) -> None:
+    body["messages"][1]["content"][0]["signature"] = "other"
+
+
+def _without_media(body: Fields) -> None:
+    del body["messages"][3]["content"][0]
+
+
+def _without_tool(body: Fields) -> None:
+    del body["tools"][1]
+
+
+def _other_schema(body: Fields) -> None:
+    body["tools"][0]["input_schema"] = {"type": "object", "properties": {"path": {"type": "integer"}}}
+
+
+def _other_description(body: Fields) -> None:
+    body["tools"][0]["description"] = ""
+
+
+def _other_choice(body: Fields) -> None:
+    body["tool_choice"] = {"type": "auto"}
+
+
+def _other_option(body: Fields) -> None:
+    body["temperature"] = 1.0
+
+
+def _added(body: Fields) -> None:
+    body["messages"].append({"role": "user", "content": "Please go on."})
+
+
+def _without_field(body: Fields) -> None:
+    del body["brand_new"]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (_without_text, "text"),
+        (_without_result, "text of a result"),
+        (_without_error, "error of a result"),
+        (_other_arguments, "arguments"),
+        (_other_id, "id of a call"),
+        (_without_call, "number of calls"),
+        (_without_thinking, "thinking"),
+        (_other_signature, "signature"),
+        (_without_media, "media"),
+        (_without_tool, "tool"),
+        (_other_schema, "schema of a tool"),
+        (_other_description, "description of a tool"),
+        (_other_choice, "tool choice"),
+        (_other_option, "option temperature"),
+        (_added, "text that nobody wrote"),
+        (_without_field, "unknown field"),
+    ],
+)
+def test_the_reading_sees_a_difference_of_every_kind(change: Callable[[Fields], None], kind: str) -> None:
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    body = claude(
+        used(thinking),
+        result("no such file", is_error=True),
+        {"role": "user", "content": [IMAGE, {"type": "text", "text": "What is it?"}]},
+        tool_choice={"type": "any"},
+        temperature=0.5,
+        brand_new=1,
+    )
+    assert [*differences(view_of("anthropic", body), view_of("anthropic", body))] == []
+    changed = copy.deepcopy(body)
+    change(changed)
+    assert kind in {found.kind for found in differences(view_of("anthropic", body), view_of("anthropic", changed))}

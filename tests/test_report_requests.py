@@ -1,0 +1,188 @@
+"""Changes of requests that were once made in silence: each has its entry, of the right gravity."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from toolglot import convert, repair
+
+USER = {"role": "user", "content": "Read a.txt"}
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
+    for name in ("read", "write", "list")
+]
+Fields = dict[str, Any]
+
+
+def chat(*messages: Fields, **fields: Any) -> Fields:
+    return {"model": "m", "messages": [USER, *messages], "tools": TOOLS, **fields}
+
+
+def called(arguments: str) -> tuple[Fields, Fields]:
+    made = {"id": "call_a", "type": "function", "function": {"name": "read", "arguments": arguments}}
+    return {"role": "assistant", "content": None, "tool_calls": [made]}, {
+        "role": "tool",
+        "tool_call_id": "call_a",
+        "content": "x",
+    }
+
+
+def forced(source: str) -> Any:
+    if source == "gemini":
+        return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["read", "write"]}}
+    if source == "openai_responses":
+        tools = [{"type": "function", "name": name} for name in ("read", "write")]
+        return {"type": "allowed_tools", "mode": "required", "tools": tools}
+    named = [{"type": "function", "function": {"name": name}} for name in ("read", "write")]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": named}}
+
+
+BODIES: dict[str, Fields] = {
+    "openai": chat(tool_choice=forced("openai")),
+    "openai_responses": {
+        "model": "m",
+        "input": "Hi",
+        "tools": [{"type": "function", **tool["function"], "strict": False} for tool in TOOLS],  # type: ignore[dict-item]
+        "tool_choice": forced("openai_responses"),
+    },
+    "gemini": {
+        "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+        "tools": [{"functionDeclarations": [tool["function"] for tool in TOOLS]}],
+        "toolConfig": forced("gemini"),
+    },
+}
+MODELS = {"openai": "gpt-5.1", "openai_responses": "gpt-5.2", "gemini": "gemini-3-pro"}
+
+
+@pytest.mark.parametrize("source", BODIES)
+@pytest.mark.parametrize("target", BODIES)
+def test_a_choice_that_forces_one_of_several_tools_stays_one_where_there_is_a_form_for_it(
+    source: str, target: str
+) -> None:
+    out = convert(BODIES[source], source=source, target=target, model=MODELS[target])
+    assert out.body["toolConfig" if target == "gemini" else "tool_choice"] == forced(target)
+    assert not [entry for entry in out.report if entry.path == "$.tool_choice"]
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "written"),
+    [
+        ("anthropic", "claude-sonnet-4-6", {"type": "any"}),
+        ("mistral", "mistral-large-latest", "required"),
+    ],
+)
+def test_elsewhere_only_the_tools_of_a_forced_choice_are_offered_and_one_is_required(
+    target: str, model: str, written: Any
+) -> None:
+    out = convert(BODIES["openai"], source="openai", target=target, model=model)
+    assert out.body["tool_choice"] == written
+    assert len(out.body["tools"]) == 2
+    (entry,) = [entry for entry in out.report if entry.path == "$.tool_choice"]
+    assert entry.gravity == "change"
+
+
+def test_a_forced_choice_that_becomes_auto_is_a_loss() -> None:
+    out = convert(BODIES["openai"], source="openai", target="kimi", model="kimi-k2-thinking")
+    assert out.body["tool_choice"] == "auto"
+    assert [entry.gravity for entry in out.report if entry.path == "$.tool_choice"] == ["loss"]
+
+
+@pytest.mark.parametrize("choice", [{"type": "brand_new"}, "weird"])
+def test_a_tool_choice_that_nobody_knows_goes_to_its_own_provider_and_is_a_loss_elsewhere(choice: Any) -> None:
+    body = chat(tool_choice=choice)
+    home = convert(body, source="openai", target="openai", model="m")
+    assert home.body["tool_choice"] == choice
+    assert not home.report.losses
+    for target, model in (("anthropic", "claude-sonnet-4-6"), ("openai_responses", "gpt-5.2"), ("mistral", "m")):
+        lost = convert(body, source="openai", target=target, model=model).report.losses
+        assert [entry.path for entry in lost] == ["$.tool_choice"], target
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "gravity"),
+    [
+        (json.dumps('{"path": "a"}'), "JSON in a string", "change"),
+        ("", "without arguments", "housekeeping"),
+        ('{"path": "a", "path": "b"}', "'path' more than once", "loss"),
+        ('{"path": "\\ud83d"}', "half a character", "loss"),
+    ],
+)
+def test_arguments_that_are_not_sent_as_they_were_written_are_reported(
+    arguments: str, words: str, gravity: str
+) -> None:
+    report = convert(chat(*called(arguments)), source="openai", target="anthropic", model="claude-sonnet-4-6").report
+    (entry,) = [entry for entry in report if words in entry.reason]
+    assert entry.gravity == gravity
+    assert entry.native_ids == ("call_a",)
+
+
+def test_arguments_with_other_spaces_are_the_same() -> None:
+    report = convert(chat(*called('{ "path":  "a" }')), source="openai", target="anthropic", model="m").report
+    assert not [entry for entry in report if "argument" in entry.reason]
+
+
+def test_a_key_that_stands_twice_in_a_body_is_reported_unless_the_very_bytes_are_sent() -> None:
+    data = b'{"model": "m", "max_tokens": 5, "max_tokens": 6, "messages": [{"role": "user", "content": "Say \\"x\\""}]}'
+    home = repair(data, target="anthropic", model="m")
+    assert home.data == data
+    assert str(home.report) == "nothing was changed"
+    for body in (data, data.decode()):
+        (lost,) = convert(body, source="anthropic", target="openai", model="gpt-4.1").report.losses
+        assert "'max_tokens' stands more than once" in lost.reason
+    (lost,) = repair(data.decode(), target="anthropic", model="m").report.losses
+    assert "max_tokens" in lost.reason
+
+
+def test_half_a_character_in_a_body_is_reported_however_the_body_is_given() -> None:
+    body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "a \ud83d"}]}
+    for given in (body, json.dumps(body).encode()):
+        out = convert(given, source="anthropic", target="openai", model="gpt-4.1")
+        assert out.body["messages"][0]["content"] == "a �"
+        assert len(out.report.losses) == 1
+    assert len(repair(body, target="anthropic").report.losses) == 1
+
+
+def test_the_name_of_a_result_that_is_not_its_calls_is_reported() -> None:
+    call, result = called("{}")
+    assert not repair(chat(call, {**result, "name": "other"}), target="openai").report.entries  # which takes it
+    for target, model in (("anthropic", "m"), ("gemini", "gemini-3-pro"), ("mistral", "m")):
+        report = convert(chat(call, {**result, "name": "other"}), source="openai", target=target, model=model).report
+        assert any("'other'" in entry.reason and entry.native_ids == ("call_a",) for entry in report), target
+
+
+def test_fields_that_nobody_knows_go_on_to_a_host_that_nobody_described_and_are_reported_elsewhere() -> None:
+    body = {"model": "m", "messages": [USER], "enable_thinking": False, "brand_new": 1}
+    home = convert(body, source="openai_compatible", target="openai_compatible", model="m")
+    assert home.body == body
+    assert not home.report.entries
+    for target in ("openai", "mistral", "gemini"):
+        report = convert(body, source="openai_compatible", target=target, model="m").report
+        assert any(entry.path == "$.brand_new" and entry.gravity == "loss" for entry in report), target
+        assert any(entry.path == "$.reasoning" for entry in report), target
+
+
+def test_ids_in_the_form_of_another_provider_are_one_entry_of_housekeeping() -> None:
+    said: list[Fields] = []
+    for number in range(9):
+        call, result = called("{}")
+        call["tool_calls"][0]["id"] = result["tool_call_id"] = f"call_{number}"
+        said += [call, result]
+    out = convert(chat(*said), source="openai", target="anthropic", model="claude-sonnet-4-6")
+    assert out.body["messages"][1]["content"][0]["id"] == "toolu_0"
+    assert len([entry for entry in out.report if "call ids" in entry.reason]) == 1
+    assert [entry.gravity for entry in out.report if "call ids" in entry.reason] == ["housekeeping"]
+
+
+def test_a_cache_marker_on_a_tool_that_is_left_out_is_reported() -> None:
+    tool = {"name": "read", "input_schema": {"type": "object"}}
+    body = {
+        "model": "m",
+        "max_tokens": 5,
+        "messages": [USER],
+        "tools": [tool, {**tool, "cache_control": {"type": "ephemeral"}}],
+    }
+    report = repair(body, target="anthropic").report
+    assert [entry.gravity for entry in report if "cache marker" in entry.reason] == ["housekeeping"]
