@@ -91,11 +91,11 @@ def asked(model: str, tool: str, **more: Any) -> dict[str, Any]:
 
 def prove() -> None:
     simulator = Simulator()
-    config = Config(gateway=GatewaySettings(store=":memory:", log="off", simulate=True))
+    config = Config(gateway=GatewaySettings(store=":memory:", log="off"))
     count = Count()
     steps: list[ToolMiddleware] = [Redact(), Refuse(), count]
     with running(Gateway(config, upstreams=Upstreams(config, simulator=simulator), middleware=steps)) as address:
-        for model in ("mistral/mistral-large-latest", "gemini/gemini-3-pro"):
+        for model in ("simulated/mistral/mistral-large-latest", "simulated/gemini/gemini-3-pro"):
             for stream in (False, True):
                 status, text = post(address, asked(model, "look_up", stream=stream))
                 assert (status, "tool_use" in text) == (200, True), text
@@ -104,7 +104,7 @@ def prove() -> None:
         assert all("[address]" in body and "ada@example.com" not in body for body in sent)
         print("redacted:", len(sent), "requests")
         print("counted:", dict(count.calls))
-        status, text = post(address, asked("mistral/mistral-large-latest", "drop_database"))
+        status, text = post(address, asked("simulated/mistral/mistral-large-latest", "drop_database"))
         print("refused:", status, json.loads(text)["error"]["message"])
         assert len(simulator.requests) == 4
 

@@ -75,7 +75,7 @@ class Gateway:
 
     def __init__(self, folder: Path, settings: str = "") -> None:
         config = folder / "toolglot.toml"
-        config.write_text(f'[gateway]\nstore = ":memory:"\nlog = "off"\nsimulate = true\n{settings}\n')
+        config.write_text(f'[gateway]\nstore = ":memory:"\nlog = "off"\n{settings}\n')
         command = [sys.executable, "-m", "toolglot", "serve", "--config", str(config), "--port", "0", "--quiet"]
         self._process = subprocess.Popen(  # noqa: S603 - a command of our own
             command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
@@ -104,7 +104,7 @@ class Gateway:
 
     def answered(self) -> float:
         """Seconds that an answer of a simulated model took."""
-        body = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello"}]}
+        body = {"model": "simulated/openai/gpt-4.1", "messages": [{"role": "user", "content": "Hello"}]}
         status, data, seconds = self.asked("/v1/chat/completions", body)
         if status != 200:
             raise RuntimeError(f"status {status}: {data[:200]!r}")

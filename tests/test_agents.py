@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from agent_runs import AgentRun, Runner, run, run_claude, run_codex, run_gemini, started_with
 from gateway_fixture import Served, gateway
-from toolglot.gateway import Gateway, running
+from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.config import discovered
 from toolglot.gateway.telling import Teller
-from toolglot.simulator import Recorded, Server, serve
+from toolglot.simulator import Recorded, Server, Simulator, serve
 
 pytestmark = pytest.mark.agents
 
@@ -186,6 +187,21 @@ def test_thinking_comes_home_where_the_agent_knows_the_model_by_another_name(
         run = agent.run(served.url + agent.base, PROMPT, work, model=ALIASES[agent])
     check_loop(simulated, run, work)
     check_thinking(agent.home, simulated)
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=of_agent)
+def test_an_agent_works_with_nothing_configured_and_replies_that_name_a_simulated_model(
+    agent: Agent, work: Path
+) -> None:
+    simulator = Simulator({"rules": loop(agent)})
+    found = discovered({"HOME": "/nowhere"})
+    config = replace(found, gateway=replace(found.gateway, store=":memory:", log="off"))
+    upstreams = Upstreams(config, simulator=simulator)
+    with running(Gateway(config, upstreams=upstreams, teller=Teller(most=100, form="off"))) as url:
+        run = agent.run(url + agent.base, PROMPT, work)
+    assert {path.name for path in work.iterdir()} == set(PROOFS), run.told()
+    assert (run.text, run.exit) == (DONE, 0), run.told()
+    assert {request.status for request in simulator.requests} == {200}, run.told()
 
 
 def test_claude_code_asks_for_a_model_of_another_provider_by_its_name(simulated: Server, work: Path) -> None:

@@ -469,7 +469,7 @@ def test_fork_resume_save_and_the_other_commands(tmp_path: Path) -> None:
             ("/modle", "did you mean /model?"),
             ("/model openai", "from now on openai/gpt-4.1"),
             ("/model mistral", "there is no key for Mistral"),
-            ("/model no/such", "there is no provider 'no'"),
+            ("/model no/such", "unknown model 'no/such'"),
             ("/model simulated/openai/gpt-4.1", "from now on simulated/openai/gpt-4.1 (simulated)"),
             ("/model anthropic/claude-opus-5", "from now on anthropic/claude-opus-5"),
             ("/save talk.md", "written to talk.md"),
@@ -507,6 +507,19 @@ def test_without_a_key_a_simulated_model_answers_and_says_so(tmp_path: Path) -> 
         screen.expect("You said: hello")
         leave(screen)
     assert (tmp_path / ".local" / "state" / "toolglot" / "sessions.db").exists()
+
+
+def test_a_chat_simulates_by_the_rule_of_the_gateway(tmp_path: Path) -> None:
+    own = {"HOME": str(tmp_path), "XDG_STATE_HOME": "", **NO_KEYS}
+    words = ("chat", "--no-store", "--model")
+    named = command(*words, "openai/gpt-5.5", stdin=b"hello\n", cwd=tmp_path, **own)
+    assert named.code == 0
+    assert named.out.startswith("[simulated by toolglot")
+    assert "simulated/openai/gpt-5.5" in named.err
+    assert command(*words, "opnai/gpt-5.5", stdin=b"hello\n", cwd=tmp_path, **own).code == 2
+    keyed = command(*words, "openai/gpt-5.5", stdin=b"hello\n", cwd=tmp_path, **{**own, "ANTHROPIC_API_KEY": "k"})
+    assert (keyed.code, keyed.out) == (2, "")
+    assert "OPENAI_API_KEY" in keyed.err
 
 
 def test_nothing_is_kept_where_nothing_was_said_or_nothing_is_to_be_kept(tmp_path: Path) -> None:

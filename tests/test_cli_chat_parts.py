@@ -558,10 +558,13 @@ def test_without_any_configuration_a_provider_alone_is_not_simulated() -> None:
 
 def test_the_first_model_is_a_real_one_where_there_is_one() -> None:
     assert models('[upstreams.anthropic]\nkey_env = "K"\n', K="k").first({}).startswith("anthropic/claude")
-    assert models("[gateway]\nsimulate = true\n").first({}).startswith("simulated/")
-    with pytest.raises(InputError, match="nobody is named"):
+    assert ConfiguredModels(discovered({"HOME": "/h"})).first({}).startswith("simulated/")
+    with pytest.raises(InputError, match="no model is named") as caught:
+        models("[gateway]\nsimulate = true\n").first({})
+    assert "--model simulated/anthropic/claude-opus-5" in caught.value.hint
+    with pytest.raises(InputError, match="no model is named"):
         models('[upstreams.groq]\nkey_env = "K"\n', K="k").first({})
-    with pytest.raises(InputError, match="no upstream serves"):
+    with pytest.raises(InputError, match="unknown model"):
         models('[upstreams.groq]\nkey_env = "K"\n', K="k").find("nonsense")
 
 

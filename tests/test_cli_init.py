@@ -14,7 +14,7 @@ from toolglot.gateway.config import Config, GatewaySettings, parse_config, read_
 from toolglot.gateway.config_file import ConfigText
 from toolglot.gateway.example_config import example_config
 from toolglot.gateway.route_table import RequestSettings, RouteTable
-from toolglot.gateway.routing import Router
+from toolglot.gateway.routing import NoRouteError, Router
 from toolglot.gateway.upstream_table import UpstreamTable
 from toolglot.upstream.providers import PROVIDERS
 
@@ -52,11 +52,15 @@ def uncommented(text: str) -> str:
 # --- the text ---------------------------------------------------------------------------------------
 
 
-def test_the_example_is_read_as_it_is_and_serves_simulated_models() -> None:
+def test_the_example_is_read_as_it_is_and_simulates_only_what_is_named_so() -> None:
     found = read(example_config(BARE), BARE)
-    assert (found.upstreams, found.models, found.notes) == ({}, (), ())
-    assert found.gateway == read("[gateway]\nsimulate = true", BARE).gateway
-    assert Router(found).route("claude-opus-5").simulated
+    assert (found.upstreams, found.models) == ({}, ())
+    (note,) = found.notes
+    assert "names no upstream; only names that begin with simulated/ are answered" in note
+    assert found.gateway == read("[gateway]", BARE).gateway
+    assert Router(found).route("simulated/anthropic/claude-opus-5").simulated
+    with pytest.raises(NoRouteError):
+        Router(found).route("claude-opus-5")
 
 
 @pytest.mark.parametrize("environ", [BARE, KEYS])
@@ -81,7 +85,7 @@ def test_the_defaults_that_it_shows_are_the_defaults() -> None:
     on = uncommented(example_config(BARE))
     found = read(on, KEYS)
     same = msgspec.structs.replace(
-        found.gateway, client_keys=(), metrics_key="", middleware=(), simulate=False, store=""
+        found.gateway, client_keys=(), metrics_key="", middleware=(), simulate=None, store=""
     )
     assert same == GatewaySettings()
     assert found.policy == read("", KEYS).policy
@@ -127,9 +131,9 @@ def test_lines_are_of_a_width_that_can_be_read() -> None:
 def test_it_writes_toolglot_toml(cli: Cli) -> None:
     ended = cli("init")
     assert (ended.code, ended.out) == (0, "")
-    assert ended.err == "wrote toolglot.toml\non: the simulated models\n"
+    assert ended.err.startswith("wrote toolglot.toml\non: no provider: put a key into the environment")
     assert read_config(None, BARE).origin == "toolglot.toml"
-    assert read_config(None, BARE).gateway.simulate
+    assert not read_config(None, BARE).simulates_known
 
 
 def test_it_writes_where_it_is_told_and_tells_what_is_on(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +141,7 @@ def test_it_writes_where_it_is_told_and_tells_what_is_on(cli: Cli, monkeypatch: 
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "sk-secret-123456")
     ended = cli("init", "mine.toml")
     assert ended.code == 0
-    assert "wrote mine.toml\non: openai, the simulated models\n" in ended.err
+    assert "wrote mine.toml\non: openai\n" in ended.err
     assert "note: azure is left out" in ended.err
     assert "sk-secret" not in ended.err + (cli.folder / "mine.toml").read_text()
     assert not (cli.folder / "toolglot.toml").exists()
@@ -169,7 +173,7 @@ def test_a_link_that_leads_nowhere_is_not_followed_without_force(cli: Cli) -> No
 def test_it_writes_to_stdout(cli: Cli) -> None:
     ended = cli("init", "-")
     assert ended.out == example_config(BARE)
-    assert ended.err == "on: the simulated models\n"
+    assert ended.err.startswith("on: no provider")
     assert list(cli.folder.iterdir()) == []
 
 

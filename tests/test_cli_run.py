@@ -475,13 +475,13 @@ def test_a_name_that_leads_to_a_stand_in_is_told_as_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        ("opnai/gpt-4.1", "did you mean openai/gpt-4.1?"),
-        ("no/such", "there is no provider 'no'"),
-        ("gemini/gemini-3-pro", "configured: anthropic/…, openai/…; simulated/gemini/gemini-3-pro asks a stand-in"),
-        ("gemini-3-pro", "no provider that is configured serves the model 'gemini-3-pro'"),
+        ("opnai/gpt-4.1", "did you mean 'openai/gpt-4.1'"),
+        ("no/such", "unknown model 'no/such'"),
+        ("gemini/gemini-3-pro", "set GEMINI_API_KEY or GOOGLE_API_KEY and write [upstreams.gemini] into toolglot.toml"),
+        ("gemini-3-pro", "simulated/gemini/gemini-3-pro is a simulated model"),
     ],
 )
-def test_no_stand_in_answers_for_a_model_that_was_meant(tmp_path: Path, model: str, told: str) -> None:
+def test_no_simulated_model_answers_for_a_model_that_was_meant(tmp_path: Path, model: str, told: str) -> None:
     with folder(tmp_path) as place:
         ended = place.run("run", "hello", "--model", model)
         assert (ended.code, ended.out) == (2, "")
@@ -489,17 +489,44 @@ def test_no_stand_in_answers_for_a_model_that_was_meant(tmp_path: Path, model: s
         assert place.run("run", "hello", "--model", "simulated/gemini/gemini-3-pro").code == 0
 
 
-def test_without_keys_and_configuration_only_a_known_provider_is_simulated(cli: Cli) -> None:
+def test_without_keys_and_configuration_no_model_is_simulated_that_was_named_otherwise(cli: Cli) -> None:
     for name in [name for name in os.environ if name.endswith(("_API_KEY", "_KEY", "_TOKEN"))]:
         cli.monkeypatch.delenv(name)
     cli.monkeypatch.setenv("TOOLGLOT_MODEL", "")
     cli.monkeypatch.setenv("TOOLGLOT_CONFIG", "")
-    ended = cli("run", "hello", "--no-store", "--model", "openai/gpt-5.5", "--json")
-    assert ended.json["simulated"] is True
-    assert "is simulated" in ended.err
+    for words in (("--model", "openai/gpt-5.5"), ("--model", "gpt-5.5"), ("--fallback", "openai/gpt-5.5")):
+        ended = cli("run", "hello", "--no-store", *words)
+        told = " ".join(ended.err.split())
+        assert (ended.code, ended.out) == (2, "")
+        assert "there is no key for OpenAI" in told
+        assert "set the environment variable OPENAI_API_KEY" in told
+        assert "simulated/openai/gpt-5.5 is a simulated model" in told
+    cli.monkeypatch.setenv("TOOLGLOT_MODEL", "anthropic/claude-opus-5")
+    assert cli("run", "hello", "--no-store").code == 2
     ended = cli("run", "hello", "--no-store", "--model", "opnai/gpt-5.5")
     assert ended.code == 2
-    assert "did you mean openai/gpt-5.5?" in ended.err
+    assert "did you mean 'openai/gpt-5.5'" in ended.err
+    ended = cli("run", "hello", "--no-store", "--model", "simulated/openai/gpt-5.5", "--json")
+    assert (ended.code, ended.json["model"], ended.json["simulated"]) == (0, "simulated/openai/gpt-5.5", True)
+    cli.monkeypatch.setenv("TOOLGLOT_MODEL", "")
+    ended = cli("run", "hello", "--no-store", "--json")
+    assert (ended.code, ended.json["model"]) == (0, "simulated/anthropic/claude-opus-5")
+    assert "is simulated, and no real model answers" in ended.err
+
+
+def test_with_a_file_that_names_no_upstream_run_simulates_only_by_name(cli: Cli) -> None:
+    cli.monkeypatch.setenv("TOOLGLOT_MODEL", "")
+    cli.write("toolglot.toml", "[gateway]\nsimulate = true\n")
+    for words in ((), ("--model", "openai/gpt-5.5")):
+        ended = cli("run", "hello", "--no-store", "--config", "toolglot.toml", *words)
+        assert (ended.code, ended.out) == (2, "")
+        assert "simulated/" in ended.err
+    named = ("--config", "toolglot.toml", "--model", "simulated/openai/gpt-5.5")
+    assert cli("run", "hello", "--no-store", *named).code == 0
+    cli.write("toolglot.toml", "[gateway]\nsimulate = false\n")
+    ended = cli("run", "hello", "--no-store", *named)
+    assert ended.code == 2
+    assert "forbidden" in ended.err
 
 
 def test_a_denied_call_was_never_tried_and_an_unknown_leave_is_told(tmp_path: Path) -> None:

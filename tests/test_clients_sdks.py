@@ -26,11 +26,11 @@ from toolglot.gateway import Config, Upstreams
 from toolglot.gateway.config import GatewaySettings
 from toolglot.simulator import Simulator
 
-SONNET: Final = "anthropic/claude-sonnet-4-5"
-GPT: Final = "openai/gpt-4.1"
-GEMINI: Final = "gemini/gemini-3-pro-preview"
-MISTRAL: Final = "mistral/mistral-large-latest"
-CONFIG: Final = Config(gateway=GatewaySettings(store=":memory:", simulate=True))
+SONNET: Final = "simulated/anthropic/claude-sonnet-4-5"
+GPT: Final = "simulated/openai/gpt-4.1"
+GEMINI: Final = "simulated/gemini/gemini-3-pro-preview"
+MISTRAL: Final = "simulated/mistral/mistral-large-latest"
+CONFIG: Final = Config(gateway=GatewaySettings(store=":memory:"))
 FUNCTION: Final[dict[str, Any]] = {"name": "get_weather", "description": "The weather", "parameters": WEATHER}
 ASKED: Final = "What is the weather?"
 MOST_STEPS: Final = 5
@@ -233,7 +233,7 @@ SDKS: Final = {
         ask_responses,
         openai_async_client,
         ask_responses_async,
-        ("openai/gpt-5.5", SONNET, MISTRAL),
+        ("simulated/openai/gpt-5.5", SONNET, MISTRAL),
         openai.RateLimitError,
     ),
     "anthropic": Sdk(

@@ -91,7 +91,7 @@ def test_an_empty_file_has_the_defaults_and_a_note() -> None:
     settings = found.gateway
     assert (settings.host, settings.port, settings.client_keys) == ("127.0.0.1", 8400, ())
     assert (settings.retention_hours, settings.reports, settings.log) == (168, 500, "text")
-    assert (settings.simulate, settings.middleware, found.policy) == (False, (), Policy(server_tools="spare"))
+    assert (settings.simulate, settings.middleware, found.policy) == (None, (), Policy(server_tools="spare"))
     assert (found.upstreams, found.models, found.overrides) == ({}, (), None)
     assert "names no upstream" in found.notes[0]
 
@@ -105,14 +105,16 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
 # --- without a file ---------------------------------------------------------------------------------
 
 
-def test_without_a_file_every_provider_with_a_key_is_an_upstream_and_the_rest_is_simulated() -> None:
+def test_without_a_file_every_provider_with_a_key_is_an_upstream_and_nothing_else_is_simulated() -> None:
     found = discovered({**ENV, "MISTRAL_API_KEY": " key\n", "GROQ_API_KEY": "  "})
     assert list(found.upstreams) == ["anthropic", "openai", "mistral"]
     assert found.upstreams["mistral"].key.reveal() == "key"
     assert found.upstreams["anthropic"].url == "https://api.anthropic.com"
-    assert found.gateway.simulate
+    assert not found.simulates_known
+    assert found.allows_simulated
     assert found.notes == ()
     assert discovered({"HOME": "/h"}).upstreams == {}
+    assert discovered({"HOME": "/h"}).simulates_known
 
 
 def test_without_a_file_the_first_variable_of_a_provider_that_is_set_counts() -> None:
@@ -125,6 +127,7 @@ def test_without_a_file_the_first_variable_of_a_provider_that_is_set_counts() ->
 def test_without_a_file_what_cannot_be_used_is_told_and_left_out() -> None:
     found = discovered({"HOME": "/h", "AZURE_OPENAI_API_KEY": "k", "OPENAI_API_KEY": f"{KEY}\n{KEY}"})
     assert found.upstreams == {}
+    assert not found.simulates_known, "a key is there"
     assert [note.split(":")[0] for note in found.notes] == ["openai is left out", "azure is left out"]
     assert KEY not in str(found.notes)
 
@@ -604,7 +607,8 @@ def test_every_known_provider_can_be_configured_by_its_name_alone() -> None:
         ('a = "opnai/gpt"', "a", "'opnai/gpt' names no upstream", "did you mean openai/…?"),
         ('a = "gpt-5.5"', "a", "'gpt-5.5' names no upstream", 'write "openai/gpt-5.5"'),
         ('a = "openai/"', "a", "'openai/' names no upstream", "upstreams of this file: openai"),
-        ('a = "simulated/openai/x"', "a", "names no upstream", "simulate = true"),
+        ('a = "simulated/opnai/x"', "a", "names no upstream", 'written like "simulated/openai/gpt-5.5"'),
+        ('a = "kimi/kimi-k3"', "a", "names no upstream", 'a simulated model is written "simulated/kimi/kimi-k3"'),
         ('a = "openai/gpt-*"', "a", "is a pattern and not a model", '"openai/*"'),
         ('a = ""', "a", "expected the upstream", ""),
         ("a = [7]", "a", "expected the upstream", ""),
@@ -620,6 +624,11 @@ def test_a_name_that_leads_nowhere_is_told_when_the_file_is_read(
     assert error.path.endswith(f": models.{name}")
     assert message in error.message
     assert hint in error.hint
+
+
+def test_a_name_leads_to_no_simulated_model_where_those_are_forbidden() -> None:
+    error = wrong('[gateway]\nsimulate = false\n[models]\na = "simulated/openai/x"')
+    assert "simulate = false in [gateway] forbids" in error.hint
 
 
 def test_a_file_without_upstreams_says_so_where_a_name_leads_nowhere() -> None:

@@ -277,11 +277,11 @@ def test_tokens_are_counted_by_the_upstream_or_estimated_and_marked(
 # --- without any provider ---------------------------------------------------------------------------
 
 
-def test_without_a_key_a_stand_in_answers_and_says_so_and_calls_only_what_was_spoken_of() -> None:
+def test_a_simulated_model_says_so_and_calls_only_what_was_spoken_of() -> None:
     weather = {"name": "get_weather", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}}
     bash = {"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}
-    with gateway(None, settings="simulate = true") as served:
-        path, body = request_of("anthropic", "claude-sonnet-4-5", "Run something, please.")
+    with gateway(None) as served:
+        path, body = request_of("anthropic", "simulated/anthropic/claude-sonnet-4-5", "Run something, please.")
         idle = ask(served, path, {**body, "tools": [bash, weather]})
         assert idle.body["stop_reason"] == "end_turn"
         assert "simulated" in idle.body["content"][0]["text"]

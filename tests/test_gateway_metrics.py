@@ -156,9 +156,9 @@ def test_streams_are_open_until_they_end() -> None:
         assert number(found, "toolglot_upstream_errors_total") == 0
 
 
-def test_stand_ins_are_not_taken_for_providers() -> None:
-    with gateway(None, settings="simulate = true") as served:
-        assert say(served, "Hello", model="openai/gpt-5.5").status == 200
+def test_simulated_models_are_not_taken_for_those_of_providers() -> None:
+    with gateway(None) as served:
+        assert say(served, "Hello", model="simulated/openai/gpt-5.5").status == 200
         assert number(samples(served), "toolglot_requests_total", upstream="openai (simulated)", model="gpt-5.5") == 1
 
 

@@ -166,21 +166,101 @@ def test_a_mark_is_looked_up_with_and_without(model: str, expected: tuple[str, s
         ("claude-opus-5[1m]", "anthropic", "claude-opus-5"),
         ("gemini-3-pro", "gemini", "gemini-3-pro"),
         ("kimi-k3", "kimi", "kimi-k3"),
-        ("nobody-knows", "openai", "nobody-knows"),
-        ("some/thing", "openai", "some/thing"),
+        ("models/gemini-3-pro", "gemini", "models/gemini-3-pro"),
+        ("us.anthropic.claude-x", "bedrock", "us.anthropic.claude-x"),
+        ("groq/llama/x", "groq", "llama/x"),
         ("anthropic/claude-x", "anthropic", "claude-x"),
         ("google/gemini-x", "gemini", "gemini-x"),
         ("azure/gpt-x", "openai", "gpt-x"),
         ("simulated/mistral/x/y", "mistral", "x/y"),
         ("Simulated/Claude/x", "anthropic", "x"),
-        ("simulated/nobody/x", "openai", "simulated/nobody/x"),
-        ("anthropic/", "openai", "anthropic/"),
     ],
 )
-def test_without_upstreams_the_simulator_serves_every_name_and_says_so(model: str, provider: str, asked: str) -> None:
+def test_where_nothing_is_configured_known_names_are_simulated(model: str, provider: str, asked: str) -> None:
     route = Router(discovered({"HOME": "/h"})).route(model)
-    assert route == Route(upstream_name=provider, model=asked, simulated=True)
+    is_named = model.lower().startswith("simulated/")
+    assert route == Route(upstream_name=provider, model=asked, simulated=True, is_in_place=not is_named)
     assert route.upstream_name in SIMULATED_PROVIDERS
+
+
+@pytest.mark.parametrize(
+    ("model", "hint"),
+    [
+        ("opnai/gpt-5.5", "did you mean 'openai/gpt-5.5'"),
+        ("simulated/opnai/gpt-5.5", "did you mean 'simulated/openai/gpt-5.5'"),
+        ("simulated/openai/", "write simulated/PROVIDER/MODEL"),
+        ("simulated/openai", "write simulated/PROVIDER/MODEL"),
+        ("claud-opus-5", "claude-opus-5"),
+        ("nobody-knows", "simulated models answer for known ones only"),
+        ("some/thing", "simulated models answer for known ones only"),
+        ("opnai/us.anthropic.claude-x", "simulated models answer for known ones only"),
+        ("anthropic/", "simulated models answer for known ones only"),
+    ],
+)
+def test_where_nothing_is_configured_unknown_names_are_refused(model: str, hint: str) -> None:
+    with pytest.raises(NoRouteError) as caught:
+        Router(discovered({"HOME": "/h"})).route(model)
+    assert caught.value.message.startswith(f"unknown model {model!r}")
+    assert hint in str(caught.value)
+
+
+ONE_KEY = {"HOME": "/h", "ANTHROPIC_API_KEY": "sk-ant-0123456789"}
+
+
+@pytest.mark.parametrize(
+    ("model", "message", "hint"),
+    [
+        ("opnai/gpt-5.5", "unknown model", "openai needs OPENAI_API_KEY; upstreams: anthropic/…"),
+        (
+            "openai/gpt-5.5",
+            "there is no key for OpenAI",
+            "set the environment variable OPENAI_API_KEY; simulated/openai/",
+        ),
+        ("gpt-5.5", "there is no key for OpenAI", "simulated/openai/gpt-5.5 is a simulated model"),
+        ("gemini-3-pro", "there is no key for", "GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("ollama/qwen3", "Ollama", "[upstreams.ollama] into toolglot.toml"),
+        ("azure/gpt-x", "azure", "AZURE_OPENAI_API_KEY"),
+        ("claud-opus-5", "did you mean 'claude-opus-5'", ""),
+        ("antropic/claude-opus-5", "did you mean 'anthropic/claude-opus-5'", "upstreams: anthropic"),
+        ("nobody-knows", "unknown model", "upstreams: anthropic/…"),
+    ],
+)
+def test_with_one_key_a_name_that_no_upstream_has_is_refused_with_the_way_out(
+    model: str, message: str, hint: str
+) -> None:
+    with pytest.raises(NoRouteError) as caught:
+        Router(discovered(ONE_KEY)).route(model)
+    assert message.lower() in caught.value.message.lower()
+    assert hint in caught.value.hint
+
+
+def test_a_provider_that_was_left_out_is_refused_with_the_reason() -> None:
+    router = Router(discovered({"HOME": "/h", "AZURE_OPENAI_API_KEY": "k"}))
+    with pytest.raises(NoRouteError, match="azure is left out") as caught:
+        router.route("azure/gpt-5.5")
+    assert "AZURE_OPENAI_ENDPOINT" in caught.value.hint
+    with pytest.raises(NoRouteError, match="there is no key for Anthropic"):
+        router.route("claude-opus-5")
+
+
+@pytest.mark.parametrize("environ", [{"HOME": "/h"}, ONE_KEY])
+def test_where_simulated_models_are_forbidden_no_name_leads_to_one(environ: dict[str, str]) -> None:
+    made = discovered(environ).without_simulated()
+    router = Router(made)
+    with pytest.raises(NoRouteError, match="forbidden"):
+        router.route("simulated/openai/gpt-5.5")
+    with pytest.raises(NoRouteError) as caught:
+        router.route("gpt-5.5")
+    assert "OPENAI_API_KEY" in caught.value.hint
+    assert "simulated" not in caught.value.hint
+    assert not any(entry.simulated for entry in router.listed())
+
+
+def test_a_name_of_the_file_that_is_simulated_cannot_be_forbidden_unnoticed() -> None:
+    made = config('[models]\nopus = "simulated/openai/gpt-5.5"')
+    with pytest.raises(InputError, match="--no-simulate forbids") as caught:
+        made.without_simulated()
+    assert "models.opus" in caught.value.path
 
 
 def test_what_is_configured_is_never_simulated_unless_that_is_asked_for() -> None:
@@ -192,8 +272,9 @@ def test_what_is_configured_is_never_simulated_unless_that_is_asked_for() -> Non
     assert router.route("simulated/anthropic/claude-opus-5") == Route(
         upstream_name="anthropic", model="claude-opus-5", simulated=True
     )
-    assert router.route("mistral/x") == Route(upstream_name="mistral", model="x", simulated=True)
-    assert router.route("nobody-knows").simulated
+    for name in ("mistral/x", "mistral-large-latest", "nobody-knows"):
+        with pytest.raises(NoRouteError):
+            router.route(name)
 
 
 def test_the_star_comes_before_the_simulator_but_not_before_its_prefix() -> None:
@@ -203,11 +284,10 @@ def test_the_star_comes_before_the_simulator_but_not_before_its_prefix() -> None
 
 
 def test_a_name_of_the_file_can_lead_to_the_simulator() -> None:
-    text = '[gateway]\nsimulate = true\n[models]\nopus = "simulated/openai/gpt-5.5"\nhaiku = "kimi/kimi-k3"'
+    text = '[models]\nopus = "simulated/openai/gpt-5.5"'
     router = Router(config(text))
     expected = Route(upstream_name="openai", model="gpt-5.5", alias_of="opus", simulated=True)
     assert router.route("claude-opus-5") == expected
-    assert router.route("haiku").simulated
 
 
 # --- nobody -----------------------------------------------------------------------------------------
@@ -217,8 +297,8 @@ def test_a_name_that_nobody_serves_is_told_with_what_there_is_and_what_to_write(
     error = refusal("gtp-5.5")
     assert isinstance(error, InputError)
     assert error.path == "$.model"
-    assert error.message == "no upstream serves the model 'gtp-5.5'"
-    assert "did you mean gpt-5.5" in error.hint
+    assert error.message == "unknown model 'gtp-5.5'; did you mean 'gpt-5.5'?"
+    assert error.suggestions == ("gpt-5.5",)
     assert "upstreams: openai/…, anthropic/…" in error.hint
     assert "my-alias, other, chain" in error.hint
     assert '"gtp-5.5" = "openai/MODEL" into [models] of toolglot.toml' in error.hint
@@ -228,7 +308,6 @@ def test_a_name_that_nobody_serves_is_told_with_what_there_is_and_what_to_write(
 def test_where_there_is_nothing_it_says_so() -> None:
     hint = refusal("x", "").hint
     assert "upstreams: none; names of [models]: none; write [upstreams.NAME] into toolglot.toml" in hint
-    assert "simulate = true" in refusal("simulated/openai/x", "").hint
 
 
 @pytest.mark.parametrize("model", ["", "  ", "x" * 513, "a\nb", "a\0"])
@@ -271,7 +350,9 @@ def test_listings_show_names_and_models_but_no_patterns() -> None:
     assert not any(entry.simulated for entry in found)
 
 
-def test_listings_show_the_simulated_models_where_they_are_on() -> None:
+def test_listings_show_the_simulated_models_where_nothing_is_configured_or_it_is_set() -> None:
+    assert not any(entry.simulated for entry in listed(discovered(ONE_KEY)))
+    assert any(entry.simulated for entry in listed(config(f"[gateway]\nsimulate = true\n{FILE}")))
     found = listed(discovered({"HOME": "/h"}))
     assert Listed("simulated/anthropic/claude-opus-5", "anthropic", "claude-opus-5", True) in found
     assert all(entry.simulated for entry in found)
@@ -305,10 +386,10 @@ def test_a_request_goes_to_an_upstream_of_the_file_or_to_a_marked_stand_in(
         route = router.route(model)
     except NoRouteError:
         is_name = bool(model.strip()) and model.strip().isprintable()
-        assert not is_name or not (simulate or has_rest)
+        assert not is_name or not has_rest
         return
     assert route.upstream_name in (SIMULATED_PROVIDERS if route.simulated else made.upstreams)
-    assert simulate or not route.simulated
+    assert not route.simulated or (simulate and model.strip().lower().startswith("simulated/"))
     assert route.model
     assert route == Router(made).route(model)
 

@@ -581,13 +581,15 @@ def convert_reply(
     overrides: Overrides | None = None,
     limits: Limits = DEFAULT_LIMITS,
     reply_id: str = "",
+    reply_model: str = "",
 ) -> ConvertedReply:
     """A provider's answer (`source`) as the client (`target`) reads it.
 
     With the `request` that it answers (what `convert` or `repair` returned), tools get their own names back,
     free-text calls their free text, and arguments are checked against the client's schema; what does not fit is in
     the report. A call whose arguments cannot be read is never handed on as one that can be run. `reply_id` is the id
-    that the answer gets for a client of another protocol, where the provider's own is not to be used.
+    that the answer gets for a client of another protocol, where the provider's own is not to be used; `reply_model`
+    is the model that it names, where that is not the one that the provider names.
 
     Raises `ProviderError` for an answer that is an error, or that cannot be read.
 
@@ -603,7 +605,7 @@ def convert_reply(
         raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
     try:
         from_, to = _profile(source, "", overrides, "source"), _profile(target, "", overrides, "target")
-        return _converted_reply(body, from_, to, request, policy, limits, reply_id)
+        return _converted_reply(body, from_, to, request, policy, limits, reply_id, reply_model)
     except RecursionError:
         raise _too_deep() from None
 
@@ -616,13 +618,14 @@ def _converted_reply(
     policy: Policy,
     limits: Limits,
     reply_id: str,
+    reply_model: str,
 ) -> ConvertedReply:
     fields, answered, mended = decode_reply(body, from_, limits)
     job = Job(to, policy, from_)
     report_reading(mended, job)
     rendered = request.rendered if request is not None else None
     reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy), job)
-    client = for_client(reply, from_, to, rendered, job, reply_id=reply_id)
+    client = for_client(reply, from_, to, rendered, job, reply_id=reply_id, reply_model=reply_model)
     written = codec(to.protocol).reply.encode(client)
     is_same = False
     if from_.protocol != to.protocol:

@@ -72,6 +72,7 @@ class StreamReader:
     reply_id: the id that the answer gets for a client of another protocol, where the provider's is not to be used.
     overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
     limits: how large and how deep the JSON may be (`toolglot.Limits`).
+    reply_model: the model that the answer names, where it is not the one that the provider names.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class StreamReader:
         limits: Limits = DEFAULT_LIMITS,
         reader: TextReader | None = None,
         reply_id: str = "",
+        reply_model: str = "",
     ) -> None:
         if request is not None and not isinstance(request, ConvertedRequest):
             raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
@@ -112,6 +114,7 @@ class StreamReader:
             self._job,
             whole_calls=policy.stream_calls == "whole",
             reply_id=reply_id,
+            reply_model=reply_model,
         )
         self._whole: list[bytes] | None = [] if stream.CONTENT_TYPE == _EVENTS else None
         """The bytes so far, while they may be an answer that is no stream."""
@@ -291,6 +294,7 @@ class StreamTranslator:
     reader: reads tool calls that the model writes as text; without it, the one that the profile names.
     created: the time that the client is told, in seconds since 1970.
     reply_id: the id that the reply gets, where the provider's own is not to be used.
+    reply_model: the model that the answer names, where it is not the one that the provider names.
     """
 
     def __init__(
@@ -305,6 +309,7 @@ class StreamTranslator:
         reader: TextReader | None = None,
         created: int = 0,
         reply_id: str = "",
+        reply_model: str = "",
     ) -> None:
         from_ = profiles.get(source, overrides=overrides, kind="source")
         to = profiles.get(target, overrides=overrides, kind="target")
@@ -321,6 +326,7 @@ class StreamTranslator:
             limits=limits,
             reader=reader,
             reply_id=reply_id,
+            reply_model=reply_model,
         )
         self._home = self._in if isinstance(self._in, _HomeReader) else None
         """What can be forwarded as it is: None from the first thing on that cannot."""

@@ -16,7 +16,7 @@ from toolglot.gateway.upstream_table import discovered_upstreams
 
 _DESCRIPTION: Final = """\
 Writes a configuration for the gateway with every setting and every provider in it, as remarks. The providers whose keys
-are in the environment are on already, and so are the simulated models, so it can be used as it is.
+are in the environment are on already, so it can be used as it is.
 
 No key is written into it: it names the environment variables that hold them."""
 
@@ -55,9 +55,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _tell(path: str, backup: str, terminal: Terminal) -> None:
-    found, notes = discovered_upstreams(os.environ)
+    found, left_out = discovered_upstreams(os.environ)
     if path != STDOUT:
         terminal.err.line(f"wrote {clean(path)}" + (f"; what it was is in {clean(backup)}" if backup else ""))
-    terminal.err.line(f"on: {', '.join([*found, 'the simulated models'])}")
-    for note in notes:
-        terminal.note(note)
+    if found:
+        terminal.err.line(f"on: {', '.join(found)}")
+    else:
+        terminal.err.line("on: no provider: put a key into the environment and take the # off its section")
+    for name, reason in left_out.items():
+        terminal.note(f"{name} is left out: {reason}")

@@ -65,7 +65,7 @@ class RunOnce:
         can_ask = self._foreground.reader.is_person
         approvals = Approvals(self._settings.allow, AskedApproval(self._foreground, self._view) if can_ask else None)
         began = time.monotonic()
-        host = SessionHost(self._settings, approve=approvals)
+        host = SessionHost(self._settings, approve=approvals, only_by_name=True)
         async with host, host.open(host.wanted) as session:
             self._begin(host, session)
             try:

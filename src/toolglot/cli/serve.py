@@ -37,9 +37,10 @@ _DESCRIPTION: Final = """\
 Serves a gateway: clients of Anthropic, OpenAI (Chat Completions and Responses), Gemini and Ollama talk to any provider,
 with tools, whatever their history holds. Point a client at it by its base address and go on as before.
 
-Providers come from toolglot.toml (see 'toolglot init'). Without one, those whose keys are in the environment are used,
-and built-in simulated models answer for all others, so that it works at once and offline. It listens on this machine
-only; any other address demands client keys."""
+Providers come from toolglot.toml (see 'toolglot init'). Without one, those whose keys are in the environment are used.
+With neither, built-in simulated models answer for known ones, offline, and say so; otherwise only names that begin with
+simulated/ are simulated, and an unknown name is an error. It listens on this machine only; any other address demands
+client keys."""
 
 _EPILOG: Final = """\
 examples:
@@ -70,6 +71,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the file of the vault, or postgres://… or redis://…; ':memory:' and 'off' are possible",
     )
     parser.add_argument("--log", choices=("text", "json", "off"), help="how each request is told (default: text)")
+    parser.add_argument(
+        "--no-simulate", action="store_true", help="no simulated models, neither without a configuration nor by name"
+    )
     parser.add_argument(
         "--workers",
         type=_workers,
@@ -141,6 +145,7 @@ def _supervise(arguments: argparse.Namespace, config: Config, sock: socket.socke
     for name in ("config", "host", "port", "store", "log"):
         if (value := getattr(arguments, name)) is not None:
             words += [f"--{name}={value}"]
+    words += ["--no-simulate"] if arguments.no_simulate else []
     teller = Teller(most=0, form=config.gateway.log)
     settings = config.gateway
     return Supervisor(
@@ -166,6 +171,8 @@ def _config(arguments: argparse.Namespace) -> Config:
     config = read_config(arguments.config, os.environ)
     if arguments.host is not None or arguments.port is not None:
         config = config.listening_at(arguments.host, arguments.port)
+    if arguments.no_simulate:
+        config = config.without_simulated()
     changed = {name: getattr(arguments, name) for name in ("store", "log") if getattr(arguments, name) is not None}
     return msgspec.structs.replace(config, gateway=msgspec.structs.replace(config.gateway, **changed))
 
@@ -186,6 +193,13 @@ def _told_keys(config: Config) -> str:
     return str(count) if count else "none yet, and one is demanded: toolglot keys add NAME"
 
 
+def _simulated(config: Config) -> str:
+    """Which models are simulated."""
+    if config.simulates_known:
+        return "all known models, since nothing is configured: no real model answers"
+    return "only names that begin with simulated/" if config.allows_simulated else "none"
+
+
 def _tell(root: str, config: Config, terminal: Terminal) -> None:
     """Where it listens, who answers, and how a client is pointed at it."""
     page = terminal.err
@@ -193,9 +207,7 @@ def _tell(root: str, config: Config, terminal: Terminal) -> None:
     page.line(f"  configuration  {clean(config.origin) or 'none: keys in the environment (toolglot init writes one)'}")
     real = ", ".join(f"{name} ({upstream.target})" for name, upstream in config.upstreams.items())
     page.line(f"  upstreams      {clean(real) or 'none'}")
-    if config.gateway.simulate:
-        what = "everything else" if config.upstreams else "everything"
-        page.line(f"  simulated      {what}: built-in stand-ins, not real models")
+    page.line(f"  simulated      {_simulated(config)}")
     page.line(f"  kept in        {clean(shown(config.gateway.store))}")
     keys = _told_keys(config)
     page.line(f"  client keys    {keys or 'none: any key will do'}")

@@ -68,11 +68,12 @@ Wanted = New | Known | Branch | Latest
 class SessionHost:
     """Opens sessions."""
 
-    def __init__(self, settings: Settings, *, approve: Approve | None = None) -> None:
+    def __init__(self, settings: Settings, *, approve: Approve | None = None, only_by_name: bool = False) -> None:
+        """`only_by_name`: no model is simulated that was not named so."""
         self.settings = settings
         self.approve = approve
         self.config: Config = read_config(settings.config, os.environ)
-        self.models: ConfiguredModels = ConfiguredModels(self.config)
+        self.models: ConfiguredModels = ConfiguredModels(self.config, only_by_name=only_by_name)
         self._loaded: list[Tool] = [each for given in settings.tools for each in load_tools(given)]
         self._servers = mcp_servers(settings.mcp) if settings.mcp else None
         self.tools: ToolBox = ToolBox()

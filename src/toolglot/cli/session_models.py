@@ -1,10 +1,10 @@
-"""The models of a gateway's configuration, for sessions: its upstreams and names, and stand-ins where they are on.
+"""The models of a gateway's configuration, for sessions: its upstreams and names, and simulated ones by the same rule.
 
     models = ConfiguredModels(read_config(None, os.environ))
     models.find("opus").name                     # "anthropic/claude-opus-5", or "simulated/anthropic/claude-opus-5"
 
-Laws: a name that `find` gave leads to the same model again. A stand-in answers where it is asked for by `simulated/`,
-where `[models]` leads to it, or where nothing is configured at all: never for a name that was mistyped.
+Laws: a name that `find` gave leads to the same model again. A simulated model answers where it is asked for by
+`simulated/`, where `[models]` leads to it, or where nothing is configured at all: never for a name that was mistyped.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from toolglot import profiles
 from toolglot.cli.provider_default import known_default, with_default_model
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError
 from toolglot.gateway.config import Config
-from toolglot.gateway.config_file import nearest
 from toolglot.gateway.model_names import SIMULATED
 from toolglot.gateway.route_table import RouteSettings
 from toolglot.gateway.routing import NoRouteError, Route, Router
 from toolglot.gateway.upstreams import Upstreams
 from toolglot.runtime.models import ModelChoice
 from toolglot.simulator import Simulator
-from toolglot.simulator.providers import PROVIDERS as SIMULATED_PROVIDERS
-from toolglot.upstream.providers import PROVIDERS
 
 MODEL_VARIABLE: Final = "TOOLGLOT_MODEL"
+_SIMULATED_MODEL: Final = f"{SIMULATED}/anthropic/claude-opus-5"
 
 
 class ConfiguredModels:
-    """Finds models by the names that a configuration gives them."""
+    """Finds models by the names that a configuration gives them.
 
-    def __init__(self, config: Config, *, simulator: Simulator | None = None) -> None:
+    only_by_name: a simulated model answers only where it was named, also where nothing is configured.
+    """
+
+    def __init__(self, config: Config, *, simulator: Simulator | None = None, only_by_name: bool = False) -> None:
         self._config = config
+        self._only_by_name = only_by_name
         self._router = Router(config)
         self._upstreams = Upstreams(config, simulator=simulator)
         self._found: dict[str, ModelChoice] = {}
@@ -45,7 +46,7 @@ class ConfiguredModels:
         return known if known is not None else self._choice(self.route(name), name)
 
     def is_simulated(self, name: str) -> bool:
-        """Whether a name that `find` gave is that of a stand-in."""
+        """Whether a name that `find` gave is that of a simulated model."""
         return self.find(name).upstream.is_simulated
 
     def stand_ins(self, name: str) -> tuple[str, ...]:
@@ -73,11 +74,15 @@ class ConfiguredModels:
         real = real or next(filter(None, map(self._usual, self._config.upstreams)), "")
         if real:
             return real
-        if listed and not self._config.upstreams:
+        if listed and self._config.simulates_known:
             return listed[0].name
-        some = next(iter(self._config.upstreams), "openai")
-        hint = f"--model {some}/NAME, or list its models in {self._config.origin or 'toolglot.toml'}"
-        raise InputError("nobody is named who is to be asked", path="--model", hint=hint)
+        file = self._config.origin or "toolglot.toml"
+        some = next(iter(self._config.upstreams), "")
+        hint = f"--model {some}/NAME, or list its models in {file}"
+        if not some:
+            hint = f"write [upstreams.NAME] into {file}"
+            hint += f", or name a simulated model: --model {_SIMULATED_MODEL}" if self._config.allows_simulated else ""
+        raise InputError("no model is named", path="--model", hint=hint)
 
     def _usual(self, upstream: str) -> str:
         """A well known model of an upstream; empty: none."""
@@ -90,34 +95,13 @@ class ConfiguredModels:
     def _route(self, name: str) -> Route:
         try:
             route = self._router.route(name)
+            if route.is_in_place and self._only_by_name:
+                raise self._router.no_route(name.strip())
         except NoRouteError as error:
-            raise NoRouteError(error.message, path="model", hint=error.hint) from None
-        if route.simulated and not route.alias_of:
-            self._refuse_unasked(name.strip(), route)
+            raise NoRouteError(
+                error.message, path="model", hint=error.hint, name=error.name, suggestions=error.suggestions
+            ) from None
         return route
-
-    def _refuse_unasked(self, name: str, route: Route) -> None:
-        """A stand-in in the place of a model that somebody meant would be taken for it."""
-        head, is_pair, model = name.partition("/")
-        if head.lower() == SIMULATED and is_pair:
-            return
-        if is_pair and not _is_provider(head):
-            known = [*self._config.upstreams, *PROVIDERS, *SIMULATED_PROVIDERS]
-            close = nearest(head.lower(), list(dict.fromkeys(known)), most=1)
-            hint = f"did you mean {close[0]}/{model}?" if close else f"providers: {', '.join([*PROVIDERS][:40])}"
-            raise NoRouteError(f"there is no provider {quote(head)}", path="model", hint=hint)
-        if not self._config.upstreams and not self._config.origin:
-            return
-        message = f"no provider that is configured serves the model {quote(name)}"
-        stand_in = f"{SIMULATED}/{route.upstream_name}/{route.model} asks a stand-in"
-        raise NoRouteError(message, path="model", hint=f"{self._what_there_is(head, is_pair)}; {stand_in}")
-
-    def _what_there_is(self, head: str, is_pair: str) -> str:
-        provider = PROVIDERS.get(profiles.resolve(head)) if is_pair else None
-        if provider is not None and provider.key_env and not self._config.origin:
-            return f"set {provider.key_env[0]}"
-        names = ", ".join([f"{name}/…" for name in self._config.upstreams][:8])
-        return f"configured: {names or 'none'}"
 
     def _choice(self, route: Route, asked: str) -> ModelChoice:
         mark = f"{SIMULATED}/" if route.simulated else ""
@@ -131,8 +115,3 @@ class ConfiguredModels:
 
 def _plain(route: Route) -> Route:
     return Route(upstream_name=route.upstream_name, model=route.model, simulated=route.simulated)
-
-
-def _is_provider(head: str) -> bool:
-    resolved = profiles.resolve(head.lower())
-    return resolved in PROVIDERS or resolved in SIMULATED_PROVIDERS or resolved in profiles.names()

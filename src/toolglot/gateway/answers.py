@@ -20,7 +20,7 @@ from toolglot.gateway.openapi import document_bytes
 from toolglot.gateway.requests import ClientRequest, refusal
 from toolglot.gateway.services import Services
 from toolglot.gateway.siblings import Siblings
-from toolglot.gateway.telling import Teller, Told
+from toolglot.gateway.telling import SIMULATED_HEADER, Teller, Told
 from toolglot.upstream import Upstream
 from toolglot.wire.failures import ProviderError
 
@@ -62,7 +62,8 @@ class Answers:
         status, body, headers = await self._runs[door.action](door, request, told)
         told.status, told.is_answered = status, True
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        await request.caller.answer(status, {"x-toolglot-request": told.id, **headers}, data)
+        simulated = SIMULATED_HEADER if told.is_simulated else {}
+        await request.caller.answer(status, {"x-toolglot-request": told.id, **simulated, **headers}, data)
 
     # --- counts -------------------------------------------------------------------------------------
 
@@ -158,7 +159,8 @@ class Answers:
         return 200, {"name": "toolglot", "version": __version__, "docs": "docs/gateway.md"}, {}
 
     async def _health(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
-        return 200, {"status": "ok"}, {}
+        is_simulated = self._services.config.simulates_known
+        return 200, {"status": "ok", **({"simulated": True} if is_simulated else {})}, {}
 
     async def _ready(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
         reason = await self._services.vault.why_not_ready()

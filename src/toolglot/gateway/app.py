@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -140,7 +140,9 @@ class Gateway:
             self.tracing = await asyncio.to_thread(open_tracing, self.teller.say)
         if self.siblings is not None:
             await self.siblings.start(self.teller, self._metrics_text)
-        own = {"version": __version__, "pid": os.getpid(), "config": self.config.origin}
+        own: dict[str, Any] = {"version": __version__, "pid": os.getpid(), "config": self.config.origin}
+        if self.config.simulates_known:
+            own["simulated"] = True
         self.teller.event("start", **own, upstreams=[*self.config.upstreams])
         self._tasks = [asyncio.create_task(meter.run())]
         if self._store is not None:
@@ -427,7 +429,7 @@ class Gateway:
         data = self._own_keys.hidden_bytes(converted.data)
         own = error.headers if isinstance(error, GatewayRefusal) else {}
         if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal) and told.upstream:
-            own = {"x-toolglot-upstream": f"{told.upstream}/{told.sent_model}"}
+            own = told.answered_by(told.sent_model)
         named = {**given, **own, "x-toolglot-request": told.id, **(CLOSE if self.stopping.is_draining else {})}
         await request.caller.answer(told.status, named, data)
 

@@ -93,13 +93,17 @@ def of_settings(config: Config) -> list[Finding]:
 
 def _of_models(config: Config) -> Finding:
     names = ", ".join(f"{name} ({each.target})" for name, each in config.upstreams.items())
-    if config.gateway.simulate:
-        rest = "simulated models answer everything" + (" else" if names else ", and no real one anything")
-        todo = "" if names else "put a provider's key into the environment, such as OPENAI_API_KEY; see toolglot init"
-        return Finding(_CONFIG, "ok" if names else "warn", f"{names}; {rest}" if names else rest, todo)
+    if config.simulates_known:
+        message = "nothing is configured: simulated models answer for all known ones, and no real model does"
+        todo = "set a provider's key, such as OPENAI_API_KEY, or write a toolglot.toml (toolglot init)"
+        return Finding(_CONFIG, "warn", message, todo)
+    simulated = (
+        "only names that begin with simulated/ are simulated" if config.allows_simulated else "none is simulated"
+    )
     if names:
-        return Finding(_CONFIG, "ok", f"upstreams: {names}; what they do not serve is refused")
-    return Finding(_CONFIG, "fail", "nobody answers: there is no upstream", "write [upstreams.NAME] or simulate = true")
+        return Finding(_CONFIG, "ok", f"upstreams: {names}; models that they do not have are refused; {simulated}")
+    message = f"no real model answers: there is no upstream; {simulated}"
+    return Finding(_CONFIG, "warn" if config.gateway.simulate else "fail", message, "write [upstreams.NAME]")
 
 
 def _of_middleware(config: Config) -> Finding:

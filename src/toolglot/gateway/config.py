@@ -204,15 +204,17 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         ),
     ] = ()
     simulate: Annotated[
-        bool,
+        bool | None,
         Meta(
             title="true or false",
-            description="The built-in simulated models answer what no upstream serves. Their answers are marked.",
+            description="The [built-in simulated models](gateway.md#simulated-models) answer names that begin with "
+            "`simulated/`, and no others: `true` lists them as well, `false` forbids them. Default: they answer and "
+            "are not listed.",
         ),
-    ] = False
+    ] = None
 
 
-_UNREAD: Final = GatewaySettings(simulate=True)
+_UNREAD: Final = GatewaySettings()
 """Stands for settings that could not be read, while the rest of the file is looked at."""
 
 
@@ -234,8 +236,35 @@ class Config(Struct, frozen=True, kw_only=True):
     overrides: Overrides | None = None
     origin: str = ""
     """The file; empty: there is none, and the environment decided."""
+    is_empty: bool = False
+    """Nothing is configured: there is neither a file nor a provider's key in the environment."""
+    left_out: dict[str, str] = {}
+    """Why a provider that has a key in the environment is not an upstream."""
     notes: tuple[str, ...] = ()
     """What is allowed and yet worth telling who starts the gateway."""
+
+    @property
+    def allows_simulated(self) -> bool:
+        """Whether names that begin with `simulated/` are answered."""
+        return self.gateway.simulate is not False
+
+    @property
+    def simulates_known(self) -> bool:
+        """Whether simulated models answer for known models that are asked for by their own names."""
+        return self.is_empty and self.allows_simulated
+
+    @property
+    def lists_simulated(self) -> bool:
+        return self.gateway.simulate is True or self.simulates_known
+
+    def without_simulated(self) -> Config:
+        """The same without simulated models, as `--no-simulate` asks for."""
+        text = ConfigText(self.origin or "--no-simulate")
+        for entry in self.models:
+            if any(destination.simulated for destination in entry.destinations):
+                hint = "leave --no-simulate out, or let the name lead to an upstream"
+                raise text.error("--no-simulate forbids what this name leads to", "models", entry.name, hint=hint)
+        return msgspec.structs.replace(self, gateway=msgspec.structs.replace(self.gateway, simulate=False))
 
     def listening_at(self, host: str | None = None, port: int | None = None) -> Config:
         """The same on another address, as the command line may ask for."""
@@ -256,13 +285,20 @@ def read_config(path: str | os.PathLike[str] | None, environ: Mapping[str, str])
 
 
 def discovered(environ: Mapping[str, str]) -> Config:
-    """Without a file: an upstream for each provider whose key is in the environment; the simulator serves the rest."""
+    """Without a file: an upstream for each provider whose key is in the environment."""
     text = ConfigText("environment")
-    upstreams, notes = discovered_upstreams(environ)
+    upstreams, left_out = discovered_upstreams(environ)
     keys = [f"{ENV}{CLIENT_KEY_VARIABLE}"] if variable(environ, CLIENT_KEY_VARIABLE) else []
-    settings, more = _gateway({"client_keys": keys, "simulate": True}, environ, text)
+    settings, notes = _gateway({"client_keys": keys}, environ, text)
     origins = dict(zip(settings.client_keys, keys, strict=True))
-    return Config(gateway=settings, upstreams=upstreams, key_origins=origins, notes=(*notes, *more))
+    return Config(
+        gateway=settings,
+        upstreams=upstreams,
+        is_empty=not upstreams and not left_out,
+        left_out=left_out,
+        key_origins=origins,
+        notes=(*(f"{name} is left out: {reason}" for name, reason in left_out.items()), *notes),
+    )
 
 
 def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
@@ -286,12 +322,14 @@ def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
     listed = {name: upstream.models for name, upstream in (upstreams or {}).items()}
     if upstreams is None and isinstance(tables["upstreams"], dict):
         listed = dict.fromkeys(tables["upstreams"], ())  # so that names which lead to a wrong one are not wrong too
-    models = mistakes.collect(lambda: read_models(tables["models"], listed, simulate=settings.simulate, routes=routes))
+    simulate = settings.simulate is not False
+    models = mistakes.collect(lambda: read_models(tables["models"], listed, simulate=simulate, routes=routes))
     mistakes.raise_all()
     keys, upstreams, models = keys or {}, upstreams or {}, models or ()
     notes = (*notes, *short_keys((table["key"] for table in tables["keys"].values()), environ))
     if not upstreams and not settings.simulate:
-        notes = (*notes, f"{text.origin} names no upstream: write [upstreams.NAME], or simulate = true in [gateway]")
+        only = "" if settings.simulate is False else "; only names that begin with simulated/ are answered"
+        notes = (*notes, f"{text.origin} names no upstream{only}: write [upstreams.NAME]")
     return Config(
         gateway=settings,
         policy=policy,

@@ -36,7 +36,7 @@ _HEAD: Final = """\
 #metrics_key = "env:TOOLGLOT_METRICS_KEY" # the key for /metrics alone; or "sha256:HEX"
 #tracing = false                          # spans of OpenTelemetry: pip install '.[otel]'
 #middleware = ["my_package.my_module:MyMiddleware"]
-simulate = true                           # the built-in simulated models answer what no upstream serves
+#simulate = true                          # list the models that simulated/PROVIDER/MODEL names; false: none
 
 # What to do where there is a choice: see "Policies" in docs/convert.md.
 #[policy]

@@ -27,6 +27,7 @@ from toolglot.gateway.doors import Door
 from toolglot.gateway.json_array import CONTENT_TYPE as ARRAY
 from toolglot.gateway.json_array import JsonArray
 from toolglot.gateway.metering import Ticket
+from toolglot.gateway.model_names import SIMULATED
 from toolglot.gateway.pings import Pings
 from toolglot.gateway.requests import ClientRequest, refusal
 from toolglot.gateway.response_items import with_request
@@ -246,7 +247,7 @@ class Exchange:
             await self._keep(serves, out, reply.said, reply.reply, upstream, body)
         self._told.status, self._told.is_answered = 200, True
         self._told.sends()
-        await self._caller.answer(200, self._headers(out, answer, upstream), written)
+        await self._caller.answer(200, self._headers(out, answer), written)
         return None
 
     def _reply(self, data: bytes, out: ConvertedRequest) -> tuple[ConvertedReply, Fields, bytes]:
@@ -260,6 +261,7 @@ class Exchange:
             overrides=self._config.overrides,
             limits=self._services.limits,
             reply_id=self._reply_id(),
+            reply_model=self._reply_model(out),
         )
         body = self._dated(reply.body, out)
         return reply, body, reply.data if body is reply.body else msgspec.json.encode(body)
@@ -276,6 +278,7 @@ class Exchange:
             limits=self._services.limits,
             created=int(time.time()),
             reply_id=self._reply_id(),
+            reply_model=self._reply_model(out),
         )
         array = JsonArray() if self._door.is_array else None
         content_type = ARRAY if array is not None else translator.content_type
@@ -284,7 +287,7 @@ class Exchange:
             if not self._told.status:
                 self._told.status = 200
                 kind = {"content-type": content_type, **_UNBUFFERED}
-                await self._caller.begin(200, kind | self._headers(out, asked.answer, upstream))
+                await self._caller.begin(200, kind | self._headers(out, asked.answer))
             await self._caller.give(data)
 
         pings = Pings(lambda: translator.ping() if array is None else b"", give, self._config.gateway.ping_seconds)
@@ -326,6 +329,11 @@ class Exchange:
     def _reply_id(self) -> str:
         """An id that no other answer has, for clients that know answers by it: not every provider gives such a one."""
         return _REPLY_IDS.get(self._door.source, "") + self._told.id.removeprefix("tg_")
+
+    def _reply_model(self, out: ConvertedRequest) -> str:
+        """What an answer names as its model: a simulated one does not pass for the real one."""
+        told = self._told
+        return f"{SIMULATED}/{told.upstream}/{out.model}" if told.is_simulated else ""
 
     def _dated(self, body: Fields, out: ConvertedRequest) -> Fields:
         """A reply with what the core cannot know: when it was made, and what the request asked for."""
@@ -437,12 +445,11 @@ class Exchange:
         fields: Fields = jsontext.parse(self._request.body, limits=self._services.limits).value
         return fields
 
-    def _headers(self, out: ConvertedRequest, answer: Answer, upstream: Upstream) -> dict[str, str]:
-        simulated = " (simulated)" if upstream.is_simulated else ""
+    def _headers(self, out: ConvertedRequest, answer: Answer) -> dict[str, str]:
         headers = {
             "x-toolglot-request": self._told.id,
             "x-toolglot-report": header_of(self._told.entries, is_same=out.data is self._request.body),
-            "x-toolglot-upstream": f"{upstream.name}/{out.model}{simulated}",
+            **self._told.answered_by(out.model),
         }
         given = answer.headers
         if out.source.protocol == out.target.protocol:

@@ -1,7 +1,7 @@
 """Names of models as clients write them: prefixes, tiers, patterns, and the marks that some clients add.
 
     openai/gpt-5.5                    the upstream, then the model, which may have slashes of its own
-    simulated/anthropic/claude-opus-5 the stand-in for a provider
+    simulated/anthropic/claude-opus-5 a simulated model of a provider
     claude-opus-4-5[1m]               Claude Code's mark for a long context; no provider knows it
     opus                              a tier: any name with this word in it
 
@@ -19,19 +19,21 @@ from msgspec import Struct
 from toolglot import profiles
 from toolglot.name_patterns import matches, unmarked
 from toolglot.simulator.providers import PROVIDERS as SIMULATED_PROVIDERS
-from toolglot.upstream.providers import PROVIDERS
+from toolglot.upstream.providers import PROVIDERS, Provider
 
 __all__ = [
     "ASKED",
     "LONGEST",
     "SIMULATED",
     "Destination",
+    "is_named_like",
     "is_pattern",
     "is_tier",
     "matches",
     "prefixed",
-    "simulated_guess",
-    "simulated_prefix",
+    "provider_of",
+    "simulated_in_place_of",
+    "simulated_model",
     "simulated_provider",
     "spellings",
     "unmarked",
@@ -40,7 +42,7 @@ __all__ = [
 
 LONGEST: Final = profiles.MAX_NAME
 SIMULATED: Final = "simulated"
-"""The prefix that asks for a stand-in, and so no name for an upstream."""
+"""The prefix that asks for a simulated model, and so no name for an upstream."""
 ASKED: Final = "*"
 """As the model of a target: the one that was asked for. As a name: everything else."""
 
@@ -89,21 +91,34 @@ def prefixed(name: str, upstreams: Collection[str]) -> Destination | None:
     return Destination(head.lower(), model) if model and head.lower() in upstreams else None
 
 
-def simulated_prefix(name: str, upstreams: Collection[str]) -> Destination | None:
-    """The stand-in that a name asks for: by `simulated/`, or by a provider that is no upstream."""
+def simulated_model(name: str) -> Destination | None:
+    """The simulated model that a name asks for: `simulated/provider/model`."""
     head, _, rest = name.partition("/")
-    if head.lower() == SIMULATED:
-        provider, _, model = rest.partition("/")
-        return _stand_in(provider, model)
-    return None if profiles.resolve(head) in upstreams else _stand_in(head, rest)
+    provider, _, model = rest.partition("/")
+    return _simulated(provider, model) if head.lower() == SIMULATED else None
 
 
-def simulated_guess(name: str) -> Destination:
-    """The stand-in for a name without a prefix: that of the provider whose name it looks like, else OpenAI's."""
+def simulated_in_place_of(name: str) -> Destination | None:
+    """The simulated model for the name of a real one, where that is known: its provider has models of such names, or
+    stands before the slash."""
+    provider, model = provider_of(name)
+    return _simulated(provider.name, model) if provider is not None else None
+
+
+def provider_of(name: str) -> tuple[Provider | None, str]:
+    """The provider that a name belongs to, by its prefix or by its pattern; and the model's name there."""
+    head, is_pair, model = name.partition("/")
+    if is_pair and (found := PROVIDERS.get(profiles.resolve(head))) is not None:
+        return found, model
     bare = unmarked(name)
-    fitting = (provider.name for provider in PROVIDERS.values() if matches(bare, provider.models))
-    found = next((stand_in for stand_in in map(simulated_provider, fitting) if stand_in), "openai")
-    return Destination(found, bare, simulated=True)
+    return next((provider for provider in PROVIDERS.values() if is_named_like(bare, provider)), None), bare
+
+
+def is_named_like(name: str, provider: Provider) -> bool:
+    """Whether a name without a prefix is one of a provider's models. A pattern that begins with `*` takes no slash:
+    what stands before it is a prefix that nobody knows."""
+    patterns = provider.models
+    return matches(name, [each for each in patterns if each[0] != "*"] if "/" in name else patterns)
 
 
 def simulated_provider(name: str) -> str:
@@ -113,6 +128,6 @@ def simulated_provider(name: str) -> str:
     return resolved if resolved in SIMULATED_PROVIDERS else ""
 
 
-def _stand_in(provider: str, model: str) -> Destination | None:
+def _simulated(provider: str, model: str) -> Destination | None:
     found = simulated_provider(provider)
     return Destination(found, unmarked(model), simulated=True) if found and model else None

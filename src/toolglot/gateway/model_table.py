@@ -6,7 +6,7 @@
     turn = { to = ["a/gpt-5.5", "b/gpt-5.5"], each = "request" }         each request to the next one
     calm = { to = "a/gpt-5.5", force = { temperature = 0 } }             with settings of its own (`route_table.py`)
 
-Law: once it is read, every entry leads to an upstream that exists, or to a stand-in where those are on. Names that
+Law: once it is read, every entry leads to an upstream that exists, or to a simulated model that it names. Names that
 stand for other names are followed here, so that a circle is found when the file is read and not by a request.
 """
 
@@ -27,7 +27,8 @@ from toolglot.gateway.model_names import (
     is_pattern,
     is_tier,
     prefixed,
-    simulated_prefix,
+    simulated_model,
+    simulated_provider,
 )
 from toolglot.gateway.route_table import NOTHING, ROUTE_SETTINGS, Given, RouteReader, RouteSettings
 from toolglot.wire.masking import mask
@@ -207,7 +208,7 @@ class _Reader:
     def _end(self, name: str, target: str) -> Destination:
         found = prefixed(target, self.upstreams)
         if found is None and self.simulate:
-            found = simulated_prefix(target, self.upstreams)
+            found = simulated_model(target)
         if found is None:
             raise self._nowhere(name, target)
         if found.model != ASKED and is_pattern(found.model):
@@ -218,13 +219,17 @@ class _Reader:
     def _nowhere(self, name: str, target: str) -> ConfigError:
         head = target.partition("/")[0]
         if head.lower() == SIMULATED and not self.simulate:
-            hint = "set simulate = true in [gateway]"
+            hint = "simulate = false in [gateway] forbids simulated models"
+        elif head.lower() == SIMULATED:
+            hint = f'a simulated model is written like "{SIMULATED}/openai/gpt-5.5"'
         elif listing := [known for known, models in self.upstreams.items() if target in models]:
             hint = f'write "{listing[0]}/{target}"'
         else:
             close = nearest(head, list(self.upstreams))
             guess = f"did you mean {close[0]}/…? " if close else ""
             hint = guess + self._hint()
+            if self.simulate and simulated_provider(head):
+                hint += f'; a simulated model is written "{SIMULATED}/{target}"'
         return self.text.error(f"{_shown(target)} names no upstream", "models", name, hint=hint)
 
     def _hint(self) -> str:

@@ -98,7 +98,7 @@ _SUMMARIES: Final[dict[Action, str]] = {
     "show": "one model, as Ollama tells it",
     "version": "the version of Ollama's API",
     "root": "who is there",
-    "health": "whether the process answers",
+    "health": "whether the process answers; `simulated` where nothing is configured and no real model does",
     "ready": "whether it can serve: 503 where its store fails, and while it drains",
     "metrics": "what Prometheus reads",
     "requests": "the last requests of this client key",

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from toolglot.errors import InputError
-from toolglot.gateway.config import Config
+from toolglot.gateway.config import FILE, Config
 
 LOOK_SECONDS: Final = 1.0
 FIXED: Final = ("host", "port", "store", "tracing")
@@ -85,6 +85,12 @@ def running_with(new: Config, old: Config) -> tuple[Config, list[str]]:
             path=new.origin,
             hint="put one back, or start the gateway anew to serve without",
         )
+    if new.simulates_known and not old.simulates_known:
+        raise InputError(
+            "nothing is configured any more, and simulated models would answer",
+            path=old.origin,
+            hint="put the file back, or start the gateway anew to serve simulated models",
+        )
     kept: dict[str, Any] = {
         name: getattr(old.gateway, name) for name in FIXED if getattr(old.gateway, name) != getattr(new.gateway, name)
     }
@@ -94,5 +100,7 @@ def running_with(new: Config, old: Config) -> tuple[Config, list[str]]:
 
 
 def watched_file(config: Config) -> str | None:
-    """The file of a configuration that was read from one."""
+    """The file of a configuration that was read from one; where nothing is configured, the one that may come."""
+    if config.is_empty:
+        return str(Path(FILE).absolute())
     return config.origin if config.origin and Path(config.origin).is_file() else None

@@ -7,14 +7,15 @@ The first that fits decides:
 
 1. a name of `[models]`, then its tiers and patterns in the order of the file (a tier only for names without the
    prefix of an upstream: who writes `anthropic/claude-opus-5` means that);
-2. the prefix of an upstream: `openrouter/anthropic/claude-…`; `simulated/…` where the simulator is on;
+2. the prefix of an upstream: `openrouter/anthropic/claude-…`; `simulated/…`, unless that is forbidden;
 3. an upstream that lists the model, then one whose provider has models of such names, in the order of the file;
 4. the prefix of a provider by another of its names (`google/…` for the upstream `gemini`);
 5. `"*"` of `[models]`;
-6. the simulator, where it is on.
+6. where nothing at all is configured, the simulated model in the place of one that is known.
 
-Law: a request goes to an upstream of the configuration or to a stand-in that is marked as one, never elsewhere; every
-name that `listed` shows leads where it says.
+Laws: a request goes to an upstream of the configuration or to a simulated model that is marked as one, never elsewhere.
+Nothing is simulated unless it was asked for by name or nothing is configured. Every name that `listed` shows leads
+where it says.
 """
 
 from __future__ import annotations
@@ -29,19 +30,21 @@ import msgspec
 from msgspec import Struct
 
 from toolglot import profiles
-from toolglot.errors import InputError, quote
+from toolglot.errors import UnknownNameError, closest_names, quote, unknown_name
 from toolglot.gateway.config import FILE, Config
-from toolglot.gateway.config_file import nearest
 from toolglot.gateway.model_names import (
     ASKED,
     LONGEST,
     SIMULATED,
     Destination,
+    is_named_like,
     is_pattern,
     matches,
     prefixed,
-    simulated_guess,
-    simulated_prefix,
+    provider_of,
+    simulated_in_place_of,
+    simulated_model,
+    simulated_provider,
     spellings,
     unmarked,
     words_of,
@@ -49,16 +52,17 @@ from toolglot.gateway.model_names import (
 from toolglot.gateway.model_table import Each, ModelEntry
 from toolglot.gateway.route_table import RouteSettings
 from toolglot.simulator.providers import PROVIDERS as SIMULATED_PROVIDERS
-from toolglot.upstream.providers import PROVIDERS
+from toolglot.upstream.providers import PROVIDERS, Provider
 from toolglot.wire.masking import mask
 
+_EXAMPLES: Final = "claude-opus-5, gpt-5.5 or PROVIDER/MODEL"
 _MOST_SHOWN: Final = 8
 _MOST_GUESSED: Final = 200
 _MOST_REMEMBERED: Final = 1_000
 """Names whose ways are known: clients choose them."""
 
 
-class NoRouteError(InputError):
+class NoRouteError(UnknownNameError):
     """A model that nothing serves."""
 
 
@@ -72,6 +76,8 @@ class Route(Struct, frozen=True, kw_only=True):
     alias_of: str = ""
     """The entry of `[models]` that decided, as it is written there; empty: none."""
     simulated: bool = False
+    is_in_place: bool = False
+    """A simulated model answers for a real one that was asked for, since nothing is configured."""
     others: tuple[Route, ...] = ()
     """Who is asked instead, where this one fails."""
     weights: tuple[float, ...] = ()
@@ -132,9 +138,10 @@ class Router:
             return _by(found)
         if self._rest is not None:
             return _by_entry(self._rest, name)
-        if self._config.gateway.simulate:
-            return _by(simulated_prefix(name, self._config.upstreams) or simulated_guess(name))
-        raise self._no_route(name)
+        found = simulated_in_place_of(name) if self._config.simulates_known else None
+        if found is not None:
+            return msgspec.structs.replace(_by(found), is_in_place=True)
+        raise self.no_route(name)
 
     # --- [models] -----------------------------------------------------------------------------------
 
@@ -165,8 +172,7 @@ class Router:
         found = prefixed(name, self._config.upstreams)
         if found is not None:
             return self._unmarked(found)
-        is_simulated = self._config.gateway.simulate and name.lower().startswith(f"{SIMULATED}/")
-        return simulated_prefix(name, self._config.upstreams) if is_simulated else None
+        return simulated_model(name) if self._config.allows_simulated else None
 
     def _by_other_prefix(self, name: str) -> Destination | None:
         head, _, model = name.partition("/")
@@ -191,7 +197,7 @@ class Router:
     def _by_provider(self, name: str) -> Destination | None:
         for upstream in self._config.upstreams.values():
             provider = PROVIDERS.get(upstream.provider)
-            if provider is not None and matches(name, provider.models):
+            if provider is not None and is_named_like(name, provider):
                 return Destination(upstream.name, name)
         return None
 
@@ -201,20 +207,69 @@ class Router:
         message = f"expected the name of a model, at most {LONGEST} characters" if name else "no model is named"
         return NoRouteError(message, path="$.model", hint=self._known())
 
-    def _no_route(self, name: str) -> NoRouteError:
+    def no_route(self, name: str) -> NoRouteError:
+        """Why no upstream has a model, and what to do."""
+        provider, model = provider_of(name)
+        shown = quote(mask(name))
         if name.lower().startswith(f"{SIMULATED}/"):
-            hint = f"the simulated models are off; set simulate = true in [gateway] of {self._file()}"
+            return self._not_simulated(name)
+        if provider is not None and model and provider.name not in self._config.upstreams:
+            message, hint = self._not_configured(provider, shown)
+            if self._config.allows_simulated and (played := simulated_provider(provider.name)):
+                hint += f"; {SIMULATED}/{played}/{mask(model)} is a simulated model"
         else:
-            close = nearest(name, self._words, most=3)
-            guess = f"did you mean {' or '.join(close)}? " if close else ""
-            hint = f"{guess}{self._known()}; {self._what_to_write(name)}"
-        return NoRouteError(f"no upstream serves the model {quote(mask(name))}", path="$.model", hint=hint)
+            return self._unknown(name)
+        return NoRouteError(message, path="$.model", hint=hint)
+
+    def _unknown(self, name: str) -> NoRouteError:
+        """With the names that look most like it, also those of providers that are known and not configured."""
+        head, is_pair, model = name.partition("/")
+        heads = closest_names(head, (*self._config.upstreams, *PROVIDERS)) if is_pair and model else ()
+        close = closest_names(name, (*(f"{each}/{model}" for each in heads), *self._words))
+        hint = self._what_there_is(name)
+        missing = [each for each in heads[:1] if each in PROVIDERS and each not in self._config.upstreams]
+        if missing and not self._config.simulates_known:
+            hint = f"{missing[0]} needs {PROVIDERS[missing[0]].key_env[0]}; {hint}"
+        return _unknown_model(name, close, hint)
+
+    def _not_simulated(self, name: str) -> NoRouteError:
+        """Why a name that begins with `simulated/` leads nowhere."""
+        _, _, rest = name.partition("/")
+        if not self._config.allows_simulated:
+            message, hint = "simulated models are forbidden here", "--no-simulate, or simulate = false in [gateway]"
+            return NoRouteError(message, path="$.model", hint=hint)
+        provider, _, model = rest.partition("/")
+        close = closest_names(provider, SIMULATED_PROVIDERS) if model else ()
+        hint = f"write {SIMULATED}/PROVIDER/MODEL; providers: {', '.join(SIMULATED_PROVIDERS)}"
+        return _unknown_model(name, tuple(f"{SIMULATED}/{each}/{model}" for each in close), hint)
+
+    def _not_configured(self, provider: Provider, shown: str) -> tuple[str, str]:
+        """What is missing for a model of a provider that is known."""
+        if reason := self._config.left_out.get(provider.name):
+            return f"no upstream has the model {shown}: {provider.name} is left out", reason
+        section = f"[upstreams.{provider.name}] into {self._file()}"
+        if provider.auth == "none":
+            return f"no upstream has the model {shown}: {provider.title} is not configured", f"write {section}"
+        variables = " or ".join(provider.key_env)
+        message = f"no upstream has the model {shown}: there is no key for {provider.title}"
+        if self._config.origin:
+            return f"{message} in the configuration", f"set {variables} and write {section}"
+        return message, f"set the environment variable {variables}"
 
     @cached_property
     def _words(self) -> list[str]:
         """Names to guess from; few enough that a client's wrong name costs little."""
         some = itertools.islice(self._listed(), _MOST_GUESSED)
-        return [word for listed in some for word in (listed.name, listed.model)]
+        words = [word for listed in some for word in (listed.name, listed.model)]
+        for upstream in self._config.upstreams.values():
+            known = SIMULATED_PROVIDERS.get(upstream.provider)
+            words += [word for model in known.models for word in (f"{upstream.name}/{model}", model)] if known else []
+        return words
+
+    def _what_there_is(self, name: str) -> str:
+        if self._config.simulates_known:
+            return f"nothing is configured, and simulated models answer for known ones only, such as {_EXAMPLES}"
+        return f"{self._known()}; {self._what_to_write(name)}"
 
     def _known(self) -> str:
         upstreams = _some([f"{name}/…" for name in self._config.upstreams])
@@ -237,7 +292,7 @@ class Router:
     # --- listings -----------------------------------------------------------------------------------
 
     def listed(self) -> list[Listed]:
-        """Every name that can be asked for: those of `[models]`, then the models of each upstream, then stand-ins."""
+        """Names that can be asked for: those of `[models]`, then the models of each upstream, then simulated ones."""
         return list(dict.fromkeys(self._listed()))
 
     def leads_to(self, name: str, upstream: str, model: str) -> bool:
@@ -257,7 +312,7 @@ class Router:
         yield from (entry.name for entry in self._config.models if entry.kind in ("name", "tier"))
         for upstream in self._config.upstreams.values():
             yield from (f"{upstream.name}/{model}" for model in upstream.models if not is_pattern(model))
-        if self._config.gateway.simulate:
+        if self._config.lists_simulated:
             for provider in SIMULATED_PROVIDERS.values():
                 yield from (f"{SIMULATED}/{provider.name}/{model}" for model in provider.models)
 
@@ -265,6 +320,12 @@ class Router:
 def listed(config: Config) -> list[Listed]:
     """The models that a listing shows."""
     return Router(config).listed()
+
+
+def _unknown_model(name: str, close: tuple[str, ...], hint: str) -> NoRouteError:
+    """A client's name may be a key by mistake, and so may what is made of it."""
+    found = unknown_name("model", mask(name), (), suggestions=tuple(map(mask, close)), path="$.model", hint=hint)
+    return NoRouteError(found.message, path=found.path, hint=hint, name=found.name, suggestions=found.suggestions)
 
 
 def _by(found: Destination) -> Route:

@@ -35,6 +35,8 @@ LINES_SECONDS: Final = 0.05
 MOST_LINES: Final = 500
 """How long, and how many, lines of the log wait to be written together."""
 
+SIMULATED_HEADER: Final = {"x-toolglot-simulated": "true"}
+"""No real model answered."""
 GONE: Final = "the client went away"
 
 LogForm = Literal["text", "json", "off"]
@@ -107,6 +109,13 @@ class Told:
         if self.tries == 1:
             self.asked = time.perf_counter()
         return self.trace.asking(self, upstream) if self.trace is not None else {}
+
+    def answered_by(self, model: str) -> dict[str, str]:
+        """Headers that say who answered."""
+        named = f"{self.upstream}/{model}"
+        if not self.is_simulated:
+            return {"x-toolglot-upstream": named}
+        return {"x-toolglot-upstream": f"{named} (simulated)", **SIMULATED_HEADER}
 
     def hears(self) -> None:
         """Something of the answer came, and the client has nothing of it yet."""

@@ -299,10 +299,10 @@ class _Reader:
 # --- without a file ---------------------------------------------------------------------------------
 
 
-def discovered_upstreams(environ: Mapping[str, str]) -> tuple[dict[str, UpstreamSettings], tuple[str, ...]]:
-    """An upstream for each provider that the environment has a key for; what could not be used is told."""
+def discovered_upstreams(environ: Mapping[str, str]) -> tuple[dict[str, UpstreamSettings], dict[str, str]]:
+    """An upstream for each provider that the environment has a key for; and why one that has a key is left out."""
     found: dict[str, UpstreamSettings] = {}
-    notes: list[str] = []
+    left_out: dict[str, str] = {}
     for provider in PROVIDERS.values():
         if not has_key(provider, environ):
             continue
@@ -310,8 +310,8 @@ def discovered_upstreams(environ: Mapping[str, str]) -> tuple[dict[str, Upstream
             found[provider.name] = read_upstream(provider.name, {}, environ, None, ConfigText("environment"))
         except InputError as error:
             hint = f" ({error.hint})" if error.hint else ""
-            notes.append(f"{provider.name} is left out: {error.message}{hint}")
-    return found, tuple(notes)
+            left_out[provider.name] = f"{error.message}{hint}"
+    return found, left_out
 
 
 def has_key(provider: Provider, environ: Mapping[str, str]) -> bool:

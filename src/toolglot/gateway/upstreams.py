@@ -16,10 +16,9 @@ from toolglot.gateway.routing import Route
 from toolglot.gateway.upstream_table import UpstreamSettings
 from toolglot.simulator import Simulator
 from toolglot.simulator.providers import url_of
+from toolglot.simulator.upstreams import marked_simulator
 from toolglot.upstream import PROVIDERS, AsgiTransport, HttpTransport, TimeLimits, Transport, Upstream
 
-PREFACE: Final = "[simulated by toolglot: no provider is configured for this model; see toolglot init] "
-"""What a stand-in says first, where nobody scripted it. It calls no tool that was not spoken of: agents run them."""
 T = TypeVar("T")
 _NEVER: Final = 1 << 30
 _SIMULATOR: Final = "http://simulator"
@@ -130,8 +129,8 @@ class Upstreams:
 
     @cached_property
     def simulator(self) -> Simulator:
-        """The stand-ins of all providers."""
-        return self._simulator or Simulator({"calls_unasked": False, "preface": PREFACE})
+        """The simulated providers."""
+        return self._simulator or marked_simulator()
 
 
 def _with(upstream: Upstream, settings: RouteSettings) -> Upstream:

@@ -31,10 +31,17 @@ _STOP_WORDS: Final = frozenset({"~stop_reason", "~finish_reason"})
 
 
 def for_client(
-    reply: Reply, source: Profile, target: Profile, request: Rendered | None, job: Job, *, reply_id: str = ""
+    reply: Reply,
+    source: Profile,
+    target: Profile,
+    request: Rendered | None,
+    job: Job,
+    *,
+    reply_id: str = "",
+    reply_model: str = "",
 ) -> Reply:
     """A provider's reply under the client's names and ids."""
-    answer = Answer(source, target, request, job, reply_id)
+    answer = Answer(source, target, request, job, reply_id, reply_model)
     id, model = answer.begin(reply.id, reply.model)
     turn = strip_opaque(reply.turn, job) if answer.is_abroad else reply.turn
     said = turn.blocks
@@ -66,9 +73,16 @@ class Answer:
     """What one answer's ids, names and calls are for the client."""
 
     def __init__(
-        self, source: Profile, target: Profile, request: Rendered | None, job: Job, reply_id: str = ""
+        self,
+        source: Profile,
+        target: Profile,
+        request: Rendered | None,
+        job: Job,
+        reply_id: str = "",
+        reply_model: str = "",
     ) -> None:
         self._reply_id = reply_id
+        self._reply_model = reply_model
         self._source = source
         self._target = target
         self._request = request
@@ -83,6 +97,7 @@ class Answer:
     def begin(self, id: str, model: str) -> tuple[str, str]:
         """The id and the model of the answer, which a client of another protocol must be told."""
         self._mint.reply_id = id
+        model = self._reply_model or model
         if not self.is_abroad:
             return id, model
         asked = self._request.conversation.model if self._request is not None else ""

@@ -47,8 +47,9 @@ class AnswerStream:
         *,
         whole_calls: bool = False,
         reply_id: str = "",
+        reply_model: str = "",
     ) -> None:
-        self._answer = Answer(source, target, request, job, reply_id)
+        self._answer = Answer(source, target, request, job, reply_id, reply_model)
         self._whole_calls = whole_calls
         self._opened: ToolCall | None = None
         """The call that is open and shown, as the client knows it."""

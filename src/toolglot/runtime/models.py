@@ -3,9 +3,11 @@
     models = ProviderModels()                               # keys from the environment
     models.find("anthropic/claude-opus-5").upstream
 
-A name is `provider/model`; a name without a provider is looked for among the patterns of those that have a key.
+A name is `provider/model`; a name without a provider is looked for among the patterns of those that have a key;
+`simulated/provider/model` is a simulated model, which needs no key.
 
-Law: a key is read when a model of its provider is asked for, and goes nowhere but into its upstream.
+Laws: a key is read when a model of its provider is asked for, and goes nowhere but into its upstream. Nothing is
+simulated that was not asked for by name.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Mapping
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -22,6 +24,9 @@ from toolglot.errors import InputError, UnknownNameError, closest_names, quote, 
 from toolglot.upstream import PROVIDERS, Provider, Transport, Upstream, aws_credentials, key_of, url_of
 
 T = TypeVar("T")
+
+SIMULATED: Final = "simulated"
+"""The prefix that asks for a simulated model."""
 
 
 class ModelChoice(Struct, frozen=True):
@@ -65,7 +70,7 @@ class UpstreamModels:
 
 
 class ProviderModels:
-    """The models of all providers that toolglot knows, with the keys of the environment.
+    """The models of all providers that toolglot knows, with the keys of the environment, and the simulated ones.
 
     transport: the way to all of them; without it, one over HTTP, which is opened when it is needed and closed here.
     """
@@ -75,9 +80,13 @@ class ProviderModels:
         self._given = transport
         self._own: Transport | None = None
         self._made: dict[str, Upstream] = {}
+        self._simulated: UpstreamModels | None = None
 
     def find(self, name: str) -> ModelChoice:
         named, model = split(name)
+        if named == SIMULATED:
+            found = self._find_simulated(name, model)
+            return ModelChoice(f"{SIMULATED}/{found.name}", found.model, found.upstream)
         provider = PROVIDERS.get(named) or PROVIDERS.get(profiles.resolve(named or "none"))
         if provider is None:
             provider, model = self._guessed(name), name
@@ -86,6 +95,18 @@ class ProviderModels:
         if provider.name not in self._made:
             self._made[provider.name] = self._upstream(provider)
         return ModelChoice(f"{provider.name}/{model}", model, self._made[provider.name])
+
+    def _find_simulated(self, name: str, model: str) -> ModelChoice:
+        from toolglot.simulator.upstreams import marked_simulator, upstreams  # noqa: PLC0415 - few need it
+
+        if self._simulated is None:
+            self._simulated = UpstreamModels(upstreams(marked_simulator()))
+        try:
+            return self._simulated.find(model)
+        except UnknownNameError as error:
+            close = tuple(f"{SIMULATED}/{found}" for found in error.suggestions)
+            hint = error.hint.replace("write provider/", f"write {SIMULATED}/provider/")
+            raise unknown_name("model", name, (), suggestions=close, hint=hint) from None
 
     def _guessed(self, name: str) -> Provider | None:
         """The provider whose models are named so; one with a key before one without."""
@@ -103,7 +124,8 @@ class ProviderModels:
             raise InputError(
                 f"{provider.title} needs a key",
                 path="model",
-                hint=f"set the environment variable {' or '.join(provider.key_env)}",
+                hint=f"set the environment variable {' or '.join(provider.key_env)}, or ask for {SIMULATED}/"
+                f"{provider.name}/…, which needs none",
             )
         return Upstream(
             name=provider.name,
@@ -130,6 +152,9 @@ class ProviderModels:
             own, self._own = self._own, None
             self._made.clear()
             await own.close()
+        if self._simulated is not None:
+            simulated, self._simulated = self._simulated, None
+            await simulated.close()
 
 
 def split(name: object) -> tuple[str, str]:

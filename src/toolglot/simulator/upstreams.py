@@ -13,10 +13,18 @@ from toolglot.simulator.providers import PROVIDERS, url_of
 from toolglot.upstream import PROVIDERS as REAL
 from toolglot.upstream import AsgiTransport, Upstream
 
+PREFACE: Final = "[simulated by toolglot, not a real model] "
+"""What a simulated model says first, where nobody scripted it."""
 _ROOT: Final = "http://simulator"
 _KEY: Final = "simulated-0123456789"
 _SIGNED: Final = "aws"
 """A way of showing who one is that needs more than a key."""
+
+
+def marked_simulator() -> Simulator:
+    """A simulator for people who did not script one: its answers say what they are, and it calls no tool that was not
+    spoken of, since agents run them."""
+    return Simulator({"calls_unasked": False, "preface": PREFACE})
 
 
 def upstreams(simulator: Simulator | None = None) -> dict[str, Upstream]:

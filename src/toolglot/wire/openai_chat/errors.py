@@ -52,13 +52,17 @@ def _in_choice(body: Fields) -> object:
     return first.get("error") if isinstance(first, dict) else None
 
 
+_OWN_CODES: Final = frozenset({"model_not_found"})
+"""Codes of OpenAI's own that say more than the kind of a failure does: clients read them."""
+
+
 def write(failure: Failure, spelling: Spelling, message: str) -> Fields:
     return {
         "error": {
             "message": message,
             "type": spelling.type,
             "param": failure.param or None,
-            "code": spelling.code or None,
+            "code": spelling.code or (failure.code if failure.code in _OWN_CODES else None),
         }
     }
 
