@@ -85,6 +85,7 @@ FORCED = {
     "request.blank_stop": "false",
     "request.user": "false",
     "request.cache_markers": "false",
+    "request.foreign_models": "['gemini-*']",
     "request.output": "[]",
     "request.output_with_tools": "false",
     "tools.strict": "'omit'",
@@ -498,6 +499,9 @@ CHAT_PLANTS: dict[str, Plant] = {
         lambda p: not p.request.cache_markers and refuses_fields(p),
         edit(lambda body: body["tools"][0].update(cache_control={"type": "ephemeral"})),
     ),
+    "request.foreign_models": where(
+        lambda p: p.request.foreign_models, edit(lambda body: body.update(model="gemini-3-pro"))
+    ),
 }
 
 CHAT_UNSEEN = {
@@ -679,6 +683,9 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     "request.cache_markers": where(
         lambda p: not p.request.cache_markers,
         edit(lambda body: body["tools"][0].update(cache_control={"type": "ephemeral"})),
+    ),
+    "request.foreign_models": where(
+        lambda p: p.request.foreign_models, edit(lambda body: body.update(model="gemini-3-pro"))
     ),
 }
 
