@@ -110,7 +110,8 @@ def _patterns() -> tuple[Pattern, ...]:
 def _told(file: ProfileFile) -> Iterator[tuple[str, str]]:
     """The ids of a profile's rules and facts with the provider's words."""
     for rules in (file.rules, *(model.rules for model in file.models)):
-        yield from ((rule.id, rule.error) for rule in rules.values())
+        # An unknown model is refused in the same words, whoever it belongs to.
+        yield from ((rule.id, rule.error) for rule in rules.values() if rule.key != "request.foreign_models")
     yield from ((fact.id, fact.error) for fact in file.facts)
 
 
