@@ -20,7 +20,9 @@ from toolglot import (
     Turn,
     TurnMetadata,
     dump,
+    lint,
     load,
+    request_for,
 )
 from toolglot.intake import Intake
 
@@ -219,3 +221,23 @@ def test_a_guess_beside_a_sure_result_is_made_anew() -> None:
     forged = ToolResult(call_id, "who?", metadata=ToolMetadata(raw_id="zzz", matched_by="position"))
     history.append(Turn("tool", (forged,)))
     assert answers(history) == [("a", "of a"), ("b", "who?")]
+
+
+@pytest.mark.parametrize(
+    "target", ["anthropic", "openai", "openai_responses", "gemini", "mistral", "bedrock", "cohere"]
+)
+@pytest.mark.parametrize("is_reloaded", [False, True])
+def test_a_result_whose_call_was_pruned_is_carried_as_text_and_reported(target: str, is_reloaded: bool) -> None:
+    history = History(provider="openai")
+    history.append(Turn("user", (Text("What is in a.txt?"),)))
+    history.append(Turn("assistant", (ToolCall("call_0", "read", {"path": "a.txt"}),)))
+    history.append(Turn("tool", (ToolResult("call_0", "the words of a.txt"),)))
+    history.append(Turn("user", (Text("And now?"),)))
+    history.prune(history.turns[1].key)
+    if is_reloaded:
+        history = History(load(dump(history.conversation)), provider="openai")
+    assert [found.status for found in history.ledger] == ["complete"]
+    out = request_for(history, target=target, model="m")
+    assert out.data.count(b"[Result of an earlier tool call of read]: the words of a.txt") == 1
+    assert [entry.action for entry in out.report if entry.call_ids] == ["converted"]
+    assert lint(out.data, target) == ()

@@ -24,6 +24,7 @@ from toolglot.render.survey import Answers
 from toolglot.report import Action
 
 ORPHANED: Final = "[Result of a tool call that is not part of this conversation{name}]"
+LEFT_BEHIND: Final = "[Result of an earlier tool call{name}]"
 LATE: Final = "[Late result{name}: it came after the call was cancelled]"
 SECOND: Final = "[Another result{name}]"
 
@@ -130,6 +131,9 @@ class _Pairing:
         self._aside = {id(aside.result): aside.reason for found in ledger for aside in found.set_aside}
         self._chosen: Answers = {found.id: found.result for found in ledger} if answers is None else answers
         self._called: set[str] = set()
+        present = {call.id for turn in turns for call in turn.calls}
+        self._taken_out = {found.id: found.name for found in ledger if found.id not in present}
+        """The names of calls that were taken out of the history, by their ids."""
         self.added: list[Turn] = []
         """The turns of results that were not there."""
 
@@ -223,6 +227,9 @@ class _Pairing:
     def _left_over(self, result: ToolResult) -> Iterable[Block]:
         """What becomes of a result in the turn where it stands: nothing, or text."""
         chosen = self._chosen.get(result.call_id)
+        if chosen is not None and result.call_id in self._taken_out:
+            self._tell(result, "converted", "the call of a result was taken out; its content is kept as text")
+            return _as_text(LEFT_BEHIND, replace(result, name=result.name or self._taken_out[result.call_id]))
         if chosen is result:
             return ()
         if chosen is None:
