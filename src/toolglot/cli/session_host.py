@@ -23,9 +23,8 @@ from toolglot.cli.route_settings import AsSet, applied, is_same
 from toolglot.cli.session_models import ConfiguredModels
 from toolglot.cli.session_options import Settings
 from toolglot.cli.session_tools import load_tools, mcp_servers
-from toolglot.errors import InputError, ToolglotError, quote
+from toolglot.errors import InputError, ToolglotError, closest_names, quote
 from toolglot.gateway.config import Config, read_config
-from toolglot.gateway.config_file import nearest
 from toolglot.history import History
 from toolglot.runtime.approvals import Approve
 from toolglot.runtime.memory_log import Log, MemoryLog
@@ -121,7 +120,7 @@ class SessionHost:
         names = [tool.name for tool in self.tools]
         for pattern in self.settings.allow:
             if pattern != "*" and not any(fnmatchcase(name, pattern) for name in names):
-                close = nearest(pattern, names)
+                close = closest_names(pattern, names)
                 guess = f"did you mean {close[0]}?" if close else f"there are {', '.join(names[:10]) or 'none'}"
                 yield f"--allow {pattern}: no tool is called so; {guess}"
 

@@ -8,7 +8,6 @@ Law: whatever the bytes are, the answer is tables or a `ConfigError`. No message
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 import os
@@ -21,7 +20,7 @@ from typing import Any, Final, TypeVar, get_args
 import msgspec
 from msgspec import Meta, Struct
 
-from toolglot.errors import InputError, UnknownNameError, quote
+from toolglot.errors import InputError, UnknownNameError, closest_names, quote
 from toolglot.gateway.foreign_config import recognise
 from toolglot.wire.masking import mask
 
@@ -219,16 +218,10 @@ def unknown(key: str, known: list[str], text: ConfigText, *at: str) -> ConfigErr
     if key.lower().replace("-", "_") in ("key", "api_key", "apikey", "token", "secret") and "key_env" in known:
         hint = 'keys stand in environment variables only: write key_env = "NAME_OF_THE_VARIABLE"'
     else:
-        close = nearest(key, known)
+        close = closest_names(key, known)
         hint = f"did you mean {close[0]}? " if close else ""
         hint += "known: " + ", ".join(f"[{name}]" if is_table else name for name in known)
     return text.error(f"there is no {what} of this name", *at, key, hint=hint)
-
-
-def nearest(name: str, known: list[str], most: int = 1) -> list[str]:
-    """The known names that look most like one."""
-    by_lower = {word.lower(): word for word in known}
-    return [by_lower[word] for word in difflib.get_close_matches(name[:80].lower(), by_lower, n=most)]
 
 
 def allowed(kind: Any) -> str:

@@ -18,8 +18,8 @@ from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
-from toolglot.errors import quote
-from toolglot.gateway.config_file import ConfigError, Mistakes, nearest, table_of, unknown
+from toolglot.errors import closest_names, quote
+from toolglot.gateway.config_file import ConfigError, Mistakes, table_of, unknown
 from toolglot.gateway.model_names import (
     ASKED,
     SIMULATED,
@@ -225,7 +225,7 @@ class _Reader:
         elif listing := [known for known, models in self.upstreams.items() if target in models]:
             hint = f'write "{listing[0]}/{target}"'
         else:
-            close = nearest(head, list(self.upstreams))
+            close = closest_names(head, self.upstreams)
             guess = f"did you mean {close[0]}/…? " if close else ""
             hint = guess + self._hint()
             if self.simulate and simulated_provider(head):
