@@ -427,3 +427,14 @@ def test_ways_are_remembered_but_not_for_ever() -> None:
     padded = " " * 10_000 + "one"
     assert router.route(padded) == first
     assert router.route(padded) is not router.route(padded)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("mistrall", "mistral/mistral-large-latest"), ("gtp-5.5", "gpt-5.5"), ("antropic", "anthropic/claude-opus-5")],
+)
+def test_a_mistyped_name_without_a_prefix_is_answered_with_the_closest_model(name: str, meant: str) -> None:
+    with pytest.raises(NoRouteError) as raised:
+        Router(discovered({"HOME": "/home/u"})).route(name)
+    assert raised.value.suggestions[0] == meant
+    assert meant in raised.value.message

@@ -226,6 +226,9 @@ class Router:
         head, is_pair, model = name.partition("/")
         heads = closest_names(head, (*self._config.upstreams, *PROVIDERS)) if is_pair and model else ()
         close = closest_names(name, (*(f"{each}/{model}" for each in heads), *self._words))
+        if not close and not is_pair:  # the name of a provider alone
+            alike = closest_names(name, (*self._config.upstreams, *SIMULATED_PROVIDERS))
+            close = tuple(f"{each}/{model}" for each in alike if (model := self._usual_model(each)))
         hint = self._what_there_is(name)
         missing = [each for each in heads[:1] if each in PROVIDERS and each not in self._config.upstreams]
         if missing and not self._config.simulates_known:
@@ -256,6 +259,13 @@ class Router:
             return f"{message} in the configuration", f"set {variables} and write {section}"
         return message, f"set the environment variable {variables}"
 
+    def _usual_model(self, upstream: str) -> str:
+        """A model that an upstream, or a provider that is not configured, is likely to have."""
+        settings = self._config.upstreams.get(upstream)
+        known = SIMULATED_PROVIDERS.get(settings.provider if settings is not None else upstream)
+        named = [model for model in settings.models if not is_pattern(model)] if settings is not None else []
+        return next(iter((*named, *(known.models if known else ()))), "")
+
     @cached_property
     def _words(self) -> list[str]:
         """Names to guess from; few enough that a client's wrong name costs little."""
@@ -264,6 +274,8 @@ class Router:
         for upstream in self._config.upstreams.values():
             known = SIMULATED_PROVIDERS.get(upstream.provider)
             words += [word for model in known.models for word in (f"{upstream.name}/{model}", model)] if known else []
+        if self._config.simulates_known:
+            words += [model for provider in SIMULATED_PROVIDERS.values() for model in provider.models]
         return words
 
     def _what_there_is(self, name: str) -> str:
