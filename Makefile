@@ -52,7 +52,7 @@ $(READY): pyproject.toml Makefile
 
 $(SERVING): pyproject.toml
 	$(PREPARED)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gateway,simulator,cli]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gateway,simulator,cli,runtime,clients]'
 	@touch $@
 
 demo: $(SERVING)

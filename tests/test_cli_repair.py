@@ -217,3 +217,16 @@ def test_a_repair_changes_the_lines_that_it_repairs_and_no_others(cli: Cli) -> N
     changed = [(before, after) for before, after in zip(old, new, strict=True) if before != after]
     assert [before.strip().split(":")[0] for before, _ in changed] == ['"id"', '"tool_call_id"']
     assert lint(cli.read("request.json"), "mistral") == ()
+
+
+def test_a_model_of_another_provider_cannot_be_repaired_away(cli: Cli) -> None:
+    cli.write("request.json", {**BROKEN, "model": "gpt-4.1"})
+    before = (cli.folder / "request.json").read_bytes()
+    ended = cli("repair", "request.json", "--for", "mistral", "--in-place")
+    assert ended.code == 2
+    assert "'gpt-4.1' is a model of another provider, which mistral does not have" in ended.err
+    assert "name one of its own: --for mistral@NAME" in ended.err
+    assert (cli.folder / "request.json").read_bytes() == before
+    ended = cli("repair", "request.json", "--for", "mistral@mistral-large-latest", "--in-place", "-q")
+    assert ended.code == 0
+    assert lint(cli.read("request.json"), "mistral") == ()

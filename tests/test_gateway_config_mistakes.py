@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli_run import command
+from counted_work import no_hang
 from toolglot.gateway.config import parse_config
 from toolglot.gateway.config_file import ConfigError, ConfigText
 
@@ -86,3 +87,36 @@ def test_commands_show_them_all(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert ended.code != 0
     for place in ("t.toml:2", "t.toml:3", "t.toml:7", "t.toml:9", "t.toml:14", "t.toml:17", "t.toml:20", "t.toml:23"):
         assert shown.count(f"{place}: ") == 1
+
+
+@pytest.mark.parametrize(("written", "meant"), [("base_url", "url"), ("key-env", "key_env"), ("modls", "models")])
+def test_a_setting_that_is_written_otherwise_is_answered_with_the_right_name(written: str, meant: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_config(
+            ConfigText("t.toml", f'[upstreams.box]\nurl = "https://b.example"\n{written} = "x"\n'), {"HOME": "/home/u"}
+        )
+    assert f"did you mean {meant}?" in raised.value.hint
+
+
+def test_a_file_without_upstreams_names_the_providers_whose_keys_are_set() -> None:
+    environ = {"HOME": "/home/u", "OPENAI_API_KEY": "k" * 20}
+    (note,) = parse_config(ConfigText("t.toml", "[gateway]\n"), environ).notes
+    assert "write [upstreams.openai], whose key is set" in note
+
+
+def test_doctor_shows_the_lines_of_a_hint_as_lines(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(
+        "model_list:\n  - model_name: a\n    litellm_params:\n      model: openai/gpt-5.5\n"
+    )
+    shown = command("doctor", "--no-network", "--config", "c.yaml", cwd=tmp_path).out
+    assert "\\n" not in shown
+    assert '"a" = "openai/gpt-5.5"' in [line.strip() for line in shown.splitlines()]
+
+
+def test_a_file_of_nothing_but_mistakes_shows_twenty_and_costs_little() -> None:
+    text = "[gateway]\n" + "".join(f"wrong{number} = 1\n" for number in range(10_000))
+    with no_hang():
+        assert len(mistakes(text)) == 20
+    tables = "".join(f"[upstreams.u{number}]\n" for number in range(2_000))
+    with no_hang():
+        assert mistakes(tables) == [f"t.toml:{number + 1}: upstreams.u{number}" for number in range(20)]

@@ -191,10 +191,10 @@ def test_where_nothing_is_configured_known_names_are_simulated(model: str, provi
         ("simulated/openai/", "write simulated/PROVIDER/MODEL"),
         ("simulated/openai", "write simulated/PROVIDER/MODEL"),
         ("claud-opus-5", "claude-opus-5"),
-        ("nobody-knows", "simulated models answer for known ones only"),
-        ("some/thing", "simulated models answer for known ones only"),
-        ("opnai/us.anthropic.claude-x", "simulated models answer for known ones only"),
-        ("anthropic/", "simulated models answer for known ones only"),
+        ("nobody-knows", "simulated models answer for names of known providers"),
+        ("some/thing", "simulated models answer for names of known providers"),
+        ("opnai/us.anthropic.claude-x", "simulated models answer for names of known providers"),
+        ("anthropic/", "simulated models answer for names of known providers"),
     ],
 )
 def test_where_nothing_is_configured_unknown_names_are_refused(model: str, hint: str) -> None:

@@ -109,3 +109,21 @@ def test_an_image_that_the_model_cannot_see_is_a_loss() -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": [image, {"type": "text", "text": "What is it?"}]}]}
     report = convert(body, source="openai", target="deepseek", model="deepseek-chat").report
     assert any("image" in said.reason for said in report.losses)
+
+
+def test_keywords_that_tell_a_model_nothing_are_no_losses() -> None:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"path": {"type": "string"}},
+    }
+    body = {
+        "model": "claude-opus-5",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "hi"}],
+        "tools": [{"name": "read", "description": "Reads.", "input_schema": schema}],
+    }
+    report = convert(body, source="anthropic", target="gemini", model="gemini-3-pro").report
+    assert report.losses == ()
+    assert any("$schema" in entry.reason for entry in report.housekeeping)

@@ -261,6 +261,7 @@ class ReceivedRequest:
     source: the profile of the client's protocol.
     policy: what to do where there is a choice (`toolglot.Policy`).
     overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    reading: what had to be changed to read the JSON of the body.
     """
 
     def __init__(

@@ -132,12 +132,21 @@ class Converter:
                 policy=self.policy,
             )
             if self.refuses_foreign_models and not target.model:
-                _refuse_foreign_model(out)
+                self._refuse_foreign_model(out)
         except InputError as error:
             if isinstance(error, ForeignModelError) and not record.is_line:
                 raise
             return Outcome(record=record, source=source, target=str(target), error=error)
         return Outcome(record=record, source=source, target=str(target), before=body, out=out)
+
+    def _refuse_foreign_model(self, out: ConvertedRequest) -> None:
+        if is_foreign_model(out.target):
+            ways = "--model NAME, or --to" if self.option == "--from" else self.option
+            raise ForeignModelError(
+                f"{quote(out.model)} is a model of another provider, which {out.target.name} does not have",
+                path="--model" if self.option == "--from" else self.option,
+                hint=f"name one of its own: {ways} {out.target.name}@NAME",
+            )
 
     def _source(self, body: dict[str, Any], record: Record) -> str:
         if self.source is not None:
@@ -152,15 +161,6 @@ class Converter:
 
 class ForeignModelError(InputError):
     """A request that would ask its new provider for a model of another one."""
-
-
-def _refuse_foreign_model(out: ConvertedRequest) -> None:
-    if is_foreign_model(out.target):
-        raise ForeignModelError(
-            f"{quote(out.model)} is a model of another provider, which {out.target.name} does not have",
-            path="--model",
-            hint=f"name one of its own: --model NAME, or --to {out.target.name}@NAME",
-        )
 
 
 def outcomes(

@@ -155,7 +155,7 @@ def _show(findings: Sequence[Finding | Missing], page: Page) -> None:
             for line in more:
                 page.line(_INDENT + line)
             if finding.todo:
-                page.wrapped(clean(finding.todo), indent=f"{_INDENT}  ", first=f"{_INDENT}→ ")
+                page.hint(finding.todo, indent=f"{_INDENT}  ", first=f"{_INDENT}→ ")
     counts = {state: sum(finding.state == state for finding in findings) for state in _COLORS}
     page.line("")
     warned = f"{counts['warn']} warning{'s' * (counts['warn'] != 1)}"

@@ -63,7 +63,7 @@ class Record(Struct, frozen=True, kw_only=True):
         except JSONError as error:
             line, column = place_of(self.text, error.position)
             where = f"{self.file}:{line + self.line - 1}:{column}"
-            reason = error.message.rpartition(" at character ")[0] or error.message
+            reason = error.message.rpartition(" at character ")[0].rstrip(",") or error.message
             raise InputError(reason, path=where, hint="a request is one JSON object; JSONL has one a line") from None
         except InputError as error:
             raise InputError(error.message, path=self.where, hint=error.hint) from None

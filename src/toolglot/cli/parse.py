@@ -123,7 +123,7 @@ def _tools(name: str) -> list[Any]:
         value = jsontext.parse(data).value
     except JSONError as error:
         line, column = place_of(data.decode(errors="replace").removeprefix(_BOM), error.position)
-        reason = error.message.rpartition(" at character ")[0] or error.message
+        reason = error.message.rpartition(" at character ")[0].rstrip(",") or error.message
         raise InputError(reason, path=f"{name}:{line}:{column}", hint=_FORMS) from None
     for key in ("toolConfig", "tools"):
         value = value.get(key, value) if isinstance(value, dict) else value

@@ -82,6 +82,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal=terminal,
         is_quiet=arguments.quiet,
         option="--for",
+        refuses_foreign_models=True,
     )
     work = _Work(arguments, terminal)
     if arguments.check:

@@ -80,12 +80,12 @@ class Page:
         ):
             self.line(line)
 
-    def hint(self, text: str) -> None:
+    def hint(self, text: str, *, indent: str = "        ", first: str = "  hint: ") -> None:
         """What to do about an error. Its first line is a paragraph; those that follow are shown as they are."""
-        first, *rest = text.split("\n")
-        self.wrapped(clean(first), indent="        ", first="  hint: ")
+        head, *rest = text.split("\n")
+        self.wrapped(clean(head), indent=indent, first=first)
         for line in rest:
-            self.line(f"        {clean(line)}".rstrip())
+            self.line(f"{indent}{clean(line)}".rstrip())
 
     def table(self, rows: Sequence[Sequence[str]], *, heading: Sequence[str]) -> None:
         """Columns as wide as their widest cell; the last one is wrapped."""

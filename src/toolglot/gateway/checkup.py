@@ -357,6 +357,7 @@ async def _of_failure(upstream: Upstream, error: Exception) -> Finding:
     """Why there was no answer: the name, the connection, or what came."""
     host, port = _place(upstream.url)
     said = error.failure.message if isinstance(error, ProviderError) else str(error) or "no answer in time"
+    said = said.partition("; check ")[0]  # what to check is said below, with what is known of the name and the host
     said = said if said.startswith(upstream.name) else f"{upstream.name}: {said}"
     try:
         async with asyncio.timeout(LOCAL_PATIENCE):

@@ -41,10 +41,11 @@ from toolglot.gateway.model_table import ModelEntry, read_models
 from toolglot.gateway.prices import PriceSettings, read_own_prices
 from toolglot.gateway.route_table import RouteReader, read_policy
 from toolglot.gateway.secret import ENV, shown_variable, variable
-from toolglot.gateway.upstream_table import UpstreamSettings, discovered_upstreams, read_upstream
+from toolglot.gateway.upstream_table import UpstreamSettings, discovered_upstreams, has_key, read_upstream
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
 from toolglot.store.addresses import is_address
+from toolglot.upstream.providers import PROVIDERS
 
 __all__ = ["Config", "ConfigError", "GatewaySettings", "discovered", "parse_config", "read_config"]
 
@@ -329,7 +330,9 @@ def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
     notes = (*notes, *short_keys((table["key"] for table in tables["keys"].values()), environ))
     if not upstreams and not settings.simulate:
         only = "" if settings.simulate is False else "; only names that begin with simulated/ are answered"
-        notes = (*notes, f"{text.origin} names no upstream{only}: write [upstreams.NAME]")
+        usable = [provider.name for provider in PROVIDERS.values() if has_key(provider, environ)]
+        sections = " and ".join(f"[upstreams.{name}], whose key is set" for name in usable[:2]) or "[upstreams.NAME]"
+        notes = (*notes, f"{text.origin} names no upstream{only}: write {sections}")
     return Config(
         gateway=settings,
         policy=policy,

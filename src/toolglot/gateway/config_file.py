@@ -28,6 +28,11 @@ MAX_BYTES: Final = 256 * 1024
 LONGEST_LINE: Final = 4000
 """Characters: what a TOML parser does with one key may take quadratic time in its length."""
 
+MAX_MISTAKES: Final = 20
+"""Mistakes of one file that are shown at once."""
+MAX_DEPTH: Final = 6
+"""Parts of a key by which its line is looked for."""
+
 Keys = tuple[str, ...]
 Table = TypeVar("Table", bound=Struct)
 T = TypeVar("T")
@@ -70,7 +75,10 @@ class Mistakes:
         return bool(self._found)
 
     def add(self, error: ConfigError) -> None:
+        """One more; what is found after `MAX_MISTAKES` would help nobody, and is not looked for."""
         self._found += error.errors
+        if len(self._found) >= MAX_MISTAKES:
+            self.raise_all()
 
     def collect(self, read: Callable[[], T]) -> T | None:
         """What `read` returns; None, where it raises."""
@@ -83,7 +91,7 @@ class Mistakes:
     def raise_all(self) -> None:
         """One error for all mistakes, in the order of the file."""
         if self._found:
-            first, *others = sorted(self._found, key=lambda error: error.line)
+            first, *others = sorted(self._found, key=lambda error: error.line)[:MAX_MISTAKES]
             first.others = tuple(others)
             for other in others:
                 other.others = ()
@@ -173,7 +181,20 @@ def keys_of(key: str) -> Keys:
 
 def line_of(text: str, keys: Keys) -> int:
     """The line that sets a key, or that begins the innermost table around it; 0: there is none."""
-    found, depth = 0, 0
+    exact, within = _lines_of(text)
+    wanted = keys[:MAX_DEPTH]
+    found = within.get(wanted, 0)
+    while wanted and not found:
+        wanted = wanted[:-1]
+        found = exact.get(wanted, 0)
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def _lines_of(text: str) -> tuple[dict[Keys, int], dict[Keys, int]]:
+    """The first line that names a key, and the first that names it or something in it."""
+    exact: dict[Keys, int] = {}
+    within: dict[Keys, int] = {}
     section: Keys = ()
     for number, line in enumerate(text.split("\n"), 1):
         match = _KEY.match(line)
@@ -183,10 +204,10 @@ def line_of(text: str, keys: Keys) -> int:
         if match[1]:
             section = parts
         path = parts if match[1] else section + parts
-        shared = min(len(path), len(keys))
-        if shared > depth and path[:shared] == keys[:shared]:
-            found, depth = number, shared
-    return found
+        exact.setdefault(path, number)
+        for length in range(1, min(len(path), MAX_DEPTH) + 1):
+            within.setdefault(path[:length], number)
+    return exact, within
 
 
 # --- tables -----------------------------------------------------------------------------------------
@@ -218,7 +239,7 @@ def unknown(key: str, known: list[str], text: ConfigText, *at: str) -> ConfigErr
     if key.lower().replace("-", "_") in ("key", "api_key", "apikey", "token", "secret") and "key_env" in known:
         hint = 'keys stand in environment variables only: write key_env = "NAME_OF_THE_VARIABLE"'
     else:
-        close = closest_names(key, known)
+        close = closest_names(key, known) or tuple(word for word in known if len(word) > 2 and word in key.lower())
         hint = f"did you mean {close[0]}? " if close else ""
         hint += "known: " + ", ".join(f"[{name}]" if is_table else name for name in known)
     return text.error(f"there is no {what} of this name", *at, key, hint=hint)

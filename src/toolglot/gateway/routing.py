@@ -280,7 +280,7 @@ class Router:
 
     def _what_there_is(self, name: str) -> str:
         if self._config.simulates_known:
-            return f"nothing is configured, and simulated models answer for known ones only, such as {_EXAMPLES}"
+            return f"nothing is configured: simulated models answer for names of known providers, such as {_EXAMPLES}"
         return f"{self._known()}; {self._what_to_write(name)}"
 
     def _known(self) -> str:

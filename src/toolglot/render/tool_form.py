@@ -21,8 +21,10 @@ from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.job import Job
 from toolglot.render.tool_table import EmittedTool
-from toolglot.report import Entry
+from toolglot.report import Entry, Gravity
 from toolglot.schema import Lowered, filter_required, lower
+from toolglot.schema.keywords import OPEN_ENDED, SILENT
+from toolglot.schema.lower import Loss
 
 _FILTERED: Final = frozenset({("anthropic", "openai_chat"), ("anthropic", "openai_responses")})
 """Ways on which required names are filtered unless a policy says otherwise: seed 002."""
@@ -184,7 +186,7 @@ def _lowered(tool: ToolSpec, job: Job) -> ToolSpec:
         where = "; the description says it" if loss.described else ""
         reason = f"{loss.keyword}: {loss.reason}{where}"
         path = _path(tool) + loss.path.removeprefix("$")
-        job.tell("lowered", reason, path=path, gravity=None if loss.described else "loss")
+        job.tell("lowered", reason, path=path, gravity=_gravity(loss))
     if (
         not lowered.losses
         and lowered.schema is not tool.parameters
@@ -196,6 +198,13 @@ def _lowered(tool: ToolSpec, job: Job) -> ToolSpec:
     if lowered.schema is tool.parameters and strict == tool.strict:
         return tool
     return replace(tool, parameters=lowered.schema, strict=strict)
+
+
+def _gravity(loss: Loss) -> Gravity:
+    """How much a keyword that is not sent matters. Arguments are checked against the client's schema anyway."""
+    if loss.keyword in SILENT:
+        return "housekeeping"
+    return "change" if loss.described or loss.keyword in OPEN_ENDED else "loss"
 
 
 def _says_the_same(new: _Schema | None, old: _Schema | None) -> bool:
