@@ -45,9 +45,9 @@ class ReadReply(NamedTuple):
 _STOPS: Final = {
     **dict.fromkeys(("end_turn", "stop_sequence", "stop", "STOP", "COMPLETE", "STOP_SEQUENCE", "completed"), "stop"),
     **dict.fromkeys(("tool_use", "tool_calls", "function_call", "TOOL_CALL"), "tool_calls"),
-    **dict.fromkeys(("max_tokens", "length", "MAX_TOKENS", "model_context_window_exceeded"), "length"),
+    **dict.fromkeys(("max_tokens", "length", "MAX_TOKENS", "model_context_window_exceeded", "incomplete"), "length"),
     **dict.fromkeys(("refusal", "content_filter", "SAFETY", "guardrail_intervened", "content_filtered"), "filter"),
-    **dict.fromkeys(("pause_turn", "incomplete"), "pause"),
+    "pause_turn": "pause",
 }
 
 
@@ -126,7 +126,8 @@ def _responses(body: Fields) -> ReadReply:
     parts = [part for item in items if item["type"] == "message" for part in item["content"]]
     thoughts = [item for item in items if item["type"] == "reasoning"]
     why = (body.get("incomplete_details") or {}).get("reason")
-    stop = {"max_output_tokens": "length", "content_filter": "filter"}.get(why or "") or _STOPS.get(body["status"])
+    stop = {"max_output_tokens": "length", "content_filter": "filter"}.get(why or "")
+    stop = stop or _STOPS.get(body.get("status") or "")
     details = usage.get("input_tokens_details") or {}
     return ReadReply(
         "".join(part.get("text") or part.get("refusal") or "" for part in parts),
@@ -150,6 +151,7 @@ def _gemini(body: Fields) -> ReadReply:
     candidate, usage = body["candidates"][0], body.get("usageMetadata") or {}
     parts = (candidate.get("content") or {}).get("parts") or ()
     calls = [part["functionCall"] for part in parts if "functionCall" in part]
+    answer, thoughts = usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")
     return ReadReply(
         "".join(part["text"] for part in parts if "text" in part and not part.get("thought")),
         "".join(part["text"] for part in parts if "text" in part and part.get("thought")),
@@ -157,10 +159,10 @@ def _gemini(body: Fields) -> ReadReply:
         _STOPS.get(candidate.get("finishReason") or ""),
         Counts(
             usage.get("promptTokenCount"),
-            _total(usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")),
+            None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0),
             usage.get("cachedContentTokenCount"),
             None,
-            usage.get("thoughtsTokenCount"),
+            thoughts,
         ),
         body.get("modelVersion", ""),
         sum("inlineData" in part for part in parts),

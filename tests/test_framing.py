@@ -59,9 +59,11 @@ def test_a_keep_alive_is_a_frame_without_data_that_can_be_forwarded() -> None:
     assert (frame.data, frame.raw) == (b"", b": ping\n\n")
 
 
-def test_the_raw_bytes_of_all_frames_are_the_stream() -> None:
-    data = b'event: a\ndata: {"x":1}\n\n: hi\n\ndata: [DONE]\n\n'
-    assert b"".join(frame.raw for frame in frames_of(SseFramer(), data)) == data
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_the_raw_bytes_of_all_frames_are_the_stream(end: bytes) -> None:
+    data = b'event: a\ndata: {"x":1}\n\n: hi\n\ndata: [DONE]\n\n'.replace(b"\n", end)
+    for cuts in ([], list(range(len(data)))):
+        assert b"".join(frame.raw for frame in frames_of(SseFramer(), data, cuts)) == data
 
 
 EXAMPLE = '\ufeff: hi\n\nevent: a\r\ndata:x\r\ndata: y\r\n\r\ndata: {"z":1}\n\n\n\ndata: é\r\rdata: last'.encode()

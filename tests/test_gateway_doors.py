@@ -213,7 +213,7 @@ def test_a_server_tool_of_another_provider_is_refused_clearly(served: Served) ->
     assert "web_search" in refused.body["error"]["message"]
     spared = ask(served, path, {**body, "tools": [*body["tools"], search]})
     assert spared.status == 200
-    assert "1 loss: dropped" in spared.headers["x-toolglot-report"]
+    assert "1 loss, 1 housekeeping: dropped at $.tools" in spared.headers["x-toolglot-report"]
 
 
 # --- the state of the gateway -----------------------------------------------------------------------

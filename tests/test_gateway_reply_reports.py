@@ -9,6 +9,8 @@ import pytest
 from gateway_client import ask, request_of
 from gateway_fixture import gateway
 from toolglot import simulator
+from toolglot.gateway.telling import header_of
+from toolglot.report import Entry, summarise
 
 SCRIPT = {"rules": [{"reply": {"thinking": "Hm.", "text": "Done."}}]}
 
@@ -26,3 +28,22 @@ def test_what_a_client_does_not_get_of_an_answer_is_reported(stream: bool) -> No
         listed = ask(served, f"/toolglot/requests/{record.id}")
         shown = json.dumps(listed.body["reply_report"])
     assert "only its issuer can read" in shown
+
+
+def test_the_header_counts_what_was_done_to_a_whole_answer_too_losses_first() -> None:
+    with simulator.serve(SCRIPT) as simulated, gateway(simulated) as served:
+        path, body = request_of("openai_chat", "anthropic/claude-sonnet-4-6", reasoning_effort="high")
+        got = ask(served, path, body)
+        record = served.told[-1]
+    assert record.reply_entries
+    both = (*record.entries, *record.reply_entries)
+    said = got.headers["x-toolglot-report"]
+    assert said == header_of(record.entries, record.reply_entries)
+    assert said.startswith(summarise(both))
+
+
+def test_losses_of_the_answer_stand_before_changes_of_the_request_in_the_header() -> None:
+    change = Entry(action="renamed", reason="a name", fault="projection")
+    loss = Entry(action="dropped", reason="a thought", fault="loss", gravity="loss")
+    assert header_of((change,), (loss,)) == f"1 loss, 1 change: in the answer {loss}; {change}"
+    assert header_of((), (), is_same=True) == "unchanged"

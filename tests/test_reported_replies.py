@@ -22,7 +22,7 @@ IDS = [f"{kind}, {source}" for kind, source in CASES]
 WORDS = {
     "text": ("text", "server tool", "own tools"),
     "thinking": ("thinking",),
-    "stop": ("ended",),
+    "stop": ("ended", "cannot be run"),
     "model": ("model",),
     "media": ("image",),
     "calls": ("call", "arguments"),
@@ -41,7 +41,8 @@ def differences(sent: ReadReply, got: ReadReply) -> list[str]:
     if sent.model and got.model and sent.model != got.model:
         found.append("model")
     calls = [[(call.name, json.dumps(call.arguments, sort_keys=True)) for call in one.calls] for one in (sent, got)]
-    if calls[0] != calls[1] or len({call.id for call in got.calls if call.id}) not in (0, len(got.calls)):
+    has_odd_ids = len({call.id for call in got.calls if call.id}) not in (0, len(got.calls))
+    if calls[0] != calls[1] or (has_odd_ids and sent.calls != got.calls):
         found.append("calls")
     for name in sent.counts._fields:
         one, other = getattr(sent.counts, name), getattr(got.counts, name)
@@ -162,3 +163,72 @@ def test_a_reply_without_a_role_or_with_arguments_as_an_object_is_read_as_meant_
     out = convert_reply(body, source="openai", target="anthropic")
     assert [block["type"] for block in out.body["content"]] == ["text", "text", "tool_use"]
     assert any("does not say its role" in entry.reason for entry in out.report)
+
+
+# --- keys that are given twice, line ends, and the model's name -----------------------------------------
+
+OBJECTS = ("anthropic", "gemini", "bedrock", "ollama")
+
+
+@pytest.mark.parametrize("source", OBJECTS)
+@pytest.mark.parametrize("form", [bytes, str])
+def test_a_key_given_twice_in_arguments_that_are_an_object_is_reported(source: str, form: type) -> None:
+    written = json.dumps(BODIES["calls"][source]).replace('{"path": ', '{"path": "first", "path": ')
+    assert '"first"' in written
+    body = written.encode() if form is bytes else written
+    for target in PROTOCOLS:
+        out = convert_reply(body, source=target_of(source), target=target_of(target))
+        assert any("key was given twice" in entry.reason for entry in out.report), f"{target}: {out.report}"
+        assert "first" not in out.data.decode()
+
+
+@pytest.mark.parametrize("source", ["gemini", "ollama"])
+def test_a_key_given_twice_in_an_event_is_reported_as_in_a_whole_reply(source: str) -> None:
+    data = stream_of(source, BODIES["calls"][source]).replace(b'{"path":', b'{"path":"first","path":')
+    assert b'"first"' in data
+    for target in PROTOCOLS:
+        written, report = translated(source, target, data)
+        told = [entry.action for entry in report if "key was given twice" in entry.reason]
+        assert told == ["converted"], f"{target}: {report}"
+        assert b"first" not in written
+
+
+def test_a_quote_that_is_written_as_a_number_is_no_key_given_twice() -> None:
+    body = json.dumps(BODIES["text"]["anthropic"]).replace("Done.", "\\u0022").encode()
+    out = convert_reply(body, source="anthropic", target="anthropic")
+    assert out.data == body
+    assert not len(out.report)
+
+
+@pytest.mark.parametrize("source", [name for name in PROTOCOLS if name not in ("bedrock", "ollama")])
+@pytest.mark.parametrize("end", [b"\r\n", b"\r"])
+def test_law_13_a_stream_for_its_own_protocol_keeps_its_line_ends(source: str, end: bytes) -> None:
+    for kind in ("text", "calls"):
+        data = stream_of(source, BODIES[kind][source]).replace(b"\r\n", b"\n").replace(b"\n", end)
+        for size in (1, 7, len(data)):
+            translator = StreamTranslator(source=target_of(source), target=target_of(source))
+            pieces = [translator.feed(data[at : at + size]) for at in range(0, len(data), size)]
+            assert b"".join(pieces) + translator.finish() == data
+
+
+@pytest.mark.parametrize("source", PROTOCOLS)
+def test_another_name_of_the_model_is_reported_once_as_housekeeping(source: str) -> None:
+    body = BODIES["text"][source]
+    for target in PROTOCOLS:
+        names = {"source": target_of(source), "target": target_of(target), "reply_model": "simulated/x/y"}
+        translator = StreamTranslator(**names)
+        translator.feed(stream_of(source, body))
+        translator.finish()
+        for report in (convert_reply(body, **names).report, translator.report):
+            told = [entry.gravity for entry in report if "simulated/x/y" in entry.reason or entry.path == "$.model"]
+            assert told == ["housekeeping"], f"{target}: {report}"
+
+
+def test_a_call_that_lost_its_id_or_shares_it_is_reported_at_home_too() -> None:
+    for lost in ("", "read_1"):
+        calls = [
+            {"id": id, "type": "function", "function": {"name": "read", "arguments": "{}"}} for id in ("read_1", lost)
+        ]
+        body: Any = {**BODIES["calls"]["cohere"], "message": {"role": "assistant", "tool_calls": calls}}
+        _, report = translated("cohere", "cohere", stream_of("cohere", body))
+        assert any(entry.action in ("added", "replaced") and " id" in entry.reason for entry in report), report

@@ -633,7 +633,7 @@ def _converted_reply(
         report_arguments(answered, from_.protocol, job)
         report_losses(client, written, job)
     elif written != fields:
-        report_differences(fields, written, job)
+        report_differences(fields, written, job, renamed=(answered.model, reply_model))
     else:
         is_same = not mended
     data = body if is_same and isinstance(body, bytes) else None
@@ -801,7 +801,7 @@ def _parsed(body: Body, limits: Limits, reading: list[str] | None = None) -> Fie
 
 def _parsed_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
     """The same for an answer, with what was fixed in its text."""
-    if type(body) is bytes:
+    if isinstance(body, bytes | str):
         jsontext.refuse_large(body, limits, "$")
         try:
             value = msgspec.json.decode(body)
@@ -811,7 +811,7 @@ def _parsed_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
                 return parsed.value, [("$", reason) for reason in parsed.mended]
         else:
             if type(value) is dict:
-                return value, []
+                return value, [("$", jsontext.TWICE_NAMED)] if jsontext.has_duplicate_keys(body, value) else []
     return _parsed(body, limits), []
 
 

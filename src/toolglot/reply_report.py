@@ -120,25 +120,32 @@ def _count(reply: Reply, kind: type) -> int:
 # --- the same protocol ------------------------------------------------------------------------------
 
 
-def report_differences(given: Any, written: Any, job: Job) -> None:
-    """Where a client gets something else than the provider of the same protocol sent."""
-    for _, (path, before) in zip(range(MOST_DIFFERENCES), _differences(given, written, ()), strict=False):
+def report_differences(given: Any, written: Any, job: Job, *, renamed: tuple[str, str] = ("", "")) -> None:
+    """Where a client gets something else than the provider of the same protocol sent.
+
+    `renamed` is the model that the provider named and the one that the client is told: that is reported already.
+    """
+    for _, (path, before, after) in zip(range(MOST_DIFFERENCES), _differences(given, written, ()), strict=False):
+        if len(path) == 1 and (before, after) == renamed:
+            continue
         reason = f"what the provider wrote there was made legal for the client: {_shown(before)}"
         job.tell("replaced", reason, "canonical", path=json_path("$", path))
 
 
-def _differences(given: Any, written: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def _differences(
+    given: Any, written: Any, path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
     if isinstance(given, dict) and isinstance(written, dict):
         for key in (*given, *(key for key in written if key not in given)):
             if key not in given or key not in written:
-                yield (*path, key), given.get(key)
+                yield (*path, key), given.get(key), written.get(key)
             else:
                 yield from _differences(given[key], written[key], (*path, key))
     elif isinstance(given, list) and isinstance(written, list) and len(given) == len(written):
         for index, (one, other) in enumerate(zip(given, written, strict=True)):
             yield from _differences(one, other, (*path, index))
     elif given != written:
-        yield path, given
+        yield path, given, written
 
 
 def _shown(value: Any) -> str:

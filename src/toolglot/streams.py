@@ -254,7 +254,8 @@ class StreamReader:
             report_signatures(self._answer.signatures, job)
             report_arguments(self._own.reply, self.source.protocol, job)
         sequence = self._decoder.sequence
-        told = [("assumed", reason) for reason in sequence.told] + [("dropped", reason) for reason in sequence.remarks]
+        told = [("converted" if reason in sequence.mended else "assumed", reason) for reason in sequence.told]
+        told += [("dropped", reason) for reason in sequence.remarks]
         found = getattr(self._reader, "found", ())  # a reader of somebody's own need not say it
         told += [("converted", calls_were_text(found))] if found else []
         entries = [

@@ -448,7 +448,9 @@ class Exchange:
     def _headers(self, out: ConvertedRequest, answer: Answer) -> dict[str, str]:
         headers = {
             "x-toolglot-request": self._told.id,
-            "x-toolglot-report": header_of(self._told.entries, is_same=out.data is self._request.body),
+            "x-toolglot-report": header_of(
+                self._told.entries, self._told.reply_entries, is_same=out.data is self._request.body
+            ),
             **self._told.answered_by(out.model),
         }
         given = answer.headers

@@ -190,16 +190,23 @@ def _masked(text: str) -> str:
     return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else mask(text)
 
 
-def header_of(entries: tuple[Entry, ...], *, is_same: bool = False) -> str:
-    """The short form of a report: how many losses, changes and housekeeping entries, and the gravest in words."""
-    if not entries:
+def header_of(entries: tuple[Entry, ...], replied: tuple[Entry, ...] = (), *, is_same: bool = False) -> str:
+    """The short form of a report: how many losses, changes and housekeeping entries, and the gravest in words.
+
+    `replied` is what was done to the answer, as far as it is known when the header is sent.
+    """
+    if not entries and not replied:
         return "unchanged" if is_same else "translated, nothing was changed"
-    return _remembered_header(entries) if len(entries) <= _MOST_REMEMBERED else _header_of(entries)
+    is_short = len(entries) + len(replied) <= _MOST_REMEMBERED
+    return _remembered_header(entries, replied) if is_short else _header_of(entries, replied)
 
 
-def _header_of(entries: tuple[Entry, ...]) -> str:
-    words = "; ".join(str(entry) for entry in order_by_gravity(entries)[:3])
-    said = _masked(f"{summarise(entries)}: {words}")
+def _header_of(entries: tuple[Entry, ...], replied: tuple[Entry, ...]) -> str:
+    both = (*entries, *replied)
+    of_reply = {id(entry) for entry in replied}
+    told = order_by_gravity(both)[:3]
+    words = "; ".join(f"in the answer {entry}" if id(entry) in of_reply else str(entry) for entry in told)
+    said = _masked(f"{summarise(both)}: {words}")
     return said if len(said) <= LONGEST_HEADER else said[: LONGEST_HEADER - 3] + "..."
 
 

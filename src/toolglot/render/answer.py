@@ -97,7 +97,10 @@ class Answer:
     def begin(self, id: str, model: str) -> tuple[str, str]:
         """The id and the model of the answer, which a client of another protocol must be told."""
         self._mint.reply_id = id
-        model = self._reply_model or model
+        if self._reply_model and self._reply_model != model:
+            reason = f"the provider names {model[:80]!r} as its model; the client is told {self._reply_model[:80]!r}"
+            self._job.tell("replaced", reason, "projection", path="$.model", gravity="housekeeping")
+            model = self._reply_model
         if not self.is_abroad:
             return id, model
         asked = self._request.conversation.model if self._request is not None else ""
@@ -118,7 +121,9 @@ class Answer:
         if not self._calls:
             return said
         if self.is_abroad and self._runnable and said is None:
-            return "tool_calls"  # a whole answer with calls ended for them, said or not
+            reason = "the answer does not say why it ended; with calls that can be run, it ended for them"
+            self._job.tell("assumed", reason, "canonical", path="$.stop")
+            return "tool_calls"
         return "stop" if said == "tool_calls" and not self._runnable else said
 
     # --- calls --------------------------------------------------------------------------------------
@@ -200,7 +205,10 @@ class Answer:
             given = self._given.add(replace(call, id=self._mint.canonical_id(), metadata=origin))
         if given == raw_id:
             return call
-        if raw_id is not None and not ids.are_alike(raw_id, given):
+        if raw_id is None and self._source.ids.required:
+            reason = f"a call of {call.name[:80]} came without an id; it is {given!r} for the client"
+            self._job.tell("added", reason, "projection", call_ids=(given,))
+        if raw_id is not None and not (self.is_abroad and ids.are_alike(raw_id, given)):
             reason = f"the id {raw_id[:80]!r} is taken or not legal for the client; it is {given!r} there"
             self._job.tell("replaced", reason, "projection", call_ids=(given,))
         return replace(call, id=given)

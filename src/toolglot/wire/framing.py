@@ -11,6 +11,7 @@ line counts, since many servers leave that out.
 
 from __future__ import annotations
 
+import re
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -21,6 +22,8 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 """The largest frame: an event that holds a whole response, images included."""
 
 _BOM: Final = b"\xef\xbb\xbf"
+_CRLF: Final = b"\r\n"
+_LINE_END: Final = re.compile(rb"\r\n?|\n")
 
 
 class Frame(Struct, frozen=True, gc=False):
@@ -31,7 +34,7 @@ class Frame(Struct, frozen=True, gc=False):
     name: str = ""
     """The type of an event, where the framing has one."""
     raw: bytes = b""
-    """All of its bytes, line ends made alike, with those that end it."""
+    """All of its bytes, with those that end it; line ends are all as the first of the stream."""
 
 
 class Framer(Protocol):
@@ -116,6 +119,8 @@ class SseFramer:
         self._rest = _Rest(most)
         self._is_first = True
         self._ended_in_cr = False
+        self._line_end = b""
+        """How the provider ends its first line, once that is known."""
         self._is_between = False
         """Whether what comes next is the beginning of an event."""
 
@@ -135,6 +140,8 @@ class SseFramer:
     def _feed(self, data: bytes) -> list[Frame]:
         if self._is_first:
             data = self._without_mark(data)
+        if not self._line_end:
+            self._line_end = self._first_line_end(data)
         if b"\r" in data or self._ended_in_cr:
             data = self._in_lf(data)
         if not data:
@@ -144,12 +151,13 @@ class SseFramer:
             self._rest.keep(data)
             return []
         *events, rest = self._rest.joined(data).split(b"\n\n")
-        return self._rest.bounded([_sse_frame(event) for event in events if event], rest)
+        end = self._line_end
+        return self._rest.bounded([_sse_frame(event, end) for event in events if event], rest)
 
     def finish(self) -> list[Frame]:
         self._rest.check()
         rest = self._rest.joined(b"").strip(b"\n")
-        return [_sse_frame(rest)] if rest and not self._is_first else []
+        return [_sse_frame(rest, self._line_end)] if rest and not self._is_first else []
 
     def _without_mark(self, data: bytes) -> bytes:
         """The bytes without the mark that may stand at their very beginning, as soon as that can be told."""
@@ -170,10 +178,21 @@ class SseFramer:
         self._ended_in_cr = data.endswith(b"\r")
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
+    def _first_line_end(self, data: bytes) -> bytes:
+        """How the first line ends; empty where that cannot be told yet."""
+        if self._ended_in_cr:
+            return _CRLF if data[:1] == b"\n" else b"\r" if data else b""
+        found = _LINE_END.search(data)
+        if found is None or (found[0] == b"\r" and found.end() == len(data)):
+            return b""
+        return found[0]
 
-def _sse_frame(event: bytes) -> Frame:
+
+def _sse_frame(event: bytes, line_end: bytes) -> Frame:
+    """A frame of an event whose lines end in LF here, and in `line_end` where it came from."""
+    line_end = line_end or b"\n"
     if event.startswith(b"data: ") and b"\n" not in event:
-        return Frame(event[6:], "", event + b"\n\n")
+        return Frame(event[6:], "", event + line_end + line_end)
     name, data = "", []
     for line in event.split(b"\n"):
         field, _, value = line.partition(b":")
@@ -182,7 +201,8 @@ def _sse_frame(event: bytes) -> Frame:
             data.append(value)
         elif field == b"event":
             name = value.decode("utf-8", "replace")
-    return Frame(b"\n".join(data), name, event + b"\n\n")
+    raw = event + b"\n\n"
+    return Frame(b"\n".join(data), name, raw if line_end == b"\n" else raw.replace(b"\n", line_end))
 
 
 class LineFramer:

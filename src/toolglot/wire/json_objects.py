@@ -39,7 +39,7 @@ class ObjectReader:
                 self._sequence.tell("a part of the stream is not JSON; it was left out")
             return None
         for mended in parsed.mended:
-            self._sequence.tell(mended)
+            self._sequence.mend(mended)
         value = parsed.value
         if type(value) is list and len(value) == 1:
             value = value[0]  # errors come so

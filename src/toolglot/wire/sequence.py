@@ -101,6 +101,8 @@ class Sequence:
         self.events: list[Event] = []
         self.told: list[str] = []
         """What the provider did that its protocol does not allow, and what was made of it."""
+        self.mended: set[str] = set()
+        """What of that had to be fixed before it could be read at all."""
         self.remarks: list[str] = []
         """What is in order and still worth to be known, since the canonical reply does not have it."""
         self.has_calls: bool = False
@@ -129,6 +131,11 @@ class Sequence:
         """Note an oddity, once."""
         if len(self.told) < MOST_TOLD and reason not in self.told:
             self.told.append(reason)
+
+    def mend(self, reason: str) -> None:
+        """Note what was fixed before something could be read."""
+        self.mended.add(reason)
+        self.tell(reason)
 
     def remark(self, reason: str) -> None:
         """Note what the reply will not have, once."""
