@@ -232,3 +232,16 @@ def test_a_call_that_lost_its_id_or_shares_it_is_reported_at_home_too() -> None:
         body: Any = {**BODIES["calls"]["cohere"], "message": {"role": "assistant", "tool_calls": calls}}
         _, report = translated("cohere", "cohere", stream_of("cohere", body))
         assert any(entry.action in ("added", "replaced") and " id" in entry.reason for entry in report), report
+
+
+def test_what_a_reply_repeats_of_the_request_or_measures_of_itself_is_housekeeping() -> None:
+    echo = {
+        **BODIES["text"]["openai_responses"],
+        "temperature": 0.3,
+        "max_output_tokens": 9,
+        "instructions": "Be brief.",
+    }
+    timed = {**BODIES["text"]["ollama"], "total_duration": 7, "eval_duration": 5}
+    for source, body in (("openai_responses", echo), ("ollama", timed)):
+        report = convert_reply(body, source=source, target="anthropic").report
+        assert {entry.gravity for entry in report} == {"housekeeping"}, report

@@ -205,7 +205,7 @@ def _header_of(entries: tuple[Entry, ...], replied: tuple[Entry, ...]) -> str:
     both = (*entries, *replied)
     of_reply = {id(entry) for entry in replied}
     told = order_by_gravity(both)[:3]
-    words = "; ".join(f"in the answer {entry}" if id(entry) in of_reply else str(entry) for entry in told)
+    words = "; ".join(f"in the answer: {entry}" if id(entry) in of_reply else str(entry) for entry in told)
     said = _masked(f"{summarise(both)}: {words}")
     return said if len(said) <= LONGEST_HEADER else said[: LONGEST_HEADER - 3] + "..."
 

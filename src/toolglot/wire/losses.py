@@ -30,6 +30,26 @@ _HOUSEKEEPING: Final = frozenset(
     | {"summary", "content", "system_fingerprint", "metrics", "stop_sequence", "parallel_tool_calls"}
 )
 """Fields of a reply that tell a client nothing, or that are carried in another form."""
+_ECHOED: Final = frozenset(
+    {
+        "background",
+        "conversation",
+        "frequency_penalty",
+        "instructions",
+        "max_output_tokens",
+        "max_tool_calls",
+        "metadata",
+    }
+    | {"presence_penalty", "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_retention", "reasoning"}
+    | {"safety_identifier", "store", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p"}
+    | {"truncation", "user", "completed_at"}
+)
+"""Fields of a reply's body that repeat what the client itself asked for (OpenAI's Responses do so)."""
+_MEASURED: Final = frozenset(
+    {"total_duration", "load_duration", "prompt_eval_duration", "eval_duration", "billed_units", "createTime"}
+    | {"promptTokensDetails", "candidatesTokensDetails", "trafficType"}
+)
+"""Fields of a reply that measure its making: how long it took, what is billed, how counts that are carried divide."""
 _NOTHING: Final[frozenset[str]] = frozenset()
 _COMMON_NOTES: Final = frozenset({"~choice", "~finish_reason", "~content", "~system", "~arguments", "~read"})
 _QUIET: Final = _HOUSEKEEPING | _COMMON_NOTES
@@ -47,7 +67,10 @@ def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str
                 continue
             for field, written in fields.items():
                 if field not in silent and field[:1] != _NOTE and (written or written not in _EMPTY):
-                    key = (place, field, gravity_of_field(field, written))
+                    is_light = silent is _HOUSEKEEPING and (
+                        field in _MEASURED or (place == "the body" and field in _ECHOED)
+                    )
+                    key = (place, field, "housekeeping" if is_light else gravity_of_field(field, written))
                     counts[key] = counts.get(key, 0) + 1
     if not counts:
         return []
