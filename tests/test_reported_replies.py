@@ -215,7 +215,11 @@ def test_law_13_a_stream_for_its_own_protocol_keeps_its_line_ends(source: str, e
 def test_another_name_of_the_model_is_reported_once_as_housekeeping(source: str) -> None:
     body = BODIES["text"][source]
     for target in PROTOCOLS:
-        names = {"source": target_of(source), "target": target_of(target), "reply_model": "simulated/x/y"}
+        names: dict[str, Any] = {
+            "source": target_of(source),
+            "target": target_of(target),
+            "reply_model": "simulated/x/y",
+        }
         translator = StreamTranslator(**names)
         translator.feed(stream_of(source, body))
         translator.finish()
