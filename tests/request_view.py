@@ -63,6 +63,8 @@ class Difference(NamedTuple):
     """An entry accounts for the difference if one of these is in its path or its reason."""
     id: str = ""
     """The call that it is about, as the client wrote it."""
+    actions: frozenset[str] = frozenset()
+    """An entry accounts for the difference if it says one of these was done; empty: any."""
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -326,7 +328,53 @@ def _options(protocol: str, body: Fields) -> dict[str, Any]:
         found["parallel"] = False
     found["parallel"] = False if found.get("parallel") is False else None
     found["output"] = _output(protocol, body)
+    found["thinking"] = _asked_thinking(protocol, body)
     return {name: value for name, value in found.items() if value is not None and value != []}
+
+
+class Asked(NamedTuple):
+    """What is asked of thinking: whether (`off`, `on`, a word that nobody knows), how hard, with how many tokens."""
+
+    state: str | None = None
+    effort: str | None = None
+    budget: int | None = None
+
+
+_STATES: Final = {"enabled": "on", "disabled": "off", "adaptive": "on", True: "on", False: "off"}
+
+
+def _asked_thinking(protocol: str, body: Fields) -> Asked | None:
+    """What a request says of thinking, in whichever of the forms that hosts have for it."""
+    if protocol == "bedrock":
+        body = body.get("additionalModelRequestFields") or {}
+    config = _at(body, ("generationConfig", "thinkingConfig")) if protocol == "gemini" else None
+    config = {_camel(name): value for name, value in config.items()} if isinstance(config, dict) else {}
+    thinking: Fields = next(
+        (body[name] for name in ("thinking", "reasoning_config") if isinstance(body.get(name), dict)),
+        {},
+    )
+    reasoning: Any = body.get("reasoning")
+    reasoning = reasoning if isinstance(reasoning, dict) else {}
+    think = body.get("think")
+    efforts = (
+        *(_at(body, ("output_config", "effort")), body.get("reasoning_effort"), reasoning.get("effort")),
+        *(config.get("thinkingLevel"), think, thinking.get("maxReasoningEffort")),
+    )
+    budgets = (
+        *(thinking.get("budget_tokens"), thinking.get("token_budget"), body.get("thinking_budget")),
+        *(reasoning.get("max_tokens"), config.get("thinkingBudget")),
+    )
+    switches = (thinking.get("type"), body.get("enable_thinking"), reasoning.get("enabled"), bool(think) or think)
+    effort = next((one.lower() for one in efforts if isinstance(one, str)), None)
+    budget = next((int(one) for one in budgets if isinstance(one, int | float) and type(one) is not bool), None)
+    state = next((_STATES.get(one, str(one)) for one in switches if isinstance(one, str | bool)), None)
+    if effort == "none" or budget == 0 or state == "off":
+        state, effort, budget = "off", None, None
+    elif state is None and (effort is not None or budget is not None):
+        state = "on"
+    budget = None if budget is not None and budget < 0 else budget  # as much as the model likes
+    asked = Asked(state, effort, budget)
+    return None if asked == Asked() else asked
 
 
 def _output(protocol: str, body: Fields) -> str | None:
@@ -359,7 +407,8 @@ def _output(protocol: str, body: Fields) -> str | None:
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 
 
-def _tools(body: Fields) -> Iterator[Tool]:
+def _declared(body: Fields) -> Iterator[Fields]:
+    """Each declared function as the object that names it, with what stands around that."""
     declared = body.get("tools") or body.get("functions") or _at(body, ("toolConfig", "tools")) or ()
     if isinstance(declared, dict):
         declared = [declared]
@@ -369,15 +418,16 @@ def _tools(body: Fields) -> Iterator[Tool]:
         inner = tool.get("functionDeclarations") or tool.get("function_declarations") or [tool]
         for one in inner:
             held = one.get("function") or one.get("custom") or one.get("toolSpec") or one
-            if not isinstance(held, dict) or "name" not in held:
-                continue
-            schema = next(
-                (held[name] for name in _SCHEMAS if name in held),
-                None,
-            )
-            if isinstance(schema, dict) and set(schema) == {"json"}:
-                schema = schema["json"]
-            yield Tool(str(held["name"]), str(held.get("description") or ""), schema)
+            if isinstance(held, dict) and "name" in held:
+                yield {**one, **held}
+
+
+def _tools(body: Fields) -> Iterator[Tool]:
+    for tool in _declared(body):
+        schema = next((tool[name] for name in _SCHEMAS if name in tool), None)
+        if isinstance(schema, dict) and set(schema) == {"json"}:
+            schema = schema["json"]
+        yield Tool(str(tool["name"]), str(tool.get("description") or ""), schema)
 
 
 _MODES: Final = {"any": "required", "ANY": "required", "AUTO": "auto", "NONE": "none", "REQUIRED": "required"}
@@ -437,6 +487,69 @@ _BODY: Final[dict[str, frozenset[str]]] = {
 }
 
 
+_FLAT: Final = ("type", "name", "description", "strict", "function", "custom", "toolSpec", "format")
+_INSIDE: Final[tuple[tuple[tuple[str, ...], frozenset[str]], ...]] = (
+    (("response_format",), frozenset({"type", "json_schema", "schema"})),
+    (("response_format", "json_schema"), frozenset({"name", "schema", "strict"})),
+    (("text",), frozenset({"format"})),
+    (("text", "format"), frozenset({"type", "name", "schema", "strict"})),
+    (("output_config",), frozenset({"effort", "format"})),
+    (("output_config", "format"), frozenset({"type", "schema"})),
+    (
+        ("tool_choice",),
+        frozenset(
+            {"type", "name", "function", "custom", "allowed_tools", "mode", "tools", "disable_parallel_tool_use"}
+        ),
+    ),
+    (("tool_choice", "function"), frozenset({"name"})),
+    (("tool_choice", "allowed_tools"), frozenset({"mode", "tools"})),
+    (("stream_options",), frozenset({"include_usage"})),
+    (("thinking",), frozenset({"type", "budget_tokens", "token_budget"})),
+    (("reasoning",), frozenset({"effort", "summary", "enabled", "max_tokens"})),
+    (("toolConfig",), frozenset({"functionCallingConfig", "tools", "toolChoice"})),
+    (("toolConfig", "functionCallingConfig"), frozenset({"mode", "allowedFunctionNames"})),
+    (
+        ("generationConfig",),
+        frozenset({"temperature", "topP", "topK", "seed", "presencePenalty", "frequencyPenalty", "maxOutputTokens"})
+        | {"stopSequences", "thinkingConfig", "responseSchema", "responseJsonSchema", "responseMimeType"},
+    ),
+    (("generationConfig", "thinkingConfig"), frozenset({"thinkingBudget", "thinkingLevel", "includeThoughts"})),
+    (("inferenceConfig",), frozenset(_INFERENCE.values())),
+    (
+        ("additionalModelRequestFields",),
+        frozenset({"top_k", "thinking", "reasoning_config", "output_config", "reasoning_effort"}),
+    ),
+    (
+        ("options",),
+        frozenset({"temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "stop"})
+        | {"num_predict"},
+    ),
+)
+"""The settings that are read, and which of their fields have a reading of their own."""
+
+
+_FORMATS: Final = ("response_format", "format")
+_FORMAT_TYPES: Final = (None, "text", "json_object", "json_schema")
+_WHOLE: Final = ("stream_options", "additionalModelRequestFields")
+"""Settings that are left out as a whole, and reported so."""
+
+
+def _unknown_inside(protocol: str, body: Fields) -> Iterator[str]:
+    """Fields within settings and tools that the reading does not know."""
+    for path, known in _INSIDE:
+        value = _at(body, path)
+        if isinstance(value, dict) and (path[-1] not in _FORMATS or value.get("type") in _FORMAT_TYPES):
+            whole = f"{path[0]}." if path[0] in _WHOLE else ""
+            yield from (whole + name for name in _said(value, known))
+    metadata = body.get("metadata")
+    if protocol == "anthropic" and isinstance(metadata, dict):
+        yield from _said(metadata, frozenset({"user_id"}))
+    for tool in {str(tool["name"]): tool for tool in reversed([*_declared(body)])}.values():
+        yield from _said(tool, frozenset((*_FLAT, *_SCHEMAS)))
+        if tool.get("strict") is True:
+            yield "strict"
+
+
 def view_of(protocol: str, body: Fields) -> View:
     """The reading of a request."""
     body = {_camel(name): _camelised(value) for name, value in body.items()} if protocol == "gemini" else body
@@ -449,9 +562,14 @@ def view_of(protocol: str, body: Fields) -> View:
     for message in [{"role": "user", "content": said}] if isinstance(said, str) else said:
         reader.message(message)
     known = _BODY["*"] | _BODY.get(protocol, frozenset())
-    if isinstance(body.get("metadata"), dict) and set(body["metadata"]) == {"user_id"}:
+    if protocol == "anthropic" and isinstance(body.get("metadata"), dict):
         known |= {"metadata"}
+    if isinstance(body.get("enable_thinking"), bool):
+        known |= {"enable_thinking"}
+    if type(body.get("thinking_budget")) is int:
+        known |= {"thinking_budget"}
     reader.unknown.update(_said(body, known))
+    reader.unknown.update(_unknown_inside(protocol, body))
     return View(
         reader.texts,
         reader.thinking,
@@ -480,7 +598,7 @@ def differences(source: View, target: View) -> Iterator[Difference]:
     for field, count in source.unknown.items():
         if target.unknown[field] < count:
             marker = ("cache marker",) if "cache" in field else ()
-            yield Difference("unknown field", field, (field, *marker))
+            yield Difference("unknown field", field, (*field.split("."), *marker))
 
 
 def _text_differences(source: View, target: View) -> Iterator[Difference]:
@@ -503,7 +621,28 @@ def _text_differences(source: View, target: View) -> Iterator[Difference]:
         for piece in known:
             rest = rest.replace(piece, "").replace(piece.strip(), "") if piece.strip() in rest else rest
         if rest.strip() and rest.strip() not in results:
-            yield Difference("text that nobody wrote", rest.strip()[:60], ("",))
+            yield _added_text(rest.strip())
+
+
+_ADDED: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
+    ("OK.", ("added", "moved"), ("bridge",)),
+    ("Continue.", ("added", "moved"), ("bridge",)),
+    ("<system>", ("converted",), ("tagged text",)),
+    ("[Result of a tool call", ("converted",), ("kept as text",)),
+    ("[Another result]", ("converted",), ("kept as text",)),
+    ("[From the tool results:]", ("moved",), ("behind the results",)),
+)
+"""How words that are put in begin, and what the report says of each."""
+_ADDING: Final = frozenset({"added", "converted", "moved", "replaced"})
+_ADDED_WORDS: Final = ("text", "bridge", "stands", "stand-in", "result", "made-up", "empty", "prompt")
+
+
+def _added_text(text: str) -> Difference:
+    """Words that nobody wrote: accounted for by an entry that something was put in or is said in words."""
+    for beginning, actions, words in _ADDED:
+        if text.startswith(beginning):
+            return Difference("text that nobody wrote", text[:60], words, actions=frozenset(actions))
+    return Difference("text that nobody wrote", text[:60], _ADDED_WORDS, actions=_ADDING)
 
 
 def _call_differences(source: View, target: View) -> Iterator[Difference]:
@@ -610,9 +749,18 @@ def _setting_differences(source: View, target: View) -> Iterator[Difference]:
             yield Difference("tool choice", f"{source.choice} → {target.choice}", ("choice", "$.tools", "tool"))
     for name in source.options.keys() | target.options.keys():
         before, after = source.options.get(name), target.options.get(name)
-        if before != after:
+        if name == "thinking":
+            yield from _thinking_differences(before or Asked(), after or Asked())
+        elif before != after:
             words = {"output": ("output",), "parallel": ("parallel", "no tools"), "max_tokens": ("max_tokens", "limit")}
             yield Difference(f"option {name}", f"{before} → {after}", words.get(name, (name,)))
+
+
+def _thinking_differences(before: Asked, after: Asked) -> Iterator[Difference]:
+    for name, old, new in zip(Asked._fields, before, after, strict=True):
+        if old != new:
+            words = ("$.reasoning", "$.thinking")
+            yield Difference(f"{name} of thinking", f"{before} → {after}", words)
 
 
 # --- accounting -------------------------------------------------------------------------------------
@@ -628,6 +776,8 @@ def unreported(source: str, body: Fields, target: str, sent: Fields, report: Rep
 def _accounts(entry: Entry, difference: Difference) -> bool:
     said = f"{entry.path} {entry.reason}".lower()
     if not any(word.lower() in said for word in difference.words):
+        return False
+    if difference.actions and entry.action not in difference.actions:
         return False
     return not difference.id or not entry.native_ids or difference.id in entry.native_ids
 

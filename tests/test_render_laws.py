@@ -150,7 +150,7 @@ def law_3_what_its_provider_accepts_goes_home_byte_for_byte(case: Case) -> None:
         data = written.encode()
         out = repair(data, target=case.target[0], model=case.target[1])
         assert out.data is data, str(out.report)
-        assert {entry.action for entry in out.report} <= SEEN_ONLY
+        assert {entry.action for entry in out.report} <= SEEN_ONLY, str(out.report)
 
 
 def law_4_the_same_conversation_is_rendered_the_same(case: Case) -> None:

@@ -26,7 +26,7 @@ from toolglot.wire.codecs import codec
 PNG = "iVBORw0KGgo="
 USER = {"role": "user", "content": "Read a.txt"}
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-CHAT_TOOLS = [
+CHAT_TOOLS: list[Fields] = [
     {"type": "function", "function": {"name": name, "description": f"To {name}.", "parameters": SCHEMA}}
     for name in ("read", "write", "list")
 ]
@@ -81,6 +81,119 @@ BODIES: dict[str, tuple[str, Fields]] = {
         claude({"role": "user", "content": [{"type": "text", "text": "x", "new": 1}]}),
     ),
     "unknown fields of a tool": ("anthropic", claude(tools=[{**CLAUDE_TOOLS[0], "input_examples": [{"path": "x"}]}])),
+    "unknown fields of a function": (
+        "openai",
+        chat(tools=[{**CHAT_TOOLS[0], "brand_new": 1, "function": {**CHAT_TOOLS[0]["function"], "newer": {"a": 1}}}]),
+    ),
+    "unknown fields of settings": (
+        "openai",
+        chat(
+            stream=True,
+            stream_options={"include_usage": True, "brand_new": 1},
+            tool_choice={"type": "function", "function": {"name": "read", "newer": 1}, "newest": 2},
+            response_format={
+                "type": "json_schema",
+                "json_schema": {"name": "x", "schema": SCHEMA, "description": "The answer."},
+                "loose": 1,
+            },
+        ),
+    ),
+    "unknown fields of claude's settings": (
+        "anthropic",
+        claude(
+            metadata={"user_id": "u1", "team": "x"},
+            tool_choice={"type": "auto", "newer": 1},
+            thinking={"type": "enabled", "budget_tokens": 2000, "shown": "always"},
+            output_config={"effort": "high", "newest": 1},
+            max_tokens=9000,
+        ),
+    ),
+    "unknown fields of settings of responses": (
+        "openai_responses",
+        {
+            "model": "m",
+            "input": "Hi",
+            "reasoning": {"effort": "low", "summary": "auto", "newer": 1},
+            "text": {"verbosity": "low", "format": {"type": "text", "newest": 1}},
+        },
+    ),
+    "unknown fields of gemini's settings": (
+        "gemini",
+        {
+            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+            "tools": [{"functionDeclarations": [{"name": "read", "parameters": SCHEMA, "behavior": "NON_BLOCKING"}]}],
+            "generationConfig": {
+                "responseModalities": ["TEXT"],
+                "brandNew": 1,
+                "thinkingConfig": {"thinkingBudget": 2000, "includeThoughts": True, "newer": 1},
+            },
+            "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
+        },
+    ),
+    "output of a kind that nobody knows": ("openai", chat(response_format={"type": "brand_new", "newer": 1})),
+    "effort": ("openai", chat(reasoning_effort="high")),
+    "no effort": ("openai", chat(reasoning_effort="none")),
+    "an effort that nobody knows": ("openai", chat(reasoning_effort="gigantic")),
+    "effort of responses": (
+        "openai_responses",
+        {"model": "m", "input": "Hi", "reasoning": {"effort": "xhigh", "summary": "auto"}},
+    ),
+    "thinking with a budget": (
+        "anthropic",
+        claude(thinking={"type": "enabled", "budget_tokens": 3000}, max_tokens=9000),
+    ),
+    "no thinking": ("anthropic", claude(thinking={"type": "disabled"})),
+    "adaptive thinking with effort": (
+        "anthropic",
+        claude(thinking={"type": "adaptive"}, output_config={"effort": "max"}),
+    ),
+    "thinking of a kind that nobody knows": ("anthropic", claude(thinking={"type": "brand_new"})),
+    "a budget of gemini": (
+        "gemini",
+        {
+            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+            "generationConfig": {"thinkingConfig": {"thinkingBudget": 500}},
+        },
+    ),
+    "a budget of nothing": (
+        "gemini",
+        {
+            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+            "generationConfig": {"thinkingConfig": {"thinkingBudget": 0}},
+        },
+    ),
+    "a budget without an end": (
+        "gemini",
+        {
+            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+            "generationConfig": {"thinkingConfig": {"thinkingBudget": -1}},
+        },
+    ),
+    "a level of gemini": (
+        "gemini",
+        {
+            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+            "generationConfig": {"thinkingConfig": {"thinkingLevel": "HIGH", "includeThoughts": True}},
+        },
+    ),
+    "a budget of bedrock": (
+        "bedrock",
+        {
+            "messages": [{"role": "user", "content": [{"text": "Hi"}]}],
+            "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 3000}, "brand_new": 1},
+        },
+    ),
+    "the switch of qwen": (
+        "qwen",
+        {"model": "m", "messages": [USER], "enable_thinking": True, "thinking_budget": 900},
+    ),
+    "the switch of qwen, off": ("qwen", {"model": "m", "messages": [USER], "enable_thinking": False}),
+    "the switch of deepseek": ("deepseek", {"model": "m", "messages": [USER], "thinking": {"type": "disabled"}}),
+    "the switch of openrouter": (
+        "openrouter",
+        {"model": "m", "messages": [USER], "reasoning": {"max_tokens": 2000, "exclude": True}},
+    ),
+    "the switch of ollama": ("ollama", {"model": "m", "messages": [USER], "think": "low", "options": {"num_ctx": 9}}),
     "storage": (
         "openai_responses",
         {
@@ -298,6 +411,26 @@ def _added(body: Fields) -> None:
     body["messages"].append({"role": "user", "content": "Please go on."})
 
 
+def _other_effort(body: Fields) -> None:
+    body["output_config"]["effort"] = "low"
+
+
+def _without_thinking_asked(body: Fields) -> None:
+    body["thinking"] = {"type": "disabled"}
+
+
+def _other_budget(body: Fields) -> None:
+    body["thinking"]["budget_tokens"] = 1024
+
+
+def _without_field_of_a_tool(body: Fields) -> None:
+    del body["tools"][0]["newer"]
+
+
+def _without_field_of_a_setting(body: Fields) -> None:
+    del body["thinking"]["newest"]
+
+
 def _without_field(body: Fields) -> None:
     del body["brand_new"]
 
@@ -321,6 +454,11 @@ def _without_field(body: Fields) -> None:
         (_other_option, "option temperature"),
         (_added, "text that nobody wrote"),
         (_without_field, "unknown field"),
+        (_without_field_of_a_tool, "unknown field"),
+        (_without_field_of_a_setting, "unknown field"),
+        (_other_effort, "effort of thinking"),
+        (_without_thinking_asked, "state of thinking"),
+        (_other_budget, "budget of thinking"),
     ],
 )
 def test_the_reading_sees_a_difference_of_every_kind(change: Callable[[Fields], None], kind: str) -> None:
@@ -332,6 +470,9 @@ def test_the_reading_sees_a_difference_of_every_kind(change: Callable[[Fields], 
         tool_choice={"type": "any"},
         temperature=0.5,
         brand_new=1,
+        tools=[{**CLAUDE_TOOLS[0], "newer": 1}, CLAUDE_TOOLS[1]],
+        thinking={"type": "enabled", "budget_tokens": 2000, "newest": 1},
+        output_config={"effort": "high"},
     )
     assert [*differences(view_of("anthropic", body), view_of("anthropic", body))] == []
     changed = copy.deepcopy(body)

@@ -186,3 +186,30 @@ def test_a_cache_marker_on_a_tool_that_is_left_out_is_reported() -> None:
     }
     report = repair(body, target="anthropic").report
     assert [entry.gravity for entry in report if "cache marker" in entry.reason] == ["housekeeping"]
+
+
+def test_whether_to_think_is_a_loss_where_nobody_knows_whether_the_host_thinks() -> None:
+    body = {"model": "m", "messages": [USER], "enable_thinking": False}
+    report = convert(body, source="qwen", target="openai_compatible", model="m").report
+    assert [(entry.path, entry.gravity) for entry in report] == [("$.reasoning", "loss")]
+    described = convert(body, source="qwen", target="openai", model="gpt-4.1").report
+    assert [(entry.path, entry.gravity) for entry in described] == [("$.reasoning", "housekeeping")]
+
+
+def test_a_budget_of_openrouter_stays_as_it_is_with_the_fields_beside_it() -> None:
+    body = {
+        "model": "anthropic/claude-sonnet-4.5",
+        "messages": [USER],
+        "reasoning": {"max_tokens": 2000, "exclude": True},
+    }
+    out = convert(body, source="openrouter", target="openrouter", model="anthropic/claude-sonnet-4.5")
+    assert out.body == body
+    assert str(out.report) == "nothing was changed"
+
+
+def test_fields_beside_thinking_stay_where_only_its_amount_is_changed() -> None:
+    thinking = {"type": "enabled", "budget_tokens": 2000, "display": "omitted"}
+    body = {"max_tokens": 9000, "messages": [USER], "thinking": thinking, "output_config": {"effort": "high"}}
+    out = repair(body, target="anthropic", model="claude-sonnet-4-5")
+    assert out.body["thinking"] == thinking
+    assert "effort" not in out.body.get("output_config", {})

@@ -760,9 +760,11 @@ def _changed_in_reading(
 ) -> list[Entry]:
     """What the JSON of a body said that the object read from it does not say."""
     if not reading and isinstance(body, bytes | str):
-        # As many strings are there as were read, unless a key stood twice or a quote was written as an escape.
-        quotes = body.count(b'"') if isinstance(body, bytes) else body.count('"')
-        if quotes != msgspec.json.encode(fields).count(b'"'):
+        # Most clients write JSON as it is written here. Otherwise as many strings are there as were read, unless a key
+        # stood twice or a quote was written as an escape.
+        given = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
+        again = msgspec.json.encode(fields)
+        if given != again and given.count(b'"') != again.count(b'"'):
             twice = jsontext.duplicate_keys(body)
             reading = (
                 (f"the key {quote(twice[0])} stands more than once in an object; the last one holds",) if twice else ()

@@ -6,6 +6,7 @@ how the provider bills, caches, logs or streams, and what a client writes that s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from toolglot.report import Gravity
@@ -52,6 +53,28 @@ DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
     "verbosity": ("medium",),
 }
 """Values that ask for what holds anyway."""
+
+
+LEFT_OVER: Final = frozenset(
+    {
+        *("~config", "~custom", "~function", "~inference", "~json_schema", "~metadata", "~options", "~output_config"),
+        *("~switch_rest", "~text", "~tool_config", "~unread"),
+    }
+)
+"""Notes of the codecs that hold what nobody knows of an object within a setting, a tool or a call."""
+_EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
+
+
+def written_fields(fields: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields that say something to their own provider, also those of objects within; not the notes of a codec."""
+    for field, value in fields.items():
+        if field[:1] != "~":
+            if value not in _EMPTY:
+                yield field, value
+        elif field in LEFT_OVER and isinstance(value, dict):
+            for inner, held in value.items():
+                if inner[:1] != "~" and held not in _EMPTY:
+                    yield inner, held
 
 
 def gravity_of_field(field: str, value: object) -> Gravity:

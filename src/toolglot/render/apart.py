@@ -27,7 +27,7 @@ def _split(turn: Turn, job: Job) -> list[Turn]:
         (calls if isinstance(block, ToolCall) else words).append(block)
     if not words:
         return [turn]
-    reason = f"words beside calls are refused {job.rule('calls.with_text')}; they stand in a turn before"
+    reason = f"words beside calls are refused {job.rule('calls.with_text')}; they stand before, with a bridge"
     job.tell("moved", reason, turn_key=turn.key)
     said = replace(turn, blocks=tuple(words), key=f"{turn.key}+said", extra=None)
     return [said, bridge("user", turn, "between", job), replace(turn, blocks=tuple(calls), extra=None)]

@@ -37,6 +37,15 @@ def fit_choice(
     choice = conversation.options.tool_choice
     if choice is None:
         return None, tools
+    fitted, left = _fitted(choice, conversation, tools, job)
+    if choice.extra is not None and (fitted is None or fitted.extra is None):
+        job.tell_fields(choice.extra, "the tool choice as it is here")
+    return fitted, left
+
+
+def _fitted(
+    choice: ToolChoice, conversation: Conversation, tools: Sequence[EmittedTool], job: Job
+) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
     _report_unknown(choice, job)
     choice = _with_known_names(_with_parallel(choice, job), tools, job)
     if not tools and (job.profile.choice.needs_tools or choice.names):

@@ -90,14 +90,15 @@ def _stand_in(turn: Turn, job: Job) -> Turn | None:
 
 def _filled_result(result: ToolResult, job: Job) -> ToolResult:
     rules = job.profile.results
-    accepted = rules.empty_error if result.is_error else rules.empty
+    is_error = result.is_error or result.status == "cancelled"  # which is written as an error
+    accepted = rules.empty_error if is_error else rules.empty
     if _has_content(result, job):
         return _without_blanks(result, job)
     if accepted:
         # A block may leave its content out, a message may not (C8).
         is_absent = result.content is None and rules.carrier != "block"
         return replace(result, content=result.error or "") if is_absent or isinstance(result.content, tuple) else result
-    rule = job.rule("results.empty_error" if result.is_error else "results.empty")
+    rule = job.rule("results.empty_error" if is_error else "results.empty")
     job.tell(
         "replaced", f"a result without content is refused {rule}; a word stands for it", call_ids=(result.call_id,)
     )

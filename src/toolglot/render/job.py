@@ -6,7 +6,7 @@ import operator
 from typing import TypeVar
 
 from toolglot.conversation import Extra, Issuer, Turn
-from toolglot.field_gravity import gravity_of_field
+from toolglot.field_gravity import gravity_of_field, written_fields
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.survey import Survey
@@ -95,15 +95,14 @@ class Job:
     def tell_fields(self, extra: Extra | None, where: str, turn_key: str = "") -> None:
         """Report the fields of a value that cannot stay on what it becomes; empty ones and a codec's notes are not."""
         for fields in (extra or {}).values():
-            for field, value in fields.items():
-                if field[:1] != "~" and value not in (None, "", [], {}):
-                    self.tell(
-                        "dropped",
-                        f"{field[:80]} has no place on {where}",
-                        path=f"$.{field[:80]}",
-                        turn_key=turn_key,
-                        gravity=gravity_of_field(field, value),
-                    )
+            for field, value in written_fields(fields):
+                self.tell(
+                    "dropped",
+                    f"{field[:80]} has no place on {where}",
+                    path=f"$.{field[:80]}",
+                    turn_key=turn_key,
+                    gravity=gravity_of_field(field, value),
+                )
 
     def rule(self, key: str) -> str:
         """A rule of the target for a reason: its id in brackets."""

@@ -6,11 +6,12 @@ nearest thing, and is told. Works on options alone, so its place among the passe
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from toolglot.conversation import Options, OutputFormat, Reasoning, ReasoningMode
+from toolglot.field_gravity import LEFT_OVER
 from toolglot.render.job import Job
 from toolglot.render.sampling import fit_sampling, narrow_sampling
 from toolglot.schema import lower
@@ -31,6 +32,9 @@ BUDGETS: Final = {
     "max": 49_152,
 }
 """About how many tokens of thinking an effort stands for, where one must become the other."""
+
+UNKNOWN_FORMAT: Final = "~format"
+"""The note of an output format as it came."""
 
 _NEAREST_MODES: Final[dict[ReasoningMode, tuple[ReasoningMode, ...]]] = {
     "on": ("adaptive", "between_tools"),
@@ -53,6 +57,8 @@ def fit_options(options: Options, job: Job, *, has_tools: bool) -> Options:
     reasoning = _fit_reasoning(options.reasoning, sampling.max_tokens, job)
     sampling = narrow_sampling(sampling, reasoning, job)
     output = _fit_output(options.output, job, has_tools=has_tools)
+    if options.output is not None and options.output.extra is not None:
+        _report_output(options.output, output, job)
     user = options.user
     if user is not None and not job.profile.request.user:
         job.tell(
@@ -80,7 +86,7 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: Job
     if reasoning is None or _is_offered(reasoning, max_tokens, job):
         return reasoning
     if reasoning.effort == "none" or reasoning.budget_tokens == 0:
-        return _unless_empty(_not_thinking(reasoning, job), job)
+        return _with_fields(_not_thinking(reasoning, job), reasoning, job)
     mode = _fit_mode(reasoning, job)
     effort, budget = _fit_amount(reasoning, mode, job)
     budget = _fit_budget(budget, max_tokens, job)
@@ -97,7 +103,28 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: Job
         reason = f"effort, mode and budget of thinking exclude each other {job.rule('reasoning.one_setting')}"
         job.tell("dropped", f"{reason}; the {kept} was kept", path="$.reasoning", gravity="change")
         mode, effort, budget = ("off", None, None) if mode == "off" else (None, effort, None)
-    return _unless_empty(Reasoning(mode, effort, budget, reasoning.summary), job)
+    fitted = Reasoning(mode, effort, budget, reasoning.summary)
+    return _with_fields(fitted, reasoning, job)
+
+
+def _with_fields(fitted: Reasoning, reasoning: Reasoning, job: Job) -> Reasoning | None:
+    """The settings with what the client wrote beside them, where there is still thinking that it can speak of."""
+    kept = _unless_empty(fitted, job)
+    if kept is None or (kept.mode == "off") != (reasoning.mode == "off"):
+        job.tell_fields(reasoning.extra, "settings of thinking that are left out")
+        return kept
+    fields: dict[str, dict[str, Any]] = {}
+    for protocol, own in (reasoning.extra or {}).items():
+        fields[protocol] = {
+            field: value for field, value in own.items() if field[:1] != "~" or field == _UNKNOWN_THINKING
+        }
+        inner = {field: value for field, value in own.items() if field in LEFT_OVER}
+        job.tell_fields({protocol: inner}, "thinking as it is asked for here")
+    return replace(kept, extra=fields) if any(fields.values()) else kept
+
+
+_UNKNOWN_THINKING: Final = "~thinking"
+"""The note of thinking of a kind that nobody knows: it holds, whatever else was changed."""
 
 
 def _unless_empty(reasoning: Reasoning, job: Job) -> Reasoning | None:
@@ -171,7 +198,8 @@ def _fit_mode(reasoning: Reasoning, job: Job) -> ReasoningMode | None:
     if asked is None or asked in rules.modes:
         return asked
     mode = next((other for other in _NEAREST_MODES[asked] if other in rules.modes), None)
-    if mode is None and (asked == "off") == (rules.default == "off"):
+    is_known = not job.profile.origin("reasoning.modes").id.startswith("default:")
+    if mode is None and is_known and (asked == "off") == (rules.default == "off"):
         reason = f"thinking {asked!r} is no setting here {job.rule('reasoning.modes')}; it holds anyway"
         job.tell("dropped", reason, path="$.reasoning", gravity="housekeeping")
         return None
@@ -189,7 +217,8 @@ def _fit_amount(reasoning: Reasoning, mode: ReasoningMode | None, job: Job) -> t
     rules = job.profile.reasoning
     effort, budget = reasoning.effort, reasoning.budget_tokens
     keeps_budget = rules.budget and mode not in ("off", "adaptive")
-    new_effort = effort if effort in rules.efforts else _effort_for(reasoning, rules.efforts)
+    is_said = keeps_budget and effort is None and budget is not None
+    new_effort = effort if effort in rules.efforts or is_said else _effort_for(reasoning, rules.efforts)
     new_budget = None
     if keeps_budget:
         new_budget = budget if budget is not None or effort is None or new_effort is not None else BUDGETS.get(effort)
@@ -252,6 +281,15 @@ def _fit_output(output: OutputFormat | None, job: Job, *, has_tools: bool) -> Ou
         return OutputFormat("json")
     job.tell("dropped", f"structured output is not accepted {job.rule('request.output')}", path="$.output")
     return None
+
+
+def _report_output(given: OutputFormat, fitted: OutputFormat | None, job: Job) -> None:
+    """Tell what is not said any more of the form of the output: a kind that nobody knows, and fields beside it."""
+    if fitted is None or fitted.extra is None:
+        job.tell_fields(given.extra, "the output format as it is here")
+    for protocol, fields in (given.extra or {}).items():
+        if given.kind == "text" and UNKNOWN_FORMAT in fields and protocol != job.profile.protocol:
+            job.tell("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
 
 
 def _with_schema(output: OutputFormat, job: Job) -> OutputFormat:

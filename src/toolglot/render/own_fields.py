@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from toolglot import profiles
 from toolglot.conversation import Block, Conversation, Extra, Media, Opaque, ServerTool, ToolSpec, Turn
-from toolglot.field_gravity import gravity_of_field
+from toolglot.field_gravity import gravity_of_field, written_fields
 from toolglot.profiles import Profile, resolve
 from toolglot.profiles.aliases import TARGETS
 from toolglot.render.job import Job, unless_same
+from toolglot.render.options import UNKNOWN_FORMAT
 from toolglot.report import Gravity
 
 _Lost = dict[tuple[str, Gravity], int]
@@ -57,6 +58,14 @@ def _plain(conversation: Conversation, job: Job, lost: _Lost) -> Conversation:
     choice = options.tool_choice
     if choice is not None and choice.mode == "auto" and (choice.extra or {}).get(job.profile.protocol, {}).get(_CHOICE):
         key: tuple[str, Gravity] = ("tool_choice", "loss")  # of a kind that nobody knows: `auto` is asked for instead
+        lost[key] = lost.get(key, 0) + 1
+    output = options.output
+    if (
+        output is not None
+        and output.kind == "text"
+        and UNKNOWN_FORMAT in (output.extra or {}).get(job.profile.protocol, {})
+    ):
+        key = ("output", "loss")
         lost[key] = lost.get(key, 0) + 1
     for kept in (choice, options.reasoning, options.output):
         if kept is not None:
@@ -164,8 +173,8 @@ def _kept(extra: Extra | None, job: Job, lost: _Lost, common: frozenset[str] = f
     fields = (extra or {}).get(job.profile.protocol)
     if not fields:
         return extra
-    for field, value in fields.items():
-        if not field.startswith("~") and field not in common and value not in (None, "", [], {}):
+    for field, value in written_fields(fields):
+        if field not in common:
             key = (field, gravity_of_field(field, value))
             lost[key] = lost.get(key, 0) + 1
     kept = {field: value for field, value in fields.items() if field in common}

@@ -143,7 +143,7 @@ def render(
         and rendered.options is given.options
         and rendered.extra is given.extra
     )
-    if job.has_errors and not profile.results.error_flag:
+    if job.has_errors and not profile.results.error_flag and not job.goes_home:
         reason = f"there is no field for a result that failed {job.rule('results.error_flag')}; its text says Error"
         job.tell("converted", reason)
     if job.has_new_ids and source is not None:

@@ -34,6 +34,7 @@ _PAUSING: Final = "anthropic"
 def fit_roles(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     """The turns in an order that the target accepts."""
     if not turns:
+        job.tell("added", "nothing is left to say; a bridge stands for it")
         return (bridge("user", None, "all", job),)
     fitted = _with_first(_place_prompts(turns, job), job)
     fitted = _joined(fitted, job)

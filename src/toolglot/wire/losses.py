@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Conversation, Extra, Options, Reply, ToolResult, Turn
-from toolglot.field_gravity import gravity_of_field
+from toolglot.field_gravity import LEFT_OVER, gravity_of_field, written_fields
 from toolglot.report import Gravity
 
 _NOTE: Final = "~"
@@ -50,6 +50,9 @@ _MEASURED: Final = frozenset(
     | {"promptTokensDetails", "candidatesTokensDetails", "trafficType"}
 )
 """Fields of a reply that measure its making: how long it took, what is billed, how counts that are carried divide."""
+_REASONING: Final = "the reasoning settings"
+_UNKNOWN_THINKING: Final = "~thinking"
+"""The note of thinking of a kind that nobody knows."""
 _NOTHING: Final[frozenset[str]] = frozenset()
 _COMMON_NOTES: Final = frozenset({"~choice", "~finish_reason", "~content", "~system", "~arguments", "~read"})
 _QUIET: Final = _HOUSEKEEPING | _COMMON_NOTES
@@ -72,6 +75,13 @@ def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str
                     )
                     key = (place, field, "housekeeping" if is_light else gravity_of_field(field, written))
                     counts[key] = counts.get(key, 0) + 1
+            if silent is _NOTHING and not LEFT_OVER.isdisjoint(fields):
+                inner = {field: written for field, written in fields.items() if field in LEFT_OVER}
+                for field, written in written_fields(inner):
+                    key = (place, field, gravity_of_field(field, written))
+                    counts[key] = counts.get(key, 0) + 1
+            if place == _REASONING and fields.get(_UNKNOWN_THINKING):
+                counts[place, "thinking", "loss"] = 1
     if not counts:
         return []
     return [
@@ -102,7 +112,7 @@ def _add_options(options: Options, found: list[tuple[str, Extra]]) -> None:
     if choice is not None and choice.extra is not None:
         found.append(("the tool choice", choice.extra))
     if reasoning is not None and reasoning.extra is not None:
-        found.append(("the reasoning settings", reasoning.extra))
+        found.append((_REASONING, reasoning.extra))
     if output is not None and output.extra is not None:
         found.append(("the output format", output.extra))
 

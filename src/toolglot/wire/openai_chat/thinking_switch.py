@@ -16,6 +16,8 @@ from toolglot.wire.openai_chat.blocks import PROTOCOL
 from toolglot.wire.reading import Fields, note
 
 FIELDS: Final = ("thinking", "enable_thinking", "thinking_budget", "reasoning")
+_KNOWN: Final = {"thinking": ("type", "budget_tokens"), "reasoning": ("enabled", "max_tokens", "effort")}
+"""What is understood of those that are objects."""
 _MODES: Final[dict[str, ReasoningMode]] = {"enabled": "on", "disabled": "off", "adaptive": "adaptive"}
 _WORDS: Final = {mode: word for word, mode in _MODES.items()}
 _FLAGS: Final[dict[bool, ReasoningMode]] = {True: "on", False: "off"}
@@ -40,9 +42,10 @@ def read(fields: Fields) -> Asked:
         asked = Asked(_MODES.get(thinking["type"]), _whole(thinking.get("budget_tokens")))
     if type(reasoning) is dict:
         enabled, effort = reasoning.get("enabled"), reasoning.get("effort")
+        budget = _whole(reasoning.get("max_tokens"))
         asked = Asked(
-            _FLAGS[enabled] if type(enabled) is bool else asked.mode,
-            _whole(reasoning.get("max_tokens")) or asked.budget,
+            _FLAGS[enabled] if type(enabled) is bool else "on" if budget else asked.mode,
+            budget or asked.budget,
             effort if type(effort) is str else None,
         )
     return asked
@@ -59,6 +62,15 @@ def read_reasoning(body: Fields, effort: str | None) -> Reasoning | None:
         return None if effort is None else Reasoning(effort=effort)
     asked = read(fields)
     notes: Fields = {"~switch": fields}
+    rest = {
+        name: value
+        for key, known in _KNOWN.items()
+        if type(fields.get(key)) is dict
+        for name, value in fields[key].items()
+        if name not in known
+    }
+    if rest:
+        notes["~switch_rest"] = rest
     if effort is not None:
         notes["~effort"] = True
     return Reasoning(asked.mode, effort or asked.effort, asked.budget, extra={PROTOCOL: notes})
