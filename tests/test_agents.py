@@ -24,6 +24,7 @@ from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.config import discovered
 from toolglot.gateway.telling import Teller
 from toolglot.simulator import Recorded, Server, Simulator, serve
+from toolglot.simulator.upstreams import PREFACE
 
 pytestmark = pytest.mark.agents
 
@@ -242,6 +243,26 @@ def test_an_agent_reads_a_file_with_nothing_configured(agent: Agent, prompt: str
         run = agent.run(url + agent.base, prompt, work)
     assert run.exit == 0, run.told()
     assert run.text.endswith("a.txt says: the first line\nthe second line"), run.told()
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "mistral/mistral-large-latest", "gemini/gemini-3-pro"])
+def test_claude_code_reads_a_file_with_any_simulated_model(model: str, work: Path) -> None:
+    """It puts a list of its agents behind the prompt, and speaks of a working directory before it names it."""
+    (work / "a.txt").write_text("the first line\n", encoding="utf-8")
+    config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
+    with running(Gateway(config, teller=Teller(most=10, form="off"))) as url:
+        run = run_claude(url, "read a.txt", work, model=model)
+    assert run.exit == 0, run.told()
+    assert run.text == f"{PREFACE}a.txt says: the first line", run.told()
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "mistral/mistral-large-latest"])
+def test_claude_code_writes_a_file_with_any_simulated_model(model: str, work: Path) -> None:
+    config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
+    with running(Gateway(config, teller=Teller(most=10, form="off"))) as url:
+        run = run_claude(url, "Write hello into c.txt", work, model=model)
+    assert (work / "c.txt").read_text(encoding="utf-8") == "hello", run.told()
+    assert "] Write: " in run.text, run.told()
 
 
 # --- Codex's own kinds of tools ---------------------------------------------------------------------

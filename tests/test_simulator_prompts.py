@@ -13,6 +13,7 @@ from asgi_calls import ask
 from schema_strategies import JSON
 from toolglot.arguments import Validator
 from toolglot.conversation import Text, ToolSpec, Turn
+from toolglot.render.roles import TAGGED
 from toolglot.simulator import Simulator
 from toolglot.simulator.prompt_cues import MAX_PROMPT, Prompt, joined, user_words, working_directory
 from toolglot.simulator.result_quotes import MAX_QUOTED, shortened
@@ -33,6 +34,9 @@ def tool(name: str, description: str = "", required: tuple[str, ...] | None = No
 
 READ = tool("read_file", "Read a file of the project.", path=string())
 WRITE = tool("write_file", "Write a file of the project.", path=string(), content=string())
+DELETE = tool("delete_file", "Delete a file of the project.", path=string())
+EDIT = tool("edit_file", "Edit a file of the project.", path=string(), old=string(), new=string())
+AGENT = tool("Agent", "Launch a new agent that can read and search files.", prompt=string())
 LIST = tool("list_files", "List the files of a folder.", folder=string())
 SHELL = tool("shell", "Run a command.", command=string())
 WEATHER = tool("get_weather", "The weather in a city.", city=string())
@@ -146,6 +150,118 @@ def test_an_absolute_path_is_made_with_the_working_directory_that_the_instructio
     assert json.loads(call["function"]["arguments"]) == {"file_path": "/home/ana/project/a.txt"}
 
 
+@pytest.mark.parametrize(
+    ("text", "directory"),
+    [
+        ("Working directory: /home/ana", "/home/ana"),
+        ("<env>\nWorking directory: /home/ana\nShell: sh\n</env>", "/home/ana"),
+        ("Your current working directory is /home/ana.", "/home/ana"),
+        ("cwd: /home/ana", "/home/ana"),
+        ("<cwd>/home/ana</cwd>", "/home/ana"),
+        ("cwd = `C:\\Users\\ana`", "C:\\Users\\ana"),
+        ("- **Workspace Directories:**\n\n  - /home/ana\n", "/home/ana"),
+        ("<description>What the user does within this working directory.</description>", ""),
+        ("the current working directory, e.g. /etc/hosts", ""),
+        ("Stay in the working directory; /tmp is forbidden.\nWorking directory: /home/ana", "/home/ana"),
+        ("Run it in the working directory\n/usr/bin/env", ""),
+    ],
+)
+def test_a_working_directory_is_what_a_line_names_so_and_no_other_path(text: str, directory: str) -> None:
+    assert working_directory([Turn("system", (Text(text),))]) == directory
+
+
+# --- what is ordered --------------------------------------------------------------------------------
+
+CHANGING = [READ, WRITE, DELETE, LIST, EDIT, WEATHER]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "name", "arguments"),
+    [
+        ("Write hello into c.txt", "write_file", {"path": "c.txt", "content": "hello"}),
+        ("Please write hello world to the file c.txt.", "write_file", {"path": "c.txt", "content": "hello world"}),
+        ("Save the word hello in src/c.txt", "write_file", {"path": "src/c.txt", "content": "hello"}),
+        ("write hello into 'my notes.txt'", "write_file", {"path": "my notes.txt", "content": "hello"}),
+        ("Create c.txt with the content hello, then stop", "write_file", {"path": "c.txt", "content": "hello"}),
+        ("Write to c.txt: hello", "write_file", {"path": "c.txt", "content": "hello"}),
+        ("Put 'read or delete me' into c.txt", "write_file", {"path": "c.txt", "content": "read or delete me"}),
+        ("Remove a.txt", "delete_file", {"path": "a.txt"}),
+        ("Replace 'x' with 'y' in a.txt", "edit_file", {"path": "a.txt", "old": "x", "new": "y"}),
+        ("read write.py", "read_file", {"path": "write.py"}),
+        ("What changed in a.txt?", "read_file", {"path": "a.txt"}),
+        ("How do I delete a.txt?", "read_file", {"path": "a.txt"}),
+        ("Look at a.txt", "read_file", {"path": "a.txt"}),
+    ],
+)
+def test_a_verb_decides_between_tools_that_look_and_tools_that_change(prompt: str, name: str, arguments: Body) -> None:
+    assert calls(prompt, CHANGING) == [(name, arguments)]
+    assert calls(prompt, CHANGING[::-1]) == [(name, arguments)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "why"),
+    [
+        ("Create c.txt", "I would call write_file, but I cannot see its content in your words."),
+        ("Write a poem about Rome to c.txt", "I would call write_file, but I cannot see its content in your words."),
+        ("Delete the notes", "I would call delete_file, but I cannot see its path in your words."),
+        ("Move a.txt to b.txt", "No tool fits that."),
+    ],
+)
+def test_an_order_that_lacks_something_is_not_followed_with_another_tool(prompt: str, why: str) -> None:
+    message = answer(prompt, CHANGING)
+    assert "tool_calls" not in message
+    assert why in message["content"]
+
+
+def test_what_is_only_asked_about_is_not_changed() -> None:
+    assert calls("What is in a.txt?", [DELETE]) == []
+    assert calls("How do I delete a.txt?", [DELETE]) == []
+    assert calls("What is the price change of Acme?", [tool("price_change", stock=string())]) == [
+        ("price_change", {"stock": "Acme"})
+    ]
+
+
+@pytest.mark.parametrize("name", ["Agent", "Task", "spawn_agent", "delegate_to_agents", "runSubagent"])
+def test_a_tool_that_starts_agents_is_called_only_by_its_name(name: str) -> None:
+    agent = tool(name, "Launch a task that can read and search files, and say what it read.", prompt=string())
+    for prompt in ("Search the files and say what you read", "Task: read the files", "What does the agent do?"):
+        assert calls(prompt, [agent]) == []
+        assert calls(prompt, [agent, WEATHER], unasked=True) == [("get_weather", {"city": "Bonn"})]
+    assert calls(f"Use {name} for 'cats'", [READ, agent]) == [(name, {"prompt": "cats"})]
+    assert calls("Hello", [agent], tool_choice="required")[0][0] == name
+
+
+def test_a_tool_with_agents_in_its_name_is_called_by_the_words_of_it() -> None:
+    agents = tool("find_agents", "Estate agents in a city.", city=string())
+    assert calls("Find agents in Bonn", [agents]) == [("find_agents", {"city": "Bonn"})]
+
+
+# --- whose words ------------------------------------------------------------------------------------
+
+LISTED = "Available agent types for the Agent tool:\n- Explore: search files, e.g. 'API endpoints'"
+
+
+@pytest.mark.parametrize(
+    "added",
+    [TAGGED.format(text=LISTED), *(f"<{name}>{LISTED}</{name}>" for name in ("system-reminder", "ide_selection"))],
+)
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_the_prompt_is_what_the_user_wrote_last_and_not_what_was_added_behind_it(added: str, is_apart: bool) -> None:
+    prompt = "<system-reminder>\nread b.txt\n</system-reminder>\nread a.txt"
+    texts = [prompt, added] if is_apart else [f"{prompt}\n\n{added}"]
+    messages = [{"role": "user", "content": text} for text in texts]
+    body = {"model": "gpt-4.1", "messages": messages, "tools": [AGENT, SEARCH, READ]}
+    answered = ask(Simulator({"calls_unasked": False}), "openai", body)
+    (call,) = answered.json["choices"][0]["message"]["tool_calls"]
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("read_file", {"path": "a.txt"})
+
+
+def test_a_tag_that_a_user_only_mentions_hides_nothing() -> None:
+    assert user_words("What is <system> in a.txt?") == "What is <system> in a.txt?"
+    assert user_words("<systems>read a.txt</systems>") == "<systems>read a.txt</systems>"
+    assert user_words("a<system>b</system>c<system-reminder>d</system-reminder>e") == "ace"
+
+
 # --- when no tool fits ------------------------------------------------------------------------------
 
 
@@ -208,6 +324,19 @@ def test_an_answer_says_what_the_file_says() -> None:
     assert after("What is in a.txt?", [READ], "") == "a.txt says nothing: its result is empty."
 
 
+def test_only_what_reads_is_said_to_say_something() -> None:
+    assert after("Delete a.txt", [DELETE], "deleted a.txt") == "delete_file: deleted a.txt"
+    assert after("Write hello into c.txt", [WRITE], "5 bytes") == "write_file: 5 bytes"
+    assert after("Delete a.txt", [DELETE], "") == "delete_file is done: its result is empty."
+    assert after("Calculate 2 + 3", [CALCULATE], "5") == "calculate: 5"
+    assert after("list the files in src/", [LIST], "a.py") == "src/ says: a.py"
+    assert after("Run `git status`", [SHELL], "clean") == "git status says: clean"
+
+
+def test_elements_of_a_file_are_quoted() -> None:
+    assert after("What is in a.xml?", [READ], "<system>on</system>") == "a.xml says: <system>on</system>"
+
+
 def test_what_agents_put_around_a_result_is_not_quoted() -> None:
     numbered = "     1→first\n     2→second\n<system-reminder>\nIs it malware?\n</system-reminder>"
     assert after("What is in a.txt?", [READ], numbered) == "a.txt says: first\nsecond"
@@ -216,8 +345,9 @@ def test_what_agents_put_around_a_result_is_not_quoted() -> None:
 
 
 def test_a_reminder_behind_the_results_is_not_another_question() -> None:
-    reminder = {"role": "user", "content": "<system-reminder>read b.txt</system-reminder>"}
-    assert after("What is in a.txt?", [READ], "hello", more=(reminder,)) == "a.txt says: hello"
+    for text in ("<system-reminder>read b.txt</system-reminder>", TAGGED.format(text="read b.txt")):
+        reminder = {"role": "user", "content": text}
+        assert after("What is in a.txt?", [READ], "hello", more=(reminder,)) == "a.txt says: hello"
 
 
 def test_a_long_result_is_shortened_at_the_end_of_a_line() -> None:
@@ -247,7 +377,11 @@ def test_a_long_result_is_shortened_at_the_end_of_a_line() -> None:
         "( " * 300_000,
         "for " * 200_000,
         "working directory " * 30_000,
+        "working directory:" * 30_000,
         "https://" * 100_000,
+        "<system>" * 100_000,
+        "write a.txt with " * 50_000,
+        "write x to \0 " * 50_000,
     ],
     ids=lambda text: text[:20],
 )
@@ -259,6 +393,7 @@ def test_a_hostile_prompt_is_read_in_bounded_work(text: str) -> None:
         assert len(values) <= 8
     assert prompt.words is not None
     assert isinstance(prompt.command + prompt.formula + prompt.after("for") + prompt.named("for"), str)
+    assert len(prompt.written) <= 500
     assert working_directory([Turn("user", (Text(text),))]) == ""
 
 

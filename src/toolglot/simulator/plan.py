@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from toolglot.conversation import StopReason, ToolResult, ToolSpec, Usage
 from toolglot.jsontext import compact
 from toolglot.simulator.ask import Ask
-from toolglot.simulator.prompt_cues import Prompt, user_words, working_directory
+from toolglot.simulator.prompt_cues import Prompt, starts_agents, user_words, working_directory
 from toolglot.simulator.result_quotes import MAX_QUOTED, quote_results, shortened
 from toolglot.simulator.sample_arguments import sample, sample_value
 from toolglot.simulator.script import CallSpec, ReplySpec
@@ -137,8 +137,10 @@ def _select(ask: Ask, spoken: str, count: int | None, *, is_strict: bool) -> _Se
     tools = _callable(ask)
     picker = Picker(Prompt(spoken), working_directory(ask.conversation.turns))
     fitting = picker.ranked(tools)[:MAX_TRIED]
-    rest = () if is_strict else (tool for tool in tools if tool not in fitting)
     choice = ask.conversation.options.tool_choice
+    is_forced = choice is not None and choice.mode in ("required", "named")
+    others = (tool for tool in tools if tool not in fitting and (is_forced or not starts_agents(tool.name)))
+    rest = () if is_strict else others
     most = 1 if choice is not None and choice.parallel is False else count
     found: list[PlannedCall] = []
     missing: list[tuple[str, tuple[str, ...]]] = []

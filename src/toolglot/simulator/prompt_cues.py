@@ -39,15 +39,24 @@ _ALSO_MEANS: Final = {
     "search": ("find", "grep", "look", "where"),
     "run": ("execute", "command", "shell", "bash", "terminal"),
     "write": ("create", "save", "put", "append"),
-    "edit": ("change", "replace", "modify", "rename", "rewrite", "fix"),
-    "delete": ("remove",),
+    "edit": ("change", "replace", "modify", "rename", "rewrite", "fix", "update"),
+    "delete": ("remove", "erase"),
+    "move": (),
+    "copy": (),
     "fetch": ("download", "visit", "browse", "website", "page"),
     "weather": ("rain", "snow", "temperature", "forecast", "sunny", "cold", "warm"),
     "calculate": ("compute", "sum", "plus", "minus", "times"),
 }
 """Words of a tool's name, and the words by which people mean them too."""
-_OTHER_THAN_READ: Final = ("list", "search", "run", "write", "edit", "delete", "fetch", "move", "copy")
-"""A prompt that names a file and none of these means to read it."""
+_LOOKS: Final = ("read", "list", "search", "run", "fetch")
+_CHANGES: Final = ("write", "edit", "delete", "move", "copy")
+"""What is done to a file. A prompt that names one and nothing but reading of these means to read it."""
+_ALWAYS_DEEDS: Final = {"create": "write", "replace": "edit", "remove": "delete"}
+"""Words that say what a tool does wherever they stand in its name; others only where they begin it: `price_change`."""
+_GETS: Final = frozenset(("get", "show", "check", "query", "lookup"))
+"""Further beginnings of names of tools that only look."""
+_SUBAGENTS: Final = frozenset(("agent", "subagent", "delegate"))
+"""Words in the names of tools that start another model."""
 
 PATH: Final = frozenset(("path", "file", "filename", "filepath", "notebook"))
 FOLDER: Final = frozenset(("dir", "directory", "folder"))
@@ -57,6 +66,7 @@ QUERY: Final = frozenset(("query", "q", "question", "prompt", "topic", "search",
 FORMULA: Final = frozenset(("expression", "formula", "equation"))
 ORIGIN: Final = frozenset(("from", "origin", "departure"))
 GOAL: Final = frozenset(("to", "destination", "arrival"))
+CONTENT: Final = frozenset(("content", "text"))
 QUOTED_ONLY: Final = frozenset(
     (
         *("body", "code", "content", "data", "description", "diff", "id", "instruction", "message", "new", "objective"),
@@ -65,12 +75,18 @@ QUOTED_ONLY: Final = frozenset(
     )
 )
 """Names of arguments (the last word of them) and what they take. What would be written somewhere is taken from quotes
-only: an agent really runs the call."""
+only, or from words that plainly are what a file is to say: an agent really runs the call."""
 
 # --- reading a prompt -------------------------------------------------------------------------------
 
-_ASIDES: Final = ("system-reminder", "environment_context", "session_context", "user_instructions", "local-command")
-"""Elements that coding agents add to what their user wrote."""
+_REMINDER: Final = "system-reminder"
+_ASIDES: Final = (
+    *("system", _REMINDER, "environment_context", "environment_details", "session_context", "user_instructions"),
+    *("local-command-caveat", "local-command-stdout", "local-command-stderr", "task-notification"),
+    *("ide_opened_file", "ide_selection"),
+)
+"""Elements that coding agents add to what their user wrote; `system` is what a prompt amid the turns becomes where the
+target has no place for it (`render/roles.py`)."""
 _QUOTED: Final = re.compile(r'"([^"\n]{1,500})"|“([^”\n]{1,500})”|`([^`\n]{1,500})`|(?<!\w)\'([^\'\n]{1,500})\'(?!\w)')
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`]{1,500}")
 _PATH_LIKE: Final = re.compile(
@@ -90,11 +106,41 @@ _AFTER: Final = (
     r"\b{word}\s+((?:the\s+)?[^?!.,;:\n]{{1,200}}?)(?=\s+(?:in|on|at|from|to|with|and|for|please)\s|[?!.,;:]|\s*$)"
 )
 _RUN: Final = re.compile(r"\s*(?:please\s+)?(?:run|execute)(?:\s+the\s+command)?[:\s]\s*", re.IGNORECASE)
+_QUESTION: Final = re.compile(
+    r"\W{0,3}(?:what|which|who|whose|why|how|when|where|is|are|was|were|does|did|has|have|should)\b", re.IGNORECASE
+)
+_LOOK_AT: Final = re.compile(r"\blook(?:ing)?\s+(?:at|into)\b", re.IGNORECASE)
+_MARKS: Final = r"[\"'`“”]?"
+_PLACE: Final = "\0"
+"""Stands for the name of a file."""
+_CALLED: Final = r"(?:(?:the\s+)?(?:words?|texts?|lines?|strings?|contents?)\s*:?\s+)?"
+_WRITTEN: Final = (
+    re.compile(
+        rf"\b(?:write|save|put|append|store)\s+{_CALLED}([^\0\n]{{1,200}}?)\s+(?:in|into|to)\s+"
+        r"(?:(?:the|a)\s+)?(?:new\s+)?(?:file\s+)?\0",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"\0\s?,?\s+(?:with|containing|saying|(?:that|which)\s+says)\s+{_CALLED}([^\0\n]{{1,200}})$",
+        re.IGNORECASE | re.MULTILINE,
+    ),
+    re.compile(
+        r"\b(?:write|save|put|append|store|create)\b[^\0\n]{0,40}\0\s?:\s+([^\0\n]{1,500})$",
+        re.IGNORECASE | re.MULTILINE,
+    ),
+)
+"""What a file is to say. What begins with an article is only spoken of: `a poem about Rome`."""
+_SPOKEN_OF: Final = re.compile(
+    r"(?:a|an|the|some|this|that|these|those|it|them|my|your|our|its|all|any|every|what|how)\b", re.IGNORECASE
+)
+_THEN: Final = re.compile(r",?\s(?:and\s)?then\s")
 _DIRECTORY: Final = re.compile(
-    r"(?:working directory|workspace director(?:y|ies)|\bcwd\b)[^/\\\n]{0,40}\n?[^/\\\n]{0,20}?"
+    r"(?:\bworking directory|\bworkspace director(?:y|ies)|\bcwd)[*\"'`]{0,3}"
+    r"(?: is(?=[ :])|(?= ?[:=>]))[ :=>*\"'`]{0,8}(?:\n{1,2}[ \t]{0,8}[-*]?[ \t]{0,4}[\"'`]?)?"
     r"((?:[A-Za-z]:\\|/)[^\s<>\"'`*]{0,1000})",
     re.IGNORECASE,
 )
+"""A line that names it: `Working directory: /…`, `cwd = /…`, `<cwd>/…</cwd>`, or below `Workspace directories:`."""
 
 
 class Prompt:
@@ -141,17 +187,42 @@ class Prompt:
         return tuple(dict.fromkeys(match[0] for match in _NAME.finditer(self.plain)))[:MAX_VALUES]
 
     @cached_property
+    def deeds(self) -> frozenset[str]:
+        """What is to be done, of what can be done with a file or a page. A question orders no change."""
+        own = words_of(_LOOK_AT.sub("read", _QUOTED.sub(" ", self.plain)))
+        found = {deed for deed in _DEEDS if deed in own or own & _MEANINGS[deed]}
+        if _QUESTION.match(self.wanted):
+            found -= CHANGES
+        elif found & CHANGES:
+            found = {deed for deed in found if deed in CHANGES or deed in own}
+        if self.urls:
+            found.add(stem("fetch"))
+        if self.paths and not found - {"read"}:
+            found.add("read")
+        elif not self.paths and "file" in own and not found & {"read", *CHANGES}:
+            found.add("list")
+        return frozenset(found)
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """What the prompt is about: its own words, and those that tools use for the same."""
         own = words_of(self.wanted)
-        found = own | {word for word, also in _MEANINGS.items() if own & also}
-        if self.urls:
-            found |= {"fetch", "web", "url"}
-        if self.paths:
-            found |= {"file"} | (set() if found & _NOT_READING else {"read"})
-        elif "file" in own and "read" not in own:
-            found |= {"list"}
-        return frozenset(found)
+        found = own | self.deeds | {word for word, also in _MEANINGS.items() if word not in _DEEDS and own & also}
+        found |= {"web", "url"} if self.urls else set()
+        return frozenset(found | {"file"} if self.paths else found)
+
+    @cached_property
+    def written(self) -> str:
+        """What a file is to say, where that is plain without quotes; empty: it is not."""
+        text = self.wanted
+        for path in sorted(self.paths, key=len, reverse=True):
+            text = re.sub(rf"(?<![\w/\\]){_MARKS}{re.escape(path)}{_MARKS}(?![\w/\\])", _PLACE, text)
+        for pattern in _WRITTEN:
+            found = pattern.search(text)
+            if found is not None:
+                said = _THEN.split(found[1], maxsplit=1)[0].strip().removesuffix(".")
+                return "" if _SPOKEN_OF.match(said) else said
+        return ""
 
     @cached_property
     def command(self) -> str:
@@ -206,17 +277,18 @@ def user_words(text: str) -> str:
     return text.strip()
 
 
+def without_reminders(text: str) -> str:
+    """A result of a tool without what a coding agent adds to it. Other elements may be what a file says."""
+    return _without_element(text, _REMINDER).strip()
+
+
 def _without_element(text: str, name: str) -> str:
-    begin, end = f"<{name}", f"</{name}"
+    begin, end = f"<{name}>", f"</{name}>"
     parts: list[str] = []
     position = 0
-    while (start := text.find(begin, position)) >= 0:
-        stop = text.find(end, start)
-        stop = text.find(">", stop) if stop >= 0 else -1
-        if stop < 0:
-            break
+    while (start := text.find(begin, position)) >= 0 and (stop := text.find(end, start)) >= 0:
         parts.append(text[position:start])
-        position = stop + 1
+        position = stop + len(end)
     return "".join([*parts, text[position:]]) if position else text
 
 
@@ -248,6 +320,26 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def deeds_of(name: str) -> frozenset[str]:
+    """What a tool of this name does, as far as the name says."""
+    parts = [stem(part) for part in _parts(name)]
+    first = frozenset(parts[:1])
+    found = {deed for deed in _DEEDS if deed in parts or first & _MEANINGS[deed]}
+    return frozenset(found | {deed for word, deed in _MEANT.items() if word in parts})
+
+
+def only_looks(name: str) -> bool:
+    """Whether a tool of this name reads, shows or finds something, and changes nothing."""
+    deeds = deeds_of(name)
+    return not deeds & CHANGES and (bool(deeds) or not _GETS.isdisjoint(_parts(name)[:1]))
+
+
+def starts_agents(name: str) -> bool:
+    """Whether a tool of this name hands the work to another model."""
+    parts = [part.removesuffix("s") for part in _parts(name)]
+    return parts == ["task"] or not _SUBAGENTS.isdisjoint(parts)
+
+
 def last_word(name: str) -> str:
     """The last word of the name of an argument, which says what it is: `file_path`, `searchQueries`."""
     last = (_parts(name) or [""])[-1]
@@ -274,4 +366,6 @@ def _is_path(text: str) -> bool:
 
 
 _MEANINGS: Final = {stem(word): frozenset(map(stem, also)) for word, also in _ALSO_MEANS.items()}
-_NOT_READING: Final = frozenset(map(stem, _OTHER_THAN_READ))
+CHANGES: Final = frozenset(map(stem, _CHANGES))
+_DEEDS: Final = CHANGES | frozenset(map(stem, _LOOKS))
+_MEANT: Final = {stem(word): stem(deed) for word, deed in _ALWAYS_DEEDS.items()}

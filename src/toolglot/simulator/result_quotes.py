@@ -1,4 +1,4 @@
-"""How a simulated model uses what its tools returned: `a.txt says: …`, shortened where it is long.
+"""How a simulated model uses what its tools returned: `a.txt says: …`, `delete_file: …`, shortened where it is long.
 
 Law: an answer quotes at most `MAX_QUOTED` characters of a result, and says how much it left out.
 """
@@ -33,6 +33,8 @@ def _quoted(result: ToolResult, call: ToolCall | None, directory: str) -> str:
     text = shortened(_read(result))
     if result.is_error:
         return f"{name} failed: {text}"
+    if not prompt_cues.only_looks(name) and not _has_command(call):
+        return f"{name}: {text}" if text else f"{name} is done: its result is empty."
     label = next(_sources(call, directory), name) if call is not None else name
     return f"{label} says: {text}" if text else f"{label} says nothing: its result is empty."
 
@@ -49,10 +51,14 @@ def _sources(call: ToolCall, directory: str) -> Iterator[str]:
             yield value.removeprefix("cat ")
 
 
+def _has_command(call: ToolCall | None) -> bool:
+    return call is not None and any(prompt_cues.last_word(name) in prompt_cues.COMMAND for name in call.arguments or {})
+
+
 def _read(result: ToolResult) -> str:
     """The text of a result, without what coding agents put around it."""
     text = result.text or (compact(result.result) if result.result is not None else "")
-    text = prompt_cues.user_words(text)
+    text = prompt_cues.without_reminders(text)
     head = _SHELL_HEAD.match(text)
     text = text[head.end() :] if head is not None else text
     lines = text.splitlines()

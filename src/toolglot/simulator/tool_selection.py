@@ -1,7 +1,8 @@
 """Which tool a simulated model calls for a prompt, and with which arguments.
 
 The tool whose name and description share most words with the prompt; a name weighs more than a description, of which
-only the beginning is read. Arguments come from the prompt where they can (`prompt_cues.py`), and from the schema
+only the beginning is read. A tool that changes something is called where that is ordered, one that starts other agents
+where it is named. Arguments come from the prompt where they can (`prompt_cues.py`), and from the schema
 (`sample_arguments.py`) where they cannot: required ones always get a value, optional ones only on a cue.
 
 Law: arguments agree with their schema; the same prompt and tools give the same calls; work is bounded by the number of
@@ -10,6 +11,7 @@ tools and `MAX_TRIED` schemas.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -35,6 +37,8 @@ _SHELL_SCORE: Final = 15
 """A shell that could do it comes before a tool of which half the name fits, and after one that is made for it."""
 _ENOUGH_WORDS: Final = 2
 """Words of a description that must be shared where the name shares none."""
+_KIN: Final = frozenset(map(prompt_cues.stem, ("write", "edit")))
+"""One may serve for the other."""
 
 
 class Filled(Struct, frozen=True):
@@ -58,16 +62,33 @@ class Picker:
         return [tool for score, tool in sorted(scored, key=lambda pair: -pair[0]) if score > 0]
 
     def _score(self, tool: ToolSpec) -> int:
+        if prompt_cues.starts_agents(tool.name) and not self._is_named(tool.name):
+            return 0
         words = self.prompt.words
         name = prompt_cues.words_of(tool.name[:DESCRIPTION])
         shared = len(name & words)
         described = len(prompt_cues.words_of((tool.description or "")[:DESCRIPTION]) & words)
         if f" {tool.name} " in f" {self.prompt.wanted} ":
             return _NAME_WEIGHT * (len(name) + 1) + described
+        if self._does_otherwise(tool.name):
+            return 0
         score = _NAME_WEIGHT * shared * shared // max(len(name), 1)
         if self.prompt.command and _takes_command(tool):
             score = max(score, _SHELL_SCORE)
         return score + described if score or described >= _ENOUGH_WORDS else 0
+
+    def _is_named(self, name: str) -> bool:
+        """Whether the prompt names a tool: as it is written, or all words of a name that has several."""
+        if re.search(rf"(?<!\w){re.escape(name[:DESCRIPTION])}(?![\w:])", self.prompt.plain):
+            return True
+        words = prompt_cues.words_of(name[:DESCRIPTION])
+        return len(words) > 1 and words <= prompt_cues.words_of(self.prompt.plain)
+
+    def _does_otherwise(self, name: str) -> bool:
+        """Whether a tool changes what is only to be looked at, or the other way round."""
+        does, asked = prompt_cues.deeds_of(name), self.prompt.deeds
+        does |= _KIN if does & _KIN else frozenset()
+        return bool(does) and not does & asked and bool((does | asked) & prompt_cues.CHANGES)
 
     def filled(self, schema: Schema | None) -> list[Filled]:
         """Arguments for a schema, one for each file or address that the prompt names; none if nothing satisfies it."""
@@ -207,6 +228,8 @@ class _Values:
         prompt = self.prompt
         if cue in prompt_cues.FORMULA:
             yield prompt.formula
+        elif cue in prompt_cues.CONTENT:
+            yield prompt.written
         elif cue in prompt_cues.QUERY:
             yield prompt.after("for", "about")
             yield prompt.wanted.strip().rstrip("?!. ")
