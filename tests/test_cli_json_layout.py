@@ -78,7 +78,9 @@ def test_changes_are_written_in_the_manner_of_the_text(text: str, after: Any, ex
     assert rewrite(text, json.loads(text), after) == expected
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"a": 1', "[1, 2", "{} {}", "[nan]", "]", '{"a": 01}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"a": 1', '{"a": 1,}', "[1 2]", "[1, 2", "{} {}", "[nan]", "]", '{"a": 01}']
+)
 def test_text_that_is_not_json_has_no_layout(text: str) -> None:
     assert rewrite(text, {"a": 1}, {"a": 2}) is None
 

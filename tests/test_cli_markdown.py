@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counted_work import no_hang
 from toolglot.cli.markdown_blocks import MAX_BLOCK, MarkdownBlocks, Piece
 from toolglot.cli.markdown_view import MarkdownView
 from toolglot.cli.terminal import Page
@@ -217,3 +218,17 @@ def test_there_is_no_markdown_without_a_terminal_in_a_dumb_one_or_without_rich(m
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [NoRich(), *sys.meta_path])
     assert MarkdownView.of(Page(Tty(), "auto")) is None
+
+
+def test_a_table_with_more_columns_than_there_is_room_for_is_shown_as_it_was_written() -> None:
+    pytest.importorskip("rich")
+    row = "| " + " | ".join(f"value{number}" for number in range(40)) + " |"
+    text = f"{row}\n{'|---' * 40}|\n{row}\n"
+    shown = rendered(text)
+    assert all(f"value{number}" in shown for number in range(40))
+
+
+def test_a_heading_without_an_end_is_shown_as_it_was_written() -> None:
+    pytest.importorskip("rich")
+    with no_hang(20):
+        assert "a a a" in rendered("# " + "a " * 500_000 + "\n")

@@ -74,6 +74,7 @@ LITELLM = [
     ),
 ]
 ROUTER = [
+    (router("my.host", "https://h.example/v1/chat/completions", "m", key="$MY_KEY"), "m", "my.host", "m", ""),
     (router("openrouter", "https://openrouter.ai/api/v1/chat/completions", "a/b"), "a/b", "openrouter", "a/b", ""),
     (
         router("deepseek", "https://api.deepseek.com/chat/completions", "deepseek-chat", key="$DS_KEY"),

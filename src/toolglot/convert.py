@@ -361,13 +361,14 @@ class ReceivedRequest:
             written = codec(to.protocol).request.encode(sent_so, to)
         if from_.protocol == to.protocol:
             is_same = written == fields
+        reading = None
         if not is_same or type(self._body) is not bytes:
-            told += _changed_in_reading(self._body, fields, self._reading, to, policy)
+            reading = functools.partial(_changed_in_reading, self._body, fields, self._reading, to, policy)
         if from_.protocol != to.protocol or self._mended:  # which may hold the forms of other protocols
             told += _unwritten(sent, to, policy)
         return ConvertedRequest(
             fields if is_same else written,
-            Report(tuple(told), ids=rendered.seen_ids),
+            Report(tuple(told), ids=rendered.seen_ids, more=reading),
             source=from_,
             target=to,
             rendered=rendered,
@@ -759,16 +760,9 @@ def _changed_in_reading(
     body: Body, fields: Fields, reading: tuple[str, ...], target: Profile, policy: Policy
 ) -> list[Entry]:
     """What the JSON of a body said that the object read from it does not say."""
-    if not reading and isinstance(body, bytes | str):
-        # Most clients write JSON as it is written here. Otherwise as many strings are there as were read, unless a key
-        # stood twice or a quote was written as an escape.
-        given = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
-        again = msgspec.json.encode(fields)
-        if given != again and given.count(b'"') != again.count(b'"'):
-            twice = jsontext.duplicate_keys(body)
-            reading = (
-                (f"the key {quote(twice[0])} stands more than once in an object; the last one holds",) if twice else ()
-            )
+    if not reading and isinstance(body, bytes | str) and jsontext.has_duplicate_keys(body, fields):
+        twice = jsontext.duplicate_keys(body, limit=1)
+        reading = (f"the key {quote(twice[0])} stands more than once in an object; the last one holds",)
     if not reading:
         return []
     job = Job(target, policy, None)

@@ -145,13 +145,32 @@ class Ids(Struct, frozen=True, gc=False):
 
 
 class Report:
-    """An append-only list of entries, and the ids that were seen and emitted."""
+    """An append-only list of entries, and the ids that were seen and emitted.
 
-    __slots__ = ("_entries", "_ids")
+    entries: what is known at once.
+    ids: gathers the ids when they are asked for.
+    more: finds entries that take time to find; it is called once, when the report is read.
+    """
 
-    def __init__(self, entries: tuple[Entry, ...] = (), *, ids: Callable[[], Ids] = Ids) -> None:
-        self._entries = list(entries)
+    __slots__ = ("_found", "_ids", "_more")
+
+    def __init__(
+        self,
+        entries: tuple[Entry, ...] = (),
+        *,
+        ids: Callable[[], Ids] = Ids,
+        more: Callable[[], Iterable[Entry]] | None = None,
+    ) -> None:
+        self._found = list(entries)
         self._ids = ids
+        self._more = more
+
+    @property
+    def _entries(self) -> list[Entry]:
+        if self._more is not None:
+            more, self._more = self._more, None
+            self._found += more()
+        return self._found
 
     @property
     def ids(self) -> Ids:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from toolglot.cli.locations import TOKEN
 
-MAX_ALIGNED: Final = 500
+MAX_ALIGNED: Final = 100
 """Items of a changed stretch of a list that are aligned by content; longer stretches are paired by position."""
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
@@ -85,6 +85,7 @@ def rewrite(text: str, before: Any, after: Any) -> str | None:
     """`after` as JSON, in the layout of `text`, from which `before` was read; None where that cannot be told."""
     identities = _Identities()
     try:
+        json.loads(text)  # raises for text that is not JSON, which the walk below would not notice
         root = _parse(text, identities)
         if root is None or root.identity != identities.of(before):
             return None

@@ -141,7 +141,7 @@ class MarkdownBlocks:
             out.append(Piece("code_start", fence[3].strip()))
         elif _HEADING.match(line):
             self._end(out)
-            out.append(Piece("block", f"{line}\n"))
+            out.append(Piece("block" if len(line) <= MAX_BLOCK else "raw", f"{line}\n"))
         elif self._kind == "text" and _UNDERLINE.match(line):
             self._add(line, out)  # it makes a heading of the paragraph
             self._end(out)

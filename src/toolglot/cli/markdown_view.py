@@ -21,6 +21,8 @@ from toolglot.cli.word_wrap import WordWrap
 
 MIN_WIDTH: Final = 20
 CODE_INDENT: Final = "  "
+_CUT: Final = "…"
+"""What rich writes in the place of text that it leaves out."""
 MAX_CODE_LINE: Final = 2_000
 """Characters of a line of code that is highlighted."""
 _STYLES: Final = {
@@ -123,6 +125,8 @@ class Renderer:
             lines = list(self._lines(safe_lines(text)))
         except Exception:  # noqa: BLE001 - whatever rich stumbles over is shown as it was written
             return ""
+        if sum(line.count(_CUT) for line in lines) > text.count(_CUT):
+            return ""  # a table that has more columns than there is room for
         while lines and not lines[0]:
             del lines[0]
         while lines and not lines[-1]:

@@ -66,7 +66,8 @@ class ForeignConfig(Struct, frozen=True, kw_only=True):
         """The first model as a configuration of this gateway."""
         known = PROVIDERS.get(self.provider)
         key_env = self.key_env or ("" if known else f"{re.sub('[^A-Z0-9]', '_', self.provider.upper())}_API_KEY")
-        lines = [f"[upstreams.{self.provider}]"]
+        name = _quoted(self.provider) if "." in self.provider else self.provider
+        lines = [f"[upstreams.{name}]"]
         if self.url or known is None:
             lines.append(f"url = {_quoted(self.url or 'https://…')}")
         if self.url and wrong_url(self.url, insecure=False) is not None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from toolglot.errors import InputError, quote
 from toolglot.profiles.aliases import resolve
 
 
@@ -53,4 +54,6 @@ def get_capabilities(provider: str) -> Capabilities:
 
     Any spelling of the alias table is accepted, as everywhere. For what a provider demands today, ask `profiles.get`.
     """
+    if not isinstance(provider, str):
+        raise InputError(f"expected the name of a provider, got {quote(provider)}", path="provider")
     return MATRIX.get(resolve(provider), CONSERVATIVE)
