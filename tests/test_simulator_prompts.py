@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgi_calls import ask
+from counted_work import no_hang
 from schema_strategies import JSON
 from toolglot.arguments import Validator
 from toolglot.conversation import Text, ToolSpec, Turn
@@ -395,6 +396,74 @@ def test_a_hostile_prompt_is_read_in_bounded_work(text: str) -> None:
     assert isinstance(prompt.command + prompt.formula + prompt.after("for") + prompt.named("for"), str)
     assert len(prompt.written) <= 500
     assert working_directory([Turn("user", (Text(text),))]) == ""
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "weather in" + " " * 1900 + "x" * 1900,
+        "weather in" + " a.b" * 900 + "x" * 300,
+        "write " + " " * 1900 + "x" * 1900 + " a.txt",
+        "write " + " \t" * 1900 + "to a.txt",
+        "look" + "\u2003" * 3900,
+        "for \n" * 900,
+    ],
+    ids=lambda prompt: prompt[:8] + repr(prompt[10:12]),
+)
+def test_long_white_space_in_a_prompt_costs_no_more_than_words(prompt: str) -> None:
+    with no_hang(30):
+        for tools in ([WEATHER], [WRITE], [SEARCH], [FLIGHTS], ALL):
+            assert answer(prompt, tools) is not None
+
+
+def test_long_white_space_between_words_changes_nothing_but_what_is_quoted() -> None:
+    space = " " * 900
+    assert calls(f"the weather{space}in{space}Bonn?", ALL) == [("get_weather", {"city": "Bonn"})]
+    assert calls(f'write "a{space[:300]}b" to b.txt', ALL) == [
+        ("write_file", {"path": "b.txt", "content": f"a{space[:300]}b"})
+    ]
+
+
+def test_prose_in_a_result_is_read_in_linear_work() -> None:
+    """Each line may be cut in many ways into what a shell says of a command: they are not multiplied."""
+    prose = "The quick dog ran to a new big red house today\n" * 1000
+    with no_hang(30):
+        assert after("What is in a.txt?", [READ], prose).startswith("a.txt says: The quick dog ran")
+
+
+@pytest.mark.parametrize("cue", ["cwd ", "cwd = ", "cwd:::::::::\n\n            ", "working directory is :\n\n  -"])
+def test_instructions_that_name_no_directory_very_often_are_read_in_linear_work(cue: str) -> None:
+    with no_hang(30):
+        assert working_directory([Turn("system", (Text(cue * 100_000),))]) == ""
+
+
+def test_a_command_with_an_open_quote_is_no_list_of_words() -> None:
+    shell = tool("shell", "Run a command.", command={"type": "array", "items": string()})
+    said = answer('run "echo it\'s"', [shell])
+    assert said["content"].endswith("I would call shell, but I cannot see its command in your words.")
+    assert calls('run "echo it"', [shell]) == [("shell", {"command": ["echo", "it"]})]
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [{"minimum": 10**400}, {"exclusiveMinimum": 10**400}, {"multipleOf": 10**400, "maximum": -1}],
+    ids="-".join,
+)
+def test_a_number_too_large_to_reckon_with_is_a_tool_that_does_not_fit(bounds: Body) -> None:
+    days = {"type": "integer", **bounds}
+    forecast = tool("forecast", "A forecast.", days=days)
+    assert "No tool fits that" in answer("The forecast for 3 days", [forecast])["content"]
+    assert calls("The forecast, read a.txt", [forecast, READ]) == [("read_file", {"path": "a.txt"})]
+
+
+def test_no_call_is_made_twice() -> None:
+    both = [("read_file", {"path": "b.txt"}), ("read_file", {"path": "a.txt"})]
+    assert calls("read a.txt path=b.txt", [READ]) == both
+    assert calls("read a.txt path=a.txt", [READ]) == both[1:]
+    absolute = tool("read_file", "Read a file.", path=string(description="An absolute path."))
+    picker = Picker(Prompt("read a.txt and ./a.txt and b.txt"), "/w")
+    filled = picker.filled(absolute["function"]["parameters"])
+    assert [each.arguments["path"] for each in filled] == ["/w/a.txt", "/w/b.txt"]
 
 
 @given(

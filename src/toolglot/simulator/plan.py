@@ -145,7 +145,7 @@ def _select(ask: Ask, spoken: str, count: int | None, *, is_strict: bool) -> _Se
     found: list[PlannedCall] = []
     missing: list[tuple[str, tuple[str, ...]]] = []
     for tool in (*fitting, *rest):
-        made = _filled(tool, picker)
+        made = _filled_or_none(tool, picker)
         guessed = made[0][1] if made else ()
         if is_strict and guessed:
             missing.append((tool.name, guessed))
@@ -177,6 +177,14 @@ def _callable(ask: Ask) -> list[ToolSpec]:
         if (tool.type == "custom" or (tool.type == "function" and tool.issuer is None))
         and (not names or tool.name in names)
     ]
+
+
+def _filled_or_none(tool: ToolSpec, picker: Picker) -> list[tuple[PlannedCall, tuple[str, ...]]]:
+    """The same as `_filled`; a tool with a schema that breaks it fits nothing, and the others still can."""
+    try:
+        return _filled(tool, picker)
+    except Exception:  # noqa: BLE001 - schemas are anybody's, and a model answers whatever tools it is given
+        return []
 
 
 def _filled(tool: ToolSpec, picker: Picker) -> list[tuple[PlannedCall, tuple[str, ...]]]:

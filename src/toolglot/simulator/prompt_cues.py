@@ -133,10 +133,11 @@ _WRITTEN: Final = (
 _SPOKEN_OF: Final = re.compile(
     r"(?:a|an|the|some|this|that|these|those|it|them|my|your|our|its|all|any|every|what|how)\b", re.IGNORECASE
 )
+_LONG_SPACE: Final = re.compile(r"\s{5,}+")
 _THEN: Final = re.compile(r",?\s(?:and\s)?then\s")
 _DIRECTORY: Final = re.compile(
-    r"(?:\bworking directory|\bworkspace director(?:y|ies)|\bcwd)[*\"'`]{0,3}"
-    r"(?: is(?=[ :])|(?= ?[:=>]))[ :=>*\"'`]{0,8}(?:\n{1,2}[ \t]{0,8}[-*]?[ \t]{0,4}[\"'`]?)?"
+    r"(?:\bworking directory|\bworkspace director(?:y|ies)|\bcwd)[*\"'`]{0,3}+"
+    r"(?: is(?=[ :])|(?= ?[:=>]))[ :=>*\"'`]{0,8}+(?:\n{1,2}+[ \t]{0,8}+[-*]?+[ \t]{0,4}+[\"'`]?+)?+"
     r"((?:[A-Za-z]:\\|/)[^\s<>\"'`*]{0,1000})",
     re.IGNORECASE,
 )
@@ -174,7 +175,8 @@ class Prompt:
     def plain(self) -> str:
         """The prompt without addresses and names of files."""
         rest = _ADDRESS.sub(" ", self.wanted)
-        return _PATH_LIKE.sub(lambda found: " " if _is_path(found[0].rstrip(".,;:!?")) else found[0], rest)
+        rest = _PATH_LIKE.sub(lambda found: " " if _is_path(found[0].rstrip(".,;:!?")) else found[0], rest)
+        return _narrow(rest)
 
     @cached_property
     def numbers(self) -> tuple[int | float, ...]:
@@ -214,7 +216,7 @@ class Prompt:
     @cached_property
     def written(self) -> str:
         """What a file is to say, where that is plain without quotes; empty: it is not."""
-        text = self.wanted
+        text = _narrow(self.wanted)
         for path in sorted(self.paths, key=len, reverse=True):
             text = re.sub(rf"(?<![\w/\\]){_MARKS}{re.escape(path)}{_MARKS}(?![\w/\\])", _PLACE, text)
         for pattern in _WRITTEN:
@@ -268,6 +270,11 @@ class Prompt:
                 digits = (found[1] or found[2])[:15]
                 return float(digits) if "." in digits else int(digits)
         return None
+
+
+def _narrow(text: str) -> str:
+    """A text without long white space, of which expressions that look for phrases would try every part."""
+    return _LONG_SPACE.sub(lambda found: "\n" if "\n" in found[0] else " ", text)
 
 
 def user_words(text: str) -> str:

@@ -18,8 +18,8 @@ MAX_LABEL: Final = 200
 """Characters of what a result is said to come from."""
 _NUMBERED: Final = re.compile(r"^ {0,8}\d{1,8}(?:[\t→]|$)", re.MULTILINE)
 _FIRST_NUMBERED: Final = re.compile(r" {0,8}\d{1,8}[\t→]")
-_SHELL_HEAD: Final = re.compile(r"\A(?:[A-Z][\w ]{1,40}:? [^\n]{0,200}\n){1,8}Output:\n")
-"""What Codex says of a command before its output."""
+_SHELL_HEAD: Final = re.compile(r"\A(?>[A-Z][\w ]{1,40}:? [^\n]{0,200}\n){1,8}Output:\n")
+"""What Codex says of a command before its output. Atomic: a line that fits is not read in another way."""
 
 
 def quote_results(results: Sequence[ToolResult], turns: Iterable[Turn], directory: str) -> list[str]:

@@ -87,7 +87,7 @@ def sample(schema: Schema | None) -> dict[str, Any] | None:
             made = _Maker(root, is_whole=is_whole).value({"type": "object", **root})
             if isinstance(made, dict) and not validator.mismatches(made):
                 return made
-        except (_NothingFoundError, InputError):
+        except (_NothingFoundError, InputError, OverflowError):  # the last: a number that is too large to reckon with
             continue
     return None
 

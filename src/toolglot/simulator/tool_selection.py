@@ -11,6 +11,7 @@ tools and `MAX_TRIED` schemas.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -144,8 +145,8 @@ class _Values:
         for cues, values in ((prompt_cues.PATH, self.prompt.paths), (prompt_cues.URL, self.prompt.urls)):
             names = [name for name in found if prompt_cues.last_word(name) in cues and self._is(name, "string")]
             if len(names) == 1 and not any(self._is(name, "array") for name in found):
-                for value in values[1:]:
-                    yield {names[0]: self._placed(names[0], value)}
+                placed = {self._placed(names[0], value): value for value in values}
+                yield from ({names[0]: whole} for whole, value in placed.items() if not {whole, value} & self._used)
 
     def is_free(self, name: str) -> bool:
         """Whether a value that was made up would mean something that nobody said."""
@@ -200,7 +201,8 @@ class _Values:
         kinds = _kinds(self._resolved(items) if isinstance(items, dict) else {})
         cue = prompt_cues.last_word(name)
         if cue in prompt_cues.COMMAND and self.prompt.command:
-            yield shlex.split(self.prompt.command)
+            with contextlib.suppress(ValueError):  # a quote that nobody closed
+                yield shlex.split(self.prompt.command)
         elif "string" in kinds:
             values = [*dict.fromkeys(self._strings(name, is_required=True))][:MAX_VALUES]
             yield from ([values] if values else [])
