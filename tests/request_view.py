@@ -147,7 +147,10 @@ class _Reader:
         if not isinstance(part, dict):
             return
         kind = part.get("type", "")
+        if isinstance(_at(part, ("guardContent", "text")), dict):
+            part = part["guardContent"]["text"]
         self.unknown.update(_said(part, _KNOWN_PARTS))
+        self.unknown.update(_said_within(part))
         signature = part.get("signature") or part.get("thoughtSignature") or part.get("thought_signature")
         if isinstance(signature, str) and signature:
             self.signatures.append(signature)
@@ -231,6 +234,17 @@ def _has_results(content: Any) -> bool:
 
 def _said(fields: Fields, known: frozenset[str]) -> list[str]:
     return [name for name, value in fields.items() if name not in known and value not in (None, "", [], {}, False)]
+
+
+def _said_within(part: Fields) -> Iterator[str]:
+    """What objects within a part say beside what is read, and how closely to look at a picture."""
+    call = part.get("functionCall") or part.get("function_call")
+    answer = part.get("functionResponse") or part.get("function_response")
+    yield from _said(call, frozenset({"id", "name", "args"})) if isinstance(call, dict) else ()
+    yield from _said(answer, frozenset({"id", "name", "response", "parts"})) if isinstance(answer, dict) else ()
+    for held in (part, part.get("image_url")):
+        if isinstance(held, dict) and held.get("detail") not in (None, "auto"):
+            yield "detail"
 
 
 def _wrapped(value: Any) -> Any:
@@ -597,7 +611,7 @@ def differences(source: View, target: View) -> Iterator[Difference]:
     yield from _setting_differences(source, target)
     for field, count in source.unknown.items():
         if target.unknown[field] < count:
-            marker = ("cache marker",) if "cache" in field else ()
+            marker = ("cache marker",) if "cache" in field else ("line of text",) if field == "detail" else ()
             yield Difference("unknown field", field, (*field.split("."), *marker))
 
 

@@ -66,6 +66,11 @@ def allowed(mode: str) -> Fields:
 
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+URL = f"data:image/png;base64,{PNG}"
+PICTURE = {"type": "image_url", "image_url": {"url": URL, "detail": "low"}}
+INPUT_PICTURE = {"type": "input_image", "image_url": URL, "detail": "low"}
+MADE = {"id": "c1", "name": "read", "args": {}}
+GOT = {"id": "c1", "name": "read", "response": {"result": "hello"}}
 NEXT = {"role": "user", "content": "And now?"}
 
 BODIES: dict[str, tuple[str, Fields]] = {
@@ -194,6 +199,54 @@ BODIES: dict[str, tuple[str, Fields]] = {
         {"model": "m", "messages": [USER], "reasoning": {"max_tokens": 2000, "exclude": True}},
     ),
     "the switch of ollama": ("ollama", {"model": "m", "messages": [USER], "think": "low", "options": {"num_ctx": 9}}),
+    "fields that begin like a note of a codec": (
+        "anthropic",
+        claude({"role": "user", "content": [{"type": "text", "text": "x", "~inner": {"a": 1}}]}, **{"~odd": 1}),
+    ),
+    "such fields of a chat": (
+        "openai",
+        chat({"role": "user", "content": "x", "~content": "parts"}, **{"~limit": "max_tokens", "~options": {"a": 1}}),
+    ),
+    "such fields of a thinking switch": (
+        "openrouter",
+        {"model": "m", "messages": [USER], "reasoning": {"max_tokens": 2000, "~new": 1}, "~switch": {"a": 1}},
+    ),
+    "how closely to look": ("openai", chat({"role": "user", "content": [PICTURE]})),
+    "how closely to look, cohere": ("cohere", {"model": "m", "messages": [{"role": "user", "content": [PICTURE]}]}),
+    "how closely to look, responses": (
+        "openai_responses",
+        {"model": "m", "input": [{"role": "user", "content": [INPUT_PICTURE]}]},
+    ),
+    "unknown fields of gemini's calls and results": (
+        "gemini",
+        {
+            "contents": [
+                {"role": "user", "parts": [{"text": "Hi"}]},
+                {"role": "model", "parts": [{"functionCall": {**MADE, "willContinue": True, "partialArgs": [1]}}]},
+                {"role": "user", "parts": [{"functionResponse": {**GOT, "scheduling": "SILENT", "~odd": 1}}]},
+            ]
+        },
+    ),
+    "words that are guarded": (
+        "bedrock",
+        {
+            "messages": [
+                {"role": "user", "content": [{"guardContent": {"text": {"text": "x", "qualifiers": ["query"]}}}]}
+            ]
+        },
+    ),
+    "unknown fields of a prompt in the middle": ("anthropic", claude({"role": "system", "content": "Hurry.", "zz": 1})),
+    "unknown fields of two prompts": (
+        "openai",
+        {
+            "model": "m",
+            "messages": [
+                {"role": "system", "content": "Be brief.", "zz": 1},
+                {"role": "system", "content": "Be kind."},
+                USER,
+            ],
+        },
+    ),
     "storage": (
         "openai_responses",
         {

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from toolglot import convert, repair
+from toolglot import convert, profiles, repair
+from toolglot.wire.codecs import codec
 
 USER = {"role": "user", "content": "Read a.txt"}
 TOOLS = [
@@ -213,3 +214,25 @@ def test_fields_beside_thinking_stay_where_only_its_amount_is_changed() -> None:
     out = repair(body, target="anthropic", model="claude-sonnet-4-5")
     assert out.body["thinking"] == thinking
     assert "effort" not in out.body.get("output_config", {})
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        ("openai", {"model": "m", "messages": [{**USER, "~content": "parts", "~system": "top"}], "max_tokens": 5}),
+        ("anthropic", {"model": "m", "messages": [{**USER, "~content": "parts"}], "max_tokens": 5}),
+        ("gemini", {"contents": [{"role": "user", "parts": [{"text": "Hi", "~snake": {"text": "words"}}]}]}),
+        ("bedrock", {"messages": [{"role": "user", "content": [{"text": "Hi", "~worded": {"text": "no"}}]}]}),
+        ("cohere", {"model": "m", "messages": [{**USER, "~content": "parts", "~calls": []}]}),
+        ("ollama", {"model": "m", "messages": [{**USER, "~content": "none"}], "stream": False}),
+        ("openai_responses", {"model": "m", "input": [{**USER, "~content": "text", "~untyped": False}]}),
+    ],
+)
+def test_a_field_that_begins_like_a_note_comes_home_as_it_was_and_is_told_elsewhere(target: str, body: Fields) -> None:
+    fields = {**body, "~limit": "max_completion_tokens", "~tools": [1], "~text": {"a": 1}, "~~odd": 1, "~own": {"a": 1}}
+    profile = profiles.get(target)
+    request = codec(profile.protocol).request
+    assert request.encode(request.decode(fields), profile) == fields
+    other = "anthropic" if target == "openai" else "openai"
+    told = {entry.path for entry in convert(fields, source=target, target=other, model="m").report}
+    assert {"$.~limit", "$.~tools", "$.~text", "$.~~odd", "$.~own"} <= told

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Options, OutputFormat, Reasoning, ReasoningMode
-from toolglot.field_gravity import LEFT_OVER
+from toolglot.field_gravity import LEFT_OVER, is_note
 from toolglot.render.job import Job
 from toolglot.render.sampling import fit_sampling, narrow_sampling
 from toolglot.schema import lower
@@ -116,7 +116,7 @@ def _with_fields(fitted: Reasoning, reasoning: Reasoning, job: Job) -> Reasoning
     fields: dict[str, dict[str, Any]] = {}
     for protocol, own in (reasoning.extra or {}).items():
         fields[protocol] = {
-            field: value for field, value in own.items() if field[:1] != "~" or field == _UNKNOWN_THINKING
+            field: value for field, value in own.items() if not is_note(field) or field == _UNKNOWN_THINKING
         }
         inner = {field: value for field, value in own.items() if field in LEFT_OVER}
         job.tell_fields({protocol: inner}, "thinking as it is asked for here")

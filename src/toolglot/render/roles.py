@@ -78,6 +78,9 @@ def _place_prompts(turns: tuple[Turn, ...], job: Job) -> Sequence[Turn]:
         else:
             reason = f"a {turn.role} prompt may not stand here {job.rule('turns.system_inside')}; it is tagged text"
             job.tell("converted", reason, turn_key=turn.key)
+            job.tell_fields(turn.extra, "tagged text", turn.key)
+            for block in turn.blocks:
+                job.tell_fields(block.extra, "tagged text", turn.key)
             placed.append(replace(turn, role="user", blocks=(Text(TAGGED.format(text=turn.text)),), extra=None))
     return placed
 
@@ -91,6 +94,8 @@ def _head(prompts: Sequence[Turn], job: Job) -> list[Turn]:
     if len(kept) < 2 or rules.system_many or rules.system == "field":
         return kept
     job.tell("converted", f"one system prompt is accepted {job.rule('turns.system_many')}; they were joined")
+    for turn in kept:
+        job.tell_fields(turn.extra, _JOINED, turn.key)
     text = "\n\n".join(turn.text for turn in kept)
     return [replace(kept[0], role="system", blocks=(Text(text),), extra=None)]
 

@@ -69,7 +69,11 @@ def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str
             if written_in == protocol or quiet.issuperset(fields):
                 continue
             for field, written in fields.items():
-                if field not in silent and field[:1] != _NOTE and (written or written not in _EMPTY):
+                if field[:1] == _NOTE:
+                    if field[1:2] != _NOTE:
+                        continue
+                    field = field[1:]  # noqa: PLW2901 - as the client wrote it
+                if field not in silent and (written or written not in _EMPTY):
                     is_light = silent is _HOUSEKEEPING and (
                         field in _MEASURED or (place == "the body" and field in _ECHOED)
                     )

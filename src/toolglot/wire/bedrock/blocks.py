@@ -43,6 +43,7 @@ _REASONING_TEXT = frozenset({"text", "signature"})
 _MEDIA = frozenset({"format", "source"})
 _DOCUMENT = _MEDIA | {"name"}
 _SOURCES: Final = ({"bytes"}, {"s3Location"})
+_GUARDED = frozenset({"text"})
 _IN_WORDS = frozenset({"text", "content", "source", "title", "name", "format"})
 _URI = frozenset({"uri"})
 _S3: Final = "s3://"
@@ -124,7 +125,10 @@ def _worded(member: str) -> Callable[[Fields], Block]:
         words = words_of(fields) if len(fields) == 1 else None
         if words is None:
             return Opaque(PROTOCOL, fields, member)
-        return Text(words, extra=noted(leftover(fields[member], _IN_WORDS, PROTOCOL), PROTOCOL, worded=fields))
+        inner = fields[member]
+        guarded = rest_of(inner["text"], _GUARDED) if member == "guardContent" else None
+        extra = noted(leftover(inner, _IN_WORDS, PROTOCOL), PROTOCOL, worded=fields, inner=guarded)
+        return Text(words, extra=extra)
 
     return read
 

@@ -63,7 +63,7 @@ def read_reasoning(body: Fields, effort: str | None) -> Reasoning | None:
     asked = read(fields)
     notes: Fields = {"~switch": fields}
     rest = {
-        name: value
+        name if name[:1] != "~" else f"~{name}": value
         for key, known in _KNOWN.items()
         if type(fields.get(key)) is dict
         for name, value in fields[key].items()
