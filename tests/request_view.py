@@ -507,6 +507,7 @@ _INSIDE: Final[tuple[tuple[tuple[str, ...], frozenset[str]], ...]] = (
     (("response_format", "json_schema"), frozenset({"name", "schema", "strict"})),
     (("text",), frozenset({"format"})),
     (("text", "format"), frozenset({"type", "name", "schema", "strict"})),
+    (("outputConfig", "textFormat", "structure", "jsonSchema"), frozenset({"name", "schema"})),
     (("output_config",), frozenset({"effort", "format"})),
     (("output_config", "format"), frozenset({"type", "schema"})),
     (
@@ -555,6 +556,8 @@ def _unknown_inside(protocol: str, body: Fields) -> Iterator[str]:
         if isinstance(value, dict) and (path[-1] not in _FORMATS or value.get("type") in _FORMAT_TYPES):
             whole = f"{path[0]}." if path[0] in _WHOLE else ""
             yield from (whole + name for name in _said(value, known))
+    if _at(body, ("generationConfig", "thinkingConfig", "includeThoughts")) or _at(body, ("reasoning", "summary")):
+        yield "summary"
     metadata = body.get("metadata")
     if protocol == "anthropic" and isinstance(metadata, dict):
         yield from _said(metadata, frozenset({"user_id"}))

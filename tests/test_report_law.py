@@ -71,6 +71,7 @@ PICTURE = {"type": "image_url", "image_url": {"url": URL, "detail": "low"}}
 INPUT_PICTURE = {"type": "input_image", "image_url": URL, "detail": "low"}
 MADE = {"id": "c1", "name": "read", "args": {}}
 GOT = {"id": "c1", "name": "read", "response": {"result": "hello"}}
+DESCRIBED = {"name": "x", "description": "The answer.", "schema": json.dumps(SCHEMA)}
 NEXT = {"role": "user", "content": "And now?"}
 
 BODIES: dict[str, tuple[str, Fields]] = {
@@ -245,6 +246,21 @@ BODIES: dict[str, tuple[str, Fields]] = {
                 {"role": "system", "content": "Be kind."},
                 USER,
             ],
+        },
+    ),
+    "what the output is for, bedrock": (
+        "bedrock",
+        {
+            "messages": [{"role": "user", "content": [{"text": "x"}]}],
+            "outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": DESCRIBED}}},
+        },
+    ),
+    "what the output is for, responses": (
+        "openai_responses",
+        {
+            "model": "m",
+            "input": "x",
+            "text": {"format": {"type": "json_schema", "name": "x", "description": "The answer.", "schema": SCHEMA}},
         },
     ),
     "storage": (

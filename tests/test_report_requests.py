@@ -236,3 +236,29 @@ def test_a_field_that_begins_like_a_note_comes_home_as_it_was_and_is_told_elsewh
     other = "anthropic" if target == "openai" else "openai"
     told = {entry.path for entry in convert(fields, source=target, target=other, model="m").report}
     assert {"$.~limit", "$.~tools", "$.~text", "$.~~odd", "$.~own"} <= told
+
+
+def test_how_closely_to_look_and_how_much_to_say_are_carried_between_protocols_that_have_both() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"}}
+    messages = [{"role": "user", "content": [picture]}]
+    from_cohere = convert({"model": "m", "messages": messages}, source="cohere", target="openai", model="gpt-5")
+    assert from_cohere.body["messages"] == messages
+    body = {"model": "gpt-5", "messages": messages, "verbosity": "low"}
+    there = convert(body, source="openai", target="openai_responses", model="gpt-5")
+    assert there.body["text"] == {"verbosity": "low"}
+    assert there.body["input"][0]["content"][0]["detail"] == "low"
+    back = convert(there.body, source="openai_responses", target="openai", model="gpt-5")
+    assert back.body == body
+    assert [str(out.report) for out in (from_cohere, there, back)] == ["nothing was changed"] * 3
+
+
+def test_what_the_output_is_for_is_carried_between_protocols_that_say_it() -> None:
+    schema = {"type": "object", "properties": {}}
+    inner = {"name": "x", "description": "The answer.", "schema": schema}
+    body = {"model": "gpt-5", "messages": [USER], "response_format": {"type": "json_schema", "json_schema": inner}}
+    responses = convert(body, source="openai", target="openai_responses", model="gpt-5").body
+    assert responses["text"]["format"]["description"] == "The answer."
+    again = convert(responses, source="openai_responses", target="bedrock", model="anthropic.claude-sonnet-4-5").body
+    assert again["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["description"] == "The answer."
+    home = convert(again, source="bedrock", target="openai", model="gpt-5").body
+    assert home["response_format"]["json_schema"]["description"] == "The answer."

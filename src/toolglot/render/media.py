@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Media, Opaque, Text, ToolResult, Turn
+from toolglot.conversation import Block, Extra, Media, Opaque, Text, ToolResult, Turn
 from toolglot.profiles import resolve
 from toolglot.render import media_faults
 from toolglot.render.document_names import name_documents
@@ -31,6 +31,9 @@ _STORES: Final = {"gemini": ("gs",), "bedrock": ("s3",)}
 """Addresses that a protocol knows besides those of the web."""
 _READS_BYTES: Final = ("gemini", "bedrock")
 """Protocols that refuse a request whose data are no base64 before anything else is looked at."""
+
+_DETAILS: Final = {"openai_chat": "~image_url", "cohere": "~image", "openai_responses": ""}
+"""The protocols that say how closely to look at an image: the note of the object that says so, or the part itself."""
 
 _DOCUMENTS: Final = ("application/pdf", "text/")
 
@@ -109,13 +112,30 @@ def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media |
     elif fault := _fault_of(media, job):
         reason = f"the {kind} cannot be read: {fault}"
     elif kind in accepted or media.kind in accepted:
-        return _typed(media if media.kind in accepted else replace(media, kind=kind), job)
+        fitted = _typed(media if media.kind in accepted else replace(media, kind=kind), job)
+        return fitted if fitted.extra is None else _with_detail(fitted, fitted.extra, job.profile.protocol)
     else:
         key = "turns.assistant_media" if turn.role == "assistant" else "turns.media"
         reason = f"{kind} is not accepted here {job.rule(key)}"
     job.tell("converted", f"{reason}; a line of text stands for it", turn_key=turn.key, gravity="loss")
     name = media.name or media.url or ""
     return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
+
+
+def _with_detail(media: Media, extra: Extra, protocol: str) -> Media:
+    """An image with how closely to look at it, in the place that the target has for that."""
+    place = _DETAILS.get(protocol)
+    if place is None or protocol in extra or media.kind != "image":
+        return media
+    for source, fields in extra.items():
+        held = fields.get(_DETAILS[source]) if _DETAILS.get(source) else fields if source in _DETAILS else None
+        detail = held.get("detail") if isinstance(held, dict) else None
+        if held and detail in ("low", "high"):
+            rest = {field: value for field, value in held.items() if field != "detail"}
+            left = {**fields, _DETAILS[source]: rest} if _DETAILS[source] else rest
+            own = {place: {"detail": detail}} if place else {"detail": detail}
+            return replace(media, extra={**extra, source: left, protocol: own})
+    return media
 
 
 def _fault_of(media: Media, job: Job) -> str:

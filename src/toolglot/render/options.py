@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Options, OutputFormat, Reasoning, ReasoningMode
+from toolglot.conversation import Extra, Options, OutputFormat, Reasoning, ReasoningMode
 from toolglot.field_gravity import LEFT_OVER, is_note
 from toolglot.render.job import Job
 from toolglot.render.sampling import fit_sampling, narrow_sampling
@@ -36,6 +36,12 @@ BUDGETS: Final = {
 UNKNOWN_FORMAT: Final = "~format"
 """The note of an output format as it came."""
 
+_DESCRIPTIONS: Final = {"openai_chat": "~json_schema", "openai_responses": "", "bedrock": ""}
+"""The protocols that say what a schema of the output is for: the note of the object that says so, if there is one."""
+_OPENAI: Final = "openai"
+_SUMMARIES: Final = ("openai_responses", "gemini")
+"""The protocols in which a summary of thinking is asked for."""
+
 _NEAREST_MODES: Final[dict[ReasoningMode, tuple[ReasoningMode, ...]]] = {
     "on": ("adaptive", "between_tools"),
     "adaptive": ("on", "between_tools"),
@@ -55,6 +61,10 @@ def fit_options(options: Options, job: Job, *, has_tools: bool) -> Options:
             else replace(options, sampling=sampling)
         )
     reasoning = _fit_reasoning(options.reasoning, sampling.max_tokens, job)
+    if reasoning is not None and reasoning.summary is not None and job.profile.protocol not in _SUMMARIES:
+        is_hidden = job.profile.reasoning.carrier == "none"
+        reason = f"a summary of thinking cannot be asked for; it is {'not shown' if is_hidden else 'shown as it is'}"
+        job.tell("dropped", reason, path="$.reasoning", gravity="loss" if is_hidden else "housekeeping")
     sampling = narrow_sampling(sampling, reasoning, job)
     output = _fit_output(options.output, job, has_tools=has_tools)
     if options.output is not None and options.output.extra is not None:
@@ -274,7 +284,7 @@ def _fit_output(output: OutputFormat | None, job: Job, *, has_tools: bool) -> Ou
         job.tell("dropped", reason, path="$.output")
         return None
     if output.kind in rules.output:
-        return _with_schema(output, job)
+        return _with_schema(output if output.extra is None else _with_description(output, output.extra, job), job)
     if output.kind == "json_schema" and "json" in rules.output:
         reason = f"only JSON as such can be asked for {job.rule('request.output')}; the schema was left out"
         job.tell("replaced", reason, path="$.output", gravity="loss")
@@ -290,6 +300,28 @@ def _report_output(given: OutputFormat, fitted: OutputFormat | None, job: Job) -
     for protocol, fields in (given.extra or {}).items():
         if given.kind == "text" and UNKNOWN_FORMAT in fields and protocol != job.profile.protocol:
             job.tell("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
+
+
+def _with_description(output: OutputFormat, extra: Extra, job: Job) -> OutputFormat:
+    """A schema with what it is for, in the place that the target has for that."""
+    protocol = job.profile.protocol
+    place = _DESCRIPTIONS.get(protocol)
+    if place is None or protocol in extra or output.kind != "json_schema":
+        return output
+    if protocol == "openai_chat" and job.profile.request.unknown_fields == "refused" and _OPENAI not in _names(job):
+        return output
+    for source, fields in extra.items():
+        held = fields.get(_DESCRIPTIONS[source]) if _DESCRIPTIONS.get(source) else fields
+        if source in _DESCRIPTIONS and isinstance(held, dict) and isinstance(held.get("description"), str):
+            rest = {field: value for field, value in held.items() if field != "description"}
+            left = {**fields, _DESCRIPTIONS[source]: rest} if _DESCRIPTIONS[source] else rest
+            said = {"description": held["description"]}
+            return replace(output, extra={**extra, source: left, protocol: {place: said} if place else said})
+    return output
+
+
+def _names(job: Job) -> tuple[str, ...]:
+    return (job.profile.name, *job.profile.layers)
 
 
 def _with_schema(output: OutputFormat, job: Job) -> OutputFormat:

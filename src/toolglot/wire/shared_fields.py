@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -12,6 +12,9 @@ from toolglot.profiles import Profile
 _OPENAI: Final = frozenset(
     {"metadata", "store", "service_tier", "prompt_cache_key", "prompt_cache_retention", "safety_identifier"}
 )
+
+_TEXT: Final = "~text"
+"""The note of what is left over of `text` in a body of Responses."""
 
 SHARED: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("openai_chat", "openai_responses"): _OPENAI,
@@ -33,7 +36,20 @@ def carried(extra: Extra | None, source: str, to: Profile) -> Extra | None:
         return extra
     own = {key: value for key, value in extra[source].items() if key in shared}
     rest = {key: value for key, value in extra[source].items() if key not in shared}
+    _carry_verbosity(own, rest, source)
     return {**extra, source: rest, target: {**own, **extra.get(target, {})}} if own else extra
+
+
+def _carry_verbosity(own: dict[str, Any], rest: dict[str, Any], source: str) -> None:
+    """How much to say: a field of the body in the one protocol, of its `text` in the other."""
+    if source == "openai_chat":
+        if rest.get("verbosity") is not None:
+            own[_TEXT] = {"verbosity": rest.pop("verbosity")}
+        return
+    text = rest.get(_TEXT)
+    if isinstance(text, dict) and text.get("verbosity") is not None:
+        own["verbosity"] = text["verbosity"]
+        rest[_TEXT] = {key: value for key, value in text.items() if key != "verbosity"}
 
 
 def asking_usage(conversation: Conversation, target: Profile) -> Conversation:

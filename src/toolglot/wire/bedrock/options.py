@@ -16,6 +16,7 @@ from toolglot.jsontext import compact
 from toolglot.wire.argument_text import read_object
 from toolglot.wire.reading import Fields
 
+PROTOCOL: Final = "bedrock"
 FIELDS: Final = "additionalModelRequestFields"
 CONFIG: Final = "outputConfig"
 
@@ -79,7 +80,9 @@ def _read_output(config: Fields) -> OutputFormat | None:
     schema, _ = read_object(written)
     if schema is None:
         return None
-    return OutputFormat("json_schema", name if type(name) is str else None, schema)
+    said = definition.get("description")
+    extra = {PROTOCOL: {"description": said}} if type(said) is str else None
+    return OutputFormat("json_schema", name if type(name) is str else None, schema, extra=extra)
 
 
 def unread(body: Fields) -> Fields:
@@ -150,4 +153,7 @@ def _write_output(output: OutputFormat) -> Fields:
     definition: Fields = {"schema": compact(output.schema)}
     if output.name is not None:
         definition["name"] = output.name
+    said = (output.extra or {}).get(PROTOCOL, {}).get("description")
+    if said is not None:
+        definition["description"] = said
     return {"type": "json_schema", "structure": {"jsonSchema": definition}}
