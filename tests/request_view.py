@@ -614,7 +614,11 @@ def differences(source: View, target: View) -> Iterator[Difference]:
     yield from _setting_differences(source, target)
     for field, count in source.unknown.items():
         if target.unknown[field] < count:
-            marker = ("cache marker",) if "cache" in field else ("line of text",) if field == "detail" else ()
+            marker: tuple[str, ...] = (
+                ("cache marker",) if "cache" in field else ("line of text",) if field == "detail" else ()
+            )
+            if field == "strict" and len(target.tools) < len(source.tools):
+                marker = ("the tools that it names alone", "tools were left out")  # and with them their switch
             yield Difference("unknown field", field, (*field.split("."), *marker))
 
 

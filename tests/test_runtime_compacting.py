@@ -464,7 +464,7 @@ def test_a_compression_that_is_cancelled_at_once_asks_nobody() -> None:
         ("openai", "gpt-5.4-mini", None),
         ("anthropic", "claude-haiku-5-5", None),
         ("ollama", "qwen3", None),
-        ("somebody", "something", None),
+        ("openai_compatible", "something", None),
     ],
 )
 def test_the_context_window_of_a_model_is_profile_data(target: str, model: str, window: int | None) -> None:

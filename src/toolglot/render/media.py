@@ -118,6 +118,7 @@ def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media |
         key = "turns.assistant_media" if turn.role == "assistant" else "turns.media"
         reason = f"{kind} is not accepted here {job.rule(key)}"
     job.tell("converted", f"{reason}; a line of text stands for it", turn_key=turn.key, gravity="loss")
+    job.tell_fields(media.extra, "a line of text", turn.key)
     name = media.name or media.url or ""
     return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
 

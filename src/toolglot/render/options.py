@@ -215,6 +215,9 @@ def _fit_mode(reasoning: Reasoning, job: Job) -> ReasoningMode | None:
         return None
     effort = _effort_for(reasoning, rules.efforts)
     if mode is None and effort is not None and (asked != "off" or effort == "none"):
+        if asked == "between_tools":
+            reason = f"thinking {asked!r} is not offered {job.rule('reasoning.modes')}; an effort asks for thinking"
+            job.tell("replaced", reason, path="$.reasoning")
         return None  # the effort says it
     said = f"asked for {mode!r}" if mode is not None else "nothing could be asked instead"
     reason = f"thinking {asked!r} is not offered {job.rule('reasoning.modes')}; {said}"
