@@ -241,7 +241,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> Non
 def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-m", "toolglot", "convert", "-", "--from", "anthropic", "--to", "openai"],
+        [sys.executable, "-m", "toolglot", "convert", "-", "--from", "anthropic", "--to", "openai@gpt-4.1"],
         stdin=reader,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
