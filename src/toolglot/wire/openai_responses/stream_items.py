@@ -304,7 +304,8 @@ class Assembly:
 
     def _block(self, fields: Fields) -> Block | None:
         """The one block of an item that is not a message."""
-        if fields.get("type") in INPUTS:
+        kind = fields.get("type")
+        if isinstance(kind, str) and kind in INPUTS:
             fields = _with_all_names(fields)
         try:
             return read_model_item(fields)[0]
