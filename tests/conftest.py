@@ -8,6 +8,8 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts into the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -29,6 +31,18 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("default")
+
+_NO_CONSTANTS = providers._local_constants
+_constants_of_modules = providers._get_local_constants
+
+
+def _constants() -> Constants:
+    """Hypothesis also tries constants of the project's modules, of those that happen to be imported by then: with them
+    the examples of a test would differ with the tests before it. Only the soak, which is random anyway, has them."""
+    return _constants_of_modules() if settings.get_current_profile_name() == "soak" else _NO_CONSTANTS
+
+
+providers._get_local_constants = _constants
 
 
 SERVERS = re.compile(
