@@ -121,7 +121,8 @@ def rule_table(rules: dict[str, Rule]) -> Iterator[str]:
     yield "| key | value | rule | source |"
     yield "|---|---|---|---|"
     for key, rule in sorted(rules.items()):
-        notes = [cell(rule.note)] if rule.note else []
+        notes = [f"Accepts {value(rule.accepts)} of its own clients."] if rule.accepts is not msgspec.UNSET else []
+        notes += [cell(rule.note)] if rule.note else []
         notes += [f"“{cell(rule.error)}”"] if rule.error else []
         detail = "".join(f"<br>{note}" for note in notes)
         yield f"| `{key}` | {value(rule.value)} | `{rule.id}`{detail} | {evidence(rule)} |"

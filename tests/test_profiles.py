@@ -385,3 +385,32 @@ def test_R_003_T9_nothing_else_reads_the_capability_matrix() -> None:
         if re.search(r"[._]capabilities|capabilities import|Capabilities|MATRIX", file.read_text(encoding="utf-8"))
     ]
     assert sorted(readers) == ["__init__.py", "profiles/__init__.py", "profiles/capabilities.py"]
+
+
+# --- what a provider was seen to take -----------------------------------------------------------------
+
+SEEN_TO_TAKE = """
+[profiles.box]
+extends = "openai_compatible"
+[profiles.box.rules."results.empty"]
+value = false
+accepts = true
+source = "recorded"
+"""
+
+
+def test_a_request_of_its_own_client_is_held_to_what_the_provider_was_seen_to_take() -> None:
+    profile = profiles.get("box", overrides=override(SEEN_TO_TAKE))
+    assert not profile.results.empty
+    assert profile.as_told().results.empty
+
+
+def test_an_override_without_what_is_accepted_holds_for_the_own_client_too() -> None:
+    mine = override(SEEN_TO_TAKE + '[profiles.stern]\nextends = "box"\nrules = { "results.empty" = false }\n')
+    assert profiles.get("box", overrides=mine).as_told().results.empty
+    assert not profiles.get("stern", overrides=mine).as_told().results.empty
+
+
+def test_what_is_accepted_is_checked_as_a_value_is() -> None:
+    with pytest.raises(ProfileError, match=r"results\.empty"):
+        override(SEEN_TO_TAKE.replace("accepts = true", 'accepts = "now and then"'))

@@ -152,6 +152,8 @@ class _Explanation:
             _pair(page, "target", f"{named.target}{models}")
             if isinstance(said, Rule):
                 _pair(page, "value", in_words(said.value))
+                if said.accepts is not msgspec.UNSET:
+                    _pair(page, "accepts", f"{in_words(said.accepts)}, in a request that was written for it")
             _pair(page, "says", said.error)
             _pair(page, "source", said.source + (" (to be checked again)" if said.recheck else ""))
             _pair(page, "confidence", f"{said.confidence}: {_CONFIDENCE[said.confidence]}")
@@ -248,7 +250,9 @@ def _of_target(rule: Rule, name: str) -> Rule:
 
 def _said(said: Rule | Fact) -> dict[str, Any]:
     fields = {name: getattr(said, name) for name in said.__struct_fields__ if name != "layer"}
-    return {name: value for name, value in fields.items() if value not in ("", False) or name == "value"}
+    if fields.get("accepts") is msgspec.UNSET:
+        del fields["accepts"]
+    return {name: value for name, value in fields.items() if name in ("value", "accepts") or value not in ("", False)}
 
 
 def _pair(page: Page, name: str, text: str) -> None:

@@ -154,7 +154,7 @@ class Profile(Struct, frozen=True, kw_only=True):
         )
 
     def as_told(self) -> Profile:
-        """The profile without what was only assumed of the target."""
+        """The profile without what was only assumed of the target, and with what it was seen to take."""
         return _as_told(self)
 
     def __hash__(self) -> int:
@@ -168,6 +168,10 @@ def _as_told(profile: Profile) -> Profile:
         if key not in profile.origins:
             group, field = key.split(".")
             values.setdefault(group, {})[field] = value
+    for key, rule in profile.origins.items():
+        if rule.accepts is not msgspec.UNSET:
+            group, field = key.split(".")
+            values.setdefault(group, {})[field] = rule.accepts
     groups = {group: msgspec.structs.replace(getattr(profile, group), **fields) for group, fields in values.items()}
     return msgspec.structs.replace(profile, layers=(*profile.layers, "lenient"), **groups)
 

@@ -13,6 +13,7 @@ Both have the same form:
     value = "[A-Za-z0-9]{9}"
     source = "mistral-common"
     confidence = "documented"
+    accepts = "[A-Za-z0-9_]{9}"            # optional: what it was seen to take of its own clients
     [models."voxtral"]                     # a refinement for the models that `match` finds
     match = "voxtral"
     rules = { "ids.required" = true }
@@ -54,6 +55,9 @@ class Rule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     confidence: Confidence
     layer: str
     """Where the value came from: `default`, a profile, `profile:models.name`, or a user's file."""
+    accepts: Any = msgspec.UNSET
+    """What the target was seen to take, where that is more than `value`: a request that was written for it is held to
+    this, and one from elsewhere is written by `value`."""
     recheck: bool = False
     """Known from general knowledge only; to be confirmed."""
     error: str = ""
@@ -94,6 +98,7 @@ class _RuleTable(Struct, kw_only=True, forbid_unknown_fields=True):
     id: str = ""
     source: str = ""
     confidence: Confidence | None = None
+    accepts: Any = msgspec.UNSET
     recheck: bool = False
     error: str = ""
     note: str = ""
@@ -250,6 +255,7 @@ def _rules(table: dict[str, Any], *, layer: str, where: str, origin: str) -> dic
             source=long.source or origin,
             confidence=long.confidence or "user",
             layer=layer,
+            accepts=long.accepts if long.accepts is msgspec.UNSET else _checked_value(key, long.accepts, place),
             recheck=long.recheck,
             error=long.error,
             note=long.note,
