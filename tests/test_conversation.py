@@ -12,6 +12,7 @@ import jsonschema_rs
 import msgspec
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from strategies import conversations, json_objects
 from toolglot import (
@@ -20,12 +21,14 @@ from toolglot import (
     InputError,
     LimitError,
     Limits,
+    Media,
     Text,
     ToolCall,
     ToolResult,
     Turn,
     VersionError,
     canonical_json,
+    convert,
     dump,
     load,
 )
@@ -63,6 +66,49 @@ def test_R_003_5_the_seeds_three_shapes() -> None:
         "function": {"name": "test", "arguments": '{"x":5}'},
     }
     assert call.to_generic() == {"tool_call_id": "1", "tool_name": "test", "parameters": {"x": 5}}
+
+
+def test_R_003_5_a_result_has_the_same_three_shapes_as_its_call() -> None:
+    result = ToolResult("1", "72°F")
+    assert result.to_anthropic() == {"type": "tool_result", "tool_use_id": "1", "content": "72°F"}
+    assert result.to_openai() == {"role": "tool", "tool_call_id": "1", "content": "72°F"}
+    assert result.to_generic() == {"tool_call_id": "1", "content": "72°F", "is_error": False}
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        ToolResult("1", "boom", is_error=True),
+        ToolResult("1", error="boom"),
+        ToolResult("1", (Text("boom"),), status="error"),
+        ToolResult("1", "boom", status="cancelled"),
+    ],
+)
+def test_R_003_5_a_failed_result_says_so_in_every_shape(failed: ToolResult) -> None:
+    assert failed.to_anthropic() == {"type": "tool_result", "tool_use_id": "1", "content": "boom", "is_error": True}
+    assert failed.to_openai() == {"role": "tool", "tool_call_id": "1", "content": "Error: boom"}
+    assert failed.to_generic() == {"tool_call_id": "1", "content": "boom", "is_error": True}
+
+
+def test_R_003_5_a_result_of_blocks_or_of_a_value_is_written_as_text() -> None:
+    image = Media("image", "image/png", data="aGk=")
+    assert ToolResult("1", (Text("a"), image, Text("b"))).to_openai()["content"] == "a\n[image: image/png]\nb"
+    assert ToolResult("1", result={"n": 1}).to_openai()["content"] == '{"n":1}'
+    assert ToolResult("1", result="plain").to_generic()["content"] == "plain"
+    assert ToolResult("1").to_anthropic()["content"] == ""
+
+
+def test_R_003_5_the_shapes_of_call_and_result_are_read_as_a_pair() -> None:
+    call, result = ToolCall("toolu_1", "test", {"x": 5}), ToolResult("toolu_1", "boom", is_error=True)
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [call.to_anthropic()]},
+        {"role": "user", "content": [result.to_anthropic()]},
+    ]
+    body = {"model": "claude-sonnet-4-6", "max_tokens": 9, "messages": messages}
+    chat = convert(body, source="anthropic", target="openai", model="gpt-4.1").body["messages"]
+    assert chat[1]["tool_calls"] == [replace(call, id="call_1").to_openai()]
+    assert chat[2] == replace(result, call_id="call_1").to_openai()
 
 
 def test_R_003_T5_missing_arguments_become_an_empty_object() -> None:

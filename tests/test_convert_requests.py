@@ -163,6 +163,53 @@ def test_R_002_12_the_tool_choice_table(said: Fields, chat: Any, responses: Any)
     assert to("openai_responses", body, model="gpt-5.2").body["tool_choice"] == responses
 
 
+@pytest.mark.parametrize(
+    ("choice", "written"),
+    [
+        ({"type": "auto"}, "auto"),
+        ({"type": "any"}, "required"),
+        ({"type": "none"}, "none"),
+        ({"type": "tool", "name": "get_weather"}, {"type": "function", "function": {"name": "get_weather"}}),
+    ],
+)
+def test_R_002_12_R_002_T6_the_table_to_the_letter_is_an_option(choice: Fields, written: Any) -> None:
+    body = asking(tools=[WEATHER], tool_choice=choice)
+    out = to("openai_responses", body, model="gpt-5.2", responses_id_style="clasp")
+    assert out.body["tool_choice"] == written
+
+
+@pytest.mark.parametrize(
+    ("target", "read"),
+    [
+        ("openai_responses", {"type": "function", "name": "get_weather"}),
+        ("openai", {"type": "function", "function": {"name": "get_weather"}}),
+        ("anthropic", {"type": "tool", "name": "get_weather"}),
+    ],
+)
+def test_R_002_12_a_nested_choice_and_nested_tools_are_read_as_responses_input(target: str, read: Fields) -> None:
+    function = {"name": "get_weather", "description": "Get weather", "parameters": FILTERED, "strict": False}
+    body = {
+        "model": "gpt-5.2",
+        "input": "hi",
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": {"type": "function", "function": {"name": "get_weather"}},
+    }
+    out = to(target, body, source="openai_responses", model="gpt-5.2" if "openai" in target else "claude-sonnet-4-6")
+    assert out.body["tool_choice"] == read
+    assert not toolglot.lint(out.body, target=target)
+    assert {entry.path for entry in out.report} >= {"$.tools[0].function", "$.tool_choice.function"}
+
+
+@pytest.mark.parametrize("target", ["openai", "anthropic", "gemini"])
+def test_R_002_12_what_the_option_writes_is_read_as_responses_input(target: str) -> None:
+    asked = asking(tools=[WEATHER], tool_choice={"type": "tool", "name": "get_weather"})
+    written = to("openai_responses", asked, model="gpt-5.2", responses_id_style="clasp").body
+    out = to(target, written, source="openai_responses")
+    direct = to(target, asked)
+    for key in ("tool_choice", "toolConfig"):
+        assert out.body.get(key) == direct.body.get(key)
+
+
 def test_R_002_15_arguments_are_one_json_text() -> None:
     body = asking({"role": "user", "content": "hi"}, *calling("toolu_1"), tools=[WEATHER])
     (call,) = to("openai", body, model="gpt-4.1").body["messages"][1]["tool_calls"]

@@ -498,6 +498,25 @@ def test_R_003_9_T2_a_missing_id_is_made_and_the_new_call_is_returned() -> None:
     assert len({valid.id, *(other.id for other in others)}) == 4
 
 
+@pytest.mark.parametrize("settings", [{}, {"turn_key": "t"}, {"index": 0}])
+def test_R_003_9_two_different_calls_without_ids_get_two_ids(settings: dict[str, Any]) -> None:
+    calls = [
+        ToolCall("", "calc", {"x": 5}),
+        ToolCall("", "calc", {"x": 6}),
+        ToolCall("", "calc", raw_input='{"x": 7}'),
+        ToolCall("", "calc", raw_input="<x>7</x>"),
+        ToolCall("", "calculate", {"x": 5}),
+        ToolCall("", "calc", raw_input="\ud800", type="custom"),
+        ToolCall("", "calc", raw_input="\ud801", type="custom"),
+    ]
+    validated = [validate_tool_call(call, **settings).id for call in calls]
+    assert len({*validated}) == len(calls)
+    assert all(ids.is_canonical(id) for id in validated)
+    assert validated == [validate_tool_call(call, **settings).id for call in calls]
+    spelled_otherwise = validate_tool_call(ToolCall("", "calc", raw_input='{ "x":5 }'), **settings)
+    assert spelled_otherwise.id == validated[0]
+
+
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [

@@ -105,6 +105,56 @@ def test_R_002_3_a_default_or_nullable_makes_it_optional(keywords: Schema, reaso
     assert filter_required(tool(**keywords)).removed == (Removed("$", "a", reason),)
 
 
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"enum": ["a", None]},
+        {"type": ["string", "null"], "enum": ["a", None]},
+        {"$ref": "#/$defs/maybe"},
+        {"$ref": "#/$defs/chain"},
+        {"$ref": "#/$defs/listed"},
+        {"$ref": "#/$defs/union"},
+        {"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/maybe"}]},
+        {"allOf": [{"$ref": "#/$defs/maybe"}]},
+        {"$ref": "#/properties/b"},
+    ],
+)
+def test_R_002_3_a_parameter_that_may_be_null_by_reference_or_enum_is_optional(keywords: Schema) -> None:
+    schema = {
+        "properties": {"a": keywords, "b": {"type": "null"}},
+        "required": ["a"],
+        "$defs": {
+            "maybe": {"type": ["string", "null"]},
+            "chain": {"$ref": "#/$defs/maybe"},
+            "listed": {"enum": [1, None]},
+            "union": {"oneOf": [{"type": "string"}, {"$ref": "#/$defs/listed"}]},
+        },
+    }
+    assert filter_required(schema).removed == (Removed("$", "a", "may be null"),)
+
+
+@pytest.mark.parametrize(
+    "reference", ["#/$defs/text", "#/$defs/round", "#/$defs/none", "#/$defs/both", "https://example.org/null", 5, "#/a/~9"]
+)
+def test_R_002_3_a_reference_to_what_is_not_null_keeps_a_parameter_required(reference: Any) -> None:
+    definitions = {
+        "text": {"type": "string", "enum": ["null"]},
+        "round": {"anyOf": [{"$ref": "#/$defs/round"}, {"type": "string"}]},
+        "both": {"allOf": [{"type": ["string", "null"]}, {"type": "string"}]},
+    }
+    schema = {"properties": {"a": {"$ref": reference}}, "required": ["a"], "$defs": definitions}
+    assert filter_required(schema).schema is schema
+
+
+def test_R_002_3_references_are_followed_a_bounded_way() -> None:
+    chain: Schema = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(2_000)} | {"d2000": {"type": "null"}}
+    parameters = {f"p{n}": {"$ref": f"#/$defs/d{n}"} for n in range(2_001)}
+    schema = {"properties": parameters, "required": list(parameters), "$defs": chain}
+    removed = {found.name for found in filter_required(schema).removed}
+    assert {"p1990", "p2000"} <= removed
+    assert "p0" not in removed
+
+
 @pytest.mark.parametrize("keywords", [{"nullable": False}, {"nullable": "true"}, {"type": ["string", "integer"]}])
 def test_R_002_3_what_is_not_nullable_stays(keywords: Schema) -> None:
     assert required(tool(**keywords))

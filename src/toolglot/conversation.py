@@ -266,6 +266,41 @@ class ToolResult(BlockValue, frozen=True, tag="tool_result"):
             return self.content
         return "".join(block.text for block in self.content or () if isinstance(block, Text))
 
+    def to_anthropic(self) -> dict[str, Any]:
+        block = {"type": "tool_result", "tool_use_id": self.call_id, "content": self._content_text()}
+        return {**block, "is_error": True} if self._has_failed() else block
+
+    def to_openai(self) -> dict[str, Any]:
+        """A message of the role `tool`. It has no field for a failure, so the text of one begins with `Error:`."""
+        content = self._content_text()
+        if self._has_failed() and not content.startswith("Error:"):
+            content = f"Error: {content}".rstrip()
+        return {"role": "tool", "tool_call_id": self.call_id, "content": content}
+
+    def to_generic(self) -> dict[str, Any]:
+        return {"tool_call_id": self.call_id, "content": self._content_text(), "is_error": self._has_failed()}
+
+    def _has_failed(self) -> bool:
+        return self.is_error or self.error is not None or self.status in ("error", "cancelled")
+
+    def _content_text(self) -> str:
+        """The content as text; what went wrong, or the value that the tool returned, where there is none."""
+        if isinstance(self.content, tuple):
+            return "\n".join(_block_text(block) for block in self.content)
+        if self.content is not None:
+            return self.content
+        if self.error is not None or self.result is None:
+            return self.error or ""
+        return self.result if isinstance(self.result, str) else msgspec.json.encode(self.result).decode()
+
+
+def _block_text(block: Text | Media | Opaque) -> str:
+    """The text of a block; what cannot be written as text is named."""
+    if isinstance(block, Text):
+        return block.text
+    media_type = block.media_type if isinstance(block, Media) else ""
+    return f"[{block.kind}: {media_type}]" if media_type else f"[{block.kind}]"
+
 
 Block = Text | Thinking | ToolCall | ToolResult | Media | ServerTool | Opaque
 

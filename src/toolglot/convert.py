@@ -357,8 +357,7 @@ class ReceivedRequest:
         is_same = from_.protocol == to.protocol and named == said.model and is_kept
         written = fields
         if not is_same:
-            sent_so = sent if policy.responses_id_style != "clasp" else _as_clasp(sent, to, policy)
-            written = codec(to.protocol).request.encode(sent_so, to)
+            written = _encode_request(sent, to, policy)
         if from_.protocol == to.protocol:
             is_same = written == fields
         reading = None
@@ -412,7 +411,7 @@ def request_for(
     asked = replace(conversation, model=named, tools=(*conversation.tools, *tools))
     rendered = render(asked, to, policy=policy, home=home)
     sent, prompted = _by_prompt(rendered, to, policy)
-    body = codec(to.protocol).request.encode(_as_clasp(sent, to, policy), to)
+    body = _encode_request(sent, to, policy)
     told = _told_of_model(to, policy, "", is_foreign=True) if home is None and is_foreign_model(to) else ()
     entries = (*told, *rendered.entries, *prompted, *_unwritten(sent, to, policy))
     report = Report(entries, ids=rendered.seen_ids)
@@ -545,12 +544,17 @@ def _told_of_model(target: Profile, policy: Policy, kept_model: str, is_foreign:
     return job.entries
 
 
-def _as_clasp(conversation: Conversation, target: Profile, policy: Policy) -> Conversation:
-    """Tools of the Responses protocol with the nested `function` of seed 002, where the policy asks for it."""
+def _encode_request(conversation: Conversation, target: Profile, policy: Policy) -> Fields:
+    """The body. Where the policy asks for it, Responses tools and a named choice have the nested `function` of seed 002."""
+    encode = codec(target.protocol).request.encode
     if policy.responses_id_style != "clasp" or target.protocol != "openai_responses":
-        return conversation
+        return encode(conversation, target)
     tools = [_with_nested(tool, target) if tool.type == "function" else tool for tool in conversation.tools]
-    return replace(conversation, tools=tuple(tools))
+    body = encode(replace(conversation, tools=tuple(tools)), target)
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict) and choice.get("type") == "function" and "name" in choice:
+        body["tool_choice"] = {"type": "function", "function": {"name": choice["name"]}}
+    return body
 
 
 def _with_nested(tool: ToolSpec, target: Profile) -> ToolSpec:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Any, Final, Literal, Protocol
@@ -257,7 +258,7 @@ def _read_dialect(text: str, dialect: str, key: str) -> list[Block]:
 
 
 def validate_tool_call(
-    call: ToolCall, *, provider: str = "unknown", index: int = 0, turn_key: str = "", strict: bool = False
+    call: ToolCall, *, provider: str = "unknown", index: int | None = None, turn_key: str = "", strict: bool = False
 ) -> ToolCall:
     r"""The call as it may be executed; the one that was given stays as it is.
 
@@ -268,7 +269,7 @@ def validate_tool_call(
     call: the call to check.
     provider: who made it; its id is derived from that where it has none.
     index: its index in the reply.
-    turn_key: the key of its turn.
+    turn_key: the key of its turn. Without a key and an index, the id is derived from what the call says.
     """
     if not isinstance(call, ToolCall):
         raise InputError(f"expected a ToolCall, got {quote(call)}", path="call")
@@ -277,15 +278,23 @@ def validate_tool_call(
             raise InputError(f"expected a string, got {quote(getattr(call, field))}", path=f"call.{field}")
     if not call.name.strip():
         raise InputError("tool call missing name", path="call.name")
-    call = with_id(call, provider, turn_key, index)
     if call.type == "custom" and call.arguments is None:
-        return call
+        return _with_derived_id(call, provider, turn_key, index)
     written = call.raw_input if call.arguments is None else call.arguments
     read = arguments.parse(written, xml=True, path="call.arguments").arguments
     clean = arguments.sanitise(read, strict=strict)
-    if clean is call.arguments:
-        return call
-    return replace(call, arguments=clean, raw_input=call.raw_input if clean is read else None)
+    if clean is not call.arguments:
+        call = replace(call, arguments=clean, raw_input=call.raw_input if clean is read else None)
+    return _with_derived_id(call, provider, turn_key, index)
+
+
+def _with_derived_id(call: ToolCall, provider: str, turn_key: str, index: int | None) -> ToolCall:
+    """The call with an id. Where a key or an index is missing, what the call says tells it apart from others."""
+    if call.id.strip() or (turn_key and index is not None):
+        return with_id(call, provider, turn_key, index or 0)
+    content = str(call.raw_input) if call.arguments is None else call.arguments
+    identity = json.dumps([call.namespace, call.name, call.type, content], sort_keys=True)
+    return with_id(call, provider, f"{turn_key}#{sha256(identity.encode()).hexdigest()}", index or 0)
 
 
 # --- the shapes, by protocol --------------------------------------------------------------------------

@@ -11,13 +11,14 @@ The input is not changed; where nothing is removed, it is what comes back. Filte
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from msgspec import Struct
 
-from toolglot.jsontext import json_path
+from toolglot.jsontext import json_path, local_reference
 from toolglot.limits import DEEPEST
 
 __all__ = ["Filtered", "Removed", "filter_required"]
@@ -54,6 +55,9 @@ SINGLES: Final = ("items", "additionalProperties")
 STRICTER_WHEN_LOOSENED: Final = ("not", "if", "contains")
 DEFINITIONS: Final = ("$defs", "definitions")
 REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+MAX_REFERENCES: Final = 32
+MAX_BRANCHES: Final = 64
+"""How far references are followed to find out whether a parameter may be null."""
 LOCAL: Final = re.compile(r"#/(\$defs|definitions)/([^/]+)")
 
 
@@ -153,6 +157,7 @@ class _Walk:
         self._aggressive = aggressive
         self._said = SAID_AGGRESSIVE if aggressive else SAID
         self._untouched: list[Any] = []
+        self._null_references: dict[str, bool] = {}
 
     def cuts(self) -> list[_Cut]:
         found: list[_Cut] = []
@@ -201,13 +206,41 @@ class _Walk:
             return None
         if "default" in parameter:
             return "has a default"
-        if _is_nullable(parameter):
+        if self._is_nullable(parameter):
             return "may be null"
         if self._aggressive and parameter.get("type") == "boolean":
             return "is a boolean"
         description = parameter.get("description")
         said = self._phrase(description) if isinstance(description, str) else None
         return None if said is None else f'its description says "{said}"'
+
+    def _is_nullable(self, parameter: Schema) -> bool:
+        """Whether a parameter may be null: it says so itself, in a branch, or in what one of them refers to."""
+        schemas = [parameter, *_branches(parameter)]
+        if any(_says_null(schema) for schema in schemas):
+            return True
+        return any(self._refers_to_null(schema["$ref"]) for schema in schemas if isinstance(schema.get("$ref"), str))
+
+    def _refers_to_null(self, reference: str) -> bool:
+        if reference not in self._null_references:
+            self._null_references[reference] = self._reaches_null(reference)
+        return self._null_references[reference]
+
+    def _reaches_null(self, reference: str) -> bool:
+        """Whether a definition may be null, through the references of its own too. Long chains are not followed."""
+        seen: set[str] = set()
+        waiting = [reference]
+        while waiting and len(seen) < MAX_REFERENCES:
+            name = waiting.pop()
+            target = local_reference(self._root, name) if name not in seen else None
+            seen.add(name)
+            if not isinstance(target, dict):
+                continue
+            schemas = [target, *itertools.islice(_branches(target), MAX_BRANCHES)]
+            if any(_says_null(schema) for schema in schemas):
+                return True
+            waiting += [schema["$ref"] for schema in schemas if isinstance(schema.get("$ref"), str)]
+        return False
 
     def _phrase(self, description: str) -> str | None:
         for match in self._said.finditer(description):
@@ -265,15 +298,12 @@ def _is_names(required: Any) -> TypeGuard[list[str]]:
     return isinstance(required, list) and all(isinstance(name, str) for name in required)
 
 
-def _is_nullable(parameter: Schema) -> bool:
-    branches = [
-        branch
-        for keyword in ("anyOf", "oneOf")
-        if isinstance(parameter.get(keyword), list)
-        for branch in parameter[keyword]
-        if isinstance(branch, dict)
-    ]
-    return any(_says_null(schema) for schema in (parameter, *branches))
+def _branches(schema: Schema) -> Iterator[Schema]:
+    """The schemas of which a value need fit only one; and the one of an `allOf` that has no other."""
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        branches = schema.get(keyword)
+        if isinstance(branches, list) and (keyword != "allOf" or len(branches) == 1):
+            yield from (branch for branch in branches if isinstance(branch, dict))
 
 
 def _says_null(schema: Schema) -> bool:
@@ -283,6 +313,7 @@ def _says_null(schema: Schema) -> bool:
         or types == "null"
         or (isinstance(types, list) and "null" in types)
         or ("const" in schema and schema["const"] is None)
+        or (isinstance(schema.get("enum"), list) and any(value is None for value in schema["enum"]))
     )
 
 

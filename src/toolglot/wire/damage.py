@@ -244,6 +244,11 @@ _SAID_BESIDE: Final = frozenset(
 
 
 def _openai_responses(body: Fields, told: Told) -> None:
+    for path, tool in _objects(body.get("tools"), "$.tools"):
+        _lift_function(tool, path, "a tool", told)
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict):
+        _lift_function(choice, "$.tool_choice", "a choice of a tool", told)
     items = body.get("input")
     if isinstance(items, list) and any(map(_says_nothing, items)):
         body["input"] = [item for item in items if not _says_nothing(item)]
@@ -266,6 +271,17 @@ def _openai_responses(body: Fields, told: Told) -> None:
             _mend_id(item, "call_id", path, told)
             if item.get("output") is not None and not isinstance(item["output"], str | list):
                 _mend_text(item, "output", path, told)
+
+
+def _lift_function(fields: Fields, path: str, what: str, told: Told) -> None:
+    """A tool, or the choice of one, that holds a `function` as Chat writes it, where the protocol has its fields."""
+    function = fields.get("function")
+    if fields.get("type") != "function" or "name" in fields or not isinstance(function, dict):
+        return
+    del fields["function"]
+    for key, value in function.items():
+        fields.setdefault(key, value)
+    told.append((f"{path}.function", f"{what} in the form of Chat was read as one"))
 
 
 def _mend_text_type(message: Fields, path: str, told: Told) -> None:
