@@ -15,7 +15,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -77,6 +78,19 @@ class Server:
         end = time.monotonic() + PATIENCE
         while any(each.exists() for each in started) and time.monotonic() < end:
             time.sleep(0.01)
+
+    @contextmanager
+    def halted(self) -> Iterator[None]:
+        """It and the processes that it has started do nothing until the end of the block."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        processes = [self.pid, *map(int, children)]
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
 
     def remove(self) -> None:
         self.end(self._last)

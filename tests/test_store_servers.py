@@ -132,12 +132,15 @@ def test_stores_that_are_made_at_once_make_one(where: str) -> None:
     asyncio.run(run())
 
 
-def test_what_waits_together_is_few_groups_and_a_conflict_or_failure_is_one_s_own(where: str) -> None:
+def test_what_waits_together_is_few_groups_and_a_conflict_or_failure_is_one_s_own(kind: str, where: str) -> None:
     async def act(store: PostgresStore | RedisStore) -> None:
         await store.keep("v", "a", {"there": b""}, until=LATER)
         before = store.commits
-        asks = [store.keep("v", "a", {str(n): b"x"}, until=LATER, unless=["there"][: n % 2]) for n in range(64)]
-        ended = await asyncio.gather(*asks, return_exceptions=True)
+        with SERVERS[kind]().halted():  # so that the last of them is queued before the first is written
+            writes = [store.keep("v", "a", {str(n): b"x"}, until=LATER, unless=["there"][: n % 2]) for n in range(64)]
+            tasks = [asyncio.create_task(write) for write in writes]
+            await asyncio.sleep(0)  # each task runs until it waits for its write
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
         assert [type(one) for one in ended] == [type(None), StoreConflictError] * 32
         assert store.commits - before <= 3
 
