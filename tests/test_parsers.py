@@ -473,6 +473,30 @@ def test_R_003_14_calls_survive_both_shapes_as_text(calls: list[ToolCall]) -> No
         assert said(get_parser(provider).parse(json.dumps(shapes))) == said(calls)
 
 
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("<tool>ls -la</tool>", [("bash", "bash", {"command": "ls -la"})]),
+        ('<tool name="bash">ls -la</tool>', [("bash", "function", {"command": "ls -la"})]),
+        ('<tool name="calc" test="a > b" x="5"/>', [("calc", "function", {"test": "a > b", "x": "5"})]),
+        (
+            '<tool name="write"><text><div><b>hi</b></div></text></tool>',
+            [("write", "function", {"text": "<div><b>hi</b></div>"})],
+        ),
+        ('<tool name="rm"><path>a</path><path>b</path></tool>', [("rm", "function", {"path": ["a", "b"]})]),
+        ('<tool name="rm"><path>a</path>', []),
+    ],
+)
+@pytest.mark.parametrize("is_reply", [False, True])
+def test_R_003_16_R_003_18_R_003_T10_no_argument_of_a_tag_is_lost(
+    text: str, calls: list[tuple[str, str, dict[str, Any]]], is_reply: bool
+) -> None:
+    answer = {"choices": [{"message": {"role": "assistant", "content": text}}]} if is_reply else text
+    found = get_parser("deepseek").parse(answer)
+    assert [(call.name, call.type, call.arguments) for call in found] == calls
+    assert [validate_tool_call(call) for call in found] == found
+
+
 def test_R_003_14_the_seeds_round_trip() -> None:
     canonical = ToolCall("1", "test", {"x": 5})
     assert get_parser("anthropic").parse(canonical.to_anthropic()) == [canonical]

@@ -134,7 +134,8 @@ def test_R_002_3_a_parameter_that_may_be_null_by_reference_or_enum_is_optional(k
 
 
 @pytest.mark.parametrize(
-    "reference", ["#/$defs/text", "#/$defs/round", "#/$defs/none", "#/$defs/both", "https://example.org/null", 5, "#/a/~9"]
+    "reference",
+    ["#/$defs/text", "#/$defs/round", "#/$defs/none", "#/$defs/both", "https://example.org/null", 5, "#/a/~9"],
 )
 def test_R_002_3_a_reference_to_what_is_not_null_keeps_a_parameter_required(reference: Any) -> None:
     definitions = {

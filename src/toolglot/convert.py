@@ -545,7 +545,7 @@ def _told_of_model(target: Profile, policy: Policy, kept_model: str, is_foreign:
 
 
 def _encode_request(conversation: Conversation, target: Profile, policy: Policy) -> Fields:
-    """The body. Where the policy asks for it, Responses tools and a named choice have the nested `function` of seed 002."""
+    """The body. Where the policy asks for it, Responses tools and a named choice hold a nested `function`."""
     encode = codec(target.protocol).request.encode
     if policy.responses_id_style != "clasp" or target.protocol != "openai_responses":
         return encode(conversation, target)

@@ -251,7 +251,10 @@ def _read_dialect(text: str, dialect: str, key: str) -> list[Block]:
     """What a text says in a dialect. What was cut is no call."""
     stream = dialects.TextToolStream(dialect=dialect, ids=f"{key}|{dialect}")
     ended = [event for event in (*stream.feed(text), *stream.finish()) if isinstance(event, BlockEnded)]
-    return [event.block for event in ended if not event.cut]
+    blocks = [event.block for event in ended if not event.cut]
+    if dialect != "bash_tag":
+        return blocks
+    return [replace(block, type="bash") if isinstance(block, ToolCall) else block for block in blocks]
 
 
 # --- validation -------------------------------------------------------------------------------------

@@ -38,8 +38,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     them out of `required`, `aggressive` does so on vaguer words, `keep` leaves them. `auto` filters on the
     way from Anthropic to OpenAI Chat and Responses."""
     responses_id_style: IdStyle = "call"
-    """`clasp`: ids of the Responses protocol start with `fc_`, its tools hold a nested `function` too, and so does the choice
-    of one."""
+    """`clasp`: ids of the Responses protocol start with `fc_`, and its tools and a named tool choice hold a nested
+    `function`."""
     server_tools: ServerTools = "refuse"
     """A tool that only another provider can run: refuse the request, or leave the tool out and say so. `spare` leaves
     it out where it is one among others and refuses the request where it is what is asked for: the only tool, or the

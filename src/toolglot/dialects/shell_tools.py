@@ -42,9 +42,14 @@ LONGEST_COMMAND: Final = 4096
 """How much is kept back until it is known that the tag is closed. What is longer is a command."""
 
 
+def is_shell_name(name: str) -> bool:
+    """Whether a tool of this name runs shell commands."""
+    return name.lower().replace("-", "_") in _NAMES
+
+
 def shell_tool(tools: Schemas) -> str | None:
     """The one tool that runs shell commands; None if there is none, or more than one."""
-    found = [name for name in tools if name.lower().replace("-", "_") in _NAMES]
+    found = [name for name in tools if is_shell_name(name)]
     return found[0] if len(found) == 1 else None
 
 

@@ -4,6 +4,7 @@
 <tool name="ls" p="/"/>
 <tool name="ls"><p>/</p></tool>
 <tool><name>ls</name><arguments><p>/</p></arguments></tool>
+<tool name="bash">ls -la</tool>
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from typing import Final
 from toolglot.dialects.dialect import Dialect, json_in, skip_closer
 from toolglot.dialects.json_calls import arguments_of
 from toolglot.dialects.reading import Outcome, Reader
-from toolglot.dialects.scanner import Steps, marks
-from toolglot.dialects.tag_calls import attributes, read_head
-from toolglot.dialects.tool_elements import NAMES, ElementCall, element_text
+from toolglot.dialects.scanner import Steps
+from toolglot.dialects.tool_elements import NAMES, ElementCall, attributes, element_text, read_tag
 
 _OBJECT: Final = json_in("</tool>")
 
@@ -25,10 +25,10 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     given: dict[str, str] = {}
     is_closed = False
     if opener == "<tool ":
-        head = yield from read_head(reader, marks(">"))
+        head = yield from read_tag(reader)
         if head is None:
             return "unfinished" if scanner.is_over else "none"
-        given, is_closed = attributes(head[0]), head[0].rstrip().endswith("/")
+        given, is_closed = attributes(head), head.rstrip().endswith("/")
     mark = (yield from scanner.skip_spaces()) if not is_closed else ""
     name = next((given.pop(key) for key in NAMES if key in given), "")
     if not name and mark in ("{", "["):
