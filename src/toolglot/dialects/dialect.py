@@ -17,6 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from toolglot.dialects.json_calls import KEYS, CallKeys, call_list
+from toolglot.dialects.lookahead import drop_rest, is_beginning
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps, marks
 
@@ -81,7 +82,10 @@ def skip_closer(reader: Reader, *closers: str, stray: str = "") -> Steps[str | N
         scanner.at += 1
         mark = yield from scanner.skip_spaces()
     found = yield from scanner.one_of(closers)
-    if found is None:
+    if found is None and mark and scanner.is_over and is_beginning(scanner, closers):
+        drop_rest(scanner)
+        scanner.let_go()
+    elif found is None:
         scanner.go_back()
     else:
         scanner.let_go()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from toolglot.dialects.json_text import End, mended, pass_value, read_string, unescaped
-from toolglot.dialects.lookahead import LONGEST_GAP, close_broken, up_to
+from toolglot.dialects.lookahead import LONGEST_GAP, ahead, close_broken, up_to
 from toolglot.dialects.python_dicts import pass_dict
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps, marks
@@ -42,6 +42,7 @@ BARE_KEY: Final = (
     r"|id[\"']\s*:(?!\s*\"(?:chatcmpl|toolu_|msg_)))"
 )
 """What such an object begins with, as a pattern; the ids are those of whole messages."""
+_FENCE: Final = "```"
 LONGEST_EARLY: Final = 4096
 """Characters of arguments that wait for an id. Behind longer ones none is looked for."""
 _GOES_ON: Final = ("{", ",", "]")
@@ -329,5 +330,6 @@ def arguments_of(reader: Reader, name: str, id: str = "", closers: tuple[str, ..
         return reader.close() if end == "whole" else (yield from close_broken(reader, closers))
     if mark.isalnum() or mark in ("-", "'"):  # no object, and no mark either: a call that nobody can run
         yield from pass_value(scanner, reader.input)
-        return reader.close()
-    return reader.close(cut=mark == "")
+        return reader.close(cut=scanner.is_over and scanner.at == len(scanner.text))
+    found, _ = yield from ahead(scanner, (*closers, _FENCE))  # a closer, where there are no arguments
+    return reader.close(cut=found == "")

@@ -21,8 +21,8 @@ LONGEST_GAP: Final = 512
 
 
 def ahead(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = SPACES) -> Steps[tuple[str | None, int]]:
-    """Which of the options stands behind white space, and how far it reaches: empty at the end of the text, None for
-    anything else."""
+    """Which of the options stands behind white space, and how far it reaches: empty where the text ends, which may be
+    inside an option; None for anything else."""
     listed = tuple(options)
     gap = 0
     while True:
@@ -33,8 +33,9 @@ def ahead(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = SP
             option = next(each for each in listed if scanner.text.startswith(each, start))
             return option, gap + len(option)
         rest = scanner.text[start : start + _LONGEST_OPTION]
-        if scanner.is_over or gap > LONGEST_GAP or not _may_become(rest, listed, spaces):
-            return ("" if scanner.is_over and not rest else None), gap
+        may_follow = gap <= LONGEST_GAP and _may_become(rest, listed, spaces)
+        if scanner.is_over or not may_follow:
+            return ("" if scanner.is_over and (not rest or may_follow) else None), gap
         yield from scanner.more()
 
 
@@ -88,6 +89,12 @@ def give_back(scanner: Scanner, read: str) -> None:
     else:  # text came since, and what was read is forgotten
         scanner.text = read + scanner.text[scanner.at :]
         scanner.at = 0
+
+
+def is_beginning(scanner: Scanner, options: Iterable[str]) -> bool:
+    """Whether the text ends inside one of the options."""
+    rest = scanner.text[scanner.at : scanner.at + _LONGEST_OPTION]
+    return bool(rest) and any(option.startswith(rest) for option in options)
 
 
 def drop_rest(scanner: Scanner) -> None:

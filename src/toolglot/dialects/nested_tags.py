@@ -112,8 +112,7 @@ def _argument(
         tag = read[0]
     if tag != f"/{name}":
         return tag
-    behind = yield from _next_tag(reader, prefix)
-    return "" if behind is None and reader.scanner.is_over else behind
+    return (yield from _next_tag(reader, prefix))
 
 
 def _begins_with_tag(reader: Reader, prefix: str) -> Steps[bool]:

@@ -56,7 +56,7 @@ def pair_call(reader: Reader, closed: tuple[str, ...]) -> Steps[Outcome]:
     arguments = ArgumentWriter(reader, name, untyped="json")
     while found == _KEY:
         found = yield from _pair(reader, closed, arguments)
-        if found is None:
+        if not found:
             return cut_off(reader)
     arguments.finish()
     if found in closed:
@@ -65,7 +65,7 @@ def pair_call(reader: Reader, closed: tuple[str, ...]) -> Steps[Outcome]:
 
 
 def _pair(reader: Reader, closed: tuple[str, ...], arguments: ArgumentWriter) -> Steps[str | None]:
-    """A key and its value; what follows them, None if the text ended inside."""
+    """A key and its value; what follows them, nothing if the text ended."""
     scanner = reader.scanner
     read = yield from read_head(reader, marks(_KEY_END, _VALUE, _CLOSE))
     if read is None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from toolglot.dialects.argument_writer import ArgumentWriter
 from toolglot.dialects.json_text import pass_value
-from toolglot.dialects.lookahead import close_broken, drop_rest, is_followed, next_of
+from toolglot.dialects.lookahead import close_broken, cut_off, drop_rest, is_followed, next_of
 from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.tag_calls import attributes, named_by, read_head
@@ -75,28 +75,30 @@ def _late_call(reader: Reader, name: str, tag: str, closers: tuple[str, ...]) ->
         end = yield from pass_value(reader.scanner, reader.input)
         ends = (_closer(tag), *closers)
         outcome = reader.close() if end == "whole" else (yield from close_broken(reader, ends))
-        yield from next_of(reader.scanner, ends[:1])
-    else:
-        outcome = reader.close(cut=not (yield from _arguments(reader, name, tag)))
-    yield from next_of(reader.scanner, closers)
-    return outcome
+        for closed in (ends[:1], closers):
+            if (yield from next_of(reader.scanner, closed)) == "":
+                drop_rest(reader.scanner)
+        return outcome
+    arguments = ArgumentWriter(reader, name) if (yield from reader.scanner.skip_spaces()) == "<" else None
+    is_whole = yield from _arguments(reader, arguments, tag)
+    if not is_whole or (yield from next_of(reader.scanner, closers)) == "":
+        return cut_off(reader)
+    if arguments is not None:
+        arguments.finish()
+    return reader.close()
 
 
-def _arguments(reader: Reader, name: str, tag: str) -> Steps[bool]:
+def _arguments(reader: Reader, arguments: ArgumentWriter | None, tag: str) -> Steps[bool]:
     """Arguments that are tags, or no object; False if the text ends inside."""
     scanner = reader.scanner
-    first = yield from scanner.skip_spaces()
-    if first != "<":
+    if arguments is None:
         return (yield from scanner.until(marks(_closer(tag)), reader.input)) is not None
-    arguments = ArgumentWriter(reader, name)
     while True:
         found = yield from next_of(scanner, ("<",))
         read = (yield from read_head(reader, _HEAD_END)) if found else None
         if read is None:
-            drop_rest(scanner)
             return False
         if read[0].startswith("/"):
-            arguments.finish()
             return True
         if not (yield from _argument(reader, arguments, read[0])):
             return False

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from toolglot.dialects.json_calls import call_list
-from toolglot.dialects.lookahead import SPACES, next_of
+from toolglot.dialects.lookahead import SPACES, drop_rest, next_of
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps
 
@@ -49,6 +49,8 @@ def calls_in(section: Section, read_call: ReadCall) -> Callable[[Reader, str], S
             found = yield from next_of(scanner, wanted, section.gap)
             if found in section.skipped:
                 continue
+            if found == "" and outcome != "none":
+                drop_rest(scanner)  # the text ends, maybe inside a mark
             if not found or found in section.close:
                 return "unfinished" if outcome == "none" and found == "" else outcome
             told = yield from _one(reader, found, read_call, is_first=outcome == "none")

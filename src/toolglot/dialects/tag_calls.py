@@ -2,8 +2,9 @@
 
     <invoke name="ls"><parameter name="p">/</parameter></invoke>
 
-Values are text until the tool's schema says otherwise. Missing closers are forgiven: the next tag ends what is open. A
-closer inside a value ends it only where something follows that can follow a closer, so that a value may speak of tags.
+Values are text until the tool's schema says otherwise. Missing closers are forgiven: the next tag ends what is open. The
+end of the text does not: a call that ends before a tag has closed it was cut. A closer inside a value ends it only where
+something follows that can follow a closer, so that a value may speak of tags.
 """
 
 from __future__ import annotations
@@ -161,6 +162,8 @@ def _parameters(reader: Reader, style: TagStyle, arguments: ArgumentWriter, foun
         arguments.end()
         if found not in style.parameter and found not in _ends(style):
             found = yield from next_of(scanner, (*style.parameter, *_ends(style)))
+    if found == "":
+        return cut_off(reader)  # nobody knows whether another parameter would have followed
     arguments.finish()
     yield from _end_call(reader, style, found)
     return reader.close()

@@ -18,6 +18,8 @@ from toolglot.events import BlockEnded, BlockStarted, Event, InputDelta, TextDel
 LONGEST_BLANK: Final = 4096
 """How much white space is kept back until it is known whether it stands between calls."""
 
+_BEGUN: Final = "{"
+"""The arguments of a call that was cut before any of them came."""
 SHORT_PIECE: Final = 256
 """Text that comes in shorter pieces at once is told in one."""
 
@@ -104,6 +106,9 @@ class Teller:
         call, text = self._call, self._said.getvalue()
         if call is None:
             return
+        if cut and not text.strip():  # arguments that never came are not the same as none
+            self.input(_BEGUN)
+            text += _BEGUN
         self._call, self._said = None, StringIO()
         self.calls += 1
         whole, is_object = _whole(call, text)
