@@ -15,7 +15,7 @@ from toolglot.wire.codecs import codec
 
 LS = {"type": "object", "properties": {"path": {"type": "string"}, "depth": {"type": "integer"}}}
 SHELL = {"type": "object", "properties": {"command": {"type": "string"}}}
-TOOLS = [{"name": "ls", "parameters": LS}, {"name": "pwd"}, {"name": "bash", "parameters": SHELL}]
+TOOLS: list[dict[str, Any]] = [{"name": "ls", "parameters": LS}, {"name": "pwd"}, {"name": "bash", "parameters": SHELL}]
 FULL, EMPTY = ToolCall("abc123def", "ls", {"path": "/home", "depth": 3}), ToolCall("abc123def", "pwd", {})
 COMMAND = ToolCall("abc123def", "bash", {"command": "ls -la"})
 

@@ -2,9 +2,9 @@
 
     <invoke name="ls"><parameter name="p">/</parameter></invoke>
 
-Values are text until the tool's schema says otherwise. Missing closers are forgiven: the next tag ends what is open. The
-end of the text does not: a call that ends before a tag has closed it was cut. A closer inside a value ends it only where
-something follows that can follow a closer, so that a value may speak of tags.
+Values are text until the tool's schema says otherwise. Missing closers are forgiven: the next tag ends what is open.
+The end of the text does not: a call that no tag has ended was cut. A closer inside a value ends it only where something
+follows that can follow a closer, so that a value may speak of tags.
 """
 
 from __future__ import annotations
