@@ -37,6 +37,8 @@ class SoundTurns:
         """The turns with a name and an issuer, for passes that tell what they change."""
         self._keys = _Keys(turns)
         self._canonical: dict[str, str] = {}
+        self._with_ids: set[int] = set()
+        """The turns whose calls have canonical ids by now."""
 
     def key(self, place: str) -> str:
         """The key of a turn, by the name it has here (and with what a render appended to it)."""
@@ -59,6 +61,9 @@ class SoundTurns:
 
     def _name_calls(self, number: int) -> None:
         """Give the calls of a turn their canonical ids, all at once: who asks for one asks for the others too."""
+        if number in self._with_ids:
+            return
+        self._with_ids.add(number)
         turn, key = self._given[number], self._keys[number]
         provider = (turn.issuer or self._issuer).provider
         for index, call in enumerate(turn.calls):
