@@ -55,10 +55,16 @@ PRICES = Prices({"m": PriceSettings(input=1, output=2), "free": PriceSettings(in
 
 
 class Clock:
+    """The clock on the wall, which may be set (`ahead`), and one that only runs forward."""
+
     def __init__(self) -> None:
         self.now = NOW
+        self.ahead = 0.0
 
     def __call__(self) -> float:
+        return self.now + self.ahead
+
+    def monotonic(self) -> float:
         return self.now
 
 
@@ -96,8 +102,16 @@ class Worker:
     def __init__(self, store: Store | None, clock: Clock, *, configured: tuple[str, ...] = ()) -> None:
         self.said: list[str] = []
         self.clock = clock
-        self.ring = KeyRing(store, configured, clock=clock, tell=self.said.append)
-        self.meter = Meter(store, self.ring, PRICES, usage_seconds=30 * DAY, clock=clock, tell=self.said.append)
+        self.ring = KeyRing(store, configured, clock=clock, monotonic=clock.monotonic, tell=self.said.append)
+        self.meter = Meter(
+            store,
+            self.ring,
+            PRICES,
+            usage_seconds=30 * DAY,
+            clock=clock,
+            monotonic=clock.monotonic,
+            tell=self.said.append,
+        )
 
     async def use(self, client: str, *, model: str = "m", size: int = 0, ends: bool = True, **told: Any) -> Ticket:
         """A whole request."""
@@ -208,7 +222,7 @@ def test_all_keys_are_read_however_many() -> None:
 def test_a_key_that_cannot_be_read_admits_nobody_and_still_demands_one() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         await store.keep(KIND, "", {digest("s"): b"not a key"}, until=math.inf)
-        ring = KeyRing(store, clock=clock)
+        ring = KeyRing(store, clock=clock, monotonic=clock.monotonic)
         await refused(ring.admit("s"), "auth", "(unreadable)")
         await refused(ring.admit("t"), "auth", "unknown")
 
@@ -220,7 +234,10 @@ def test_a_key_that_cannot_be_read_admits_nobody_and_still_demands_one() -> None
 
 def test_without_any_key_everybody_is_admitted_and_told_apart() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
-        for ring in (KeyRing(store, clock=clock), KeyRing(None, clock=clock)):
+        for ring in (
+            KeyRing(store, clock=clock, monotonic=clock.monotonic),
+            KeyRing(None, clock=clock, monotonic=clock.monotonic),
+        ):
             assert await ring.admit("a") != await ring.admit("b")
             assert await ring.admit("") == digest("")
             assert not ring.is_demanded
@@ -231,7 +248,7 @@ def test_without_any_key_everybody_is_admitted_and_told_apart() -> None:
 
 def test_from_the_first_key_on_one_is_demanded_also_when_the_last_was_revoked() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
-        ring = KeyRing(store, clock=clock)
+        ring = KeyRing(store, clock=clock, monotonic=clock.monotonic)
         await ring.admit("anything")
         client, secret = await added(store)
         clock.now += FRESH
@@ -248,10 +265,44 @@ def test_from_the_first_key_on_one_is_demanded_also_when_the_last_was_revoked() 
     with_store(act)
 
 
+@pytest.mark.parametrize("ahead", [-DAY, -3600.0, 3600.0])
+def test_a_revocation_counts_also_when_the_clock_is_set(ahead: float) -> None:
+    async def act(store: FailingStore, clock: Clock) -> None:
+        client, secret = await added(store)
+        worker = Worker(store, clock)
+        assert await worker.ring.admit(secret) == client
+        clock.ahead = ahead
+        await revoke(store, "ci", clock())
+        clock.now += FRESH
+        await refused(worker.ring.admit(secret), "auth", "'ci' is revoked")
+
+    with_store(act)
+
+
+def test_what_others_use_is_heard_and_a_minute_ends_also_when_the_clock_is_set_back() -> None:
+    async def act(store: FailingStore, clock: Clock) -> None:
+        client, secret = await added(store, requests_per_minute=3)
+        worker, other = Worker(store, clock), Worker(store, clock)
+        for each in (worker, other):
+            await each.ring.admit(secret)
+        for _ in range(3):
+            await worker.use(client)
+        await refused(worker.use(client), "rate_limit", "3 requests a minute")
+        clock.ahead = -3600.0
+        for _ in range(3):
+            await worker.use(client)
+        await worker.meter.flush()
+        clock.now += HEARD_SECONDS
+        await other.meter.flush()
+        await refused(other.use(client), "rate_limit", "3 requests a minute")
+
+    with_store(act)
+
+
 def test_a_revocation_counts_in_every_process_within_five_seconds() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         _, secret = await added(store)
-        rings = [KeyRing(store, clock=clock) for _ in range(3)]
+        rings = [KeyRing(store, clock=clock, monotonic=clock.monotonic) for _ in range(3)]
         for number, ring in enumerate(rings):
             await ring.admit(secret)
             clock.now += number * 0.7
@@ -267,7 +318,7 @@ def test_a_revocation_counts_in_every_process_within_five_seconds() -> None:
 def test_a_new_key_is_known_at_once_and_wrong_ones_do_not_make_the_store_work() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         await added(store, "first")
-        ring = KeyRing(store, clock=clock)
+        ring = KeyRing(store, clock=clock, monotonic=clock.monotonic)
         await refused(ring.admit("wrong"), "auth")
         client, secret = await added(store, "second")
         clock.now += EAGER
@@ -287,7 +338,7 @@ def test_a_new_key_is_known_at_once_and_wrong_ones_do_not_make_the_store_work() 
 def test_a_key_ends_at_its_time() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         client, secret = await added(store, expires=NOW + 10)
-        ring = KeyRing(store, clock=clock)
+        ring = KeyRing(store, clock=clock, monotonic=clock.monotonic)
         clock.now = NOW + 9.9
         assert await ring.admit(secret) == client
         clock.now = NOW + 10
@@ -299,12 +350,12 @@ def test_a_key_ends_at_its_time() -> None:
 def test_keys_of_the_configuration_count_beside_those_of_the_store() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         _, secret = await added(store)
-        ring = KeyRing(store, [digest("configured")], clock=clock)
+        ring = KeyRing(store, [digest("configured")], clock=clock, monotonic=clock.monotonic)
         assert await ring.admit("configured") == digest("configured")
         assert ring.key_of(digest("configured")) is None
         assert await ring.admit(secret)
         assert ring.is_shared
-        alone = KeyRing(None, [digest("configured")], clock=clock)
+        alone = KeyRing(None, [digest("configured")], clock=clock, monotonic=clock.monotonic)
         await refused(alone.admit(secret), "auth", "unknown")
         assert not alone.is_shared
 
@@ -313,7 +364,7 @@ def test_keys_of_the_configuration_count_beside_those_of_the_store() -> None:
 
 def test_where_the_configuration_says_store_a_key_is_demanded_also_while_there_is_none() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
-        ring = KeyRing(store, ["store"], clock=clock)
+        ring = KeyRing(store, ["store"], clock=clock, monotonic=clock.monotonic)
         assert ring.is_demanded
         for wrong in ("", "store", digest("store")):
             await refused(ring.admit(wrong), "auth")
@@ -341,7 +392,7 @@ def test_while_the_store_fails_the_last_keys_known_count_and_that_is_said_once()
         await refused(worker.ring.admit(secret), "auth", "revoked")
         store.is_failing = True
         with pytest.raises(StoreError):
-            await KeyRing(store, clock=clock).start()
+            await KeyRing(store, clock=clock, monotonic=clock.monotonic).start()
 
     with_store(act)
 
@@ -349,7 +400,7 @@ def test_while_the_store_fails_the_last_keys_known_count_and_that_is_said_once()
 def test_many_who_ask_at_once_make_one_look_into_the_store() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         _, secret = await added(store)
-        ring = KeyRing(store, clock=clock)
+        ring = KeyRing(store, clock=clock, monotonic=clock.monotonic)
         await asyncio.gather(*(ring.admit(secret) for _ in range(50)))
         assert store.scans == 2, "one page, and the end"
 
@@ -399,7 +450,7 @@ def test_requests_a_minute(stored: bool) -> None:
         worker = Worker(store, clock)
         await worker.ring.admit(secret)
         if not stored:
-            worker.meter = Meter(None, worker.ring, PRICES, clock=clock)
+            worker.meter = Meter(None, worker.ring, PRICES, clock=clock, monotonic=clock.monotonic)
         for _ in range(3):
             await worker.use(client)
             clock.now += 10
@@ -423,10 +474,10 @@ def test_no_minute_has_more_requests_than_allowed_and_who_waits_as_told_is_serve
     async def act() -> None:
         clock = Clock()
         key, _ = new_key("ci", now=NOW, requests_per_minute=limit)
-        ring = KeyRing(None, clock=clock)
+        ring = KeyRing(None, clock=clock, monotonic=clock.monotonic)
         ring._keys = {key.hashed: key}
         worker = Worker(None, clock)
-        worker.meter = Meter(None, ring, PRICES, clock=clock)
+        worker.meter = Meter(None, ring, PRICES, clock=clock, monotonic=clock.monotonic)
         served: list[float] = []
         for gap in gaps:
             clock.now += gap
@@ -484,7 +535,7 @@ def test_a_budget_that_is_used_up_is_told_with_its_name_its_size_and_its_end(
         worker = Worker(store, clock)
         await worker.ring.admit(secret)
         if not stored:
-            worker.meter = Meter(None, worker.ring, PRICES, clock=clock)
+            worker.meter = Meter(None, worker.ring, PRICES, clock=clock, monotonic=clock.monotonic)
         await worker.use(client)
         await worker.meter.flush()
         await worker.use(client)
@@ -783,7 +834,7 @@ def test_what_is_past_is_forgotten() -> None:
         for kept in (store, None):
             worker = Worker(store, clock)
             await worker.ring.admit(secret)
-            worker.meter = meter = Meter(kept, worker.ring, PRICES, clock=clock)
+            worker.meter = meter = Meter(kept, worker.ring, PRICES, clock=clock, monotonic=clock.monotonic)
             for _ in range(100):
                 await worker.use(client, size=400)
                 clock.now += SLOT

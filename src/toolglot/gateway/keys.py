@@ -10,7 +10,8 @@ As soon as there is one, revoked ones included, a key is demanded: to revoke the
 
 Laws: only SHA-256 of a key is kept. A look-up takes a time that tells nothing of a key: what is looked up and compared
 is its hash, which nobody can steer towards that of another key, and a made key has 256 bits that nobody can guess, so
-that no slower hash is needed. What was revoked is refused everywhere `FRESH` seconds later.
+that no slower hash is needed. What was revoked is refused everywhere `FRESH` seconds later, wherever the clock of the
+machine is set to meanwhile: how old something is, is measured by a clock that only runs forward.
 """
 
 from __future__ import annotations
@@ -188,6 +189,7 @@ class KeyRing:
         *,
         metrics_key: str = "",
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._store = store
@@ -197,6 +199,7 @@ class KeyRing:
         self._named = {key.hashed: key for key in configured_keys(named or {})}
         self._metrics_key = metrics_key
         self._clock = clock
+        self._monotonic = monotonic
         self._tell = tell
         self._keys: Mapping[str, ClientKey] = {}
         self._read_at = -math.inf
@@ -229,26 +232,26 @@ class KeyRing:
     async def refresh(self, older_than: float = 0.0) -> None:
         """Read the keys anew, unless somebody has just done so. What was known stays while the store fails."""
         async with self._reading:
-            if self._clock() - self._read_at < older_than:
+            if self._monotonic() - self._read_at < older_than:
                 return
             try:
                 await self._read()
                 self._is_failing = False
             except StoreError as error:
-                self._read_at = self._clock()
+                self._read_at = self._monotonic()
                 if not self._is_failing:
                     self._tell(f"the client keys cannot be read, so the last ones known count: {error}")
                 self._is_failing = True
 
     async def _read(self) -> None:
         if self._store is not None:
-            begun = self._clock()
+            begun = self._monotonic()
             self._keys = {key.hashed: key for key in await saved_keys(self._store)}
             self._read_at = begun
 
     async def admit(self, secret: str) -> str:
         """The hash by which a client is known; raises a refusal where a key is demanded and this is none."""
-        if self._store is not None and self._clock() - self._read_at >= FRESH:
+        if self._store is not None and self._monotonic() - self._read_at >= FRESH:
             await self.refresh(FRESH)
         client = digest(secret)
         if not self.is_demanded or self._has(client):
@@ -274,7 +277,7 @@ class KeyRing:
 
     async def fresh(self, seconds: float) -> None:
         """See to it that what is known is not older than that."""
-        if self._store is not None and self._clock() - self._read_at >= seconds:
+        if self._store is not None and self._monotonic() - self._read_at >= seconds:
             await self.refresh(seconds)
 
     def _has(self, client: str) -> bool:

@@ -159,6 +159,7 @@ class Meter:
         *,
         usage_seconds: float = 400 * DAY,
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._store = store
@@ -166,6 +167,7 @@ class Meter:
         self._prices = prices
         self._usage_seconds = usage_seconds
         self._clock = clock
+        self._monotonic = monotonic
         self._tell = tell
         self._rules: dict[str, Rule] = {}
         self._totals: dict[Name, Total] = {}
@@ -245,11 +247,11 @@ class Meter:
 
     async def _known(self, client: str) -> None:
         """See to it that the totals of a client are known."""
-        now = self._seen[client] = self._clock()
+        now = self._seen[client] = self._monotonic()
         if self._store is None or now - self._loaded.get(client, -math.inf) < STALE:
             return
         async with self._loading.setdefault(client, asyncio.Lock()):
-            if self._clock() - self._loaded.get(client, -math.inf) < STALE:
+            if self._monotonic() - self._loaded.get(client, -math.inf) < STALE:
                 return
             try:
                 await self._load(self._store, client)
@@ -259,7 +261,7 @@ class Meter:
                 raise ProviderError(Failure("overloaded", said, retry_after=BATCH_SECONDS)) from None
 
     async def _load(self, store: Store, client: str) -> None:
-        begun = self._clock()
+        begun = self._monotonic()
         found = await asyncio.gather(*(store.scan(kind, client=client, limit=_AT_ONCE) for kind in (SPENT, RATES)))
         for kind, rows in zip((SPENT, RATES), found, strict=True):
             for row in rows:
@@ -288,13 +290,19 @@ class Meter:
                 raise refusal("billing", _overdrawn(rule.key, unit, period, used, limit, now), code="budget_exceeded")
 
     def _refuse_hasty(self, rule: Rule, client: str, now: float) -> None:
-        minute, oldest = self._minutes.get(client, {}), int(now // SLOT) - SLOTS
+        # Others' clocks may be ahead, by a minute at most: what is later was counted before this clock was set back.
+        current = int(now // SLOT)
+        minute = {
+            slot: total
+            for slot, total in self._minutes.get(client, {}).items()
+            if current - SLOTS < slot <= current + SLOTS
+        }
         for unit, limit in rule.rates:
-            used = sum(total.of(unit) for slot, total in minute.items() if slot > oldest)
+            used = sum(total.of(unit) for total in minute.values())
             used += self._supposed.get(client, 0) if unit == "tokens" else 0
             if used < limit:
                 continue
-            slots = sorted((slot, total.of(unit)) for slot, total in minute.items() if slot > oldest)
+            slots = sorted((slot, total.of(unit)) for slot, total in minute.items())
             message = f"the key {rule.key.name!r} may use {limit:,} {unit} a minute, and has used {used:,.0f}"
             raise ProviderError(
                 Failure("rate_limit", message, 429, retry_after=_seconds_until(slots, used - limit, now))
@@ -417,7 +425,7 @@ class Meter:
 
     async def _hear(self, store: Store) -> list[BaseException]:
         """What other processes have counted for the clients that are here."""
-        now = self._clock()
+        now = self._monotonic()
         old = [client for client in self._seen if now - self._loaded.get(client, -math.inf) >= HEARD_SECONDS]
         failures: list[BaseException] = []
         for start in range(0, len(old), _AT_ONCE):
@@ -427,7 +435,7 @@ class Meter:
         return failures
 
     def _forget(self, now: float) -> None:
-        idle = [client for client, seen in self._seen.items() if now - seen > IDLE]
+        idle = [client for client, seen in self._seen.items() if self._monotonic() - seen > IDLE]
         for client in idle:
             del self._seen[client]
             self._loaded.pop(client, None)
