@@ -17,6 +17,7 @@ import pytest
 
 from gateway_client import PROTOCOLS, Got, ask, request_of
 from gateway_fixture import Served, gateway
+from hostile_upstream import GOOD, hostile, once, whole
 from toolglot.gateway.doors import _EXACT, _PATTERNS
 from toolglot.gateway.keys import ClientKey, new_key, revoke, save, saved_keys
 from toolglot.gateway.usage import Amounts, UsageRow, grouped, read_usage
@@ -270,6 +271,36 @@ def test_a_key_that_is_made_or_revoked_counts_in_a_running_gateway(tmp_path: Pat
         assert got.status == 401
         assert "'a' is revoked" in got.body["error"]["message"]
     assert [key.name for key in stored(file, saved_keys)] == ["a"]
+
+
+# --- counts that cannot be true ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [-(10**9), 10**30, 10**13])
+def test_token_counts_that_cannot_be_true_refill_no_key_and_keep_nothing_from_being_stored(
+    tmp_path: Path, count: int
+) -> None:
+    file = tmp_path / "store.db"
+    impossible = {"prompt_tokens": count, "completion_tokens": count, "total_tokens": 2 * count}
+    possible = {"prompt_tokens": 20, "completion_tokens": 20, "total_tokens": 40}
+    ways = {
+        name: once(whole(json.dumps(GOOD | {"usage": usage}).encode()))
+        for name, usage in (("impossible", impossible), ("possible", possible))
+    }
+    _, secret = add(file, "a", tokens_total=45)
+    with hostile(ways) as provider:
+        upstream = f'[upstreams.h]\nprovider = "openai"\nurl = "{provider.url}"\nkey_env = "H"'
+        with gateway(None, settings=f'store = "{file}"', upstreams=upstream, environ={"H": "h"}) as served:
+            assert ask(served, *request_of("openai", "h/possible"), key=secret).status == 200
+            assert ask(served, *request_of("openai", "h/impossible"), key=secret).status == 200
+            refused = ask(served, *request_of("openai", "h/possible"), key=secret)
+            assert refused.body["error"]["code"] == "insufficient_quota"
+            rows = {row.model: row.amounts for row in used(file, 2)}
+            (record,) = [each for each in served.told if each.sent_model == "impossible"]
+    assert (rows["possible"].input, rows["possible"].output) == (20, 20)
+    assert 0 < rows["impossible"].input < 1000
+    assert 0 < rows["impossible"].output < 1000
+    assert any("not believed" in entry.reason for entry in record.reply_entries)
 
 
 # --- without a store --------------------------------------------------------------------------------

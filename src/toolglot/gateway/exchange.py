@@ -17,7 +17,8 @@ from typing import Any, Final
 import msgspec
 
 from toolglot import jsontext
-from toolglot.conversation import Failure, Reply, Usage
+from toolglot.believed_usage import COUNTS, NOT_BELIEVED, believed
+from toolglot.conversation import Failure, Reply
 from toolglot.convert import ConvertedReply, ConvertedRequest, ReceivedRequest, convert_reply, read_request
 from toolglot.errors import InputError, RefusedError
 from toolglot.gateway.asking import LARGE, MOST_ANSWER, Asked, Asking, in_step, moves_on
@@ -26,7 +27,7 @@ from toolglot.gateway.choosing import conversation_key, ordered
 from toolglot.gateway.doors import Door
 from toolglot.gateway.json_array import CONTENT_TYPE as ARRAY
 from toolglot.gateway.json_array import JsonArray
-from toolglot.gateway.metering import Ticket
+from toolglot.gateway.metering import BYTES_PER_TOKEN, Ticket
 from toolglot.gateway.model_names import SIMULATED
 from toolglot.gateway.pings import Pings
 from toolglot.gateway.requests import ClientRequest, refusal
@@ -52,8 +53,7 @@ MOST_AFTER_END: Final = 64 * 1024
 
 Fields = dict[str, Any]
 
-_COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name != "extra")
-_counts_of: Final = attrgetter(*_COUNTS)
+_counts_of: Final = attrgetter(*COUNTS)
 _MEMORY: Final = ToolMemory()
 """Of the tools of all clients: nothing of one can be learned by another but that somebody has sent the same ones."""
 _REPLY_IDS: Final = {"anthropic": "msg_", "openai": "chatcmpl-", "openai_responses": "resp_"}
@@ -399,7 +399,7 @@ class Exchange:
 
     def _tell_stream(self, translator: StreamTranslator) -> None:
         self._told.reply_entries = translator.report.entries
-        self._told.usage = _usage(translator.reply)
+        self._count(translator.reply)
         if translator.failure is not None:
             self._told.is_broken = True
             if translator.failure is not STOPPING:
@@ -409,9 +409,25 @@ class Exchange:
 
     def _tell_reply(self, out: ConvertedRequest, said: Reply, told: Reply) -> bool:
         """Tell what came; whether the vault may have to keep something of it."""
-        self._told.usage, self._told.stop, self._told.reply_model = _usage(told), told.stop or "", said.model
+        self._count(told)
+        self._told.stop, self._told.reply_model = told.stop or "", said.model
         is_renamed = self._asking.said.model != out.model
         return self._services.vault.serves(out.source, out.target, is_renamed=is_renamed)
+
+    def _count(self, reply: Reply) -> None:
+        """Note the tokens that its provider says an answer took; what cannot be true is estimated."""
+        if reply.usage is None:
+            self._told.usage = None
+            return
+        usage = believed(reply.usage)
+        counts = {name: count for name, count in zip(COUNTS, _counts_of(usage), strict=True) if count is not None}
+        if usage is not reply.usage:
+            counts.setdefault("input_tokens", len(self._request.body) // BYTES_PER_TOKEN)
+            counts.setdefault("output_tokens", len(repr(reply.turn.blocks)) // BYTES_PER_TOKEN)
+            entry = Entry(action="assumed", reason=f"{NOT_BELIEVED}; they are estimated", fault="loss", path="$.usage")
+            if entry not in self._told.reply_entries:
+                self._told.reply_entries += (entry,)
+        self._told.usage = counts
 
     async def _keep(
         self, serves: bool, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
@@ -479,13 +495,6 @@ async def _after_end(pieces: AsyncIterator[bytes], translator: StreamTranslator)
         size += len(piece)
         if data := translator.feed(piece):
             yield data
-
-
-def _usage(reply: Reply) -> dict[str, int] | None:
-    usage = reply.usage
-    if usage is None:
-        return None
-    return {name: count for name, count in zip(_COUNTS, _counts_of(usage), strict=True) if count is not None}
 
 
 def _switched(route: Route, other: Route, error: Exception) -> Entry:

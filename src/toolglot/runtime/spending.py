@@ -11,17 +11,12 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from toolglot.believed_usage import NOT_BELIEVED, believed
 from toolglot.conversation import Reply, ToolSpec, Turn, Usage
 from toolglot.jsontext import compact
 from toolglot.runtime.compacting import CHARACTERS_A_TOKEN, estimated_tokens
 
-MOST_TOKENS: Final = 10**12
-"""What no answer takes."""
-
-NOT_BELIEVED: Final = "token counts of the provider were not believed: they are negative, or far too large"
 ESTIMATED: Final = "the provider does not say how many tokens an answer took: they are estimated"
-
-_COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
 
 
 class Took(NamedTuple):
@@ -45,18 +40,6 @@ def took(reply: Reply, turns: Iterable[Turn], tools: Iterable[ToolSpec] = (), *,
     read = known.input_tokens or _read(turns, tools)
     written = known.output_tokens or estimated_tokens([reply.turn])
     return Took(said, replace(known, input_tokens=read, output_tokens=written), (*told, ESTIMATED))
-
-
-def believed(usage: Usage | None) -> Usage | None:
-    """The counts that can be true; None where there are none."""
-    if usage is None:
-        return None
-    wrong = [name for name in _COUNTS if not _is_possible(getattr(usage, name))]
-    return replace(usage, **dict.fromkeys(wrong)) if wrong else usage
-
-
-def _is_possible(count: object) -> bool:
-    return count is None or (type(count) is int and 0 <= count <= MOST_TOKENS)
 
 
 def _read(turns: Iterable[Turn], tools: Iterable[ToolSpec]) -> int:
