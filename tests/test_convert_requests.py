@@ -224,6 +224,29 @@ def test_R_002_16_a_format_that_the_target_does_not_know_moves_into_the_descript
     assert any(entry.action == "lowered" for entry in out.report)
 
 
+HALVES = (
+    b'{"model":"gpt-4.1","messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":['
+    b'{"id":"c\\ud800","type":"function","function":{"name":"f","arguments":"{\\"n\\":1}"}},'
+    b'{"id":"c\\uD801","type":"function","function":{"name":"f","arguments":"{\\"n\\":2}"}}]},'
+    b'{"role":"tool","tool_call_id":"c\\ud801","content":"two"},{"role":"tool","tool_call_id":"c\\ud800","content":"one"}]}'
+)
+
+
+@pytest.mark.parametrize("body", [HALVES, json.loads(HALVES)])
+@pytest.mark.parametrize(("target", "model"), [("anthropic", "claude-sonnet-4-6"), ("openai", "gpt-4.1")])
+def test_R_001_5_results_of_ids_that_differ_in_half_a_surrogate_stay_with_their_calls(
+    body: Any, target: str, model: str
+) -> None:
+    messages = convert(body, source="openai", target=target, model=model).body["messages"]
+    if target == "openai":
+        calls = {call["id"]: json.loads(call["function"]["arguments"])["n"] for call in messages[1]["tool_calls"]}
+        found = {calls[message["tool_call_id"]]: message["content"] for message in messages[2:]}
+    else:
+        calls = {call["id"]: call["input"]["n"] for call in messages[1]["content"]}
+        found = {calls[result["tool_use_id"]]: result["content"] for result in messages[2]["content"]}
+    assert found == {1: "one", 2: "two"}
+
+
 # --- bytes and reports ------------------------------------------------------------------------------
 
 

@@ -212,6 +212,49 @@ def test_A3_a_repeated_result_does_not_answer_an_older_call_of_another_exchange(
     assert answers(late) == [("call_0", "A"), ("call_0", "B")]
 
 
+@pytest.mark.parametrize(
+    "between",
+    [
+        (),
+        (user(),),
+        (results(("other", "o")),),
+        (results(("other", "o")), user()),
+    ],
+)
+def test_R_004_5_R_004_11_a_repeated_result_under_a_reused_id_never_lands_on_an_older_call(
+    between: tuple[Turn, ...],
+) -> None:
+    history = history_of(
+        assistant("call_0", "other"),
+        *between,
+        *(assistant("call_0"), results(("call_0", "B")), results(("call_0", "B")), results(("call_0", "B"))),
+    )
+    found = [said for raw_id, said in answers(history) if raw_id == "call_0"]
+    assert found == [None, "B"]
+    assert "a duplicate: its call has a result already" in {entry.reason for entry in history.report}
+    assert History(history.conversation).ledger == history.ledger
+
+
+def test_R_004_5_a_result_that_an_earlier_call_had_under_the_same_id_is_a_duplicate_too() -> None:
+    history = history_of(
+        *(assistant("call_0"), user(), assistant("call_0"), results(("call_0", "B"))),
+        *(user(), assistant("call_0"), results(("call_0", "C")), results(("call_0", "B"))),
+    )
+    assert [said for _, said in answers(history)] == [None, "B", "C"]
+
+
+def test_R_001_5_ids_that_differ_in_half_a_surrogate_are_two_ids() -> None:
+    history = history_of(assistant("c\ud800", "c\udc01"), results(("c\udc01", "two"), ("c\ud800", "one")))
+    assert [said for _, said in answers(history)] == ["one", "two"]
+    raw_ids = [found.call.metadata.raw_id for found in history.ledger if found.call.metadata is not None]
+    assert raw_ids == ["c\ufffdd800", "c\ufffddc01"]
+
+
+def test_R_004_5_equal_results_of_two_calls_of_one_turn_answer_both() -> None:
+    history = history_of(assistant("call_0", "call_0"), results(("call_0", "ok"), ("call_0", "ok")))
+    assert [said for _, said in answers(history)] == ["ok", "ok"]
+
+
 def test_several_results_before_their_call_are_the_first_and_its_duplicates() -> None:
     history = history_of(results(("x", "1"), ("x", "2")), assistant("x"))
     assert answers(history) == [("x", "1")]

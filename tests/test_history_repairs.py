@@ -227,17 +227,25 @@ def test_a_guess_beside_a_sure_result_is_made_anew() -> None:
     "target", ["anthropic", "openai", "openai_responses", "gemini", "mistral", "bedrock", "cohere"]
 )
 @pytest.mark.parametrize("is_reloaded", [False, True])
-def test_a_result_whose_call_was_pruned_is_carried_as_text_and_reported(target: str, is_reloaded: bool) -> None:
+def test_R_004_17_R_004_T4_a_result_whose_call_was_pruned_stays_a_result_and_the_call_is_written_again(
+    target: str, is_reloaded: bool
+) -> None:
     history = History(provider="openai")
     history.append(Turn("user", (Text("What is in a.txt?"),)))
     history.append(Turn("assistant", (ToolCall("call_0", "read", {"path": "a.txt"}),)))
     history.append(Turn("tool", (ToolResult("call_0", "the words of a.txt"),)))
     history.append(Turn("user", (Text("And now?"),)))
     history.prune(history.turns[1].key)
+    assert [(entry.action, len(entry.call_ids)) for entry in history.report] == [("compressed", 1)]
     if is_reloaded:
         history = History(load(dump(history.conversation)), provider="openai")
     assert [found.status for found in history.ledger] == ["complete"]
     out = request_for(history, target=target, model="m")
-    assert out.data.count(b"[Result of an earlier tool call of read]: the words of a.txt") == 1
-    assert [entry.action for entry in out.report if entry.call_ids] == ["converted"]
+    assert out.data.count(b"the words of a.txt") == 1
+    assert out.report.ids is not None
+    assert len(out.report.ids.calls) == len(out.report.ids.results) == 1
+    assert out.data.count(b"a.txt") == 3  # the question, the arguments that the ledger has, the result
+    (entry,) = [entry for entry in out.report if entry.call_ids]
+    assert entry.action == "added"
+    assert "written again" in entry.reason
     assert lint(out.data, target) == ()

@@ -11,6 +11,7 @@ type, every free JSON value is plain, finite and bounded.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Literal, TypeVar, get_args
 
 import msgspec
@@ -184,6 +185,8 @@ class _Plain:
         if _is_id(owner, field) and (content is None or type(content) is int):
             self.changes.append(Change(path, "what stood in the place of an id was written as text"))
             return "" if content is None else str(content)
+        if isinstance(content, str) and (_is_id(owner, field) or field == "raw_id"):
+            return self._text(content, path, jsontext.mend_id)
         return self._item(content, path)
 
     def _item(self, content: Any, path: str) -> Any:
@@ -197,10 +200,10 @@ class _Plain:
                 raise InputError(change.reason, path=change.path)
         return content
 
-    def _text(self, content: str, path: str) -> str:
+    def _text(self, content: str, path: str, mend: Callable[[str], str] = jsontext.mend_text) -> str:
         plain = content if type(content) is str else str.__str__(content)
         self._count(0, len(plain), path)
-        mended = jsontext.mend_text(plain)
+        mended = mend(plain)
         if mended is not plain:
             self.changes.append(Change(path, "half surrogate pairs became U+FFFD"))
         return mended

@@ -404,7 +404,12 @@ class History:
                     raise HistoryError(f"call {call.id} is pending: record its result or cancel it first")
         if len(removed) == len(self._turns) and self.ledger:
             raise HistoryError("no turn would be left to carry the interactions: compress with a summary")
-        self._intake = self._intake.replaced(cut_out(self._turns, removed, {found.id: found for found in self.ledger}))
+        known = {found.id: found for found in self.ledger}
+        touched = interactions_of([self._turns[number] for number in sorted(removed)], known)
+        self._intake = self._intake.replaced(cut_out(self._turns, removed, known))
+        if touched:
+            reason = "turns were taken out; their calls and results stay in the ledger"
+            self._intake.tell("compressed", reason, "policy", call_ids=tuple(touched))
 
     def rewind(self, to: str | None) -> None:
         """Forget everything after a turn; `None` forgets everything."""

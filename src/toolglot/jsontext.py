@@ -47,6 +47,12 @@ _ESCAPE: Final = re.compile(
     re.DOTALL,
 )
 """One escape, a surrogate pair counting as one. Group 1 is half of a pair."""
+_HALF: Final = re.compile("[\ud800-\udfff]")
+ID_FIELDS: Final = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "toolUseId"})
+"""Fields that hold ids. Two that differ in half a surrogate pair must not become the same."""
+_ID_VALUE: Final = re.compile(
+    rb'"(?:id|call_id|tool_call_id|tool_use_id|toolUseId)"\s*+:\s*+"(?:[^"\\]++|\\.)*+"', re.DOTALL
+)
 _STEPS: Final = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 _SHAPE: Final = bytes.maketrans(b"123456789E", b"000000000e")
@@ -91,9 +97,10 @@ def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$"
     try:
         value = _read(encoded, catch_duplicate_keys=True)
     except ValueError:
-        # Only a document that fails pays for the search for half pairs. The replacement is as long as
-        # what it replaces, so positions hold.
+        # Only a document that fails pays for the search for half pairs. But for those in ids, the replacement is as
+        # long as what it replaces, so positions hold.
         halves = encoded
+        encoded = _ID_VALUE.sub(lambda found: _ESCAPE.sub(_numbered, found[0]), encoded)
         encoded = _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], encoded)
         try:
             value, twice = _read_twice_named(encoded)
@@ -108,6 +115,12 @@ def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$"
         for change in clone(value, limits=limits, path=path).changes:
             raise InputError("a number is too large", path=change.path, hint="write it as a string")
     return Parsed(value, mended)
+
+
+def _numbered(escape: re.Match[bytes]) -> bytes:
+    """Half a surrogate pair as U+FFFD and its number; any other escape as it is."""
+    half = escape[1]
+    return escape[0] if half is None else b"\\ufffd" + half[1:].lower()
 
 
 def _read_twice_named(encoded: bytes) -> tuple[Any, tuple[str, ...]]:
@@ -151,6 +164,14 @@ def mend_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def mend_id(text: str) -> str:
+    """The id with half surrogate pairs as U+FFFD and their numbers, so that different ids stay different."""
+    if mend_text(text) is text:
+        return text
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return _HALF.sub(lambda half: f"\ufffd{ord(half[0]):x}", joined)
 
 
 def compact(value: Any) -> str:
@@ -352,6 +373,8 @@ class _Cloner:
                 plain, reason = self._plain(child)
                 if reason:
                     self._tell(reason)
+                    if keyed and frame.key in ID_FIELDS and type(child) is str and self.text is mend_text:
+                        plain = mend_id(child)
                 frame.put(child, plain)
         return None
 

@@ -2,8 +2,8 @@
 
 A result with an id belongs to the nearest preceding turn that has an unanswered call with that id, and
 there to the first such call; if none precedes, to the first that follows; when all such calls are
-answered, or when it only says again what the last of them was told since the user last spoke, it is a
-duplicate. A result with no id, or with one that no call has, is matched by name and then
+answered, or when it only says again what one of the last of them was told, it is a duplicate: such a one
+never lands on the call of an older turn. A result with no id, or with one that no call has, is matched by name and then
 by position: a guess, which gives way as soon as a result or a call with the right id appears.
 
 Laws: constant work per call and result, however long the history. A guess never looks past a user's
@@ -15,9 +15,12 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from toolglot.conversation import MatchedBy
+
+MAX_COMPARED: Final = 8
+"""With how many later calls of its id a result is compared."""
 
 
 class Place(NamedTuple):
@@ -156,20 +159,26 @@ class Matcher:
             return []
         call_id = self._open_by_key[raw_id].nearest(self._is_answered_for_sure)
         last = self._by_key[raw_id][-1]
-        if call_id is None or (call_id != last and self._is_repetition(call_id, last, repeats)):
-            return [Match(place, last, "id", duplicate=True)]
+        told = last if call_id is None else self._told_already(raw_id, call_id, repeats)
+        if told is not None:
+            return [Match(place, told, "id", duplicate=True)]
+        assert call_id is not None  # noqa: S101 - otherwise it was told already
         displaced = self._answer_for_sure(call_id, place) if answers else []
         return [Match(place, call_id, "id"), *displaced]
 
-    def _is_repetition(self, older: str, last: str, repeats: Callable[[Place], bool]) -> bool:
-        """Whether a result that could answer an older call only says again what the last one was told.
+    def _told_already(self, raw_id: str, older: str, repeats: Callable[[Place], bool]) -> str | None:
+        """The call of a later turn that was told the same, for a result that could answer an older one.
 
-        Only where a user spoke between the two calls: in one go, equal results of equal calls are common.
+        In one turn, equal results of equal calls are common.
         """
-        if self._calls[older].place[0] > self._last_user_turn or self._calls[last].place[0] < self._last_user_turn:
-            return False
-        answer = self._answers.get(last)
-        return answer is not None and answer.place is not None and repeats(answer.place)
+        turn = self._calls[older].place[0]
+        for call_id in self._by_key[raw_id][: -MAX_COMPARED - 1 : -1]:
+            if self._calls[call_id].place[0] <= turn:
+                break
+            answer = self._answers.get(call_id)
+            if answer is not None and answer.place is not None and repeats(answer.place):
+                return call_id
+        return None
 
     def match_exactly(self, call_id: str, place: Place, *, answers: bool = True) -> list[Match]:
         """The call with this canonical id, whatever raw ids others have."""

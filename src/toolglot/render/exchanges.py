@@ -24,7 +24,6 @@ from toolglot.render.survey import Answers
 from toolglot.report import Action
 
 ORPHANED: Final = "[Result of a tool call that is not part of this conversation{name}]"
-LEFT_BEHIND: Final = "[Result of an earlier tool call{name}]"
 LATE: Final = "[Late result{name}: it came after the call was cancelled]"
 SECOND: Final = "[Another result{name}]"
 
@@ -132,8 +131,10 @@ class _Pairing:
         self._chosen: Answers = {found.id: found.result for found in ledger} if answers is None else answers
         self._called: set[str] = set()
         present = {call.id for turn in turns for call in turn.calls}
-        self._taken_out = {found.id: found.name for found in ledger if found.id not in present}
-        """The names of calls that were taken out of the history, by their ids."""
+        self._taken_out = {found.id: found.call for found in ledger if found.id not in present}
+        """Calls that were taken out of the history and not written again so far, by their ids."""
+        self._restored_ids: set[str] = set()
+        """Calls that were written again, whose results were not met yet."""
         self.added: list[Turn] = []
         """The turns of results that were not there."""
 
@@ -215,6 +216,7 @@ class _Pairing:
         if not turn.results:
             yield turn
             return
+        yield from self._restored(turn)
         blocks: list[Block] = []
         for block in turn.blocks:
             if isinstance(block, ToolResult):
@@ -224,18 +226,36 @@ class _Pairing:
         if blocks:
             yield replace(turn, role="user", blocks=tuple(blocks), extra=None if turn.role == "tool" else turn.extra)
 
+    def _restored(self, turn: Turn) -> Iterator[Turn]:
+        """The exchanges whose calls were taken out while their results stayed: the calls as the ledger has them, and
+        the results that count."""
+        calls: dict[str, ToolCall] = {}
+        for result in turn.results:
+            call = self._taken_out.get(result.call_id)
+            if call is not None and self._chosen.get(call.id) is not None:
+                calls[call.id] = self._taken_out.pop(call.id)
+        if not calls:
+            return
+        reason = "the call of a result was taken out; it is written again, with the arguments that it had"
+        self._job.tell("added", reason, "canonical", turn_key=turn.key, call_ids=tuple(calls))
+        self._restored_ids |= calls.keys()
+        issuers = {call.metadata.issuer for call in calls.values() if call.metadata is not None}
+        issuer = issuers.pop() if len(issuers) == 1 else None
+        yield Turn("assistant", tuple(calls.values()), key=f"{turn.key}+calls", issuer=issuer)
+        yield Turn("tool", tuple([self._chosen[id] for id in calls]), key=f"{turn.key}+results")
+
     def _left_over(self, result: ToolResult) -> Iterable[Block]:
         """What becomes of a result in the turn where it stands: nothing, or text."""
         chosen = self._chosen.get(result.call_id)
-        if chosen is not None and result.call_id in self._taken_out:
-            self._tell(result, "converted", "the call of a result was taken out; its content is kept as text")
-            return _as_text(LEFT_BEHIND, replace(result, name=result.name or self._taken_out[result.call_id]))
         if chosen is result:
             return ()
+        if result.call_id in self._restored_ids and chosen is not None and _say_the_same(result, chosen):
+            self._restored_ids.discard(result.call_id)
+            return ()  # it stands with its call, which was written again
         if chosen is None:
             self._tell(result, "converted", "a result has no call; its content is kept as text")
             return _as_text(ORPHANED, result)
-        if result.synthetic is not None or completion_key(result) == completion_key(chosen):
+        if result.synthetic is not None or _say_the_same(result, chosen):
             self._tell(result, "dropped", "the same result stands with its call already")
             return ()
         reason = self._aside.get(id(result), "conflict")
@@ -246,6 +266,10 @@ class _Pairing:
         self._job.tell_fields(result.extra, "a result that is not sent as one")
         # The content of the result is still there, with its call or as text.
         self._job.tell(action, reason, "canonical", call_ids=(result.call_id,), gravity="change")
+
+
+def _say_the_same(result: ToolResult, other: ToolResult) -> bool:
+    return completion_key(result) == completion_key(other)
 
 
 def _as_text(mark: str, result: ToolResult) -> list[Text | Media | Opaque]:
