@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolglot import arguments, dialects, ids, profiles
 from toolglot.attempts import Attempt, Shown
+from toolglot.call_accumulator import ToolCallAccumulator
 from toolglot.canonical_json import dump, load
 from toolglot.conversation import (
     Block,
@@ -83,7 +84,7 @@ from toolglot.policy import Policy
 from toolglot.profiles import get_capabilities
 from toolglot.referee import Violation, lint
 from toolglot.report import Entry, Report
-from toolglot.streams import StreamReader, StreamTranslator, ToolCallAccumulator
+from toolglot.streams import StreamReader, StreamTranslator
 from toolglot.wire.failures import ProviderError
 
 if TYPE_CHECKING:

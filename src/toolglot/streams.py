@@ -15,14 +15,13 @@ the events are the same, and what they add up to is what `convert_reply` makes o
 from __future__ import annotations
 
 from collections.abc import Collection
-from io import StringIO
 from typing import Any, Final, Protocol
 
 from toolglot import dialects, profiles
 from toolglot.conversation import Block, Conversation, Failure, Reply, ToolCall
 from toolglot.convert import ConvertedRequest, calls_were_text, decode_reply, dialect_in_text
 from toolglot.errors import InputError, LimitError, quote
-from toolglot.events import Accumulator, BlockEnded, Event, TextDelta, Used
+from toolglot.events import Accumulator, Event, TextDelta, Used
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
@@ -480,63 +479,6 @@ def _wish(request: ConvertedRequest | None, created: int, *, whole_calls: bool) 
     asked = (request.rendered.conversation.extra or {}).get("openai_chat", {}).get("stream_options")
     usage = asked.get("include_usage") if isinstance(asked, dict) else None
     return StreamWish(created=created, model=request.model, usage=bool(usage), whole_calls=whole_calls)
-
-
-class ToolCallAccumulator:
-    """Collects the tool calls of a stream, chunk by chunk (seed 003).
-
-        calls = toolglot.ToolCallAccumulator("openai_chat")
-        calls.add_chunk(chunk)
-        calls.drain()          # the calls that became whole since the last time
-
-    Chunks are pieces of the provider's stream, cut anywhere. What is no call is in `text`. Calls that a model writes as
-    text count where the source's profile or the policy says so.
-
-    source: who answers.
-    policy: what to do where there is a choice (`toolglot.Policy`).
-    limits: how large and how deep the JSON may be (`toolglot.Limits`).
-    """
-
-    def __init__(self, source: str, *, policy: Policy = DEFAULT_POLICY, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._reader = StreamReader(source=source, policy=policy, limits=limits)
-        self._completed: list[ToolCall] = []
-        self._text = StringIO()
-        self._drained = 0
-
-    def add_chunk(self, chunk: bytes | str) -> None:
-        """Take in more of the stream."""
-        self._add(self._reader.feed(chunk.encode("utf-8", "replace") if isinstance(chunk, str) else chunk))
-
-    def finish(self) -> None:
-        """The stream is over: a call that nothing else ended is whole now, or it was cut."""
-        self._add(self._reader.finish())
-
-    def _add(self, events: list[Event]) -> None:
-        for event in events:
-            if type(event) is TextDelta:
-                self._text.write(event.text)
-            elif type(event) is BlockEnded and isinstance(event.block, ToolCall) and not event.cut:
-                self._completed.append(event.block)
-
-    def get_completed(self) -> tuple[ToolCall, ...]:
-        """All calls that are whole."""
-        return tuple(self._completed)
-
-    def drain(self) -> tuple[ToolCall, ...]:
-        """The calls that became whole since the last time."""
-        new = self._completed[self._drained :]
-        self._drained = len(self._completed)
-        return tuple(new)
-
-    @property
-    def text(self) -> str:
-        """What the model said besides."""
-        return self._text.getvalue()
-
-    @property
-    def failure(self) -> Failure | None:
-        """Why the stream broke off, if it did."""
-        return self._reader.failure
 
 
 class _HomeReader(StreamReader):

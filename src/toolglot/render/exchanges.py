@@ -230,10 +230,12 @@ class _Pairing:
         """The exchanges whose calls were taken out while their results stayed: the calls as the ledger has them, and
         the results that count."""
         calls: dict[str, ToolCall] = {}
+        results: list[ToolResult] = []
         for result in turn.results:
-            call = self._taken_out.get(result.call_id)
-            if call is not None and self._chosen.get(call.id) is not None:
-                calls[call.id] = self._taken_out.pop(call.id)
+            chosen = self._chosen.get(result.call_id)
+            if chosen is not None and result.call_id in self._taken_out:
+                calls[result.call_id] = self._taken_out.pop(result.call_id)
+                results.append(chosen)
         if not calls:
             return
         reason = "the call of a result was taken out; it is written again, with the arguments that it had"
@@ -242,7 +244,7 @@ class _Pairing:
         issuers = {call.metadata.issuer for call in calls.values() if call.metadata is not None}
         issuer = issuers.pop() if len(issuers) == 1 else None
         yield Turn("assistant", tuple(calls.values()), key=f"{turn.key}+calls", issuer=issuer)
-        yield Turn("tool", tuple([self._chosen[id] for id in calls]), key=f"{turn.key}+results")
+        yield Turn("tool", tuple(results), key=f"{turn.key}+results")
 
     def _left_over(self, result: ToolResult) -> Iterable[Block]:
         """What becomes of a result in the turn where it stands: nothing, or text."""

@@ -152,12 +152,13 @@ class SseFramer:
             return []
         *events, rest = self._rest.joined(data).split(b"\n\n")
         end = self._line_end
-        return self._rest.bounded([_sse_frame(event, end) for event in events if event], rest)
+        frames = [frame for event in events if event for frame in _sse_frames(event, end)]
+        return self._rest.bounded(frames, rest)
 
     def finish(self) -> list[Frame]:
         self._rest.check()
         rest = self._rest.joined(b"").strip(b"\n")
-        return [_sse_frame(rest, self._line_end)] if rest and not self._is_first else []
+        return _sse_frames(rest, self._line_end) if rest and not self._is_first else []
 
     def _without_mark(self, data: bytes) -> bytes:
         """The bytes without the mark that may stand at their very beginning, as soon as that can be told."""
@@ -188,11 +189,14 @@ class SseFramer:
         return found[0]
 
 
-def _sse_frame(event: bytes, line_end: bytes) -> Frame:
-    """A frame of an event whose lines end in LF here, and in `line_end` where it came from."""
+def _sse_frames(event: bytes, line_end: bytes) -> list[Frame]:
+    """The frames of an event whose lines end in LF here, and in `line_end` where it came from.
+
+    It is one frame, unless each of its lines is a JSON object of its own: then somebody left the empty lines out.
+    """
     line_end = line_end or b"\n"
     if event.startswith(b"data: ") and b"\n" not in event:
-        return Frame(event[6:], "", event + line_end + line_end)
+        return [Frame(event[6:], "", event + line_end + line_end)]
     name, data = "", []
     for line in event.split(b"\n"):
         field, _, value = line.partition(b":")
@@ -201,8 +205,14 @@ def _sse_frame(event: bytes, line_end: bytes) -> Frame:
             data.append(value)
         elif field == b"event":
             name = value.decode("utf-8", "replace")
+    if len(data) > 1 and not name and all(map(_is_whole_line, data)):
+        return [Frame(line, "", b"data: " + line + line_end + line_end) for line in data]
     raw = event + b"\n\n"
-    return Frame(b"\n".join(data), name, raw if line_end == b"\n" else raw.replace(b"\n", line_end))
+    return [Frame(b"\n".join(data), name, raw if line_end == b"\n" else raw.replace(b"\n", line_end))]
+
+
+def _is_whole_line(line: bytes) -> bool:
+    return (line[:1] == b"{" and line.rstrip()[-1:] == b"}") or line.strip() == b"[DONE]"
 
 
 class LineFramer:
