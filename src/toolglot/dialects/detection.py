@@ -39,7 +39,7 @@ def detect(text: str, tools: Tools = (), model: str = "") -> Detection:
 
     text: what a model wrote.
     tools: the tools that were offered.
-    model: the model's name, which narrows what is looked for.
+    model: the model's name, whose dialects are tried first.
     """
     if not isinstance(text, str):
         raise InputError(f"expected text, got {quote(text)}", path="text")

@@ -38,12 +38,13 @@ def _body(reader: Reader, head: str) -> Steps[Outcome]:
     to, channels = _TO.search(head), _CHANNEL.findall(head)
     ends = marks(*ENDS, *STARTS)
     outcome: Outcome = "passed"
-    if to is not None and to[1] not in ("assistant", "user") and reader.accepts(to[1]):
+    if to is not None and to[1] not in ("assistant", "user", "self") and reader.accepts(to[1]):
         outcome = yield from _call(reader, to[1])
         found = yield from scanner.until(ends, _dropped)
     else:
         scanner.let_go()
-        is_thought = channels[-1:] == ["analysis"]  # a message may name its channel twice
+        is_to_self = to is not None and to[1] == "self"
+        is_thought = is_to_self or channels[-1:] == ["analysis"]  # a message may name its channel twice
         found = yield from scanner.until(ends, teller.think if is_thought else teller.say)
         teller.end_thought()
     if found in STARTS:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final, Literal, get_args
 
 from toolglot.conversation import ToolCall
-from toolglot.dialects.scanner import Scanner
+from toolglot.dialects.scanner import Scanner, Steps, marks
 from toolglot.dialects.telling import Teller
 
 Outcome = Literal["call", "cut", "passed", "none", "unfinished"]
@@ -23,6 +23,8 @@ Schemas = Mapping[str, dict[str, Any] | None]
 LONGEST_NAME: Final = 256
 _IS_NAME: Final = re.compile(r"(?=.*\w)\S+").fullmatch
 """Letters or digits, and no white space: three dots name no tool."""
+_IS_IDENTIFIER: Final = re.compile(r"[^\W\d][\w.:/\-]*+").fullmatch
+"""What names of tools look like. Where nobody knows which tools there are, `<function-name>` is a placeholder."""
 
 
 class Reader:
@@ -40,6 +42,8 @@ class Reader:
         """Whether the mark stands inside a sentence, which may be about it."""
         self.limit = 1 << 60
         """How far behind the beginning of what may be a call its name may stand."""
+        self.think_until: Callable[[tuple[str, ...]], Steps[str | None]] = self._think_plainly
+        """Reads a thought up to one of some closers, or to a call, where there is none of them."""
         self._id_stem = id_stem
         self._number = 0
         self.has_open_call: bool = False
@@ -50,7 +54,12 @@ class Reader:
             return False
         if self.scanner.size_since_mark() > self.limit:
             return False
-        return not self.only_offered or name in self.tools
+        if name in self.tools:
+            return True
+        return not self.only_offered and (self.is_chosen or _IS_IDENTIFIER(name) is not None)
+
+    def _think_plainly(self, closers: tuple[str, ...]) -> Steps[str | None]:
+        return (yield from self.scanner.until(marks(*closers), self.teller.think))
 
     def schema(self, name: str) -> dict[str, Any] | None:
         return self.tools.get(name)

@@ -140,20 +140,24 @@ def is_auto(name: object) -> bool:
 
 
 def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Dialect, ...]:
-    """The dialects to look for. Those that the model is known to write come first.
+    """The dialects to look for. Those that the model is known to write come first; the others may be written too.
 
-    What ordinary text looks like is looked for only where tools were offered; and of that, where it is known what the
-    model writes, only that.
+    What ordinary text looks like is looked for only where tools were offered.
     """
     if not is_auto(name):
         found = get(name)
         return (found.named or found,)
     known = [get(each) for each in names()]
-    own = [each for each in known if model and any(fnmatchcase(model.lower(), pattern) for pattern in each.models)]
-    others = [_marked(each) if own else each for each in known if each not in own]
-    others.sort(key=lambda each: each.is_variant)
+    own = own_dialects(known, model)
+    others = sorted((each for each in known if each not in own), key=lambda each: each.is_variant)
     listed = [each if has_tools else _marked(each) for each in (*own, *others)]
     return tuple(each for each in listed if each.openers)
+
+
+def own_dialects(dialects: Iterable[Dialect], model: str) -> tuple[Dialect, ...]:
+    """Those that a model of this name is known to write."""
+    name = model.lower()
+    return tuple(each for each in dialects if name and any(fnmatchcase(name, pattern) for pattern in each.models))
 
 
 def _marked(dialect: Dialect) -> Dialect:

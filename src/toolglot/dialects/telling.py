@@ -42,12 +42,17 @@ class Teller:
         """Whether white space is kept back."""
         return bool(self._blank)
 
-    def last_said(self) -> str:
-        """The last two characters of the text, if it can go on."""
+    @property
+    def is_thinking(self) -> bool:
+        """Whether what was told last is a thought that is not over."""
+        return self._open is Thinking
+
+    def last_said(self, count: int = 2) -> str:
+        """The last characters of the text, if it can go on."""
         if self._open is not Text:
-            return self._blank[-2:]
+            return self._blank[-count:]
         end = self._said.tell()
-        self._said.seek(max(end - 2, 0))
+        self._said.seek(max(end - count, 0))
         return self._said.read()
 
     def take(self) -> list[Event]:

@@ -9,6 +9,9 @@ Whatever is no call is text, to the last character.
 
 Where the dialect is to be found out (`auto`), code is quoted text: what stands in a code span or a fence is no call,
 but for a fence that holds nothing else than the JSON of a call of a tool that was offered.
+
+Calls in a thought are drafts. A thought that never ends is ended by the first call in it that has a mark of its own: so
+from such a mark on, a thought is kept back until its end, or that of the text, is there.
 """
 
 from __future__ import annotations
@@ -20,12 +23,12 @@ from typing import Final
 from msgspec import Struct
 
 from toolglot.conversation import Block, Text, Thinking, ToolCall
-from toolglot.dialects.dialect import Dialect, any_inside, fits
+from toolglot.dialects.dialect import THINK, Dialect, any_inside, fits
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.offered_tools import Tools, listed, offered
 from toolglot.dialects.reading import OUTCOMES, Outcome, Reader
-from toolglot.dialects.registry import chosen, is_auto
-from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.registry import chosen, is_auto, own_dialects
+from toolglot.dialects.scanner import Sink, Steps, marks
 from toolglot.errors import InputError, quote
 from toolglot.events import BlockEnded, Event
 
@@ -41,10 +44,19 @@ LONGEST_THOUGHT: Final = 1 << 20
 _SLICE: Final = 4096
 """Characters that are read at once, so that what is kept back is looked at in between."""
 
+LONGEST_DRAFT: Final = 256 * 1024
+"""How much of a thought is kept back behind what looks like a call. What is longer is a thought."""
 _TICK: Final = "`"
-_FENCE: Final = 3 * _TICK
-_TICKS: Final = re.compile("`+")
+_TILDES: Final = "~~~"
+_TICKS: Final = {_TICK: re.compile("`+"), "~": re.compile("~+")}
+_SHORTEST_FENCE: Final = 3
 _MOST_TICKS: Final = 32
+_BLANKS: Final = re.compile(r"[ \t]+")
+_WIDEST: Final = 64
+"""White space around the end of a fence, on its line."""
+_INDENT: Final = 16
+_IS_MARK: Final = re.compile(r"[^\w\s`]\S{2}").match
+"""What a mark that no thought has begins with."""
 _IN_SENTENCE: Final = re.compile(r"[\w,;] \Z|[\"'(“]\Z")
 _SENTENCE_GOES_ON: Final = frozenset(" .,;:!?)\"'”")
 
@@ -55,7 +67,7 @@ class TextToolStream:
     dialect: one of `toolglot.dialects.names()`, or `auto`, which finds out from the text.
     tools: what was offered: `ToolSpec`s, bodies of any protocol's tools, or names. They say which calls are meant and
         what the types of arguments are.
-    model: narrows what `auto` looks for.
+    model: the name of the model, whose dialects `auto` tries first.
     ids: goes into the ids that are made; the same text with the same word gives the same ids.
     rescue_thinking: calls in what the model thinks are drafts, and no calls. With this option those that the thinking
         ends with count after all, if they are whole and the model neither said nor called anything else.
@@ -80,13 +92,18 @@ class TextToolStream:
         self._dialects = chosen(dialect, model, has_tools=bool(schemas))
         self._reader = Reader(schemas, id_stem=ids)
         self._reader.is_chosen = not self._is_auto
+        self._reader.think_until = self._think_until
         self._scanner, self._teller = self._reader.scanner, self._reader.teller
         self._openers = _by_opener(self._dialects)
         self._inside = {opener: any_inside(*(each.inside for each in found)) for opener, found in self._openers.items()}
         self._thinking = {opener: closer for each in self._dialects for opener, closer in each.thinking}
         self._starts_thinking = starts_thinking
-        wanted = [opener for opener in self._openers if not (self._is_auto and opener.startswith(_TICK))]
-        self._marks = marks(*wanted, *self._thinking, *([_TICK] if self._is_auto else []))
+        self._code_marks = (_TICK, _TILDES) if self._is_auto else ()
+        own = own_dialects(self._dialects, model) if self._is_auto else self._dialects
+        self._thought_ends = tuple(dict.fromkeys(end for each in own for end in each.thought_ends))
+        self._call_marks = _call_marks(self._dialects)
+        wanted = [opener for opener in self._openers if not opener.startswith(self._code_marks or "\0")]
+        self._marks = marks(*wanted, *self._thinking, *self._code_marks)
         self._run = self._read()
         self._is_over = False
         self.found: list[str] = []
@@ -165,8 +182,8 @@ class TextToolStream:
             elif closer is not None:
                 yield from self._thought(closer)
                 yield from self._line_start()
-            elif found == _TICK and self._is_auto:
-                yield from self._code()
+            elif found in self._code_marks:
+                yield from self._code(found, teller.say)
             elif self._is_no_call(found):
                 teller.say(found[:1] if found.startswith("\n") else found)
                 scanner.at -= len(found) - 1 if found.startswith("\n") else 0
@@ -183,12 +200,69 @@ class TextToolStream:
         return looked_for is not None and len(ahead) == AHEAD and looked_for(ahead) is None
 
     def _thought(self, *closers: str) -> Steps[None]:
-        scanner = self._scanner
-        ends = [] if self._is_auto else self._dialects[0].thought_ends
-        found = yield from scanner.until(marks(*closers, *ends), self._teller.think)
+        yield from self._think_until(closers)
         self._teller.end_thought()
-        if found is not None and found in ends:
-            scanner.at -= len(found)  # it begins a call
+
+    def _think_until(self, closers: tuple[str, ...]) -> Steps[str | None]:
+        """Tell what was thought, up to one of the closers, which is read; up to a call, where there is none. Which it
+        was; empty for a call, None for neither."""
+        scanner, think = self._scanner, self._teller.think
+        ends = self._ends_of_thought(closers)
+        stops = (*closers, *ends)
+        calls = [mark for mark in self._call_marks if not mark.startswith(stops)]
+        wanted = marks(*stops, *calls, *self._code_marks)
+        is_unclosed = False
+        while True:
+            found = yield from scanner.until(wanted, think)
+            if found is not None and found in self._code_marks:
+                found = (yield from self._code(found, think, stops)) or ""
+            elif found in calls:
+                end = None if is_unclosed else (yield from self._end_of_draft(found, stops))
+                is_unclosed = is_unclosed or end is None
+                if end is None and (yield from self._candidate(found, found, think)) and not self._teller.is_thinking:
+                    return ""
+                found = end or ""
+            if found and found in ends:
+                scanner.at -= len(found)  # it begins a call
+                return ""
+            if found != "":
+                return found
+
+    def _ends_of_thought(self, closers: tuple[str, ...]) -> tuple[str, ...]:
+        """Openers that end a thought with these closers: those of the model's own dialect, or of the only one that
+        thinks so."""
+        whose = (
+            each for each in self._dialects if any(own[1] in closers and own not in THINK for own in each.thinking)
+        )
+        return tuple(dict.fromkeys((*self._thought_ends, *(end for each in whose for end in each.thought_ends))))
+
+    def _end_of_draft(self, opener: str, stops: tuple[str, ...]) -> Steps[str | None]:
+        """The end of a thought in which a call seems to begin, whose opener was read; it is told, and its end is read.
+        Empty if there is none for long; None, and nothing read, if there is none at all."""
+        scanner, think = self._scanner, self._teller.think
+        scanner.mark()
+        steps = scanner.until(marks(*stops), _ignored)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                found: str | None = done.value
+                break
+            if scanner.size_since_mark() > LONGEST_DRAFT:
+                found = ""
+                break
+            yield
+        kept = scanner.since_mark()
+        size = len(kept) - len(found or "")
+        if found is None and size <= LONGEST_DRAFT:
+            scanner.go_back()
+            return None
+        scanner.let_go()
+        think(opener + kept[: min(size, LONGEST_DRAFT)])
+        if size > LONGEST_DRAFT:
+            scanner.put_back(kept[LONGEST_DRAFT:])
+            return ""
+        return found
 
     def _line_start(self) -> Steps[None]:
         """What counts only at the start of a line may stand at that of the text, and behind a thought."""
@@ -197,45 +271,85 @@ class TextToolStream:
         if found is not None:
             yield from self._candidate(f"\n{found}", found)
 
-    def _code(self) -> Steps[None]:
-        """Code, from behind its first tick: text, whatever stands in it."""
-        scanner, teller = self._scanner, self._teller
-        ticks = _TICK + (yield from scanner.while_in(_TICKS, _MOST_TICKS))
-        if ticks == _FENCE:
-            fenced = {opener.removeprefix(_FENCE): opener for opener in self._openers if opener.startswith(_FENCE)}
+    def _code(self, mark: str, say: Sink, stops: tuple[str, ...] = ()) -> Steps[str | None]:
+        """Code, from behind what it begins with: text, whatever stands in it. Which of the stops has ended it before
+        its end, and was read."""
+        scanner = self._scanner
+        is_line_start = self._is_line_start()
+        ticks = mark + (yield from scanner.while_in(_TICKS[mark[0]], _MOST_TICKS))
+        if mark == _TILDES and not (is_line_start or stops):
+            say(ticks)
+            return None
+        is_told = False
+        if len(ticks) == _SHORTEST_FENCE and not stops:
+            fenced = {opener.removeprefix(ticks): opener for opener in self._openers if opener.startswith(ticks)}
             word = (yield from scanner.one_of(fenced)) if fenced else None
             if word is not None:
-                told = yield from self._candidate(fenced[word], fenced[word])
-                if told:
-                    return
-            else:
-                teller.say(ticks)
-        else:
-            teller.say(ticks)
-        ends = (ticks,) if ticks.startswith(_FENCE) else (ticks, "\n")
-        teller.say((yield from scanner.until(marks(*ends), teller.say)) or "")
+                if (yield from self._candidate(fenced[word], fenced[word])):
+                    return None
+                is_told = True
+        if not is_told:
+            say(ticks)
+        ends = ("\n",) if mark == _TILDES else (ticks, "\n")
+        found = yield from scanner.until(marks(*ends, *stops), say)
+        if found is None or found in stops:
+            return found
+        say(found)
+        if found == "\n" and len(ticks) >= _SHORTEST_FENCE:
+            return (yield from self._fenced_lines(ticks, say, stops))
+        return None
 
-    def _candidate(self, opener: str, shown: str) -> Steps[bool]:
-        """What follows an opener: a call, or text after all, the opener too. One that counts only at the start of a
-        line may begin with another."""
+    def _fenced_lines(self, ticks: str, say: Sink, stops: tuple[str, ...]) -> Steps[str | None]:
+        """The lines of a fence, up to one that holds nothing but its end."""
+        scanner = self._scanner
+        while True:
+            line = yield from scanner.while_in(_BLANKS, _WIDEST)
+            run = yield from scanner.while_in(_TICKS[ticks[0]], 4 * _MOST_TICKS)
+            line += run
+            if len(run) >= len(ticks):
+                line += yield from scanner.while_in(_BLANKS, _WIDEST)
+                if (yield from scanner.peek()) in ("", "\n", "\r"):
+                    say(line)
+                    return None
+            if line:
+                say(line)
+            found = yield from scanner.until(marks("\n", *stops), say)
+            if found is None or found in stops:
+                return found
+            say(found)
+
+    def _is_line_start(self) -> bool:
+        """Whether nothing but white space stands before, on this line."""
+        before = self._teller.last_said(_INDENT)
+        return not before.rpartition("\n")[2].strip() and ("\n" in before or len(before) < _INDENT)
+
+    def _candidate(self, opener: str, shown: str, say: Sink | None = None) -> Steps[bool]:
+        """What follows an opener: a call, or text after all, the opener too, or whatever `say` makes of it. One that
+        counts only at the start of a line may begin with another."""
         reader, scanner = self._reader, self._scanner
         begins = len(shown) if opener.startswith("\n") else 0
         scanner.at -= begins
         scanner.mark()
         scanner.at += begins
         reader.is_mentioned = yield from self._is_mentioned()
-        dialect = yield from self._meant(opener)
+        dialect: Dialect | None = None
         outcome: Outcome = "none"
         is_weak = False
-        if dialect is not None:
+        for dialect in (yield from self._meant(opener)):
+            if outcome == "none" and scanner.size_since_mark() > begins:  # it was not what the one before thought
+                scanner.go_back()
+                scanner.mark()
+                scanner.at += begins
             is_weak = dialect.is_weak and opener not in dialect.strong
             reader.only_offered = is_weak and (self._is_auto or bool(reader.tools))
             reader.limit = LONGEST_GUESS if is_weak else LONGEST_WAIT
             outcome = yield from self._attempt(dialect, opener)
+            if outcome != "none" or not scanner.is_marked or scanner.size_since_mark() > LONGEST_GUESS:
+                break
         if outcome == "passed" and reader.is_mentioned and scanner.is_marked:
             outcome = "none"  # a mark that says nothing, as a word of a sentence
         if dialect is None or outcome in ("none", "unfinished"):
-            self._was_text("" if begins else shown, reader.limit)
+            self._was_text("" if begins else shown, reader.limit, say or self._teller.say)
             return False
         scanner.let_go()
         if outcome != "passed":
@@ -251,14 +365,14 @@ class TextToolStream:
         yield from scanner.need(1)
         return scanner.text[scanner.at : scanner.at + 1] in _SENTENCE_GOES_ON
 
-    def _meant(self, opener: str) -> Steps[Dialect | None]:
-        """The dialect whose calls look like what follows."""
+    def _meant(self, opener: str) -> Steps[list[Dialect]]:
+        """The dialects whose calls look like what follows."""
         candidates = self._openers[opener]
         scanner = self._scanner
         if any(each.inside for each in candidates):
             yield from scanner.need(AHEAD)
         ahead = scanner.text[scanner.at : scanner.at + AHEAD]
-        return next((each for each in candidates if fits(each, ahead)), None)
+        return [each for each in candidates if fits(each, ahead)]
 
     def _attempt(self, dialect: Dialect, opener: str) -> Steps[Outcome]:
         """Let a dialect read, as long as what it read can be kept."""
@@ -275,19 +389,19 @@ class TextToolStream:
                 return "none"
             yield
 
-    def _was_text(self, opener: str, limit: int) -> None:
+    def _was_text(self, opener: str, limit: int, say: Sink) -> None:
         """What was read is text. A mark inside it may still begin a call, unless it is too long to be read again.
 
         What was given up for its length is text up to the limit, wherever the piece ended in which that was seen.
         """
-        scanner, teller = self._scanner, self._teller
+        scanner = self._scanner
         if opener:
-            teller.say(opener)
+            say(opener)
         size = scanner.size_since_mark()
         if size > LONGEST_GUESS:
             kept = scanner.since_mark()
             said = min(size, limit)
-            teller.say(kept[:said])
+            say(kept[:said])
             scanner.let_go()
             scanner.put_back(kept[said:])
         else:
@@ -305,6 +419,17 @@ def _outcome(told: object, dialect: Dialect) -> Outcome:
 
 def _is_whole_call(event: BlockEnded) -> bool:
     return isinstance(event.block, ToolCall) and not event.cut
+
+
+def _call_marks(dialects: Iterable[Dialect]) -> tuple[str, ...]:
+    """The openers that no thought and no ordinary text has."""
+    thought = {mark for each in dialects for pair in each.thinking for mark in pair}
+    found = (mark for each in dialects for mark in (each.strong if each.is_weak else each.openers))
+    return tuple(dict.fromkeys(mark for mark in found if mark not in thought and _IS_MARK(mark)))
+
+
+def _ignored(piece: str) -> None:
+    pass
 
 
 def _by_opener(dialects: Iterable[Dialect]) -> dict[str, list[Dialect]]:
@@ -345,7 +470,7 @@ def parse_text(
     dialect: one of `toolglot.dialects.names()`; `auto` finds it out from the text.
     tools: the tools that were offered: `ToolSpec`s, or definitions in any protocol's form. They say which calls are
         meant and what types their arguments have.
-    model: the model's name, which narrows what `auto` looks for.
+    model: the model's name, whose dialects `auto` tries first.
     ids: goes into the ids that are made; the same text with the same word gives the same ids.
     rescue_thinking: whether whole calls that the thinking ends with count, where nothing else was said or called.
     starts_thinking: whether the text begins inside of thinking, because the prompt opened it.

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.json_calls import CallKeys
 from toolglot.dialects.reading import Outcome, Reader
-from toolglot.dialects.scanner import Sink, Steps, marks
+from toolglot.dialects.scanner import Steps, marks
 
 _ANSWERS: Final = ("<|START_RESPONSE|>", "<|START_TEXT|>")
 _ENDS: Final = ("<|END_RESPONSE|>", "<|END_TEXT|>", "<|END_OF_TURN_TOKEN|>")
@@ -33,20 +33,16 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     if reader.is_mentioned:
         return "none"
     reader.scanner.let_go()
-    if opener == _THOUGHT:
-        yield from _uncited(reader, (_THOUGHT_END,), reader.teller.think)
-        reader.teller.end_thought()
-    else:
-        yield from _uncited(reader, _ENDS, reader.teller.say)
-    return "passed"
-
-
-def _uncited(reader: Reader, ends: tuple[str, ...], say: Sink) -> Steps[None]:
     found: str | None = _CITATIONS[0]
     while found in _CITATIONS:
         if found.endswith(" "):
             yield from reader.scanner.until(marks(">", "\n"), len)  # to nowhere
-        found = yield from reader.scanner.until(marks(*ends, *_CITATIONS), say)
+        if opener == _THOUGHT:
+            found = yield from reader.think_until((_THOUGHT_END, *_CITATIONS))
+        else:
+            found = yield from reader.scanner.until(marks(*_ENDS, *_CITATIONS), reader.teller.say)
+    reader.teller.end_thought()
+    return "passed"
 
 
 _COMMAND3 = Dialect(

@@ -10,23 +10,23 @@ from toolglot.dialects.json_calls import BARE, call_list
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps
 
-_FENCE: Final = "```"
+_FENCES: Final = ("```", "~~~")
 _WORD: Final = re.compile(r"[a-z_]+")
 
 
-def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
+def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     yield from reader.scanner.while_in(_WORD, 16)
-    outcome = yield from call_list(reader, BARE, closers=(_FENCE,))
+    outcome = yield from call_list(reader, BARE, closers=(opener,))
     while outcome == "call" and (yield from reader.scanner.skip_spaces()) == "{":
-        outcome = yield from call_list(reader, BARE, closers=(_FENCE,))
+        outcome = yield from call_list(reader, BARE, closers=(opener,))
     if outcome in ("call", "cut"):
-        yield from skip_closer(reader, _FENCE)
+        yield from skip_closer(reader, opener)
     return outcome
 
 
 FENCED_JSON = Dialect(
     name="fenced_json",
-    openers=(_FENCE,),
+    openers=_FENCES,
     inside=r"(?:json|tool_calls?|tool_code|tool|function_calls?|function)?\s*(?:\[\s*)?\{",
     read=_read,
     is_weak=True,

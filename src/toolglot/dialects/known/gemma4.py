@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from toolglot.dialects.dialect import THINK, Dialect
 from toolglot.dialects.gemma_calls import GemmaStyle, gemma_in
 from toolglot.dialects.reading import Outcome, Reader
-from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.scanner import Steps
 
 _WORDS = ("\ncall:", "<call>")
 _CHANNEL, _CHANNEL_END = "<|channel>", "<channel|>"
@@ -35,8 +35,10 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     if opener == _CHANNEL and (yield from scanner.one_of(("thought",))):
         yield from scanner.one_of(("\n",))
         scanner.let_go()
-        yield from scanner.until(marks(_CHANNEL_END), reader.teller.think)
+        found = yield from reader.think_until((_CHANNEL_END,))
         reader.teller.end_thought()
+        if found != _CHANNEL_END:
+            return "passed"
     scanner.mark()
     if (yield from scanner.one_of(("call:",))):
         outcome = yield from GEMMA4.read(reader, _WORDS[0])

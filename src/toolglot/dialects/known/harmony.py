@@ -15,8 +15,8 @@ from toolglot.dialects.harmony_messages import ENDS, STARTS, message
 HARMONY = Dialect(
     name="harmony",
     openers=(*STARTS, *ENDS, "\n to=functions.", "\nto=functions."),
-    inside=r"(?!assistant[^<]*+<\|message\|>\s*<)\s*(?:\Z|<\|(?:start|channel|end|call|return)\|>"
-    r"|(?:assistant|analysis|commentary|final)\b)|[\w.-]+\s*<\|(?:channel|message|constrain)\|>",
+    inside=r"(?!assistant(?: to=(?:self|user)<\|message\|>|[^<]*+<\|message\|>\s*<))"
+    r"\s*(?:\Z|<\|(?:start|channel|end|call|return)\|>|(?:assistant|analysis|commentary|final)\b)|[\w.-]+\s*<\|(?:channel|message|constrain)\|>",
     read=message,
     models=("*gpt-oss*",),
 )

@@ -41,6 +41,7 @@ INKLING = Dialect(
     openers=("<|message_model|>", _INVOKE, *_SILENT),
     read=_read,
     thinking=(*THINK, ("<|content_thinking|>", _END)),
+    thought_ends=(_INVOKE,),
     models=("*inkling*",),
 )
 

@@ -11,17 +11,15 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.lookahead import next_of
+from toolglot.dialects.lookahead import give_back, next_of
 from toolglot.dialects.reading import Outcome, Reader
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.tag_calls import TagStyle, read_head, tags_in, undoubled
 
 _SECTION, _ENDS = "<atem:function_calls>", ("<|eom|>", "<|eot|>")
 _FIRST = tuple(f"\n{space}to={whom}<|message|>" for space in ("", " ") for whom in ("self", "user"))
+_ANY_FIRST, _MESSAGE_ENDS = ("\n to=", "\nto="), (*_ENDS, "<|end|>", "<|return|>", "<|start|>")
 """The prompt ends with the role: a text may begin with the recipient; where the dialect is named, whoever it is."""
-_ANY_FIRST = ("\n to=", "\nto=")
-
-
 _STYLE = TagStyle(
     call=("<atem:invoke ",),
     close_call=("</atem:invoke>",),
@@ -44,8 +42,11 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
         whom = head[0].rpartition("to=")[2] if head is not None else ""
     if whom in ("self", "user"):
         reader.scanner.let_go()
-        yield from reader.scanner.until(marks(*_ENDS), reader.teller.think if whom == "self" else reader.teller.say)
+        said = reader.scanner.until(marks(*_MESSAGE_ENDS), reader.teller.say)
+        found = yield from (reader.think_until(_MESSAGE_ENDS) if whom == "self" else said)
         reader.teller.end_thought()
+        if found == "<|start|>":
+            give_back(reader.scanner, found)
         return "passed"
     outcome = yield from tags_in(_STYLE)(reader, opener)
     if outcome == "call":
