@@ -83,7 +83,27 @@ TYPED: list[tuple[str, Any, str, Any]] = [
     ("a list of types, the number", {"type": ["integer", "boolean"]}, "1", 1),
     ("nullable", {"type": "integer", "nullable": True}, "null", None),
     ("nullable, a value", {"type": "integer", "nullable": True}, "7", 7),
-    ("a nullable string", {"type": "string", "nullable": True}, "None", None),
+    ("a nullable string", {"type": "string", "nullable": True}, "null", None),
+    ("a nullable string, a word of Python", {"type": "string", "nullable": True}, "None", "None"),
+    ("a nullable string, a word in capitals", {"type": ["string", "null"]}, "NULL", "NULL"),
+    ("a nullable string, a word", {"type": ["string", "null"]}, "none", "none"),
+    ("a nullable number, a word of Python", {"type": ["integer", "null"]}, "None", None),
+    ("a nullable number, another word", {"type": ["integer", "null"]}, "nil", "nil"),
+    ("an object that was escaped", {"type": "object"}, r"{\"a\": \"b\"}", {"a": "b"}),
+    ("an object that was escaped with its lines", {"type": "object"}, r"{\n  \"a\": 1\n}", {"a": 1}),
+    ("an object in a string", {"type": "object"}, r'"{\"a\": [1]}"', {"a": [1]}),
+    ("a list that was escaped", {"type": "array"}, r"[\"a\", \"b\"]", ["a", "b"]),
+    ("a list in a string", {"type": "array"}, '"[1, 2]"', [1, 2]),
+    ("a list of escaped texts", {"type": "array"}, r'["a\"b"]', ['a"b']),
+    ("a list that was escaped twice", {"type": "array"}, r"[\\\"a\\\"]", r"[\\\"a\\\"]"),
+    ("an escaped list where a string may stand", {"type": ["array", "string"]}, r"[\"a\"]", r"[\"a\"]"),
+    ("list or object, the list", {"type": ["array", "object"]}, "[1]", [1]),
+    ("list or object, the object", {"anyOf": [{"type": "array"}, {"type": "object"}]}, "{'a': 1}", {"a": 1}),
+    ("list or object, a brace list", {"type": ["array", "object"]}, "{'a', 'b'}", ["a", "b"]),
+    ("list or object, an escaped object", {"type": ["array", "object"]}, r"{\"a\": 1}", {"a": 1}),
+    ("a brace list is no list for an object", {"type": "object"}, '{"a", "b"}', '{"a", "b"}'),
+    ("a brace list for a list", {"type": "array"}, '{"a", "b"}', ["a", "b"]),
+    ("an object for a list", {"type": "array"}, '{"a": 1}', '{"a": 1}'),
     ("not nullable", {"type": "string", "nullable": False}, "null", "null"),
     ("an enum of numbers", {"enum": [1, 2]}, "2", 2),
     ("an enum of strings", {"enum": ["1", "2"]}, "2", "2"),
@@ -248,3 +268,13 @@ def test_a_string_is_told_while_it_comes_and_anything_else_when_it_is_whole() ->
     assert stream.feed("12") == []
     events = stream.feed("3</arg_value>\n</tool_call>")
     assert "".join(event.text for event in events if isinstance(event, InputDelta)) == "123}"
+
+
+def test_tags_in_a_tag_are_a_list_or_an_object_as_the_schema_and_they_say() -> None:
+    """`item` is what a list calls what it holds."""
+    mark = "]<]minimax[>["
+    either = {"type": ["array", "object"], "items": {"type": "integer"}, "properties": {"a": {"type": "integer"}}}
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": either}}}
+    for inner, value in (("<item>1|</item>|<item>2|</item>", [1, 2]), ("<a>1|</a>", {"a": 1})):
+        text = f'|<tool_call>|<invoke name="f">|<x>|{inner}|</x>|</invoke>|</tool_call>'.replace("|", mark)
+        assert parse_text(text, dialect="minimax_m3", tools=[tool]).calls[0].arguments == {"x": value}

@@ -19,6 +19,7 @@ from toolglot.dialects.schema_types import allowed_types, items_schema, property
 from toolglot.dialects.tag_calls import named_by, read_head
 
 _DEEPEST: Final = 64
+_ITEM: Final = "item"
 _HEAD_END: Final = marks(">")
 
 
@@ -34,7 +35,7 @@ class _Node:
         self._items: list[str] = []
 
     def child(self, name: str) -> _Node:
-        if self._is_list:
+        if self._is_list or (name == _ITEM and "array" in self._types):
             return _Node(name, items_schema(self._schema, self._root), self._root)
         return _Node(name, property_schema(self._schema, name, self._root), self._root)
 
@@ -51,7 +52,8 @@ class _Node:
         """What the tag means."""
         if not self._items:
             return typed("".join(self.text), self._types, "string")
-        if self._is_list or (not self._types and list(self._fields) == ["item"]):
+        may_be_list = not self._types or "array" in self._types
+        if self._is_list or (may_be_list and list(self._fields) == [_ITEM]):
             return f"[{', '.join(self._items)}]"
         fields = (f"{quoted(name)}: {_one_or_list(values)}" for name, values in self._fields.items())
         return f"{{{', '.join(fields)}}}"

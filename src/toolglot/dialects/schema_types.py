@@ -1,13 +1,14 @@
 """Values of formats that carry no types: the tool's schema says what a text means.
 
 One rule for all dialects, whole or streamed. Where a schema allows nothing but a string, the text is one. Otherwise the
-text is read as JSON, or as Python where that fails, and counts if the schema allows what it is. What fits nothing is a
-string, but for a fraction where an integer is wanted: that stays a number. Without a schema the dialect's own default
-applies.
+text is read as JSON, or as Python where that fails, or, where an object or a list is wanted, as either of them escaped
+once more; the first reading that the schema allows counts. What fits nothing is a string, but for a fraction where an
+integer is wanted: that stays a number. Without a schema the dialect's own default applies.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal
@@ -25,7 +26,7 @@ _MOST_PARTS: Final = 256
 """Schemas that one schema is put together of. What is beyond says nothing."""
 _INTEGER: Final = re.compile(r"([+-]?)(\d{1,300})")
 _DECIMAL: Final = re.compile(r"([+-]?)(\d{0,300})(?:\.(\d{0,300}))?(?:[eE]([+-]?\d{1,3}))?")
-_WORDS: Final = {"true": "true", "false": "false", "null": "null", "none": "null"}
+_STRUCTURES: Final = frozenset({"array", "object"})
 _NAMES: Final = {
     **dict.fromkeys(("string", "str", "text", "varchar", "char", "enum"), "string"),
     **dict.fromkeys(("integer", "int", "int32", "int64", "uint", "long", "short"), "integer"),
@@ -179,24 +180,42 @@ def _whole_number(text: str) -> str | None:
 
 
 def _word(text: str, types: frozenset[str]) -> str | None:
-    word = _WORDS.get(text.lower())
-    if word is None:
-        return None
-    if not types:
-        return word if text == word else None
-    return word if ("null" if word == "null" else "boolean") in types else None
+    """Truth, or nothing. Only `null` is null; Python's `None` is too, where it can be no string."""
+    if text == "null" or (text == "None" and types and "string" not in types):
+        return "null" if not types or "null" in types else None
+    word = text.lower() if types else text
+    return word if word in ("true", "false") and (not types or "boolean" in types) else None
 
 
 def _structure(text: str, types: frozenset[str]) -> str | None:
-    """An object, a list, or, where no schema says anything, a string in quotes."""
-    kind = {"{": "object", "[": "array", "(": "array", '"': "quotes"}.get(text[:1])
-    if kind is None or (types and kind not in types):
+    """An object or a list, of which the schema takes one; or, where no schema says anything, a string in quotes."""
+    if not types:
+        return text if text[:1] in ("{", "[", '"') and _is_json(text) else None
+    wanted = types & _STRUCTURES
+    found = _structure_of(text, wanted) if wanted else None
+    if found is None and wanted and "string" not in types and "\\" in text:
+        found = _structure_of(_unescaped(text), wanted)
+    return found
+
+
+def _structure_of(text: str, wanted: frozenset[str]) -> str | None:
+    """The JSON of a text that is an object or a list, as JSON or as Python writes it."""
+    if text[:1] not in ("{", "[", "("):
         return None
-    if _is_json(text):
-        return text
-    found = literal(text) if types else None
-    written = compact(found[0]) if found is not None else ""
+    try:
+        return text if type_of(msgspec.json.decode(text)) in wanted else None
+    except (ValueError, RecursionError):
+        found = literal(text)
+    written = compact(found[0]) if found is not None and type_of(found[0]) in wanted else ""
     return written if _is_json(written) else None
+
+
+def _unescaped(text: str) -> str:
+    """A text that was escaped as if it stood in a string, without that."""
+    try:
+        return str(json.loads(f'"{text}"', strict=False)).strip()
+    except ValueError:
+        return ""
 
 
 def _is_json(text: str) -> bool:
