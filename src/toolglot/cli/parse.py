@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="what the model wrote; '-' reads stdin")
     parser.add_argument("--dialect", default="auto", metavar="NAME", help="the dialect (default: auto)")
     parser.add_argument("--tools", metavar="FILE", help="the tools that were offered, as JSON")
-    parser.add_argument("--model", default="", help="the model's name, which narrows what auto looks for")
+    parser.add_argument("--model", default="", help="the model's name, whose dialects auto tries first")
     parser.add_argument(
         "--stream", type=_size, default=0, metavar="N", help="give the text in pieces of N characters, as a stream does"
     )
