@@ -130,7 +130,8 @@ def rule_table(rules: dict[str, Rule]) -> Iterator[str]:
 
 
 def evidence(entry: Rule | Fact) -> str:
-    return f"{entry.confidence}{' †' if entry.recheck else ''}: {cell(entry.source)}"
+    assumed = ", assumed" if isinstance(entry, Rule) and entry.assumed else ""
+    return f"{entry.confidence}{assumed}{' †' if entry.recheck else ''}: {cell(entry.source)}"
 
 
 def value(data: Any) -> str:

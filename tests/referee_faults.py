@@ -181,6 +181,7 @@ EITHER: dict[str, Plant] = {
     "tools.required_with_history": where(lambda p: p.tools.required_with_history, edit(lambda body: body.pop("tools"))),
     "tools.protocol": where(lambda p: p.tools.protocol, AS_IT_IS),
     "names.unique": edit(lambda body: body["tools"].append(copy.deepcopy(body["tools"][0]))),
+    "tools.empty_schema": where(lambda p: not p.tools.empty_schema, schema({})),
     "tools.omit_empty_parameters": where(
         lambda p: p.tools.omit_empty_parameters, schema({"type": "object", "properties": {}})
     ),
@@ -300,8 +301,8 @@ MORE_MEDIA = {
 }
 
 
-def refused_medium(profile: Profile) -> Body:
-    return next(part for kind, part in MORE_MEDIA.items() if kind not in profile.turns.media)
+def refused_medium(profile: Profile) -> Body | None:
+    return next((part for kind, part in MORE_MEDIA.items() if kind not in profile.turns.media), None)
 
 
 CHAT_PLANTS: dict[str, Plant] = {
@@ -403,7 +404,9 @@ CHAT_PLANTS: dict[str, Plant] = {
         lambda p: p.turns.prefill != "no",
         lambda body, profile: with_results(body, profile, chat_saying(profile, "It is ") | {"prefix": True}),
     ),
-    "turns.media": lambda body, profile: chat(lambda m: m[1].update(content=[refused_medium(profile)]))(body, profile),
+    "turns.media": lambda body, profile: where(
+        lambda p: refused_medium(p) is not None, chat(lambda m: m[1].update(content=[refused_medium(profile)]))
+    )(body, profile),
     "turns.media_sources": where(
         lambda p: "url" not in p.turns.media_sources,
         chat(lambda m: m[1].update(content=[{"type": "image_url", "image_url": "https://example.com/a.png"}])),

@@ -144,7 +144,7 @@ def test_violations_come_in_the_order_of_the_body() -> None:
         "~odd": 1,
         "model": "m",
     }
-    paths = [found.path for found in lint(body, "groq")]
+    paths = [found.path for found in lint(body, "groq", defaults=True)]
     assert paths == sorted(paths, key=lambda path: ("tools" not in path, "messages" not in path, path))
     assert paths[0] == "$.tools"
     assert paths[-1] == "$['~odd']"

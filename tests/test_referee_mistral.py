@@ -195,7 +195,7 @@ MUTATIONS: dict[str, Mutation] = {
 DIFFERENCES: dict[str, tuple[Mutation, str]] = {
     "a user turn after results": (
         lambda m, random: [*m[: places(m, "user")[0] + 1], *calling(random), USER],
-        "mistral-result-user-after: the newest validator allows it, the hosted API still reported it in August 2026",
+        "mistral-result-user-after: the newest validator and the hosted API take it, older servers do not",
     ),
     "a result at the start": (
         only(result("abcdefgh1"), USER),
@@ -283,10 +283,11 @@ def test_a_fault_of_a_tool_is_refused_by_both_judges(fault: str) -> None:
 
 @pytest.mark.parametrize("difference", DIFFERENCES)
 def test_where_the_profile_is_stricter_than_the_validator(difference: str) -> None:
+    """What the hosted API was seen to take is held against what comes from elsewhere only."""
     mutation, reason = DIFFERENCES[difference]
     bodies = [mutated(seed, mutation) for seed in range(5)]
     assert not any(refuses(body) for body in bodies), reason
-    assert all(lint(body, "mistral") for body in bodies), reason
+    assert all(lint(body, "mistral", defaults=True) for body in bodies), reason
 
 
 @pytest.mark.parametrize("text", ["", "I look."])

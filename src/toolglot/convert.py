@@ -357,7 +357,7 @@ class ReceivedRequest:
         is_same = from_.protocol == to.protocol and named == said.model and is_kept
         written = fields
         if not is_same:
-            written = _encode_request(sent, to, policy)
+            written = _encode_request(sent, to.as_told() if from_.name == to.name else to, policy)
         if from_.protocol == to.protocol:
             is_same = written == fields
         reading = None

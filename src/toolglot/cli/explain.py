@@ -36,6 +36,8 @@ _CONFIDENCE: Final = {
     "default": "nobody described it: the conservative default",
 }
 
+_ASSUMED: Final = "against what comes from elsewhere; a request that was written for this target goes as it is"
+
 _DESCRIPTION: Final = """\
 Explains a rule that 'toolglot lint' named: what it demands, which providers demand it and with what value, in whose
 words, from what source, and how sure that is. Where there is a small example, it is really linted and
@@ -158,6 +160,7 @@ class _Explanation:
             _pair(page, "source", said.source + (" (to be checked again)" if said.recheck else ""))
             _pair(page, "confidence", f"{said.confidence}: {_CONFIDENCE[said.confidence]}")
             _pair(page, "note", said.note if isinstance(said, Rule) else "")
+            _pair(page, "held", _ASSUMED if isinstance(said, Rule) and said.assumed else "")
         if self.key:
             _pair(page, "default", in_words(default_of(self.key)))
         page.line()

@@ -165,7 +165,8 @@ class Profile(Struct, frozen=True, kw_only=True):
 def _as_told(profile: Profile) -> Profile:
     values: dict[str, dict[str, Any]] = {}
     for key, value in LENIENT.items():
-        if key not in profile.origins:
+        rule = profile.origins.get(key)
+        if rule is None or rule.assumed:
             group, field = key.split(".")
             values.setdefault(group, {})[field] = value
     for key, rule in profile.origins.items():

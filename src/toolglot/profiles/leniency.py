@@ -4,8 +4,11 @@ The defaults are for sending something to a target that is little known: they sa
 against a request that was written for that very target would be another matter: nobody says that it refuses it. So
 what goes home, and what the referee judges, is held to what is known.
 
-Law: every value here accepts more than the default of its key. What holds everywhere (every call has its one result)
-is not here.
+The same holds for rules that a profile calls `assumed`: a host that nobody described, or what some versions of a server
+refuse and the recorded ones took.
+
+Law: every value here accepts more than the default of its key, or as much. What holds everywhere (every call has its
+one result) is not here.
 """
 
 from __future__ import annotations
@@ -25,8 +28,10 @@ LENIENT: Final[dict[str, Any]] = {
     "tools.max_count": None,
     "tools.allow_empty_list": True,
     "tools.parameters_required": False,
+    "tools.empty_schema": True,
     "tools.empty_description": True,
     "tools.strict": "optional",
+    "tools.server": ("*",),
     "tools.custom": True,
     "tools.namespaces": True,
     "choice.modes": _MODES,
@@ -34,12 +39,17 @@ LENIENT: Final[dict[str, Any]] = {
     "choice.needs_tools": False,
     "choice.parallel_switch": True,
     "calls.arguments_object_only": False,
+    "calls.with_text": True,
+    "calls.parallel": True,
+    "calls.empty_content": "null",
+    "calls.after": "any",
     "results.call_order": False,
     "results.body": "blocks",
     "results.media": _MEDIA,
     "results.error_media": True,
     "results.empty": True,
     "results.empty_error": True,
+    "results.user_after": True,
     "turns.first": "any",
     "turns.last": "any",
     "turns.prefill": "yes",
@@ -56,6 +66,9 @@ LENIENT: Final[dict[str, Any]] = {
     "turns.media": _MEDIA,
     "turns.media_sources": ("data", "url"),
     "turns.assistant_media": _MEDIA,
+    "reasoning.carrier": "reasoning_content",
+    "reasoning.signed": False,
+    "reasoning.budget": True,
     "reasoning.modes": ("off", "on", "adaptive", "between_tools"),
     "reasoning.may_end_turn": True,
     "reasoning.efforts": ("none", "minimal", "low", "medium", "high", "xhigh", "max"),

@@ -6,6 +6,7 @@ Both have the same form:
     title = "Mistral"                      # optional
     protocol = "openai_chat"               # optional
     extends = "openai_compatible"          # optional: start from another profile
+    assumed = true                         # optional: the rules are caution, see `Rule.assumed`
     [rules]
     "ids.max_length" = 9                   # short form
     [rules."ids.pattern"]                  # long form, with its evidence
@@ -63,6 +64,9 @@ class Rule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
     """The provider's own words when the demand is not met."""
     note: str = ""
+    assumed: bool = False
+    """Nobody saw the target refuse it: what comes from elsewhere satisfies it, what was written for the target need
+    not."""
 
 
 class Fact(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -102,6 +106,7 @@ class _RuleTable(Struct, kw_only=True, forbid_unknown_fields=True):
     recheck: bool = False
     error: str = ""
     note: str = ""
+    assumed: bool | None = None
 
 
 class _FactTable(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -121,6 +126,7 @@ class _ProfileTable(Struct, kw_only=True, forbid_unknown_fields=True):
     title: str = ""
     protocol: Protocol | None = None
     extends: str | None = None
+    assumed: bool = False
     rules: dict[str, Any] = {}
     models: dict[str, _ModelTable] = {}
     facts: dict[str, _FactTable] = {}
@@ -237,7 +243,9 @@ def _flat(table: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _rules(table: dict[str, Any], *, layer: str, where: str, origin: str) -> dict[str, Rule]:
+def _rules(
+    table: dict[str, Any], *, layer: str, where: str, origin: str, assumed: bool = False
+) -> dict[str, Rule]:
     rules = {}
     for key, entry in _flat(table).items():
         place = f'{where}."{key}"'
@@ -259,6 +267,7 @@ def _rules(table: dict[str, Any], *, layer: str, where: str, origin: str) -> dic
             recheck=long.recheck,
             error=long.error,
             note=long.note,
+            assumed=assumed if long.assumed is None else long.assumed,
         )
     return rules
 
@@ -278,6 +287,7 @@ def _profile(name: str, table: Any, *, origin: str, where: str, layer: str) -> P
                 layer=f"{layer}:models.{model}",
                 where=f"{origin}: {prefix}models.{model}.rules",
                 origin=origin,
+                assumed=raw.assumed,
             ),
         )
         for model, entry in raw.models.items()
@@ -288,7 +298,7 @@ def _profile(name: str, table: Any, *, origin: str, where: str, layer: str) -> P
         title=raw.title,
         protocol=raw.protocol,
         extends=resolve(raw.extends) if raw.extends is not None else None,
-        rules=_rules(raw.rules, layer=layer, where=f"{origin}: {prefix}rules", origin=origin),
+        rules=_rules(raw.rules, layer=layer, where=f"{origin}: {prefix}rules", origin=origin, assumed=raw.assumed),
         models=models,
         facts=tuple(
             Fact(

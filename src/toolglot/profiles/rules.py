@@ -63,6 +63,7 @@ class ToolRules(Group, frozen=True, kw_only=True):
         bool, Meta(description="Tools must be declared when the history holds calls or results.")
     ] = False
     parameters_required: Annotated[bool, Meta(description="A tool must have a parameter schema.")] = True
+    empty_schema: Annotated[bool, Meta(description="`{}` is accepted as the schema of no parameters.")] = False
     omit_empty_parameters: Annotated[bool, Meta(description="A tool without parameters must omit the schema.")] = False
     description_required: Annotated[bool, Meta(description="A tool must have a description.")] = False
     empty_description: Annotated[bool, Meta(description="A description may be empty.")] = False
@@ -75,7 +76,9 @@ class ToolRules(Group, frozen=True, kw_only=True):
     ] = "omit"
     custom: Annotated[bool, Meta(description="Free-text (custom) tools are native.")] = False
     namespaces: Annotated[bool, Meta(description="Namespace tools are native.")] = False
-    server: Annotated[Names, Meta(description="Types of tools that the provider runs itself.")] = ()
+    server: Annotated[
+        Names, Meta(description="Types of tools that the provider runs itself; `*` at the end stands for any ending.")
+    ] = ()
     protocol: Annotated[str, Meta(description="The target to use instead when tools are wanted; empty: this one.")] = ""
     by_prompt: Annotated[
         str,

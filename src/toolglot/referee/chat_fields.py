@@ -60,6 +60,7 @@ MEDIA_PARTS: Final[dict[str, Form]] = {
             "prompt_cache_breakpoint": ANYTHING,
         }
     ),
+    "file_url": _part("file_url", _url()),
     "document_url": _part("document_url", TEXT, document_name=TEXT),
     "image_embeds": ANYTHING,
 }

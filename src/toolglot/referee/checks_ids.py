@@ -50,8 +50,9 @@ def id_length(case: Case) -> Findings:
 
 
 def id_fixed_length(case: Case) -> Findings:
-    exact = case.profile.ids.fixed_length
-    for path, id_ in _ids(case) if case.profile.ids.style == "fixed" else ():
+    """Where longer ids are taken, the length is only that of new ones."""
+    rules, exact = case.profile.ids, case.profile.ids.fixed_length
+    for path, id_ in _ids(case) if rules.style == "fixed" and rules.max_length <= exact else ():
         if len(id_) != exact:
             message = f"the id has {len(id_)} characters, exactly {exact} are accepted"
             yield Finding(path, message, f"give call and result the same id of {exact} characters", id_[:80])

@@ -40,7 +40,7 @@ def carrier(case: Case) -> Findings:
 
 def modes(case: Case) -> Findings:
     setting, allowed = case.view.thinking_mode, case.profile.reasoning.modes
-    if setting is not None and setting.value not in allowed and (allowed or not case.ignores_fields):
+    if setting is not None and setting.value not in allowed and (allowed or not case.ignores("reasoning.modes")):
         message = f"the thinking mode {quote(setting.value)} is not accepted"
         hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
         yield Finding(setting.path, message, hint, str(setting.value)[:80])
@@ -87,19 +87,18 @@ def _lacks_thinking(message: Message) -> bool:
     return not any(item.kind == "thinking" for item in message.items)
 
 
-def _has_calls_anywhere(case: Case) -> bool:
-    return case.has_tools or bool(case.pairing.rounds)
-
-
 def placeholder(case: Case) -> Findings:
     where = case.profile.reasoning.placeholder_on
     if where == "first_call":
         yield from _unsigned_steps(case)
     if where not in ("calls", "assistant") or case.thinking == "off":
         return
+    has_called = False  # thinking of the turns before the first call is not asked for
     for place, message in enumerate(case.view.messages):
-        is_bound = message.role == "assistant" and (where == "assistant" or bool(calls_of(message)))
-        if is_bound and _has_calls_anywhere(case) and _lacks_thinking(message):
+        calls = bool(calls_of(message))
+        has_called = has_called or calls
+        is_bound = message.role == "assistant" and (calls or (where == "assistant" and has_called))
+        if is_bound and _lacks_thinking(message):
             hint = "send the thinking that came with it, or a placeholder"
             yield Finding(message.path, "the turn has no thinking, which must be passed back", hint, str(place))
 
@@ -144,18 +143,18 @@ def may_end_turn(case: Case) -> Findings:
 
 def efforts(case: Case) -> Findings:
     setting, allowed = case.view.effort, case.profile.reasoning.efforts
-    if setting is not None and setting.value not in allowed and (allowed or not case.ignores_fields):
+    if setting is not None and setting.value not in allowed and (allowed or not case.ignores("reasoning.efforts")):
         hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
         yield Finding(setting.path, f"the effort {quote(setting.value)} is not accepted", hint, str(setting.value)[:80])
     summary, rules = case.view.summary, case.profile.reasoning
     thinks = bool(rules.modes or rules.efforts or rules.budget) or rules.default != "off"
-    if summary is not None and not thinks and not case.ignores_fields:
+    if summary is not None and not thinks and not case.ignores("reasoning.efforts"):
         yield Finding(summary.path, "a model that does not think has no summary of it", "leave it out", is_aside=True)
 
 
 def budget(case: Case) -> Findings:
     setting = case.view.budget
-    if setting is not None and not case.profile.reasoning.budget and not case.ignores_fields:
+    if setting is not None and not case.profile.reasoning.budget and not case.ignores("reasoning.budget"):
         yield Finding(setting.path, "a budget for thinking is not accepted", "leave it out")
 
 

@@ -34,7 +34,7 @@ def min_max_tokens(case: Case) -> Findings:
 
 def sampling(case: Case) -> Findings:
     allowed = case.profile.request.sampling
-    for name, setting in case.view.sampling.items() if not case.ignores_fields else ():
+    for name, setting in case.view.sampling.items() if not case.ignores("request.sampling") else ():
         if name not in allowed:
             yield Finding(setting.path, f"{name} is not accepted", "leave it out", name)
 
@@ -87,7 +87,7 @@ def blank_stop(case: Case) -> Findings:
 
 def output(case: Case) -> Findings:
     setting, allowed = case.view.output, case.profile.request.output
-    if setting is not None and setting.value not in allowed and (allowed or not case.ignores_fields):
+    if setting is not None and setting.value not in allowed and (allowed or not case.ignores("request.output")):
         hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
         yield Finding(setting.path, f"{quote(setting.value)} is not accepted as output", hint, str(setting.value)[:80])
 
@@ -111,13 +111,13 @@ def unknown_fields(case: Case) -> Findings:
 
 def user(case: Case) -> Findings:
     setting = case.view.user
-    if setting is not None and not case.profile.request.user and not case.ignores_fields:
+    if setting is not None and not case.profile.request.user and not case.ignores("request.user"):
         yield Finding(setting.path, "no field names the end user here", "leave it out")
 
 
 def cache_markers(case: Case) -> Findings:
     for path in case.view.cache_markers if not case.profile.request.cache_markers else ():
-        if not case.ignores_fields:
+        if not case.ignores("request.cache_markers"):
             yield Finding(path, "cache markers are not accepted", "leave it out")
 
 

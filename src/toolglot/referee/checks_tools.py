@@ -37,6 +37,13 @@ def parameters_required(case: Case) -> Findings:
             yield Finding(tool.path, "the tool has no schema of its parameters", hint, tool.name or "")
 
 
+def empty_schema(case: Case) -> Findings:
+    for tool in _functions(case) if not case.profile.tools.empty_schema else ():
+        if tool.schema == {}:
+            hint = 'send {"type": "object", "properties": {}}'
+            yield Finding(tool.schema_path or tool.path, "the schema of the parameters is empty", hint, tool.name or "")
+
+
 def omit_empty_parameters(case: Case) -> Findings:
     for tool in _functions(case) if case.profile.tools.omit_empty_parameters else ():
         if isinstance(tool.schema, dict) and not tool.schema.get("properties"):
@@ -58,7 +65,7 @@ def empty_description(case: Case) -> Findings:
 
 def strict_field(case: Case) -> Findings:
     for tool in _functions(case) if case.profile.tools.strict == "omit" else ():
-        if tool.strict is not None and not case.ignores_fields:
+        if tool.strict is not None and not case.ignores("tools.strict"):
             yield Finding(tool.path, "the field strict is not known here", "leave strict out", tool.name or "")
 
 
@@ -72,12 +79,17 @@ def _foreign(kind: str, what: str) -> Check:
     return check
 
 
+def _is_of_type(type_: str, known: str) -> bool:
+    """Whether a tool is of a known type, or of a dated version of it."""
+    if known.endswith("*"):
+        return type_.startswith(known[:-1])
+    return type_ == known or type_.startswith(known + "_")
+
+
 def server_tools(case: Case) -> Findings:
     known = case.profile.tools.server
     for tool in case.view.tools or ():
-        if tool.kind == "server" and not any(
-            tool.type == type_ or tool.type.startswith(type_ + "_") for type_ in known
-        ):
+        if tool.kind == "server" and not any(_is_of_type(tool.type, type_) for type_ in known):
             message = f"there is no tool of the type {quote(tool.type)} here"
             yield Finding(tool.path, message, "leave it out, or send a function in its place", tool.type[:80])
 
@@ -125,7 +137,7 @@ def choice_needs_tools(case: Case) -> Findings:
 
 def parallel_switch(case: Case) -> Findings:
     parallel = case.view.parallel
-    if parallel is not None and not case.profile.choice.parallel_switch and not case.ignores_fields:
+    if parallel is not None and not case.profile.choice.parallel_switch and not case.ignores("choice.parallel_switch"):
         yield Finding(parallel.path, "parallel calls cannot be switched here", "leave it out")
 
 
@@ -141,6 +153,7 @@ CHECKS: Checks = {
     "tools.allow_empty_list": empty_list,
     "tools.required_with_history": tools_with_history,
     "tools.parameters_required": parameters_required,
+    "tools.empty_schema": empty_schema,
     "tools.omit_empty_parameters": omit_empty_parameters,
     "tools.description_required": description_required,
     "tools.empty_description": empty_description,

@@ -106,7 +106,7 @@ def developer_role(case: Case) -> Findings:
 
 def name_field(case: Case) -> Findings:
     for message in case.view.messages if not case.profile.turns.name_field else ():
-        if message.name is not None and message.role != "tool" and not case.ignores_fields:
+        if message.name is not None and message.role != "tool" and not case.ignores("turns.name_field"):
             yield Finding(step(message.path, "name"), "a message has no name here", "leave it out", message.name[:80])
 
 

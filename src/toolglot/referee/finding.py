@@ -46,6 +46,15 @@ class Case(Struct, frozen=True, kw_only=True):
         """A setting that the target does not know does no harm."""
         return self.profile.request.unknown_fields == "ignored"
 
+    def ignores(self, key: str) -> bool:
+        """A setting that a rule refuses does no harm: the target ignores what it does not know, and where that is only
+        assumed, nobody says that it refuses this one."""
+        if not self.ignores_fields:
+            return False
+        origins = self.profile.origins
+        is_known = "request.unknown_fields" in origins and not origins["request.unknown_fields"].assumed
+        return is_known or key not in origins or origins[key].assumed
+
     @property
     def has_tools(self) -> bool:
         return bool(self.view.tools)

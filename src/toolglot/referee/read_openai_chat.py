@@ -34,6 +34,7 @@ _MEDIA: Final = {
     "audio_url": "audio",
     "video_url": "video",
     "file": "document",
+    "file_url": "document",
     "document_url": "document",
 }
 _THINKING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_details")

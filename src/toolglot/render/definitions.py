@@ -103,7 +103,7 @@ def _is_run_by(tool: ToolSpec, job: Job) -> bool:
     """Whether the target runs a tool itself. At home a type that nobody listed yet is trusted."""
     if tool.issuer is None or tool.issuer.provider != job.profile.protocol:
         return False
-    return job.goes_home or any(tool.type.startswith(known) for known in job.profile.tools.server)
+    return job.goes_home or any(tool.type.startswith(known.removesuffix("*")) for known in job.profile.tools.server)
 
 
 def _once(tools: list[ToolSpec], job: Job) -> list[ToolSpec]:

@@ -47,7 +47,14 @@ def add_demanded(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[t
     turns = _without_final(turns, options, job)
     if job.profile.reasoning.placeholder is None or not is_thinking(options, job):
         return turns, options
-    return unless_same(tuple([_with_stand_in(turn, job) for turn in turns]), turns), options
+    start = _first_call(turns) if job.goes_home else 0
+    filled = [_with_stand_in(turn, job) if place >= start else turn for place, turn in enumerate(turns)]
+    return unless_same(tuple(filled), turns), options
+
+
+def _first_call(turns: tuple[Turn, ...]) -> int:
+    """The position of the first turn that calls: thinking of the turns before is not asked for (D5)."""
+    return next((place for place, turn in enumerate(turns) if turn.calls), len(turns))
 
 
 def _without_final(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[Turn, ...]:

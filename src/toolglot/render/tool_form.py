@@ -181,7 +181,10 @@ def _with_required_filtered(tool: ToolSpec, job: Job) -> tuple[ToolSpec, _Schema
 
 def _lowered(tool: ToolSpec, job: Job) -> ToolSpec:
     asked = {} if tool.parameters is None and tool.strict else tool.parameters
-    lowered = lower(asked, job.profile, strict=bool(tool.strict))
+    if asked == {} and not tool.strict and job.profile.tools.empty_schema:
+        lowered = Lowered(asked)
+    else:
+        lowered = lower(asked, job.profile, strict=bool(tool.strict))
     for loss in lowered.losses:
         where = "; the description says it" if loss.described else ""
         reason = f"{loss.keyword}: {loss.reason}{where}"
