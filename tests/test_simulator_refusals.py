@@ -206,8 +206,8 @@ WORDS: list[tuple[str, Body, str]] = [
     ),
     ("mistral", chat(told("abcdefghi"), model="m"), "Unexpected"),
     (
-        "mistral",
-        chat(called("abcdefghi"), told("abcdefghi"), {"role": "user", "content": "And?"}, model="m"),
+        "vllm",
+        chat(called("abcdefghi"), told("abcdefghi"), {"role": "user", "content": "And?"}, model="mistral-7b"),
         "Unexpected role 'user' after role 'tool'",
     ),
     ("mistral", chat({"role": "assistant", "content": "Hi"}, model="m"), "Expected last role User or Tool"),
