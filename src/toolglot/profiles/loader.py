@@ -243,9 +243,7 @@ def _flat(table: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _rules(
-    table: dict[str, Any], *, layer: str, where: str, origin: str, assumed: bool = False
-) -> dict[str, Rule]:
+def _rules(table: dict[str, Any], *, layer: str, where: str, origin: str, assumed: bool = False) -> dict[str, Rule]:
     rules = {}
     for key, entry in _flat(table).items():
         place = f'{where}."{key}"'
