@@ -224,6 +224,36 @@ def test_R_002_16_a_format_that_the_target_does_not_know_moves_into_the_descript
     assert any(entry.action == "lowered" for entry in out.report)
 
 
+OPENAI_FORMATS = ("date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
+
+
+@pytest.mark.parametrize("target", ["openai", "openai_responses"])
+def test_R_002_16_a_format_stays_for_openai_and_goes_where_the_user_says_so(target: str) -> None:
+    schema = {"type": "object", "properties": {"u": {"type": "string", "format": "uri"}}}
+    body = asking(tools=[{"name": "t", "input_schema": schema}])
+    assert '"format":"uri"' in to(target, body, model="gpt-4.1").data.decode()
+    listed = toolglot.profiles.Overrides(
+        f'[profiles.{target}.rules]\n"schema.formats" = {json.dumps(list(OPENAI_FORMATS))}'
+    )
+    out = convert(body, source="anthropic", target=target, model="gpt-4.1", overrides=listed)
+    assert '"format"' not in out.data.decode()
+    assert "format: uri" in out.data.decode()
+    assert "format: this format is not accepted; the description says it" in [entry.reason for entry in out.report]
+
+
+@pytest.mark.parametrize("target", ["openai", "openai_responses"])
+def test_R_002_16_a_strict_tool_loses_a_format_that_strict_mode_refuses(target: str) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"u": {"type": "string", "format": "uri"}},
+        "required": ["u"],
+        "additionalProperties": False,
+    }
+    out = to(target, asking(tools=[{"name": "t", "input_schema": schema, "strict": True}]), model="gpt-4.1")
+    tool = out.body["tools"][0].get("function", out.body["tools"][0])
+    assert "format" not in tool["parameters"]["properties"]["u"] or not tool["strict"]
+
+
 HALVES = (
     b'{"model":"gpt-4.1","messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":['
     b'{"id":"c\\ud800","type":"function","function":{"name":"f","arguments":"{\\"n\\":1}"}},'

@@ -189,6 +189,18 @@ def test_a_free_text_tool_comes_back_as_free_text() -> None:
     assert response.get_tool_calls("anthropic")[0]["input"] == {"input": "*** Begin"}
 
 
+def test_R_003_11_R_003_T9_more_calls_than_a_provider_is_known_for_are_told_and_none_is_dropped() -> None:
+    calls = [{"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(11)]
+    for provider, is_told in (("xai", True), ("openai", True), ("mistral", False), ("anthropic", False)):
+        body: Any = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": calls}}]}
+        if provider == "anthropic":
+            body = {"content": [{"type": "tool_use", "id": call["id"], "name": "f", "input": {}} for call in calls]}
+        response = Response(body, provider_id=provider)
+        MiddlewareChain([ToolingMiddleware()]).process_response(response)
+        assert len(response.tool_calls) == 11
+        assert [f"{provider} is known for at most" in warning for warning in response.warnings] == [True] * is_told
+
+
 def test_R_003_12_T2_what_validation_made_of_a_call_is_what_comes_out() -> None:
     body = {"candidates": [{"content": {"parts": [{"functionCall": {"name": "say", "args": {"a": "x\x00"}}}]}}]}
     response = Response(body, "google", "anthropic")

@@ -9,7 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolglot import InputError, ProfileError, UnknownNameError, get_capabilities, profiles
+from toolglot import (
+    Capabilities,
+    InputError,
+    ProfileError,
+    UnknownNameError,
+    get_capabilities,
+    get_parser,
+    profiles,
+    register_capabilities,
+)
 from toolglot.profiles import loader
 from toolglot.profiles.aliases import ALIASES, TARGETS, resolve
 from toolglot.profiles.rules import Rules
@@ -368,7 +377,7 @@ def test_profiles_can_be_hashed_and_are_made_once() -> None:
         ("OPENAI_CHAT", ("json", True, 10, True, True, ())),
         ("grok", ("custom", False, 1, False, False, ("uses <x.ai:tool_call> tags",))),
         ("Deep-Seek", ("xml", True, 5, False, False, ())),
-        ("google", ("unknown", False, 1, False, False, ())),
+        ("google", ("json", True, None, True, True, ())),
         ("nobody", ("unknown", False, 1, False, False, ())),
         ("", ("unknown", False, 1, False, False, ())),
     ],
@@ -377,14 +386,42 @@ def test_R_003_11_the_capability_matrix_has_the_seeds_values(provider: str, expe
     assert msgspec.structs.astuple(get_capabilities(provider)) == expected
 
 
-def test_R_003_T9_nothing_else_reads_the_capability_matrix() -> None:
-    package = Path(profiles.__file__).parents[1]
-    readers = [
-        file.relative_to(package).as_posix()
-        for file in package.rglob("*.py")
-        if re.search(r"[._]capabilities|capabilities import|Capabilities|MATRIX", file.read_text(encoding="utf-8"))
-    ]
-    assert sorted(readers) == ["__init__.py", "profiles/__init__.py", "profiles/capabilities.py"]
+@pytest.mark.parametrize("provider", profiles.names())
+def test_R_003_11_every_provider_has_capabilities(provider: str) -> None:
+    known = get_capabilities(provider)
+    assert known.format in ("json", "xml", "custom")
+    assert known.supports_parallel == (known.max_tools_per_call != 1)
+
+
+def test_R_003_11_capabilities_can_be_overridden_and_the_parsers_read_them() -> None:
+    own = Capabilities(format="custom", supports_parallel=True, max_tools_per_call=3)
+    for name in ("Grok", "acme"):
+        register_capabilities(name, own)
+    try:
+        assert get_capabilities("xai") == get_capabilities("acme") == own
+        register_capabilities("openai", Capabilities(format="xml"))
+        assert get_parser("openai").format == "xml"
+    finally:
+        for name in ("xai", "acme", "openai"):
+            register_capabilities(name, None)
+    assert get_capabilities("xai").max_tools_per_call == 1
+    assert get_capabilities("acme") == Capabilities()
+    assert get_parser("openai").format == "json"
+
+
+def test_R_003_11_a_profile_of_ones_own_has_capabilities_that_follow_its_rules() -> None:
+    box = profiles.Overrides(
+        '[profiles.box]\ntitle = "A box"\nextends = "openai_compatible"\n[profiles.box.rules]\n"calls.parallel" = false'
+    )
+    known = get_capabilities("box", overrides=box)
+    assert (known.format, known.supports_parallel, known.max_tools_per_call) == ("json", False, 1)
+    assert get_capabilities("box") == Capabilities()
+
+
+@pytest.mark.parametrize("arguments", [("", None), (None, None), ("openai", "json"), ("openai", {})])
+def test_R_003_11_what_are_no_capabilities_is_refused(arguments: tuple[Any, Any]) -> None:
+    with pytest.raises(InputError):
+        register_capabilities(*arguments)
 
 
 # --- what a provider was seen to take -----------------------------------------------------------------

@@ -81,7 +81,7 @@ from toolglot.limits import Limits
 from toolglot.middleware import MiddlewareChain, Request, Response, SchemaTranslator, ToolingMiddleware, ToolMiddleware
 from toolglot.parsers import ReplyParser, ToolParser, get_parser, register_parser, validate_tool_call
 from toolglot.policy import Policy
-from toolglot.profiles import get_capabilities
+from toolglot.profiles import Capabilities, get_capabilities, register_capabilities
 from toolglot.referee import Violation, lint
 from toolglot.report import Entry, Report
 from toolglot.streams import StreamReader, StreamTranslator
@@ -108,6 +108,7 @@ __all__ = [
     "ArgumentsError",
     "Attempt",
     "Block",
+    "Capabilities",
     "Conversation",
     "Converted",
     "ConvertedError",
@@ -206,6 +207,7 @@ __all__ = [
     "parse_text",
     "profiles",
     "read_request",
+    "register_capabilities",
     "register_dialect",
     "register_parser",
     "repair",

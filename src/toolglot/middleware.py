@@ -76,6 +76,8 @@ class Response(Struct):
     tool_calls_formatted: list[Fields] = field(default_factory=list)
     request: Request | None = None
     """The request that it answers. It undoes what was changed for the provider."""
+    warnings: list[str] = field(default_factory=list)
+    """What the calls have that the provider's capabilities do not say. No call is left out for it."""
 
     def get_tool_calls(self, format: str | None = None) -> list[Any]:
         """The calls as `anthropic`, `openai` or `generic` objects; in canonical form without a format."""
@@ -253,6 +255,7 @@ class ToolingMiddleware:
         self._translator = translator or SchemaTranslator(overrides=overrides)
         self._validator = validator
         self._policy = policy
+        self._overrides = overrides
 
     def process_request(self, request: Request) -> None:
         """Put the tools into the provider's shape. A request that was translated already is left alone."""
@@ -271,6 +274,7 @@ class ToolingMiddleware:
         form = "anthropic" if response.output_format == "anthropic" else "openai"
         written = Response(None, tool_calls=calls).get_tool_calls(form)
         response.tool_calls, response.tool_calls_formatted = calls, written
+        response.warnings = _warnings(provider, len(calls), self._overrides)
 
     def _ready(self, call: ToolCall, provider: str, index: int, request: Request | None) -> ToolCall:
         call = _placed(call, provider, index, request)
@@ -282,6 +286,17 @@ class ToolingMiddleware:
         if request is None or request.translated is None:
             return validated
         return request.translated.rendered.tools.original_call(validated)
+
+
+def _warnings(provider: str, calls: int, overrides: Overrides | None) -> list[str]:
+    """Where a response holds more calls than its provider is known for."""
+    known = profiles.get_capabilities(provider, overrides=overrides)
+    limit = known.max_tools_per_call if known.supports_parallel else 1
+    if known == profiles.Capabilities() or limit is None or calls <= limit:
+        return []
+    return [
+        f"{provider} is known for at most {limit} call{'s' if limit > 1 else ''} in a response; this one has {calls}"
+    ]
 
 
 def _place(request: Request | None) -> str:

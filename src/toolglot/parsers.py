@@ -18,7 +18,7 @@ import importlib
 import json
 from collections.abc import Callable, Iterable
 from hashlib import sha256
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -33,7 +33,6 @@ from toolglot.wire.codecs import codec
 from toolglot.wire.failures import ProviderError
 from toolglot.wire.reading import Fields, each, held, held_or_none, inside, required
 
-Format = Literal["json", "xml", "custom"]
 TextReader = Callable[[str], Iterable[ToolCall]]
 """Reads the calls that a model wrote into its text."""
 
@@ -70,7 +69,7 @@ class ReplyParser:
         self,
         provider_id: str,
         *,
-        format: Format = "json",
+        format: str = "json",
         read_text: TextReader | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
@@ -82,7 +81,7 @@ class ReplyParser:
         self._limits = limits
 
     @property
-    def format(self) -> Format:
+    def format(self) -> str:
         return self._format
 
     @property
@@ -185,7 +184,7 @@ def get_parser(provider_id: str) -> ToolParser:
     builtin = profiles.names()
     if name not in builtin:
         raise unknown_name("provider", provider_id, {*builtin, *_registered}, path="provider_id")
-    return _builtin(name)
+    return _builtin(name, profiles.get_capabilities(name).format)
 
 
 def register_parser(provider_id: str, parser: ToolParser | None) -> None:
@@ -213,20 +212,18 @@ def _key(provider_id: object) -> str:
     return resolved if resolved in profiles.names() else plain(resolved)
 
 
-@functools.cache
-def _builtin(name: str) -> ReplyParser:
-    written = _TEXTS.get(name)
-    if written is None:
-        return ReplyParser(name)
-    format, in_order = written
-    return ReplyParser(name, format=format, read_text=functools.partial(_read_dialects, in_order))
+@functools.lru_cache(maxsize=256)
+def _builtin(name: str, format: str) -> ReplyParser:
+    in_order = _TEXTS.get(name)
+    read_text = functools.partial(_read_dialects, in_order) if in_order is not None else None
+    return ReplyParser(name, format=format, read_text=read_text)
 
 
 # --- calls in text ----------------------------------------------------------------------------------
 
-_TEXTS: Final[dict[str, tuple[Format, tuple[str, ...]]]] = {
-    "xai": ("custom", ("xai", "xai_tool_call")),
-    "deepseek": ("xml", ("deepseek_v3", "deepseek_v31", "deepseek_v32", "deepseek_v4", "tool_xml", "bash_tag")),
+_TEXTS: Final[dict[str, tuple[str, ...]]] = {
+    "xai": ("xai", "xai_tool_call"),
+    "deepseek": ("deepseek_v3", "deepseek_v31", "deepseek_v32", "deepseek_v4", "tool_xml", "bash_tag"),
 }
 """What the models of a provider write as text, as seed 003 has it: each dialect reads what those before it left."""
 

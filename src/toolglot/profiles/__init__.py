@@ -21,7 +21,14 @@ from msgspec import Struct
 
 from toolglot.errors import InputError, ProfileError, UnknownNameError, closest_names, quote, unknown_name
 from toolglot.profiles.aliases import ALIASES, ANY_HOST, plain, resolve
-from toolglot.profiles.capabilities import Capabilities, get_capabilities
+from toolglot.profiles.capabilities import (
+    CONSERVATIVE,
+    MATRIX,
+    Capabilities,
+    from_profile,
+    register_capabilities,
+    registered,
+)
 from toolglot.profiles.leniency import LENIENT
 from toolglot.profiles.loader import (
     KEYS,
@@ -67,6 +74,7 @@ __all__ = [
     "get_capabilities",
     "names",
     "read_overrides",
+    "register_capabilities",
     "resolve",
     "unknown",
 ]
@@ -320,3 +328,25 @@ def get(
             f"expected Overrides, got {quote(overrides)}", path="overrides", hint="profiles.read_overrides(path)"
         )
     return _resolved(find(provider, overrides=overrides, kind=kind, path=path), model, overrides)
+
+
+def get_capabilities(provider: str, *, overrides: Overrides | None = None) -> Capabilities:
+    """What is known of a provider's tool calls: what was registered, the seed's values, or what its profile says.
+
+    Any spelling of the alias table is accepted; a name that is not known has conservative values.
+
+    provider: a provider.
+    overrides: profiles of one's own.
+    """
+    if not isinstance(provider, str):
+        raise InputError(f"expected the name of a provider, got {quote(provider)}", path="provider")
+    name = resolve(provider)
+    own = overrides.find(provider) if overrides is not None else None
+    found = registered.get(own or name)
+    if found is None and own is None:
+        found = MATRIX.get(name)
+    if found is not None:
+        return found
+    if own is None and name not in names():
+        return CONSERVATIVE
+    return from_profile(parallel=get(own or name, overrides=overrides).calls.parallel)

@@ -1,7 +1,9 @@
-"""Seed 003's capability matrix, with its exact values.
+"""What a provider's tool calls are like, in the six fields of seed 003.
 
-It is kept for callers that were written against it. Nothing in toolglot reads it: the profiles are the
-truth (xAI, say, answers with parallel calls today).
+Four providers have the seed's exact values; those of every other one follow from its profile, and a caller may put
+others in the place of any of them. What a request must look like is in the profiles, which know more and name sources.
+
+Law: a number here is never a reason to drop a call.
 """
 
 from __future__ import annotations
@@ -15,9 +17,19 @@ from toolglot.profiles.aliases import resolve
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
+    """What is known of a provider's tool calls.
+
+    format: how calls are written: `json`, `xml` or `custom`; `unknown`.
+    supports_parallel: whether a response may hold several calls.
+    requires_schema: whether a request must declare its tools.
+    stream_support: whether calls can be streamed.
+    quirks: what to look out for, in words.
+    """
+
     format: str = "unknown"
     supports_parallel: bool = False
-    max_tools_per_call: int = 1
+    max_tools_per_call: int | None = 1
+    """The most calls in one response; None where nobody names a limit."""
     requires_schema: bool = False
     stream_support: bool = False
     quirks: tuple[str, ...] = ()
@@ -49,11 +61,32 @@ MATRIX: Final[dict[str, Capabilities]] = {
 }
 
 
-def get_capabilities(provider: str) -> Capabilities:
-    """Seed 003's word on a provider: anthropic, openai, xai, deepseek; a conservative default for any other.
+registered: Final[dict[str, Capabilities]] = {}
+"""What callers put in the place of the above, by resolved name. Single reads and writes need no lock."""
 
-    Any spelling of the alias table is accepted, as everywhere. For what a provider demands today, ask `profiles.get`.
+
+def from_profile(*, parallel: bool) -> Capabilities:
+    """What holds for a provider that the seed does not name: all of them write JSON, and stream."""
+    return Capabilities(
+        format="json",
+        supports_parallel=parallel,
+        max_tools_per_call=None if parallel else 1,
+        requires_schema=True,
+        stream_support=True,
+    )
+
+
+def register_capabilities(provider: str, capabilities: Capabilities | None) -> None:
+    """Say what a provider's tool calls are like, in the place of what is known. None takes it back.
+
+    provider: a provider, under any spelling of its name, or a new name.
+    capabilities: what holds for it.
     """
-    if not isinstance(provider, str):
+    if not isinstance(provider, str) or not provider.strip():
         raise InputError(f"expected the name of a provider, got {quote(provider)}", path="provider")
-    return MATRIX.get(resolve(provider), CONSERVATIVE)
+    if capabilities is None:
+        registered.pop(resolve(provider), None)
+    elif isinstance(capabilities, Capabilities):
+        registered[resolve(provider)] = capabilities
+    else:
+        raise InputError(f"expected Capabilities, got {quote(capabilities)}", path="capabilities")
