@@ -39,6 +39,7 @@ FORCED = {
     "tools.protocol": "'openai_responses'",
     "calls.parallel": "false",
     "calls.with_text": "false",
+    "calls.text_after": "false",
     "calls.empty_content": "'empty'",
     "calls.after": "'user_or_result'",
     "results.alone": "true",
@@ -77,9 +78,19 @@ FORCED = {
     "schema.strict_max_depth": "2",
     "schema.strict_max_properties": "2",
     "schema.strict_max_tools": "1",
+    "schema.strict_max_optional": "2",
+    "schema.strict_max_unions": "2",
+    "schema.strict_schema_optional": "2",
+    "schema.strict_schema_unions": "2",
+    "schema.strict_recursion": "false",
+    "schema.strict_booleans": "false",
     "request.max_tokens_required": "true",
     "request.min_max_tokens": "16",
     "request.temperature_max": "1.0",
+    "request.temperature_min": "0.0",
+    "request.refused_fields": "['logprobs']",
+    "reasoning.signature_fields": "['extra_content']",
+    "reasoning.foreign_marks": "['gAAAA']",
     "request.temperature_or_top_p": "true",
     "request.max_stop": "4",
     "request.blank_stop": "false",
@@ -88,8 +99,10 @@ FORCED = {
     "request.foreign_models": "['gemini-*']",
     "request.output": "[]",
     "request.output_with_tools": "false",
+    "request.output_closed": "'always'",
     "tools.strict": "'omit'",
     "choice.parallel_switch": "false",
+    "choice.parallel_with_none": "false",
 }
 """By key, as TOML."""
 
@@ -135,7 +148,7 @@ def inside(prop: Body) -> Body:
     return {"type": "object", "properties": {"x": prop}}
 
 
-def strict(prop: Body) -> Body:
+def strict(prop: Body | bool) -> Body:
     return {"type": "object", "properties": {"x": prop}, "required": ["x"], "additionalProperties": False}
 
 
@@ -151,6 +164,13 @@ def many_properties(profile: Profile) -> Body:
         "required": names,
         "additionalProperties": False,
     }
+
+
+def several(count: int, prop: Body, *, required: bool) -> Body:
+    """A strict schema of so many properties."""
+    names = [f"p{n}" for n in range(count)]
+    listed = {"required": names} if required else {}
+    return {"type": "object", "properties": dict.fromkeys(names, prop), **listed, "additionalProperties": False}
 
 
 def strict_tools(body: Body, profile: Profile) -> Body:
@@ -239,6 +259,33 @@ EITHER: dict[str, Plant] = {
         lambda body, profile: schema(many_properties(profile), strict=True)(body, profile),
     ),
     "schema.strict_max_tools": where(lambda p: may_strict(p) and p.schema.strict_max_tools is not None, strict_tools),
+    "schema.strict_max_optional": where(
+        lambda p: may_strict(p) and p.schema.strict_max_optional is not None,
+        schema(several(25, {"type": "string"}, required=False), strict=True),
+    ),
+    "schema.strict_schema_optional": where(
+        lambda p: may_strict(p) and p.schema.strict_schema_optional is not None,
+        schema(several(25, {"type": "string"}, required=False), strict=True),
+    ),
+    "schema.strict_max_unions": where(
+        lambda p: may_strict(p) and p.schema.strict_max_unions is not None,
+        schema(several(25, {"type": ["string", "null"]}, required=True), strict=True),
+    ),
+    "schema.strict_schema_unions": where(
+        lambda p: may_strict(p) and p.schema.strict_schema_unions is not None,
+        schema(several(25, {"type": ["string", "null"]}, required=True), strict=True),
+    ),
+    "schema.strict_recursion": where(
+        lambda p: may_strict(p) and not p.schema.strict_recursion,
+        schema(
+            strict({"$ref": "#/$defs/a"}) | {"$defs": {"a": strict({"$ref": "#/$defs/b"}), "b": {"$ref": "#/$defs/a"}}},
+            strict=True,
+        ),
+    ),
+    "schema.strict_booleans": where(
+        lambda p: may_strict(p) and not p.schema.strict_booleans,
+        schema(strict(True), strict=True),
+    ),
     "request.unknown_fields": where(refuses_fields, edit(lambda body: body.update(no_such_field=1))),
     "request.max_tokens_required": where(
         lambda p: p.request.max_tokens_required, edit(lambda body: body.pop("max_tokens", None))
@@ -346,6 +393,10 @@ CHAT_PLANTS: dict[str, Plant] = {
     "choice.parallel_switch": where(
         lambda p: not p.choice.parallel_switch and refuses_fields(p),
         edit(lambda body: body.update(parallel_tool_calls=False)),
+    ),
+    "choice.parallel_with_none": where(
+        lambda p: not p.choice.parallel_with_none,
+        edit(lambda body: body.update(tool_choice="none", parallel_tool_calls=False)),
     ),
     "calls.arguments": chat(lambda m: m[2]["tool_calls"][0]["function"].update(arguments={"city": "Bonn"})),
     "calls.arguments_object_only": chat(lambda m: m[2]["tool_calls"][0]["function"].update(arguments="[1")),
@@ -473,6 +524,17 @@ CHAT_PLANTS: dict[str, Plant] = {
     ),
     "request.min_max_tokens": edit(lambda body: body.update(max_tokens=0)),
     "request.sampling": where(refuses_fields, edit(lambda body: body.update(top_k=5))),
+    "request.refused_fields": where(
+        lambda p: "logprobs" in p.request.refused_fields, edit(lambda body: body.update(logprobs=True))
+    ),
+    "reasoning.signature_fields": where(
+        lambda p: p.reasoning.signature_fields,
+        chat(lambda m: m[2]["tool_calls"][0].update(extra_content={"google": {"thought_signature": "s"}})),
+    ),
+    "request.temperature_min": where(
+        lambda p: p.request.temperature_min is not None and "temperature" in p.request.sampling,
+        edit(lambda body: body.update(temperature=-0.5)),
+    ),
     "request.temperature_max": where(
         lambda p: p.request.temperature_max is not None and "temperature" in p.request.sampling,
         edit(lambda body: body.update(temperature=2.5)),
@@ -493,6 +555,17 @@ CHAT_PLANTS: dict[str, Plant] = {
         if profile.request.output or refuses_fields(profile)
         else None
     ),
+    "request.output_closed": where(
+        lambda p: p.request.output_closed != "no",
+        edit(
+            lambda body: body.update(
+                response_format={
+                    "type": "json_schema",
+                    "json_schema": {"name": "n", "strict": True, "schema": inside({"type": "string"})},
+                }
+            )
+        ),
+    ),
     "request.output_with_tools": where(
         lambda p: not p.request.output_with_tools,
         edit(lambda body: body.update(response_format={"type": "json_object"})),
@@ -508,6 +581,8 @@ CHAT_PLANTS: dict[str, Plant] = {
 }
 
 CHAT_UNSEEN = {
+    "reasoning.foreign_marks": "thinking stands in plain fields",
+    "calls.text_after": "calls have a field of their own, which has no place",
     "ids.item_id_prefix": "a call has one id",
     "turns.document_name": "names of documents are free here",
     "results.together": "a message holds one result",
@@ -575,6 +650,10 @@ CLAUDE_PLANTS: dict[str, Plant] = {
         lambda p: not p.choice.parallel_switch,
         edit(lambda body: body.update(tool_choice={"type": "auto", "disable_parallel_tool_use": True})),
     ),
+    "choice.parallel_with_none": edit(
+        lambda body: body.update(tool_choice={"type": "none", "disable_parallel_tool_use": True})
+    ),
+    "calls.text_after": blocks(1, lambda b: b.append(claude_text("There."))),
     "calls.arguments": blocks(1, lambda b: b[1].update(input='{"city": "Bonn"}')),
     "calls.arguments_object_only": blocks(1, lambda b: b[1].update(input=[1])),
     "calls.parallel": where(lambda p: not p.calls.parallel, AS_IT_IS),
@@ -669,6 +748,11 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     "reasoning.grouped": where(lambda p: p.reasoning.grouped, blocks(1, lambda b: b.append(THOUGHT))),
     "request.min_max_tokens": edit(lambda body: body.update(max_tokens=0)),
     "request.sampling": edit(lambda body: body.update(temperature=1)),
+    "reasoning.foreign_marks": blocks(1, lambda b: b.insert(0, THOUGHT | {"signature": "gAAAAABo"})),
+    "reasoning.signature_fields": blocks(
+        1, lambda b: b[1].update(extra_content={"google": {"thought_signature": "s"}})
+    ),
+    "request.temperature_min": edit(lambda body: body.update(model="claude-sonnet-4-5", temperature=-0.5)),
     "request.temperature_max": edit(lambda body: body.update(model="claude-sonnet-4-5", temperature=1.5)),
     "request.temperature_or_top_p": edit(
         lambda body: body.update(model="claude-sonnet-4-5", temperature=0.5, top_p=0.9)
@@ -678,6 +762,11 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     ),
     "request.blank_stop": edit(lambda body: body.update(stop_sequences=["END", "\n"])),
     "request.output": edit(lambda body: body.update(output_config={"format": {"type": "odd"}})),
+    "request.output_closed": edit(
+        lambda body: body.update(
+            output_config={"format": {"type": "json_schema", "schema": inside({"type": "string"})}}
+        )
+    ),
     "request.output_with_tools": where(
         lambda p: not p.request.output_with_tools,
         edit(lambda body: body.update(output_config={"format": {"type": "json_schema", "schema": {}}})),
@@ -693,6 +782,7 @@ CLAUDE_PLANTS: dict[str, Plant] = {
 }
 
 CLAUDE_UNSEEN = {
+    "request.refused_fields": "all fields that there are are accepted",
     "ids.item_id_prefix": "a call has one id",
     "turns.document_name": "names of documents are free here",
     "tools.custom": "`type: custom` is an ordinary tool here",

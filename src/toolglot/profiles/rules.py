@@ -102,6 +102,9 @@ class ChoiceRules(Group, frozen=True, kw_only=True):
     ] = ("auto", "none")
     needs_tools: Annotated[bool, Meta(description="A choice without tools is refused.")] = True
     parallel_switch: Annotated[bool, Meta(description="Parallel calls can be switched off.")] = False
+    parallel_with_none: Annotated[
+        bool, Meta(description="The switch for parallel calls may stand beside a choice of no call.")
+    ] = True
 
 
 class CallRules(Group, frozen=True, kw_only=True):
@@ -113,6 +116,7 @@ class CallRules(Group, frozen=True, kw_only=True):
     arguments_object_only: Annotated[bool, Meta(description="Arguments that are not a JSON object are refused.")] = True
     parallel: Annotated[bool, Meta(description="An assistant turn may hold several calls.")] = True
     with_text: Annotated[bool, Meta(description="An assistant turn may hold text beside calls.")] = True
+    text_after: Annotated[bool, Meta(description="Text may follow a call in its turn.")] = True
     empty_content: Annotated[
         Literal["null", "empty", "omit"],
         Meta(description="What stands for the missing text of a turn that only calls."),
@@ -243,6 +247,14 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
         tuple[Literal["provider", "endpoint", "account", "model", "prefix"], ...],
         Meta(description="What a signature is bound to: elsewhere it is refused."),
     ] = ("provider", "endpoint", "account", "model")
+    foreign_marks: Annotated[Names, Meta(description="How signatures begin that are plainly of another issuer.")] = ()
+    signature_fields: Annotated[
+        Names,
+        Meta(
+            description="Fields of turns and calls in which other hosts send signatures of their own, which are of no "
+            "use here."
+        ),
+    ] = ()
     grouped: Annotated[bool, Meta(description="A thinking item and the item after it stay or go together.")] = False
     before_calls: Annotated[bool, Meta(description="Thinking stands before the calls of its turn.")] = True
     may_end_turn: Annotated[bool, Meta(description="A turn may end on thinking.")] = False
@@ -320,6 +332,23 @@ class SchemaRules(Group, frozen=True, kw_only=True):
     strict_max_depth: Annotated[int | None, Meta(description="Deepest nesting of a strict schema.")] = 10
     strict_max_properties: Annotated[int | None, Meta(description="Most properties of a strict schema.")] = 5000
     strict_max_tools: Annotated[int | None, Meta(description="Most strict tools in a request.")] = None
+    strict_max_optional: Annotated[
+        int | None, Meta(description="Most optional properties of all strict schemas of a request.")
+    ] = None
+    strict_max_unions: Annotated[
+        int | None,
+        Meta(description="Most properties with a union (`anyOf`, a list of types) of all strict schemas of a request."),
+    ] = None
+    strict_schema_optional: Annotated[
+        int | None, Meta(description="Most optional properties of one strict schema.")
+    ] = None
+    strict_schema_unions: Annotated[
+        int | None, Meta(description="Most properties with a union of one strict schema.")
+    ] = None
+    strict_recursion: Annotated[bool, Meta(description="A strict schema may refer to itself.")] = True
+    strict_booleans: Annotated[
+        bool, Meta(description="A property of a strict schema may be `true` or `false` instead of a schema.")
+    ] = True
 
 
 class RequestRules(Group, frozen=True, kw_only=True):
@@ -336,6 +365,9 @@ class RequestRules(Group, frozen=True, kw_only=True):
     temperature_max: Annotated[
         float | None, Meta(description="The highest temperature that is accepted; null: no known limit.")
     ] = None
+    temperature_min: Annotated[
+        float | None, Meta(description="The lowest temperature that is accepted; null: no known limit.")
+    ] = None
     temperature_or_top_p: Annotated[bool, Meta(description="Temperature and top_p may not be given together.")] = False
     max_stop: Annotated[int | None, Meta(description="Most stop sequences; null: no known limit.")] = None
     blank_stop: Annotated[bool, Meta(description="A stop sequence may be nothing but white space.")] = True
@@ -343,9 +375,19 @@ class RequestRules(Group, frozen=True, kw_only=True):
         tuple[Literal["json", "json_schema"], ...], Meta(description="Structured output that is accepted.")
     ] = ()
     output_with_tools: Annotated[bool, Meta(description="Structured output and tools may be used together.")] = False
+    output_closed: Annotated[
+        Literal["no", "strict", "always"],
+        Meta(
+            description="When every object of the schema of the output must be closed, and complete where those of "
+            "strict tools are: never, with `strict`, or always."
+        ),
+    ] = "no"
     unknown_fields: Annotated[
         Literal["ignored", "refused"], Meta(description="What happens to a field it does not know.")
     ] = "refused"
+    refused_fields: Annotated[
+        Names, Meta(description="Fields of a request that are refused although the protocol has them.")
+    ] = ()
     user: Annotated[bool, Meta(description="A field names the end user.")] = False
     cache_markers: Annotated[bool, Meta(description="Cache markers on blocks are accepted.")] = False
     foreign_models: Annotated[

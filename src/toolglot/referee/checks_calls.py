@@ -62,6 +62,19 @@ def text_beside_calls(case: Case) -> Findings:
             yield Finding(text.path, "text stands beside calls", "send the text in a turn of its own, or leave it out")
 
 
+def text_after_calls(case: Case) -> Findings:
+    """Turns of the assistant in a row count as one."""
+    called: Item | None = None
+    for message in case.view.messages if not case.profile.calls.text_after else ():
+        called = called if message.role == "assistant" else None
+        for item in message.items if message.role == "assistant" else ():
+            if item.kind == "call":
+                called = item
+            elif item.kind == "text" and item.text and called is not None:
+                yield Finding(item.path, "text follows a call", "put the text before the calls", called.id or "")
+                break
+
+
 def null_content(case: Case) -> Findings:
     """Only the demand for an empty text can be missed: where null is what stands, nothing else is refused."""
     for _, message, _ in _calling(case) if case.profile.calls.empty_content == "empty" else ():
@@ -81,6 +94,7 @@ CHECKS: Checks = {
     "calls.arguments_object_only": arguments_object,
     "calls.parallel": parallel_calls,
     "calls.with_text": text_beside_calls,
+    "calls.text_after": text_after_calls,
     "calls.empty_content": null_content,
     "calls.after": call_after,
 }

@@ -87,11 +87,15 @@ def id_unique(case: Case) -> Findings:
 
 def item_id_prefix(case: Case) -> Findings:
     own = case.profile.ids.item_id_prefix
-    for item in _carriers(case) if own else ():
-        prefix = CUSTOM_ITEM_PREFIX if item.is_custom else own
-        if item.kind == "call" and item.item_id is not None and not item.item_id.startswith(prefix):
+    prefixes = {"call": own, "text": "msg", "media": "msg", "thinking": "rs"}
+    for _, item in messages_with_items(case) if own else ():
+        prefix = CUSTOM_ITEM_PREFIX if item.is_custom else prefixes.get(item.kind, "")
+        if item.kind != "result" and item.item_id is not None and not item.item_id.startswith(prefix):
             message = f"the item id {quote(item.item_id)} does not begin with {prefix!r}"
-            yield Finding(step(item.path, "id"), message, "leave the item id out", item.item_id[:80])
+            # The id of a message stands beside its content.
+            path = step(item.path.partition(".content")[0], "id")
+            is_aside = prefix != own
+            yield Finding(path, message, "leave the item id out", item.item_id[:80], is_aside=is_aside)
 
 
 def _names(case: Case) -> Iterator[tuple[str, str]]:

@@ -64,6 +64,21 @@ def signed(case: Case) -> Findings:
             yield Finding(item.path, "the thinking has no signature", "leave it out, or send it as it came")
 
 
+def foreign_marks(case: Case) -> Findings:
+    marks = case.profile.reasoning.foreign_marks
+    for item in _thinking(case) if marks else ():
+        if (item.signature or "").startswith(marks):
+            yield Finding(item.path, "the signature is of another issuer", "leave the thinking out")
+
+
+def signature_fields(case: Case) -> Findings:
+    named = case.profile.reasoning.signature_fields
+    for path in case.view.signature_fields if named else ():
+        field = path.rpartition(".")[2]
+        if field in named:
+            yield Finding(path, f"{field} holds a signature of another issuer", "leave it out", field)
+
+
 def _open_loop(case: Case) -> Message | None:
     """The turn whose calls the request answers at its end."""
     messages, rounds = case.view.messages, case.pairing.rounds
@@ -201,6 +216,8 @@ CHECKS: Checks = {
     "reasoning.modes": modes,
     "reasoning.switch": switch,
     "reasoning.signed": signed,
+    "reasoning.foreign_marks": foreign_marks,
+    "reasoning.signature_fields": signature_fields,
     "reasoning.leading": leading,
     "reasoning.placeholder_on": placeholder,
     "reasoning.grouped": grouped,

@@ -54,6 +54,13 @@ def temperature_max(case: Case) -> Findings:
         yield Finding(path, f"at most {most:g} is accepted", "lower it", str(value)[:80])
 
 
+def temperature_min(case: Case) -> Findings:
+    value, least = _number(case, "temperature"), case.profile.request.temperature_min
+    if value is not None and least is not None and value < least:
+        path = case.view.sampling["temperature"].path
+        yield Finding(path, f"at least {least:g} is accepted", "raise it", str(value)[:80])
+
+
 def temperature_or_top_p(case: Case) -> Findings:
     given = [_number(case, name) for name in ("temperature", "top_p")]
     if case.profile.request.temperature_or_top_p and None not in given:
@@ -109,6 +116,12 @@ def unknown_fields(case: Case) -> Findings:
     yield from extra_tool_fields(case)
 
 
+def refused_fields(case: Case) -> Findings:
+    for name in case.profile.request.refused_fields:
+        if name in case.view.fields:
+            yield Finding(step("$", name), f"{name} is not accepted", "leave it out", name)
+
+
 def user(case: Case) -> Findings:
     setting = case.view.user
     if setting is not None and not case.profile.request.user and not case.ignores("request.user"):
@@ -135,12 +148,14 @@ CHECKS: Checks = {
     "request.min_max_tokens": min_max_tokens,
     "request.sampling": sampling,
     "request.temperature_max": temperature_max,
+    "request.temperature_min": temperature_min,
     "request.temperature_or_top_p": temperature_or_top_p,
     "request.max_stop": max_stop,
     "request.blank_stop": blank_stop,
     "request.output": output,
     "request.output_with_tools": output_with_tools,
     "request.unknown_fields": unknown_fields,
+    "request.refused_fields": refused_fields,
     "request.user": user,
     "request.cache_markers": cache_markers,
     "request.foreign_models": foreign_models,

@@ -13,7 +13,7 @@ from toolglot.errors import quote
 from toolglot.profiles.rules import SchemaRules
 from toolglot.referee.checks_ids import compiled
 from toolglot.referee.finding import Case, Checks, Finding, Findings, step
-from toolglot.referee.schema_nodes import Node
+from toolglot.referee.schema_nodes import Node, nodes_in, schema_nodes
 from toolglot.referee.view import Tool
 
 _UNIONS: Final = ("anyOf", "oneOf", "allOf")
@@ -188,6 +188,19 @@ def open_strict_objects(case: Case) -> Findings:
                 yield Finding(node.path, message, 'add "additionalProperties": false', tool.name or "")
 
 
+def output_closed(case: Case) -> Findings:
+    """A schema that the output is held to is closed and, where that is demanded of strict tools, complete."""
+    output, rule = case.view.output_schema, case.profile.request.output_closed
+    if output is None or rule == "no" or (rule == "strict" and not output.strict):
+        return
+    for node in schema_nodes(output):
+        if _is_object(node.schema) and node.schema.get("additionalProperties") is not False:
+            message = "an object of the output must have additionalProperties false"
+            yield Finding(node.path, message, 'add "additionalProperties": false', output.name or "")
+        for message, _ in _strict_required(node, case.profile.schema):
+            yield Finding(node.path, message, "require it and allow null, or leave strict out", is_aside=True)
+
+
 def _each(demand: Demand, case: Case, *, hint: str, only_strict: bool = False) -> Findings:
     for _, nodes in _strict(case) if only_strict else _judged(case):
         for node in nodes:
@@ -233,6 +246,97 @@ def strict_max_tools(case: Case) -> Findings:
     if limit is not None and len(tools) > limit:
         message = f"{len(tools)} strict tools, at most {limit} are accepted"
         yield Finding(case.view.tools_path, message, "leave strict out of some", str(len(tools)))
+
+
+def _optional(nodes: tuple[Node, ...]) -> int:
+    """How many properties a schema has that may be left out."""
+    count = 0
+    for node in nodes:
+        properties, names = node.schema.get("properties"), node.schema.get("required")
+        if isinstance(properties, dict):
+            required = {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
+            count += sum(name not in required for name in properties)
+    return count
+
+
+def _unions(nodes: tuple[Node, ...]) -> int:
+    """How many properties a schema has that are of several types."""
+    count = 0
+    for node in nodes:
+        properties = node.schema.get("properties")
+        for held in properties.values() if isinstance(properties, dict) else ():
+            if isinstance(held, dict):
+                count += "anyOf" in held or isinstance(held.get("type"), list)
+    return count
+
+
+Count = Callable[[tuple[Node, ...]], int]
+
+
+def _in_all(count: Count, what: str, limit_of: Callable[[SchemaRules], int | None], case: Case) -> Findings:
+    limit = limit_of(case.profile.schema)
+    total = sum(count(nodes) for _, nodes in _strict(case)) if limit is not None else 0
+    if limit is not None and total > limit:
+        message = f"{total} {what} in strict tools, at most {limit} are accepted"
+        yield Finding(case.view.tools_path, message, "leave strict out of some", str(total))
+
+
+def _in_one(count: Count, what: str, limit_of: Callable[[SchemaRules], int | None], case: Case) -> Findings:
+    limit = limit_of(case.profile.schema)
+    for tool, nodes in _strict(case) if limit is not None else ():
+        total = count(nodes)
+        if limit is not None and total > limit:
+            message = f"{total} {what} in one strict schema, at most {limit} are accepted"
+            yield Finding(tool.schema_path or tool.path, message, "leave strict out", str(total))
+
+
+def strict_recursion(case: Case) -> Findings:
+    for tool, nodes in _strict(case) if not case.profile.schema.strict_recursion else ():
+        circle = _circle(tool.schema, nodes) if nodes else ()
+        if circle:
+            message = f"the schema refers to itself: {' -> '.join(circle)}"
+            yield Finding(tool.schema_path or tool.path, message, "leave strict out", circle[0][:80])
+
+
+def _circle(schema: Any, nodes: tuple[Node, ...]) -> tuple[str, ...]:
+    """Definitions that lead back to themselves; empty where there are none."""
+    if any(node.schema.get("$ref") == "#" for node in nodes):
+        return ("#", "#")
+    tables = (schema.get(word) for word in ("$defs", "definitions"))
+    held = {name: value for table in tables if isinstance(table, dict) for name, value in table.items()}
+    leads = {name: list(_named(value)) for name, value in held.items()}
+    done: set[str] = set()
+    for start, led_to in leads.items():
+        path, stack = dict.fromkeys((start,)), [iter(led_to)] if start not in done else []
+        while stack:
+            name = next(stack[-1], None)
+            if name is None:
+                stack.pop()
+                done.add(path.popitem()[0])
+            elif name in path:
+                return (*list(path)[list(path).index(name) :], name)
+            elif name in leads and name not in done:
+                path[name] = None
+                stack.append(iter(leads[name]))
+    return ()
+
+
+def _named(schema: Any) -> Iterator[str]:
+    """The definitions that a schema refers to."""
+    for node in nodes_in(schema, ""):
+        reference = node.schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith(("#/$defs/", "#/definitions/")):
+            yield reference.split("/", 2)[2]
+
+
+def strict_booleans(case: Case) -> Findings:
+    for _, nodes in _strict(case) if not case.profile.schema.strict_booleans else ():
+        for node in nodes:
+            properties = node.schema.get("properties")
+            for name, held in properties.items() if isinstance(properties, dict) else ():
+                if isinstance(held, bool):
+                    message = f"the property {quote(name)} is {str(held).lower()} instead of a schema"
+                    yield Finding(step(step(node.path, "properties"), str(name)), message, "write a schema")
 
 
 _TYPE_NAMES: Final = ("string", "number", "integer", "boolean", "object", "array", "null")
@@ -300,4 +404,19 @@ CHECKS: Checks = {
     "schema.strict_max_depth": strict_max_depth,
     "schema.strict_max_properties": strict_max_properties,
     "schema.strict_max_tools": strict_max_tools,
+    "schema.strict_max_optional": partial(
+        _in_all, _optional, "optional properties", lambda rules: rules.strict_max_optional
+    ),
+    "schema.strict_max_unions": partial(
+        _in_all, _unions, "properties with a union", lambda rules: rules.strict_max_unions
+    ),
+    "schema.strict_schema_optional": partial(
+        _in_one, _optional, "optional properties", lambda rules: rules.strict_schema_optional
+    ),
+    "schema.strict_schema_unions": partial(
+        _in_one, _unions, "properties with a union", lambda rules: rules.strict_schema_unions
+    ),
+    "schema.strict_recursion": strict_recursion,
+    "schema.strict_booleans": strict_booleans,
+    "request.output_closed": output_closed,
 }

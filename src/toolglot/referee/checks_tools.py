@@ -141,6 +141,13 @@ def parallel_switch(case: Case) -> Findings:
         yield Finding(parallel.path, "parallel calls cannot be switched here", "leave it out")
 
 
+def parallel_with_none(case: Case) -> Findings:
+    parallel, choice = case.view.parallel, case.view.choice
+    if parallel is None or choice is None or choice.mode != "none" or case.profile.choice.parallel_with_none:
+        return
+    yield Finding(parallel.path, "parallel calls are switched where no tool may be called", "leave the switch out")
+
+
 def extra_tool_fields(case: Case) -> Findings:
     """Shared with `request.unknown_fields`."""
     for tool in case.view.tools or ():
@@ -166,4 +173,5 @@ CHECKS: Checks = {
     "choice.while_thinking": choice_while_thinking,
     "choice.needs_tools": choice_needs_tools,
     "choice.parallel_switch": parallel_switch,
+    "choice.parallel_with_none": parallel_with_none,
 }

@@ -185,6 +185,8 @@ class _ToolForm:
             TEXT.check(kind, f"{path}.type", found)
 
 
+_SIGNATURE_FIELDS: Final = ("extra_content", "thought_signature", "thoughtSignature")
+"""Where proxies write the signatures of Gemini."""
 _SWITCH: Final[dict[str, Form]] = {"disable_parallel_tool_use": FLAG}
 _CHOICE: Final = Typed(
     {
@@ -276,6 +278,8 @@ def read(body: dict[str, Any]) -> View:
         effort=setting(config, "effort", "$.output_config"),
         budget=setting(thinking, "budget_tokens", "$.thinking"),
         output=_output(body, config),
+        output_schema=_output_schema(body, config),
+        signature_fields=tuple(_signature_fields(body)),
         user=setting(fields(body.get("metadata")), "user_id", "$.metadata"),
         extra_fields=found.take("$"),
         cache_markers=tuple(_cache_markers(body)),
@@ -423,6 +427,14 @@ def _thinking_mode(thinking: dict[str, Any]) -> Setting | None:
     return None if kind is None else Setting("$.thinking.type", _THINKING_MODES.get(kind, kind))
 
 
+def _output_schema(body: dict[str, Any], config: dict[str, Any]) -> Tool | None:
+    given = _output(body, config)
+    if given is None or given.value != "json_schema":
+        return None
+    form = config["format"] if given.path == "$.output_config.format" else body["output_format"]
+    return Tool(path=given.path, name=None, schema=form.get("schema"), schema_path=f"{given.path}.schema")
+
+
 def _output(body: dict[str, Any], config: dict[str, Any]) -> Setting | None:
     for path, given in (
         ("$.output_config.format", config.get("format")),
@@ -431,6 +443,12 @@ def _output(body: dict[str, Any], config: dict[str, Any]) -> Setting | None:
         if isinstance(given, dict):
             return Setting(path, given.get("type"))
     return None
+
+
+def _signature_fields(body: dict[str, Any]) -> Iterator[str]:
+    for path, message in objects(body.get("messages"), "$.messages"):
+        for place, holder in ((path, message), *objects(message.get("content"), f"{path}.content")):
+            yield from (f"{place}.{field}" for field in _SIGNATURE_FIELDS if holder.get(field) is not None)
 
 
 def _cache_markers(body: dict[str, Any]) -> Iterator[str]:

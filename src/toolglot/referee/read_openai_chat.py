@@ -38,6 +38,8 @@ _MEDIA: Final = {
     "document_url": "document",
 }
 _THINKING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_details")
+_SIGNATURE_FIELDS: Final = ("extra_content", "thinking_blocks")
+"""Where Gemini and LiteLLM write signatures."""
 _MODES: Final = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 _SWITCH: Final = {"enabled": "on", "disabled": "off", True: "on", False: "off"}
 _OUTPUTS: Final = {"json_object": "json", "json_schema": "json_schema"}
@@ -59,8 +61,11 @@ def read(body: dict[str, Any]) -> View:
         effort=setting(body, "reasoning_effort") or setting(fields(body.get("reasoning")), "effort", "$.reasoning"),
         budget=_budget(body),
         output=_output(fields(body.get("response_format"))),
+        output_schema=_output_schema(fields(body.get("response_format"))),
         user=setting(body, "user"),
         extra_fields=found.take("$"),
+        fields=tuple(name for name, value in body.items() if value not in (None, False)),
+        signature_fields=tuple(_signature_fields(body)),
         cache_markers=tuple(_cache_markers(body)),
         shapes=tuple(found.shapes),
     )
@@ -89,6 +94,12 @@ def _messages(body: dict[str, Any], found: Found) -> Iterator[Message]:
             is_prefill=message.get("prefix") is True or message.get("partial") is True,
             extra_fields=found.take(path),
         )
+
+
+def _signature_fields(body: dict[str, Any]) -> Iterator[str]:
+    for path, message in objects(body.get("messages"), "$.messages"):
+        for place, holder in ((path, message), *objects(message.get("tool_calls"), f"{path}.tool_calls")):
+            yield from (f"{place}.{field}" for field in _SIGNATURE_FIELDS if holder.get(field) is not None)
 
 
 def _signature(details: Any) -> str | None:
@@ -258,6 +269,20 @@ def _budget(body: dict[str, Any]) -> Setting | None:
 def _output(given: dict[str, Any]) -> Setting | None:
     kind = text_of(given.get("type"))
     return None if kind in (None, "text") else Setting("$.response_format", _OUTPUTS.get(kind or "", kind))
+
+
+def _output_schema(given: dict[str, Any]) -> Tool | None:
+    form, path = fields(given.get("json_schema")), "$.response_format.json_schema"
+    if given.get("type") != "json_schema":
+        return None
+    strict = flag_of(form.get("strict"))
+    return Tool(
+        path=path,
+        name=text_of(form.get("name")),
+        schema=form.get("schema"),
+        schema_path=f"{path}.schema",
+        strict=strict,
+    )
 
 
 def _cache_markers(body: dict[str, Any]) -> Iterator[str]:

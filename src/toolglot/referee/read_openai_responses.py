@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, Final, Literal
 
+from msgspec.structs import replace
+
 from toolglot.referee.forms import Found, fields, flag_of, look, objects, setting, settings, text_of
 from toolglot.referee.forms_openai_responses import BODY
 from toolglot.referee.view import Choice, Item, Message, Role, Setting, Tool, View
@@ -64,6 +66,7 @@ def read(body: dict[str, Any]) -> View:
         effort=setting(fields(given.get("reasoning")), "effort", "$.reasoning"),
         summary=setting(fields(given.get("reasoning")), "summary", "$.reasoning"),
         output=_output(fields(given.get("text"))),
+        output_schema=_output_schema(fields(fields(given.get("text")).get("format"))),
         user=setting(given, "user"),
         keeps_items=given.get("store") is not False,
         is_continued=_is_continued(given),
@@ -82,6 +85,19 @@ def _is_continued(given: dict[str, Any]) -> bool:
 def _output(text: dict[str, Any]) -> Setting | None:
     kind = text_of(fields(text.get("format")).get("type"))
     return Setting("$.text.format", _OUTPUTS[kind]) if kind in _OUTPUTS else None
+
+
+def _output_schema(form: dict[str, Any]) -> Tool | None:
+    if form.get("type") != "json_schema":
+        return None
+    path, strict = "$.text.format", flag_of(form.get("strict"))
+    return Tool(
+        path=path,
+        name=text_of(form.get("name")),
+        schema=form.get("schema"),
+        schema_path=f"{path}.schema",
+        strict=strict,
+    )
 
 
 def _instructions(written: Any) -> Message | None:
@@ -198,7 +214,8 @@ def _message(role: Role, members: list[tuple[str, dict[str, Any]]], found: Found
 def _items(item: dict[str, Any], path: str, found: Found) -> Iterator[Item]:
     kind = _kind(item)
     if kind == "message":
-        yield from _parts(item.get("content"), f"{path}.content", found)
+        id, parts = text_of(item.get("id")), tuple(_parts(item.get("content"), f"{path}.content", found))
+        yield from (replace(parts[0], item_id=id), *parts[1:]) if parts and id is not None else parts
     elif kind in ("function_call", "custom_tool_call"):
         is_custom = kind == "custom_tool_call"
         yield Item(

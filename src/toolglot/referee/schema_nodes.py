@@ -42,7 +42,12 @@ class Node(Struct, frozen=True):
 
 def schema_nodes(tool: Tool) -> Iterator[Node]:
     """A tool's schema and all schemas inside it, in the order of the body."""
-    stack = [Node(tool.schema_path or tool.path, tool.schema, 0)] if isinstance(tool.schema, dict) else []
+    yield from nodes_in(tool.schema, tool.schema_path or tool.path)
+
+
+def nodes_in(schema: Any, path: str) -> Iterator[Node]:
+    """A schema and all schemas inside it."""
+    stack = [Node(path, schema, 0)] if isinstance(schema, dict) else []
     met: set[int] = set()
     while stack:
         node = stack.pop()

@@ -38,7 +38,7 @@ class Item(Struct, frozen=True, kw_only=True):
     id: str | None = None
     """Of a call or result: the id that pairs it; None where there is none."""
     item_id: str | None = None
-    """The separate id of a call item (OpenAI Responses)."""
+    """The separate id of an item (OpenAI Responses); of a message, on its first part."""
     name: str | None = None
     arguments: Any = None
     """Of a call: as written, a string or an object."""
@@ -130,9 +130,15 @@ class View(Struct, kw_only=True):
     """Asks for a summary of the thinking, where the protocol has such a field."""
     output: Setting | None = None
     """json or json_schema, where structured output is asked for."""
+    output_schema: Tool | None = None
+    """The schema of the output, where there is one, with the switch `strict` beside it."""
     user: Setting | None = None
     extra_fields: tuple[str, ...] = ()
     """Top-level fields that the protocol does not have."""
+    fields: tuple[str, ...] = ()
+    """Top-level fields that ask for something."""
+    signature_fields: tuple[str, ...] = ()
+    """Where fields stand that may hold a signature of another host's."""
     cache_markers: tuple[str, ...] = ()
     """Where cache markers stand."""
     shapes: tuple[Shape, ...] = ()

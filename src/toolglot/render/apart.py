@@ -1,4 +1,5 @@
-"""Words and calls in turns of their own, for targets that do not take them together.
+"""Words and calls in turns of their own, for targets that do not take them together; and words before the calls of
+their turn, for targets that take none after them.
 
 What the model said before it called becomes a turn before, with a word of the user's between. Comes after `exchanges`,
 which keeps the calls with their results, and before `roles`, which joins what may be joined.
@@ -8,15 +9,18 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, ToolCall, Turn
-from toolglot.render.job import Job
+from toolglot.conversation import Block, Text, ToolCall, Turn
+from toolglot.render.job import Job, unless_same
 from toolglot.render.roles import bridge
 
 
 def set_apart(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     """The turns with calls alone, where the target wants that."""
-    if job.profile.calls.with_text or not job.survey(turns).has_calls:
+    rules = job.profile.calls
+    if (rules.with_text and rules.text_after) or not job.survey(turns).has_calls:
         return turns
+    if rules.with_text:
+        return unless_same(tuple([_with_text_first(turn, job) for turn in turns]), turns)
     return tuple(part for turn in turns for part in (_split(turn, job) if turn.calls else (turn,)))
 
 
@@ -31,3 +35,15 @@ def _split(turn: Turn, job: Job) -> list[Turn]:
     job.tell("moved", reason, turn_key=turn.key)
     said = replace(turn, blocks=tuple(words), key=f"{turn.key}+said", extra=None)
     return [said, bridge("user", turn, "between", job), replace(turn, blocks=tuple(calls), extra=None)]
+
+
+def _with_text_first(turn: Turn, job: Job) -> Turn:
+    """A turn whose texts stand before its first call. Thinking and the provider's own blocks stay where they are."""
+    blocks = turn.blocks
+    first = next((place for place, block in enumerate(blocks) if isinstance(block, ToolCall)), len(blocks))
+    late = [block for block in blocks[first:] if isinstance(block, Text)]
+    if not late:
+        return turn
+    job.tell("moved", f"text may not follow a call {job.rule('calls.text_after')}; it stands before", turn_key=turn.key)
+    rest = [block for block in blocks[first:] if not isinstance(block, Text)]
+    return replace(turn, blocks=(*blocks[:first], *late, *rest))

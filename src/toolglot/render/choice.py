@@ -96,7 +96,16 @@ def _report_unknown(choice: ToolChoice, job: Job) -> None:
 
 
 def _with_parallel(choice: ToolChoice, job: Job) -> ToolChoice:
-    if choice.parallel is None or job.profile.choice.parallel_switch:
+    rules = job.profile.choice
+    if choice.parallel is None:
+        return choice
+    if choice.mode == "none" and rules.parallel_switch and not rules.parallel_with_none:
+        reason = "where no tool may be called, the switch for parallel calls is refused"
+        job.tell(
+            "dropped", f"{reason} {job.rule('choice.parallel_with_none')}", path="$.tool_choice", gravity="housekeeping"
+        )
+        return replace(choice, parallel=None)
+    if rules.parallel_switch:
         return choice
     if not choice.parallel:
         reason = f"the target has no switch for parallel calls {job.rule('choice.parallel_switch')}"

@@ -15,6 +15,7 @@ from toolglot.field_gravity import LEFT_OVER, is_note
 from toolglot.render.job import Job
 from toolglot.render.sampling import fit_sampling, narrow_sampling
 from toolglot.schema import lower
+from toolglot.schema.strict import closed_form, strict_cost, strict_form
 
 MIN_BUDGET: Final = 1024
 """The least that is asked for where a budget is made up."""
@@ -327,15 +328,39 @@ def _names(job: Job) -> tuple[str, ...]:
     return (job.profile.name, *job.profile.layers)
 
 
-def _with_schema(output: OutputFormat, job: Job) -> OutputFormat:
+def _with_schema(output: OutputFormat, job: Job) -> OutputFormat | None:
     """The form of the output with a schema that the target accepts."""
-    if output.schema is None or job.goes_home:
+    if output.schema is None:
         return output
+    if job.goes_home:
+        return _with_closed_schema(output, job)
     lowered = lower(output.schema, job.profile, strict=bool(output.strict))
     for loss in lowered.losses:
         path = "$.output" + loss.path.removeprefix("$")
         job.tell("lowered", f"{loss.keyword}: {loss.reason}", path=path, gravity=None if loss.described else "loss")
     strict = output.strict if lowered.strict or not output.strict else False
     if lowered.schema is output.schema and strict == output.strict:
+        return _with_closed_schema(output, job)
+    return _with_closed_schema(replace(output, schema=lowered.schema, strict=strict), job)
+
+
+def _with_closed_schema(output: OutputFormat, job: Job) -> OutputFormat | None:
+    """An output whose schema has closed objects, complete where those of strict tools are, if the target wants that."""
+    when, rule = job.profile.request.output_closed, job.rule("request.output_closed")
+    if when == "no" or output.schema is None or (when == "strict" and not output.strict):
         return output
-    return replace(output, schema=lowered.schema, strict=strict)
+    closed = closed_form(output.schema)
+    if closed is not None and job.profile.schema.strict_all_required and strict_cost(closed)[0]:
+        closed = strict_form(output.schema, job.profile.schema)
+    if closed is output.schema:
+        return output
+    if closed is not None:
+        job.tell(
+            "lowered", f"objects of the output must be closed and complete {rule}; they were made so", path="$.output"
+        )
+        return replace(output, schema=closed)
+    if when == "always":
+        job.tell("dropped", f"an object of any keys cannot be asked for {rule}", path="$.output")
+        return None
+    job.tell("dropped", f"the schema of the output cannot be strict without loss {rule}", path="$.output")
+    return replace(output, strict=False)

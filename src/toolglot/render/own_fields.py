@@ -42,6 +42,10 @@ _UNKNOWN: Final = "unknown"
 def leave_behind(conversation: Conversation, job: Job) -> Conversation:
     """The conversation without what only another host of the target's protocol takes."""
     lost: _Lost = {}
+    if job.profile.request.refused_fields and conversation.extra is not None:
+        conversation = _without_refused(conversation, job)
+    if job.profile.reasoning.signature_fields and _may_be_signed(conversation, job):
+        conversation = _without_signatures(conversation, job)
     if _is_between_hosts(job):
         plain = _plain(conversation, job, lost)
     else:
@@ -51,6 +55,69 @@ def leave_behind(conversation: Conversation, job: Job) -> Conversation:
         reason = f"{field[:80]} is not known to be accepted here{times}"
         job.tell("dropped", reason, path=f"$.{field[:80]}", gravity=gravity)
     return plain
+
+
+def _without_refused(conversation: Conversation, job: Job) -> Conversation:
+    """The conversation without fields that the target refuses although its protocol has them."""
+    protocol, refused = job.profile.protocol, job.profile.request.refused_fields
+    own = (conversation.extra or {}).get(protocol, {})
+    kept = {field: value for field, value in own.items() if field not in refused or value in (None, False)}
+    if len(kept) == len(own):
+        return conversation
+    for field in own.keys() - kept.keys():
+        job.tell("dropped", f"{field} is not accepted {job.rule('request.refused_fields')}", path=f"$.{field}")
+    return replace(conversation, extra={**(conversation.extra or {}), protocol: kept})
+
+
+def _may_be_signed(conversation: Conversation, job: Job) -> bool:
+    """Whether a model's turn has such a field. Nearly every request comes here, and nearly none has one."""
+    protocol, named = job.profile.protocol, job.profile.reasoning.signature_fields
+    for turn in conversation.turns:
+        if turn.role == "assistant":
+            for holder in (turn, *turn.blocks):
+                extra = holder.extra
+                if extra is not None and not extra.get(protocol, {}).keys().isdisjoint(named):
+                    return True
+    return False
+
+
+def _without_signatures(conversation: Conversation, job: Job) -> Conversation:
+    """The conversation without the fields in which other hosts sent signatures of theirs (law 12)."""
+    lost: _Lost = {}
+    turns = tuple(
+        [_unsigned_turn(turn, job, lost) if turn.role == "assistant" else turn for turn in conversation.turns]
+    )
+    turns = unless_same(turns, conversation.turns)
+    for (field, gravity), count in lost.items():
+        times = "" if count == 1 else f" ({count} times)"
+        reason = f"{field} holds a signature of another issuer {job.rule('reasoning.signature_fields')}{times}"
+        job.tell("dropped", f"{reason}; it was left out", gravity=gravity)
+    return conversation if turns is conversation.turns else replace(conversation, turns=turns)
+
+
+def _unsigned_turn(turn: Turn, job: Job, lost: _Lost) -> Turn:
+    blocks = unless_same(tuple([_unsigned_block(block, job, lost) for block in turn.blocks]), turn.blocks)
+    extra = _without_signature(turn.extra, job, lost)
+    return turn if blocks is turn.blocks and extra is turn.extra else replace(turn, blocks=blocks, extra=extra)
+
+
+def _unsigned_block(block: Block, job: Job, lost: _Lost) -> Block:
+    if isinstance(block, Opaque | ServerTool):
+        return block
+    extra = _without_signature(block.extra, job, lost)
+    return block if extra is block.extra else replace(block, extra=extra)
+
+
+def _without_signature(extra: Extra | None, job: Job, lost: _Lost) -> Extra | None:
+    own, named = extra.get(job.profile.protocol) if extra is not None else None, job.profile.reasoning.signature_fields
+    if extra is None or not own or own.keys().isdisjoint(named):
+        return extra
+    for field in filter(own.__contains__, named):
+        key = (field, gravity_of_field(field, own[field]))
+        lost[key] = lost.get(key, 0) + 1
+    kept = {field: value for field, value in own.items() if field not in named}
+    others = {protocol: fields for protocol, fields in extra.items() if protocol != job.profile.protocol}
+    return ({**others, job.profile.protocol: kept} if kept else others) or None
 
 
 def _plain(conversation: Conversation, job: Job, lost: _Lost) -> Conversation:

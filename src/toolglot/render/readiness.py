@@ -44,6 +44,7 @@ class Ready:
         self._is_carried_by_user = profile.results.carrier == "block"
         self._is_parallel = profile.calls.parallel
         self._takes_words_beside = profile.calls.with_text
+        self._takes_words_after = profile.calls.text_after
         self._names_documents = profile.turns.document_name is not None
         self._protocol = profile.protocol
         self.calls: list[ToolCall] = []
@@ -62,7 +63,7 @@ class Ready:
     def takes(self, turns: Iterable[Turn]) -> bool:  # noqa: C901 - every turn of every request comes here; calls cost
         """Whether turns may stand in this order."""
         calls, results, words = self.calls, self.results, self._words
-        by_user, last = self._is_carried_by_user, ""
+        by_user, takes_after, last = self._is_carried_by_user, self._takes_words_after, ""
         waiting = count = 0  # calls without a result yet; results of the last turn that was not the model's
         for turn in turns:
             role, blocks, before = turn.role, turn.blocks, last
@@ -77,6 +78,8 @@ class Ready:
                     if type(block) is ToolCall:
                         calls.append(block)
                         waiting += 1
+                    elif waiting and not takes_after:
+                        return False
                     else:
                         words.append(block)
                 if waiting and not self._takes_calls(waiting, len(blocks)):

@@ -15,6 +15,8 @@ from toolglot.render.cache_markers import report_lost_marker
 from toolglot.render.job import Job, unless_same
 
 CACHE_MARKER: Final = "cache_control"
+_ITEM_IDS: Final = "rs"
+"""How the ids of items of thinking begin, where items have ids."""
 
 
 def is_thinking(options: Options, job: Job) -> bool:
@@ -72,12 +74,22 @@ def _without_final(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple
 def _fit_turn(turn: Turn, job: Job) -> Turn:
     if not any(isinstance(block, Thinking) for block in turn.blocks):
         return turn
-    blocks = tuple(block for block in turn.blocks if not isinstance(block, Thinking) or _is_accepted(block, turn, job))
+    given = tuple([_with_own_id(block, turn, job) if isinstance(block, Thinking) else block for block in turn.blocks])
+    blocks = tuple(block for block in given if not isinstance(block, Thinking) or _is_accepted(block, turn, job))
     if len(blocks) < len(turn.blocks):
         blocks = parted(blocks, job)
     unmarked = tuple([_unmarked(block, turn, job) if isinstance(block, Thinking) else block for block in blocks])
     blocks = unless_same(unmarked, turn.blocks)
     return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
+
+
+def _with_own_id(block: Thinking, turn: Turn, job: Job) -> Thinking:
+    """Thinking without an id that no item of thinking has."""
+    if not job.profile.ids.item_id_prefix or block.id is None or block.id.startswith(_ITEM_IDS):
+        return block
+    reason = f"the item's id {block.id[:80]!r} is of another kind {job.rule('ids.item_id_prefix')}; it was left out"
+    job.tell("dropped", reason, turn_key=turn.key, gravity="housekeeping")
+    return replace(block, id=None)
 
 
 def _unmarked(block: Thinking, turn: Turn, job: Job) -> Thinking:
@@ -108,6 +120,8 @@ def _is_accepted(block: Thinking, turn: Turn, job: Job) -> bool:
     rules = job.profile.reasoning
     if rules.carrier == "none":
         reason = f"the target takes no thinking in a history {job.rule('reasoning.carrier')}"
+    elif rules.foreign_marks and (block.signature or "").startswith(rules.foreign_marks):
+        reason = f"the signature of the thinking is of another issuer {job.rule('reasoning.foreign_marks')}"
     elif rules.signed and not _is_signed(block, job):
         reason = f"thinking without its signature is refused {job.rule('reasoning.signed')}"
     else:

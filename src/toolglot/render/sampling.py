@@ -56,14 +56,25 @@ def _fit_max_tokens(asked: int | None, job: Job) -> dict[str, Any]:
 
 
 def _fit_temperature(sampling: Sampling, job: Job) -> Sampling:
-    asked, most = sampling.temperature, job.profile.request.temperature_max
-    if asked is None or most is None or asked <= most:
+    asked, rules = sampling.temperature, job.profile.request
+    if asked is None:
+        return sampling
+    if rules.temperature_max is not None and asked > rules.temperature_max:
+        nearest, said = (
+            rules.temperature_max,
+            f"above the highest that is accepted {job.rule('request.temperature_max')}",
+        )
+    elif rules.temperature_min is not None and asked < rules.temperature_min:
+        nearest, said = (
+            rules.temperature_min,
+            f"below the lowest that is accepted {job.rule('request.temperature_min')}",
+        )
+    else:
         return sampling
     # A whole number is written as one: 1 rather than 1.0.
-    lowered = int(most) if most.is_integer() else most
-    reason = f"{asked} is above the highest that is accepted {job.rule('request.temperature_max')}; set to {lowered}"
-    job.tell("replaced", reason, path="$.temperature")
-    return replace(sampling, temperature=lowered)
+    fitted = int(nearest) if nearest.is_integer() else nearest
+    job.tell("replaced", f"{asked} is {said}; set to {fitted}", path="$.temperature")
+    return replace(sampling, temperature=fitted)
 
 
 def _fit_stop(sampling: Sampling, job: Job) -> Sampling:

@@ -25,6 +25,7 @@ from toolglot.report import Entry, Gravity
 from toolglot.schema import Lowered, filter_required, lower
 from toolglot.schema.keywords import OPEN_ENDED, SILENT
 from toolglot.schema.lower import Loss
+from toolglot.schema.strict import strict_cost
 
 _FILTERED: Final = frozenset({("anthropic", "openai_chat"), ("anthropic", "openai_responses")})
 """Ways on which required names are filtered unless a policy says otherwise: seed 002."""
@@ -118,7 +119,43 @@ def _remembered(tools: WrittenTools, profile: Profile, policy: Policy, source: P
 def _made_forms(
     tools: Sequence[ToolSpec], profile: Profile, policy: Policy, source: Profile | None
 ) -> tuple[_Form, ...]:
-    return tuple(_form(tool, Job(profile, policy, source)) for tool in tools)
+    forms = tuple(_form(tool, Job(profile, policy, source)) for tool in tools)
+    if not any(tool.strict for tool in tools):
+        return forms
+    return _within_strict_limits(tools, forms, Job(profile, policy, source))
+
+
+def _within_strict_limits(tools: Sequence[ToolSpec], forms: tuple[_Form, ...], job: Job) -> tuple[_Form, ...]:
+    """The forms with `strict` on no more tools, optional properties and unions than a request may have."""
+    rules = job.profile.schema
+    limits = {
+        "schema.strict_max_tools": rules.strict_max_tools,
+        "schema.strict_max_optional": rules.strict_max_optional,
+        "schema.strict_max_unions": rules.strict_max_unions,
+    }
+    if all(limit is None for limit in limits.values()):
+        return forms
+    kept: list[_Form] = []
+    used = dict.fromkeys(limits, 0)
+    for tool, form in zip(tools, forms, strict=True):
+        if not dict(form.changes).get("strict", tool.strict) or tool.issuer is not None:
+            kept.append(form)
+            continue
+        schema = tool.parameters if form.parameters is None else msgspec.json.decode(form.parameters)
+        costs = dict(zip(limits, (1, *strict_cost(schema or {})), strict=True))
+        over = next(
+            (key for key, limit in limits.items() if limit is not None and used[key] + costs[key] > limit), None
+        )
+        if over is None:
+            used = {key: used[key] + costs[key] for key in used}
+            kept.append(form)
+            continue
+        reason = f"a request may not hold so much in strict mode {job.rule(over)}; {tool.name[:80]} is not strict here"
+        job.entries.clear()
+        job.tell("dropped", reason, path=_path(tool))
+        changes = (*(pair for pair in form.changes if pair[0] != "strict"), ("strict", False))
+        kept.append(replace(form, entries=(*form.entries, *job.entries), changes=changes))
+    return tuple(kept)
 
 
 def _form(tool: ToolSpec, job: Job) -> _Form:

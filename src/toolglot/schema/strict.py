@@ -7,13 +7,15 @@ mode refuses), there is no strict form. The nulls come out again in `without_int
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from toolglot.jsontext import local_reference
 from toolglot.profiles.rules import SchemaRules
 from toolglot.schema.fitness import DEFINED
-from toolglot.schema.keywords import DEFINITIONS, Schema, key_of, type_of, types_of
+from toolglot.schema.keywords import DEFINITIONS, LISTS, MAPS, SINGLES, Schema, key_of, type_of, types_of
 from toolglot.schema.mending import mended
 from toolglot.schema.merging import merge
 
@@ -47,7 +49,109 @@ def strict_form(schema: Schema, rules: SchemaRules) -> Schema | None:
         out = _Strict(schema, rules).root()
     except _LossyError:
         return None
+    if not rules.strict_recursion and refers_to_itself(out):
+        return None
+    if rules.strict_schema_optional is not None or rules.strict_schema_unions is not None:
+        optional, unions = strict_cost(out)
+        if optional > _limit(rules.strict_schema_optional) or unions > _limit(rules.strict_schema_unions):
+            return None
     return schema if out == schema else out
+
+
+def _limit(limit: int | None) -> float:
+    return math.inf if limit is None else limit
+
+
+def strict_cost(schema: Schema) -> tuple[int, int]:
+    """How many properties of a schema may be left out, and how many are of several types: both are dear to compile."""
+    optional = unions = 0
+    for node in _nodes(schema):
+        properties, required = node.get("properties"), node.get("required")
+        if type(properties) is dict:
+            named = set(filter(_is_text, required)) if type(required) is list else set()
+            optional += sum(name not in named for name in properties)
+            held = (value for value in properties.values() if type(value) is dict)
+            unions += sum("anyOf" in value or type(value.get("type")) is list for value in held)
+    return optional, unions
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def refers_to_itself(schema: Schema) -> bool:
+    """Whether references lead back to where they stand."""
+    held = {f"#/{table}/{name}": inner for table in DEFINITIONS for name, inner in _members(schema.get(table))}
+    left = {
+        place: {node["$ref"] for node in _nodes(inner) if _is_text(node.get("$ref"))} for place, inner in held.items()
+    }
+    if any(node.get("$ref") == "#" for node in _nodes(schema)):
+        return True
+    # Definitions that lead nowhere are taken away until none is left, or the rest lead to each other.
+    users: dict[str, list[str]] = {}
+    for place, named in left.items():
+        named.intersection_update(left)
+        for reference in named:
+            users.setdefault(reference, []).append(place)
+    ends = [place for place, named in left.items() if not named]
+    for place in ends:
+        for user in users.get(place, ()):
+            left[user].discard(place)
+            if not left[user]:
+                ends.append(user)
+    return len(ends) < len(left)
+
+
+def _members(table: Any) -> list[tuple[str, Any]]:
+    return list(table.items()) if type(table) is dict else []
+
+
+def closed_form(schema: Schema) -> Schema | None:
+    """A schema whose objects take no further keys; None: one of them is a map, which takes any."""
+    root: Schema = {}
+    stack: list[tuple[Schema, Schema]] = [(schema, root)]
+    while stack:
+        node, out = stack.pop()
+        for keyword, value in node.items():
+            if keyword in SINGLES and type(value) is dict:
+                out[keyword] = _placed(value, stack)
+            elif keyword in (*LISTS, "items") and type(value) is list:
+                out[keyword] = [_placed(member, stack) for member in value]
+            elif keyword in MAPS and type(value) is dict:
+                out[keyword] = {name: _placed(member, stack) for name, member in value.items()}
+            else:
+                out[keyword] = value
+        if "object" in types_of(node) and node.get("additionalProperties") is not False:
+            if not node.get("properties") or node.get("additionalProperties", True) is not True:
+                return None
+            out["additionalProperties"] = False
+    return schema if root == schema else root
+
+
+def _placed(value: Any, stack: list[tuple[Schema, Schema]]) -> Any:
+    """A place for what will come of a schema; whatever is not one stays."""
+    if type(value) is not dict:
+        return value
+    out: Schema = {}
+    stack.append((value, out))
+    return out
+
+
+def _nodes(schema: Any) -> Iterator[Schema]:
+    """A schema and all schemas in it. It is a tree: nothing stands in it twice."""
+    stack = [schema]
+    while stack:
+        node = stack.pop()
+        if type(node) is not dict:
+            continue
+        yield node
+        for keyword, value in node.items():
+            if keyword in MAPS and type(value) is dict:
+                stack += value.values()
+            elif type(value) is list and keyword in (*LISTS, "items"):
+                stack += value
+            elif keyword in SINGLES:
+                stack.append(value)
 
 
 def _lossy(*_: str) -> None:

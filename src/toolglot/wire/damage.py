@@ -18,8 +18,8 @@ from toolglot.wire.reading import Fields
 CACHE_MARKER: Final = "cache_control"
 MOST_CACHE_MARKERS: Final = 4
 """How many of them a request may have (Anthropic)."""
-ITEM_IDS: Final = {"function_call": "fc", "custom_tool_call": "ctc"}
-"""How the ids of items begin that are calls (Responses)."""
+ITEM_IDS: Final = {"function_call": "fc", "custom_tool_call": "ctc", "message": "msg"}
+"""How the ids of items begin that are calls or messages (Responses)."""
 
 Told = list[tuple[str, str]]
 """Paths, and what was mended there."""
@@ -256,6 +256,7 @@ def _openai_responses(body: Fields, told: Told) -> None:
     for path, item in _objects(body.get("input"), "$.input"):
         kind = item.get("type")
         if kind in (None, "message") and isinstance(item.get("role"), str):
+            _without_strange_id(item, path, told)
             _mend_content(item, path, told)
             _mend_text_type(item, path, told)
         if kind in ("function_call", "custom_tool_call"):
@@ -296,9 +297,10 @@ def _mend_text_type(message: Fields, path: str, told: Told) -> None:
 
 
 def _without_strange_id(item: Fields, path: str, told: Told) -> None:
-    """A call without the id of its item, where that is another kind of id (B5). It may be absent."""
-    id = item.get("id")
-    if isinstance(id, str) and isinstance(item.get("call_id"), str) and not id.startswith(ITEM_IDS[item["type"]]):
+    """A call or message without the id of its item, where that is another kind of id (B5). It may be absent."""
+    id, kind = item.get("id"), item.get("type") or "message"
+    has_other = kind == "message" or isinstance(item.get("call_id"), str)
+    if isinstance(id, str) and has_other and not id.startswith(ITEM_IDS[kind]):
         del item["id"]
         told.append((f"{path}.id", f"the item's id {id[:80]!r} is of another kind; it was left out"))
 

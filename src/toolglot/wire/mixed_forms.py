@@ -149,7 +149,11 @@ def _marked(blocks: Iterable[Block]) -> int:
 def _has_stray_notes(turn: Turn, protocol: str) -> bool:
     if any(_has_stray_field(block, protocol) for block in turn.blocks):
         return True
-    return protocol == _RESPONSES and any(_is_misnamed(block) for block in turn.blocks)
+    if protocol != _RESPONSES:
+        return False
+    if turn.extra is not None and _has_strange_id(turn.extra.get(_RESPONSES)):
+        return True
+    return any(_is_misnamed(block) for block in turn.blocks)
 
 
 def _has_many_markers(conversation: Conversation) -> bool:
@@ -172,13 +176,19 @@ def _is_cached(marked: Block | ToolSpec) -> bool:
     return any(kept.get(CACHE_MARKER) is not None for kept in (own, *own.values()) if isinstance(kept, dict))
 
 
+def _has_strange_id(message: Fields | None) -> bool:
+    """Whether a message has an id of another kind of item."""
+    id = message.get("id") if message else None
+    return type(id) is str and not id.startswith(ITEM_IDS["message"])
+
+
 def _is_misnamed(block: Block) -> bool:
     """Whether a text of Responses is of the other side's type, or the item of a call has an id of another kind."""
     own = block.extra.get(_RESPONSES) if block.extra is not None else None
     if not own:
         return False
     if type(block) is Text:
-        return "~type" in own
+        return "~type" in own or _has_strange_id(own.get("~message"))
     if type(block) is not ToolCall:
         return False
     id, prefix = own.get("id"), ITEM_IDS["custom_tool_call" if block.type == "custom" else "function_call"]
