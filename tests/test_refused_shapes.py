@@ -217,7 +217,7 @@ REFUSED = {
     "audio for a model without ears": Refused(
         "openai",
         chat(messages=[{"role": "user", "content": [{"type": "text", "text": "What is said?"}, AUDIO]}]),
-        "openai-turn-media",
+        "openai-deaf-media",
     ),
     "logprobs at Mistral": Refused(
         "mistral",

@@ -44,12 +44,12 @@ def leave_behind(conversation: Conversation, job: Job) -> Conversation:
     lost: _Lost = {}
     if job.profile.request.refused_fields and conversation.extra is not None:
         conversation = _without_refused(conversation, job)
-    if job.profile.reasoning.signature_fields and _may_be_signed(conversation, job):
-        conversation = _without_signatures(conversation, job)
     if _is_between_hosts(job):
         plain = _plain(conversation, job, lost)
     else:
         plain = _with_known_limit(_without_foreign(conversation, job, lost), job)
+    if job.profile.reasoning.signature_fields and _may_be_signed(plain, job):
+        plain = _without_signatures(plain, job)
     for (field, gravity), count in lost.items():
         times = "" if count == 1 else f" ({count} times)"
         reason = f"{field[:80]} is not known to be accepted here{times}"
@@ -73,7 +73,7 @@ def _may_be_signed(conversation: Conversation, job: Job) -> bool:
     """Whether a model's turn has such a field. Nearly every request comes here, and nearly none has one."""
     protocol, named = job.profile.protocol, job.profile.reasoning.signature_fields
     for turn in conversation.turns:
-        if turn.role == "assistant":
+        if turn.role == "assistant" and not _is_of_target(turn, job):
             for holder in (turn, *turn.blocks):
                 extra = holder.extra
                 if extra is not None and not extra.get(protocol, {}).keys().isdisjoint(named):
@@ -96,6 +96,8 @@ def _without_signatures(conversation: Conversation, job: Job) -> Conversation:
 
 
 def _unsigned_turn(turn: Turn, job: Job, lost: _Lost) -> Turn:
+    if _is_of_target(turn, job):
+        return turn
     blocks = unless_same(tuple([_unsigned_block(block, job, lost) for block in turn.blocks]), turn.blocks)
     extra = _without_signature(turn.extra, job, lost)
     return turn if blocks is turn.blocks and extra is turn.extra else replace(turn, blocks=blocks, extra=extra)
