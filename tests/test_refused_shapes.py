@@ -214,10 +214,10 @@ REFUSED = {
         },
         ITEM_IDS,
     ),
-    "audio for a model without ears": Refused(
+    "audio for a model that takes none": Refused(
         "openai",
         chat(messages=[{"role": "user", "content": [{"type": "text", "text": "What is said?"}, AUDIO]}]),
-        "openai-deaf-media",
+        "openai-without-audio",
     ),
     "logprobs at Mistral": Refused(
         "mistral",
@@ -374,7 +374,7 @@ def test_xai_has_item_ids_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("model", ["gpt-audio", "gpt-4o-audio-preview", "gpt-audio-mini"])
-def test_audio_goes_to_the_models_that_hear(model: str) -> None:
+def test_audio_goes_to_the_models_that_take_it(model: str) -> None:
     body = {**chat(messages=[{"role": "user", "content": [AUDIO]}]), "model": model}
     assert toolglot.lint(body, "openai") == ()
     assert toolglot.repair(body, target="openai").body == body
