@@ -164,13 +164,31 @@ def test_what_is_no_error_is_not_converted_as_one() -> None:
 
 
 @pytest.mark.parametrize("written", ['{"city":"Os', "not json", "[1]", '{"a":1}{"b":2}'])
-@pytest.mark.parametrize("target", ["anthropic", "gemini", "bedrock", "ollama"])
+@pytest.mark.parametrize("target", ["anthropic", "bedrock", "ollama"])
 def test_law_11_a_call_that_cannot_be_read_is_not_handed_on_as_one_that_can_be_run(target: str, written: str) -> None:
     out = convert_reply(chat(called("call_1", written)), source="openai", target=target, request=asked())
     assert not out.reply.turn.calls
     assert written in out.reply.turn.text
     assert out.reply.stop == "stop"
     assert any(entry.action == "converted" and "cannot be run" in entry.reason for entry in out.report)
+
+
+@pytest.mark.parametrize("written", ['{"city":"Os', "not json", "[1]", '{"a":1}{"b":2}'])
+def test_law_11_a_gemini_client_is_told_of_a_call_that_cannot_be_read_by_its_own_reason(written: str) -> None:
+    out = convert_reply(chat(called("call_1", written)), source="openai", target="gemini", request=asked())
+    (candidate,) = out.body["candidates"]
+    assert candidate["content"]["parts"] == []
+    assert candidate["finishReason"] == "MALFORMED_FUNCTION_CALL"
+    assert written in candidate["finishMessage"]
+    assert any("cannot be run" in entry.reason for entry in out.report)
+
+
+def test_law_11_a_call_that_can_be_read_stays_beside_one_that_cannot_for_a_gemini_client() -> None:
+    calls = called("call_1"), called("call_2", "not json")
+    out = convert_reply(chat(*calls), source="openai", target="gemini", request=asked())
+    (candidate,) = out.body["candidates"]
+    assert [part["functionCall"]["name"] for part in candidate["content"]["parts"]] == ["get_weather"]
+    assert candidate["finishReason"] == "STOP"
 
 
 def test_law_11_a_client_that_reads_arguments_as_text_gets_what_the_model_wrote() -> None:

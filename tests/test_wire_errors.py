@@ -60,6 +60,25 @@ ANTHROPIC: list[Row] = [
     ("anthropic", 400, anthropic(INVALID, "Your credit balance is too low to access the Anthropic API."), "billing"),
     ("anthropic", 400, anthropic(INVALID, "prompt is too long: 208310 tokens > 200000 maximum"), "context_overflow"),
     (
+        "bedrock",
+        400,
+        {"message": "Input Tokens Exceeded: Number of input tokens exceeds maximum length."},
+        "context_overflow",
+    ),
+    ("bedrock", 400, {"message": "messages: too many total text bytes: 9000001 > 9000000"}, "context_overflow"),
+    (
+        "openai_compatible",
+        400,
+        {"error": {"message": "Too much.", "type": "too_many_prompt_tokens"}},
+        "context_overflow",
+    ),
+    (
+        "openai_compatible",
+        400,
+        {"error": {"message": "The total length of all messages is too long."}},
+        "context_overflow",
+    ),
+    (
         "anthropic",
         400,
         anthropic(INVALID, "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"),

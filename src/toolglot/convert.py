@@ -38,13 +38,14 @@ from toolglot.profiles import Overrides, Profile
 from toolglot.render import Rendered, render
 from toolglot.render.answer import for_client
 from toolglot.render.job import Job
-from toolglot.reply_report import report_arguments, report_differences, report_losses, report_reading
+from toolglot.reply_report import report_arguments, report_differences, report_losses, report_missing, report_reading
 from toolglot.report import Entry, Report
 from toolglot.request_reading import decoded, decoded_split, in_new_forms
 from toolglot.tool_memory import ToolMemory, text_of
 from toolglot.wire.codecs import codec
-from toolglot.wire.damage import Told, mend_reply
+from toolglot.wire.damage import Told
 from toolglot.wire.failures import ProviderError, from_input_error
+from toolglot.wire.lenient_replies import missing_fields, read_as_meant
 from toolglot.wire.losses import unwritten
 from toolglot.wire.openai_responses.request import stores_answers
 from toolglot.wire.shared_fields import asking_usage, carried
@@ -626,7 +627,7 @@ def _converted_reply(
     reply_id: str,
     reply_model: str,
 ) -> ConvertedReply:
-    fields, answered, mended = decode_reply(body, from_, limits)
+    fields, answered, mended = decode_reply(body, from_, limits, keeps_reason=from_.protocol == to.protocol)
     job = Job(to, policy, from_)
     report_reading(mended, job)
     rendered = request.rendered if request is not None else None
@@ -635,6 +636,7 @@ def _converted_reply(
     written = codec(to.protocol).reply.encode(client)
     is_same = False
     if from_.protocol != to.protocol:
+        report_missing(missing_fields(fields, from_.protocol), job)
         report_arguments(answered, from_.protocol, job)
         report_losses(client, written, job)
     elif written != fields:
@@ -645,9 +647,14 @@ def _converted_reply(
     return ConvertedReply(fields if is_same else written, Report(tuple(job.entries)), client, said=reply, data=data)
 
 
-def decode_reply(body: Body, source: Profile, limits: Limits) -> tuple[Fields, Reply, Told]:
+def decode_reply(
+    body: Body, source: Profile, limits: Limits, *, keeps_reason: bool = False
+) -> tuple[Fields, Reply, Told]:
     """What a provider answered, and what had to be fixed to read it. What it should not have sent is its fault, not the
-    caller's."""
+    caller's.
+
+    keeps_reason: a reply that says why nobody can use it is a reply, since the client knows the provider's own words.
+    """
     if type(body) is not bytes and not isinstance(body, bytes | str | Mapping):
         raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
     try:
@@ -655,6 +662,10 @@ def decode_reply(body: Body, source: Profile, limits: Limits) -> tuple[Fields, R
         failure = codec(source.protocol).errors.decode(200, fields, target=source.name)
         if failure is None:
             return _decoded_reply(fields, source.protocol, mended)
+        if keeps_reason and failure.kind == "bad_output":
+            read = _decoded_reply(fields, source.protocol, mended)
+            if read[1].stop == "error":
+                return read
     except LimitError:
         raise
     except InputError as error:
@@ -670,7 +681,7 @@ def _decoded_reply(fields: Fields, protocol: str, mended: Told) -> tuple[Fields,
     try:
         return fields, decode(fields), mended
     except InputError as refused:
-        meant, told = mend_reply(fields, protocol)
+        meant, told = read_as_meant(fields, protocol)
         if not told:
             raise
         try:

@@ -34,6 +34,12 @@ def report_reading(told: Told, job: Job) -> None:
         job.tell("converted", reason, "canonical", path=path)
 
 
+def report_missing(told: Told, job: Job) -> None:
+    """What an answer does not say, and a client of another protocol is told all the same."""
+    for path, reason in told:
+        job.tell("assumed", reason, "canonical", path=path, gravity="housekeeping")
+
+
 def report_arguments(reply: Reply, protocol: str, job: Job) -> None:
     """What was done to read the arguments of calls. Their own protocol's clients get them as they were written."""
     for block in reply.turn.blocks:

@@ -517,7 +517,7 @@ class _HomeReader(StreamReader):
     def read(self, frame: Frame) -> list[Event]:
         events = self._decoder.read(frame)
         passed = self._pass(events) if events else events
-        if self._decoder.sequence.told or self.failure is not None:
+        if self._decoder.sequence.told or (self.failure is not None and not _is_own_reason(self.failure)):
             self.was_changed = True  # also an error: its words may hold a secret
         return passed
 
@@ -535,6 +535,11 @@ class _HomeReader(StreamReader):
     def is_settled(self) -> bool:
         is_read = self._reader is None or self._reader.is_settled
         return is_read and self._decoder.sequence.is_settled and self._answer.is_settled
+
+
+def _is_own_reason(failure: Failure) -> bool:
+    """Whether the provider itself says that its model wrote what nobody can use: its own clients know its words."""
+    return failure.kind == "bad_output" and bool(failure.extra)
 
 
 def _say_the_same(one: list[Event], other: list[Event]) -> bool:

@@ -133,12 +133,13 @@ def _anthropic_words(block: dict[str, Any]) -> Iterator[str]:
 
 
 def _openai_chat(body: dict[str, Any]) -> Iterator[Found]:
-    choices = [choice["message"] for choice in body.get("choices", ())]
-    for message in body.get("messages", choices):
-        yield from _chat_message(message)
+    for message in body.get("messages", ()):
+        yield from _chat_message(message, is_reply=False)
+    for choice in body.get("choices", ()):
+        yield from _chat_message(choice["message"], is_reply=True)
 
 
-def _chat_message(message: dict[str, Any]) -> Iterator[Found]:
+def _chat_message(message: dict[str, Any], *, is_reply: bool) -> Iterator[Found]:
     if message["role"] == "function":
         yield from _verbatim("openai_chat", "function")
         return
@@ -151,7 +152,10 @@ def _chat_message(message: dict[str, Any]) -> Iterator[Found]:
         yield ("thinking",)
     if message.get("refusal") is not None:
         yield "text", message["refusal"]
-    if message.get("function_call") is not None:
+    called = message.get("function_call")
+    if called is not None and is_reply:  # a call of old times; in a request it goes back as it came
+        yield "call", "", called["name"], written(called["arguments"])
+    elif called is not None:
         yield from _verbatim("openai_chat", "function_call")
     for call in message.get("tool_calls") or ():
         made = call.get("function") or call["custom"]

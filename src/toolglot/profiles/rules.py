@@ -121,6 +121,12 @@ class CallRules(Group, frozen=True, kw_only=True):
         Literal["null", "empty", "omit"],
         Meta(description="What stands for the missing text of a turn that only calls."),
     ] = "null"
+    malformed: Annotated[
+        str,
+        Meta(
+            description="Why a reply ended in which the model wrote a call that cannot be read, in the target's word."
+        ),
+    ] = ""
     in_text: Annotated[bool, Meta(description="Replies may hold calls that the model wrote as text.")] = False
     after: Annotated[Literal["any", "user_or_result"], Meta(description="What a turn with calls may follow.")] = "any"
 

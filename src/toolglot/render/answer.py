@@ -25,9 +25,13 @@ from toolglot.render.rendering import Rendered
 
 UNREADABLE: Final = "[The model called {name} with arguments that cannot be read: {written}]"
 NAMELESS: Final = "[The model called a tool without naming it, so that it was not run: {written}]"
+MALFORMED: Final = "Malformed function call: {name} {written}"
 AS_IT_CAME: Final = "it is handed on as it came"
+NOT_WHOLE: Final = "the client is told that it is not whole"
 SHOWN: Final = 2_000
 _STOP_WORDS: Final = frozenset({"~stop_reason", "~finish_reason"})
+_ONLY_CALL: Final = "~function_call"
+"""The note of a call in a form that has no ids, since there is only one call: the old one of Chat Completions."""
 
 
 def for_client(
@@ -51,15 +55,18 @@ def for_client(
     blocks: list[Block] = []
     for block in said:
         if type(block) is ToolCall:
-            blocks.append(answer.call(block, cut=block is last and answer.may_be_cut(block)))
+            told_as = answer.call(block, cut=block is last and answer.may_be_cut(block))
+            if told_as is not None:
+                blocks.append(told_as)
         else:
             blocks.append(block)
     told = tuple(blocks)
     if told != turn.blocks:
         turn = Turn(turn.role, told, turn.key, turn.issuer, turn.metadata, turn.extra)
-    stop = answer.stop(reply.stop)
+    has_end = reply.stop is not None or answer.is_abroad or bool(told)
+    stop = answer.stop(reply.stop) if has_end else None
     extra = reply.extra if stop == reply.stop else without_stop_word(reply.extra)
-    return Reply(turn, stop, reply.usage, id, model, extra)
+    return Reply(turn, stop, reply.usage, id, model, answer.with_malformed(extra))
 
 
 def without_stop_word(extra: Extra | None) -> Extra | None:
@@ -88,11 +95,19 @@ class Answer:
         self._request = request
         self._job = job
         self.is_abroad: bool = source.protocol != target.protocol
+        self._own_ids: set[str] = set()
+        """The ids of calls that a client of the same protocol gets as the provider gave them."""
+        self._untold: list[tuple[ToolCall, str, bool]] = []
+        """Calls that cannot be run, as long as it is not known whether the provider itself says that they were cut."""
+        self._unchecked: tuple[ToolCall, str] | None = None
+        """The last call and its name in the provider's words, likewise."""
         self._given: ids.Projection | None = None
         """The ids of the client's calls, from the first one on."""
         self._mint = _Mint(source.name, len(request.ids) if request is not None else None)
         self._calls = 0
         self._runnable = 0
+        self._malformed = ""
+        """What is said of a call that cannot be read to a client that has a word of its own for it."""
 
     def begin(self, id: str, model: str) -> tuple[str, str]:
         """The id and the model of the answer, which a client of another protocol must be told."""
@@ -117,14 +132,26 @@ class Answer:
         return readable_block(block) if self.is_abroad else block
 
     def stop(self, said: StopReason | None) -> StopReason | None:
-        """Why the answer ended, by the calls that the client gets."""
+        """Why the answer ended, by the calls that the client gets. One that does not say it came to its end."""
+        self.tell_rest(said)
+        if said is None:
+            meant: StopReason = "tool_calls" if self._runnable else "error" if self._malformed else "stop"
+            what = "with calls that can be run, it ended for them" if self._runnable else "it is taken for whole"
+            self._job.tell("assumed", f"the answer does not say why it ended; {what}", "canonical", path="$.stop")
+            return meant
         if not self._calls:
             return said
-        if self.is_abroad and self._runnable and said is None:
-            reason = "the answer does not say why it ended; with calls that can be run, it ended for them"
-            self._job.tell("assumed", reason, "canonical", path="$.stop")
-            return "tool_calls"
+        if self._malformed and not self._runnable and said in ("stop", "tool_calls"):
+            return "error"
         return "stop" if said == "tool_calls" and not self._runnable else said
+
+    def with_malformed(self, extra: Extra | None) -> Extra | None:
+        """The fields of a reply with the target's own word for a call that cannot be read, where it has one."""
+        if not self._malformed or self._runnable:
+            return extra
+        known = extra or {}
+        told = {"~malformed": {"reason": self._target.calls.malformed, "message": self._malformed}}
+        return {**known, self._target.protocol: {**known.get(self._target.protocol, {}), **told}}
 
     # --- calls --------------------------------------------------------------------------------------
 
@@ -133,15 +160,17 @@ class Answer:
         if not opened.name.strip() or self._rewrites(opened):
             return True
         if not opened.id.strip():
-            return not self._is_at_home_without()
+            return not self._needs_no_id(opened)
         return self.is_abroad and self._target.stream.calls == "whole"
 
     def _rewrites(self, opened: ToolCall) -> bool:
         return self._request is not None and self._request.tools.is_rewritten(opened.name)
 
-    def _is_at_home_without(self) -> bool:
-        """Whether calls need no id: the client knows this provider's calls as they are."""
-        return not self.is_abroad and not self._target.ids.required
+    def _needs_no_id(self, call: ToolCall) -> bool:
+        """Whether a call needs no id: the client knows this provider's calls as they are."""
+        if self.is_abroad:
+            return False
+        return not self._target.ids.required or any(_ONLY_CALL in own for own in (call.extra or {}).values())
 
     def may_be_cut(self, call: ToolCall) -> bool:
         """Whether the last call of an answer that was cut may not be run.
@@ -167,8 +196,19 @@ class Answer:
         self._runnable += 1
         return whole if named == whole else named
 
-    def call(self, call: ToolCall, *, cut: bool = False) -> Block:
-        """A whole call as the client gets it; one that cannot be run may become words."""
+    def reads_whole(self, opened: ToolCall) -> bool:
+        """Whether a client of another protocol wants the arguments of a call as an object."""
+        return self.is_abroad and not self.writes_text and opened.type == "function"
+
+    def opened_call(self, opened: ToolCall, whole: ToolCall, *, cut: bool) -> Block | None:
+        """A call that was begun with `open_call` and never shown, now that all of it is known."""
+        named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
+        if cut or not _is_readable(named):
+            return self._unreadable(named, cut=cut)
+        return self.close_call(opened, whole)
+
+    def call(self, call: ToolCall, *, cut: bool = False) -> Block | None:
+        """A whole call as the client gets it. One that cannot be run may become words, or only why the reply ended."""
         if not call.name.strip():
             name = self._forced_name()
             if not name:
@@ -186,8 +226,15 @@ class Answer:
     def _with_id(self, call: ToolCall) -> ToolCall:
         index, self._calls = self._calls, self._calls + 1
         raw_id = call.id if call.id.strip() else None
-        if raw_id is None and self._is_at_home_without():
+        if raw_id is None and self._needs_no_id(call):
             return call
+        is_again = False
+        if raw_id is not None and not self.is_abroad:
+            # Whoever gave it will know it again, legal elsewhere or not; only one that it gave twice is of no use.
+            is_again = raw_id in self._own_ids
+            if not is_again:
+                self._own_ids.add(raw_id)
+                return call
         issuer = self._source.name if self.is_abroad else self._target.name
         if self._given is None:
             self._given = ids.Projection(
@@ -198,10 +245,11 @@ class Answer:
                 keeps_legal=False,
             )
         self._mint.call, self._mint.index = call, index
-        if raw_id is not None and raw_id not in self._given and call.metadata is None:
+        if raw_id is not None and not is_again and raw_id not in self._given and call.metadata is None:
             given = self._given.add(call)
         else:
-            origin = ToolMetadata(raw_id, Issuer(issuer if raw_id is not None else self._source.name))
+            named = None if is_again else raw_id
+            origin = ToolMetadata(named, Issuer(issuer if named is not None else self._source.name))
             given = self._given.add(replace(call, id=self._mint.canonical_id(), metadata=origin))
         if given == raw_id:
             return call
@@ -235,7 +283,17 @@ class Answer:
         return Text(NAMELESS.format(written=written), None if self.is_abroad else call.signature)
 
     def _check(self, call: ToolCall, emitted_name: str) -> None:
-        """Tell where the model left what the client declared."""
+        """Tell where the model left what the client declared; of the last call, once it is known that it is whole."""
+        if self._request is None:
+            return
+        if self.is_abroad:
+            self._tell_mismatches(call, emitted_name)
+            return
+        before, self._unchecked = self._unchecked, (call, emitted_name)
+        if before is not None:
+            self._tell_mismatches(*before)
+
+    def _tell_mismatches(self, call: ToolCall, emitted_name: str) -> None:
         if self._request is None:
             return
         if self._request.conversation.tools and self._request.tools.of(emitted_name) is None:
@@ -251,19 +309,52 @@ class Answer:
         return self._target.calls.arguments == "string"
 
     def tell_unreadable(self, call: ToolCall, outcome: str, *, cut: bool = False) -> None:
-        """Tell that a call cannot be run, what became of it, and what the model wrote."""
+        """Tell that a call cannot be run, what became of it, and what the model wrote.
+
+        A client of the same protocol gets it as it came. Where the provider says that the answer was cut, that is all
+        there is to say.
+        """
+        if self.is_abroad or outcome not in (AS_IT_CAME, NOT_WHOLE):
+            self._tell_unreadable(call, outcome, cut=cut)
+        else:
+            self._untold.append((call, outcome, cut))
+
+    def tell_rest(self, said: StopReason | None) -> None:
+        """Tell what waited for why the answer ended; None: it broke off, or does not say it."""
+        untold, self._untold = self._untold, []
+        last, self._unchecked = self._unchecked, None
+        if said not in ("length", "error"):
+            for call, outcome, cut in untold:
+                self._tell_unreadable(call, outcome, cut=cut)
+            if last is not None:
+                self._tell_mismatches(*last)
+
+    def _tell_unreadable(self, call: ToolCall, outcome: str, *, cut: bool) -> None:
         why = "its arguments were cut off" if cut else _why_unreadable(call.raw_input or "")
         reason = f"the call of {call.name[:80]} cannot be run ({why}); {outcome}: {_shown(call)}"
         self._job.tell("mismatched" if self.writes_text else "converted", reason, "canonical", call_ids=(call.id,))
 
-    def _unreadable(self, call: ToolCall, *, cut: bool) -> Block:
+    def _unreadable(self, call: ToolCall, *, cut: bool) -> Block | None:
         """A call whose arguments are cut or no object."""
         if self.writes_text and not cut:
             self.tell_unreadable(call, AS_IT_CAME)
             self._runnable += 1
             return call
+        return self.words_for(call, cut=cut)
+
+    def words_for(self, call: ToolCall, *, cut: bool) -> Text | None:
+        """What stands for a call that cannot be run; None: the client is told of it only by why the reply ended."""
+        if self._target.calls.malformed and self.is_abroad:
+            self.tell_unreadable(call, "the client is told why the reply ended", cut=cut)
+            self._malformed = MALFORMED.format(name=call.name, written=_shown(call))
+            return None
         self.tell_unreadable(call, "it became text", cut=cut)
-        return Text(UNREADABLE.format(name=call.name, written=_shown(call)))
+        return words_for(call)
+
+
+def words_for(call: ToolCall) -> Text:
+    """What is said of a call that cannot be run, where it cannot be shown."""
+    return Text(UNREADABLE.format(name=call.name, written=_shown(call)))
 
 
 _NO_CALL: Final = ToolCall("", "")

@@ -14,11 +14,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import StopReason, Text, Thinking, ToolCall
+from toolglot.conversation import Block, StopReason, Text, Thinking, ToolCall
 from toolglot.events import (
     BlockEnded,
     BlockStarted,
     Event,
+    Failed,
     Finished,
     InputDelta,
     MediaDelta,
@@ -27,11 +28,12 @@ from toolglot.events import (
     ThinkingDelta,
 )
 from toolglot.profiles import Profile
-from toolglot.render.answer import AS_IT_CAME, Answer, without_stop_word
+from toolglot.render.answer import AS_IT_CAME, NOT_WHOLE, Answer, without_stop_word, words_for
 from toolglot.render.job import Job
 from toolglot.render.rendering import Rendered
 from toolglot.reply_events import of_block
 
+_CUT_WORDS: Final = frozenset({"length", "max_tokens", "model_length", "MAX_TOKENS", "incomplete"})
 _DELTAS: Final = frozenset({TextDelta, ThinkingDelta, InputDelta, MediaDelta})
 
 
@@ -58,6 +60,10 @@ class AnswerStream:
         self._unsaid: list[Event] = []
         """The start of a block that has said nothing so far, and what was blank of it."""
         self._showed_unreadable = False
+        self._is_failing = False
+        """Whether the events that are passed on end with a failure: nothing is said beside it."""
+        self._is_strange = False
+        """Whether the call that is open does not begin as an object, so that nothing of it is shown before its end."""
         self.signatures = 0
         """How many blocks had something that only the model's provider can read, and that the client does not get."""
 
@@ -73,6 +79,7 @@ class AnswerStream:
     def pass_on(self, events: list[Event]) -> list[Event]:
         """The events for the client."""
         passed: list[Event] = []
+        self._is_failing = bool(events) and isinstance(events[-1], Failed)
         for event in events:
             if type(event) in _DELTAS:
                 self._pass_delta(event, passed)
@@ -87,6 +94,8 @@ class AnswerStream:
             elif isinstance(event, Finished):
                 self._finish(event, passed)
             else:
+                if isinstance(event, Failed):
+                    self._answer.tell_rest(None)
                 passed.append(event)
         return passed
 
@@ -96,12 +105,17 @@ class AnswerStream:
         return not self._is_kept and not self._unsaid
 
     def _pass_delta(self, event: Event, passed: list[Event]) -> None:
-        if self._is_kept:
+        if self._is_kept or self._is_strange:
             return
         if self._unsaid:
             self._unsaid.append(event)
-            if isinstance(event, InputDelta) and not event.text.strip():
-                return
+            if isinstance(event, InputDelta):
+                begun = event.text.lstrip()
+                if not begun:
+                    return
+                if begun[0] != "{" and self._opened is not None and self._answer.reads_whole(self._opened):
+                    self._is_strange = True  # no object, or one in a text: what it is can be told only when it is whole
+                    return
             self._say_start(passed)
         else:
             passed.append(event)
@@ -136,9 +150,7 @@ class AnswerStream:
                 self._opened = None
             else:
                 self._is_kept = False
-                whole = self._answer.call(block, cut=event.cut)
-                said = of_block(whole, piece=max(len(block.raw_input or ""), 1 << 20))
-                passed += said
+                self._say_whole(self._answer.call(block, cut=event.cut), passed)
             return
         if self._unsaid and self._answer.is_void(block):
             self._unsaid = []
@@ -149,13 +161,29 @@ class AnswerStream:
 
     def _end_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
         """The end of a call that was begun under its own id."""
-        if event.cut and self._unsaid:
+        if self._is_strange:
+            self._is_strange, self._unsaid = False, []
+            self._say_whole(self._answer.opened_call(opened, whole, cut=event.cut), passed)
+            return
+        if event.cut and self._unsaid and self._answer.is_abroad and not self._answer.writes_text:
+            # Without any arguments it would look like one that has none.
             self._unsaid = []
-            self._answer.tell_unreadable(whole, "nothing of it was shown", cut=True)
+            named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
+            if self._is_failing:
+                self._answer.tell_unreadable(named, "nothing of it was shown", cut=True)
+            else:
+                self._say_whole(self._answer.words_for(named, cut=True), passed)
             return
         if self._unsaid:
             self._say_start(passed)
-        passed.append(self._shown_call(opened, whole, event))
+        shown = self._shown_call(opened, whole, event)
+        passed.append(shown)
+        if shown.cut and not event.cut and self._answer.is_abroad and isinstance(shown.block, ToolCall):
+            self._say_whole(words_for(shown.block), passed)
+
+    def _say_whole(self, block: Block | None, passed: list[Event]) -> None:
+        if block is not None:
+            passed += of_block(block, piece=1 << 24)
 
     def _shown_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded) -> BlockEnded:
         """The end of a call whose pieces the client has seen. What cannot be run is not whole."""
@@ -163,7 +191,7 @@ class AnswerStream:
         if event.cut or is_unreadable:
             named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
             if event.cut or not self._answer.writes_text:
-                self._answer.tell_unreadable(named, "the client is told that it is not whole", cut=event.cut)
+                self._answer.tell_unreadable(named, NOT_WHOLE, cut=event.cut)
                 self._showed_unreadable = True
                 return BlockEnded(named, True)
             self._answer.tell_unreadable(named, AS_IT_CAME)
@@ -171,11 +199,19 @@ class AnswerStream:
         return event if call is whole else replace(event, block=call)
 
     def _finish(self, event: Finished, passed: list[Event]) -> None:
+        self._answer.tell_rest(event.stop if _says_cut(event) else None)
         stop = self._stop(event.stop)
-        is_same = stop == event.stop
-        passed.append(event if is_same else replace(event, stop=stop, extra=without_stop_word(event.extra)))
+        extra = self._answer.with_malformed(event.extra if stop == event.stop else without_stop_word(event.extra))
+        passed.append(event if extra is event.extra else replace(event, stop=stop, extra=extra))
 
     def _stop(self, said: StopReason) -> StopReason:
         """Why the answer ended. Where a call that cannot be run was shown, the answer was cut short."""
         stop = self._answer.stop(said) or said
         return "length" if self._showed_unreadable and stop in ("stop", "tool_calls") else stop
+
+
+def _says_cut(finished: Finished) -> bool:
+    """Whether the provider's own word says that the reply was cut; a reader may have found that out by itself."""
+    return any(
+        word in _CUT_WORDS for own in (finished.extra or {}).values() for word in own.values() if type(word) is str
+    )

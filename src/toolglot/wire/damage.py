@@ -8,7 +8,7 @@ nothing. What is mended is told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -36,25 +36,16 @@ def mend(body: Fields, protocol: str) -> tuple[Fields, Told]:
     return (copied, told) if told else (body, [])
 
 
-def mend_reply(body: Fields, protocol: str) -> tuple[Fields, Told]:
-    """The same for a provider's answer. Arguments that cannot be read are left alone: such a call is never run."""
-    copied = msgspec.json.decode(msgspec.json.encode(body))
-    told: Told = []
-    for path, call, kind in _REPLY_CALLS[protocol](copied, told):
-        _mend_reply_call(call, path, kind, told)
-    return (copied, told) if told else (body, [])
-
-
 # --- parts ------------------------------------------------------------------------------------------
 
 
-def _objects(value: Any, path: str) -> Iterator[tuple[str, Fields]]:
+def objects_of(value: Any, path: str) -> Iterator[tuple[str, Fields]]:
     for index, member in enumerate(value if isinstance(value, list) else ()):
         if isinstance(member, dict):
             yield f"{path}[{index}]", member
 
 
-def _mend_id(fields: Fields, key: str, path: str, told: Told) -> None:
+def mend_id(fields: Fields, key: str, path: str, told: Told) -> None:
     id = fields.get(key)
     if isinstance(id, str):
         return
@@ -63,7 +54,7 @@ def _mend_id(fields: Fields, key: str, path: str, told: Told) -> None:
     told.append((f"{path}.{key}", "an id that is a number was read as text" if is_number else "an id is missing"))
 
 
-def _mend_name(fields: Fields, path: str, told: Told) -> None:
+def mend_name(fields: Fields, path: str, told: Told) -> None:
     if not isinstance(fields.get("name"), str):
         fields["name"] = ""
         told.append((f"{path}.name", "a name is missing"))
@@ -74,11 +65,11 @@ def _mend_object(fields: Fields, key: str, path: str, told: Told) -> None:
     given = fields.get(key)
     if isinstance(given, dict):
         return
-    fields[key] = _object(given)
+    fields[key] = object_meant(given)
     told.append((f"{path}.{key}", "arguments that are no object were made one"))
 
 
-def _object(given: Any) -> Fields:
+def object_meant(given: Any) -> Fields:
     if given in (None, "", []):
         return {}
     if isinstance(given, str):
@@ -90,7 +81,7 @@ def _object(given: Any) -> Fields:
     return {RAW_ARGUMENTS: given}
 
 
-def _mend_text(fields: Fields, key: str, path: str, told: Told) -> None:
+def mend_text(fields: Fields, key: str, path: str, told: Told) -> None:
     """Arguments that must be text."""
     given = fields.get(key)
     if isinstance(given, str):
@@ -99,7 +90,7 @@ def _mend_text(fields: Fields, key: str, path: str, told: Told) -> None:
     told.append((f"{path}.{key}", "arguments that are no text were written as one"))
 
 
-def _mend_call(call: Fields, path: str, told: Told) -> None:
+def mend_call(call: Fields, path: str, told: Told) -> None:
     """A call that says its name and arguments itself, as agents write it, where it should hold a function."""
     if isinstance(call.get("function"), dict) or not isinstance(call.get("name"), str):
         return
@@ -137,15 +128,15 @@ def _mend_result(fields: Fields, path: str, told: Told) -> None:
 
 
 def _anthropic(body: Fields, told: Told) -> None:
-    for path, message in _objects(body.get("messages"), "$.messages"):
+    for path, message in objects_of(body.get("messages"), "$.messages"):
         _mend_content(message, path, told)
-        for place, block in _objects(message.get("content"), f"{path}.content"):
+        for place, block in objects_of(message.get("content"), f"{path}.content"):
             if block.get("type") == "tool_use":
-                _mend_id(block, "id", place, told)
-                _mend_name(block, place, told)
+                mend_id(block, "id", place, told)
+                mend_name(block, place, told)
                 _mend_object(block, "input", place, told)
             elif block.get("type") == "tool_result":
-                _mend_id(block, "tool_use_id", place, told)
+                mend_id(block, "tool_use_id", place, told)
                 _mend_result(block, place, told)
     _limit_markers(body, told)
 
@@ -162,26 +153,26 @@ def _limit_markers(body: Fields, told: Told) -> None:
 
 def _markable(body: Fields) -> Iterator[tuple[str, Fields]]:
     """What may carry a cache marker, in the order in which the model reads it."""
-    yield from _objects(body.get("tools"), "$.tools")
-    yield from _objects(body.get("system"), "$.system")
-    for path, message in _objects(body.get("messages"), "$.messages"):
-        for place, block in _objects(message.get("content"), f"{path}.content"):
+    yield from objects_of(body.get("tools"), "$.tools")
+    yield from objects_of(body.get("system"), "$.system")
+    for path, message in objects_of(body.get("messages"), "$.messages"):
+        for place, block in objects_of(message.get("content"), f"{path}.content"):
             if block.get("type") == "tool_result":
-                yield from _objects(block.get("content"), f"{place}.content")
+                yield from objects_of(block.get("content"), f"{place}.content")
             yield place, block
 
 
 def _bedrock(body: Fields, told: Told) -> None:
-    for path, message in _objects(body.get("messages"), "$.messages"):
+    for path, message in objects_of(body.get("messages"), "$.messages"):
         _without_empty(message, "content", path, told)
-        for place, block in _objects(message.get("content"), f"{path}.content"):
+        for place, block in objects_of(message.get("content"), f"{path}.content"):
             call, result = block.get("toolUse"), block.get("toolResult")
             if isinstance(call, dict):
-                _mend_id(call, "toolUseId", f"{place}.toolUse", told)
-                _mend_name(call, f"{place}.toolUse", told)
+                mend_id(call, "toolUseId", f"{place}.toolUse", told)
+                mend_name(call, f"{place}.toolUse", told)
                 _mend_object(call, "input", f"{place}.toolUse", told)
             if isinstance(result, dict):
-                _mend_id(result, "toolUseId", f"{place}.toolResult", told)
+                mend_id(result, "toolUseId", f"{place}.toolResult", told)
                 if not isinstance(result.get("content"), list):
                     given = result.get("content")
                     text = (
@@ -206,22 +197,22 @@ def _mend_parts(result: Fields, path: str, told: Told) -> None:
 
 
 def _openai_chat(body: Fields, told: Told) -> None:
-    for path, message in _objects(body.get("messages"), "$.messages"):
+    for path, message in objects_of(body.get("messages"), "$.messages"):
         if message.get("role") == "tool":
             _mend_result(message, path, told)
             if message.get("tool_call_id") is not None:
-                _mend_id(message, "tool_call_id", path, told)
+                mend_id(message, "tool_call_id", path, told)
         else:
             _mend_said(message, path, told)
-        for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
-            _mend_call(call, place, told)
+        for place, call in objects_of(message.get("tool_calls"), f"{path}.tool_calls"):
+            mend_call(call, place, told)
             if call.get("id") is not None:
-                _mend_id(call, "id", place, told)
+                mend_id(call, "id", place, told)
             function = call.get("function")
             if isinstance(function, dict):
-                _mend_name(function, f"{place}.function", told)
+                mend_name(function, f"{place}.function", told)
                 if function.get("arguments") is not None and not isinstance(function["arguments"], dict):
-                    _mend_text(function, "arguments", f"{place}.function", told)
+                    mend_text(function, "arguments", f"{place}.function", told)
                 if call.get("type") not in (None, "function"):
                     call["type"] = "function"
                     told.append((f"{place}.type", "a call of a function was read as one"))
@@ -253,7 +244,7 @@ def _openai_responses(body: Fields, told: Told) -> None:
     if isinstance(items, list) and any(map(_says_nothing, items)):
         body["input"] = [item for item in items if not _says_nothing(item)]
         told.append(("$.input", "messages of the assistant that say nothing were left out"))
-    for path, item in _objects(body.get("input"), "$.input"):
+    for path, item in objects_of(body.get("input"), "$.input"):
         kind = item.get("type")
         if kind in (None, "message") and isinstance(item.get("role"), str):
             _without_strange_id(item, path, told)
@@ -262,16 +253,16 @@ def _openai_responses(body: Fields, told: Told) -> None:
         if kind in ("function_call", "custom_tool_call"):
             _without_strange_id(item, path, told)
             if item.get("call_id") is not None or not isinstance(item.get("id"), str):
-                _mend_id(item, "call_id", path, told)
-            _mend_name(item, path, told)
+                mend_id(item, "call_id", path, told)
+            mend_name(item, path, told)
             if kind == "function_call" and item.get("arguments") is None:
                 item["arguments"] = "{}"
                 told.append((f"{path}.arguments", "a call without arguments was given none"))
-            _mend_text(item, "arguments" if kind == "function_call" else "input", path, told)
+            mend_text(item, "arguments" if kind == "function_call" else "input", path, told)
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            _mend_id(item, "call_id", path, told)
+            mend_id(item, "call_id", path, told)
             if item.get("output") is not None and not isinstance(item["output"], str | list):
-                _mend_text(item, "output", path, told)
+                mend_text(item, "output", path, told)
 
 
 def _lift_function(fields: Fields, path: str, what: str, told: Told) -> None:
@@ -290,7 +281,7 @@ def _mend_text_type(message: Fields, path: str, told: Told) -> None:
     strange, own = "input_text", "output_text"
     if message["role"] != "assistant":
         strange, own = own, strange
-    for place, part in _objects(message.get("content"), f"{path}.content"):
+    for place, part in objects_of(message.get("content"), f"{path}.content"):
         if part.get("type") == strange:
             part["type"] = own
             told.append((f"{place}.type", f"a text of the {message['role'][:40]} was read as {own}"))
@@ -318,177 +309,62 @@ def _says_nothing(item: Any) -> bool:
 
 
 def _gemini(body: Fields, told: Told) -> None:
-    for path, content in _objects(body.get("contents"), "$.contents"):
+    for path, content in objects_of(body.get("contents"), "$.contents"):
         _without_empty(content, "parts", path, told)
-        for place, part in _objects(content.get("parts"), f"{path}.parts"):
+        for place, part in objects_of(content.get("parts"), f"{path}.parts"):
             for key in ("functionCall", "function_call"):
                 call = part.get(key)
                 if isinstance(call, dict):
-                    _mend_name(call, f"{place}.{key}", told)
+                    mend_name(call, f"{place}.{key}", told)
                     if call.get("id") is not None:
-                        _mend_id(call, "id", f"{place}.{key}", told)
+                        mend_id(call, "id", f"{place}.{key}", told)
                     if call.get("args") is not None:
                         _mend_object(call, "args", f"{place}.{key}", told)
             for key in ("functionResponse", "function_response"):
                 given = part.get(key)
                 if isinstance(given, dict):
-                    _mend_name(given, f"{place}.{key}", told)
+                    mend_name(given, f"{place}.{key}", told)
                     if given.get("id") is not None:
-                        _mend_id(given, "id", f"{place}.{key}", told)
+                        mend_id(given, "id", f"{place}.{key}", told)
                     if not isinstance(given.get("response"), dict):
                         given["response"] = {"output": given.get("response")}
                         told.append((f"{place}.{key}.response", "a response that is no object was made one"))
 
 
 def _cohere(body: Fields, told: Told) -> None:
-    for path, message in _objects(body.get("messages"), "$.messages"):
+    for path, message in objects_of(body.get("messages"), "$.messages"):
         if message.get("role") == "tool":
             _mend_result(message, path, told)
-            _mend_id(message, "tool_call_id", path, told)
+            mend_id(message, "tool_call_id", path, told)
         elif message.get("content") is not None:
             _mend_content(message, path, told)
-        for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
-            _mend_call(call, place, told)
-            _mend_id(call, "id", place, told)
+        for place, call in objects_of(message.get("tool_calls"), f"{path}.tool_calls"):
+            mend_call(call, place, told)
+            mend_id(call, "id", place, told)
             function = call.get("function")
             if isinstance(function, dict):
-                _mend_name(function, f"{place}.function", told)
+                mend_name(function, f"{place}.function", told)
                 if function.get("arguments") is not None:
-                    _mend_text(function, "arguments", f"{place}.function", told)
+                    mend_text(function, "arguments", f"{place}.function", told)
 
 
 def _ollama(body: Fields, told: Told) -> None:
-    for path, message in _objects(body.get("messages"), "$.messages"):
+    for path, message in objects_of(body.get("messages"), "$.messages"):
         if "content" in message and message["content"] is None:
             _mend_content(message, path, told)
         if message.get("role") == "tool":
             _mend_result(message, path, told)
             if message.get("tool_call_id") is not None:
-                _mend_id(message, "tool_call_id", path, told)
-        for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
-            _mend_call(call, place, told)
+                mend_id(message, "tool_call_id", path, told)
+        for place, call in objects_of(message.get("tool_calls"), f"{path}.tool_calls"):
+            mend_call(call, place, told)
             if call.get("id") is not None:
-                _mend_id(call, "id", place, told)
+                mend_id(call, "id", place, told)
             function = call.get("function")
             if isinstance(function, dict):
-                _mend_name(function, f"{place}.function", told)
+                mend_name(function, f"{place}.function", told)
                 _mend_object(function, "arguments", f"{place}.function", told)
 
-
-# --- answers ----------------------------------------------------------------------------------------
-
-
-class _CallForm(NamedTuple):
-    """How a protocol writes a call: the field of its id, if there must be one, and of its arguments, and their type."""
-
-    id: str
-    arguments: str
-    type: type
-
-
-_FOUND = Iterator[tuple[str, Fields, _CallForm]]
-
-
-def _mend_reply_call(call: Fields, path: str, form: _CallForm, told: Told) -> None:
-    if call.get("name") is None:
-        _mend_name(call, path, told)
-    given: Any = call.get(form.arguments)
-    if type(given) is form.type:
-        return
-    if form.type is str:
-        if given is not None:
-            _mend_text(call, form.arguments, path, told)
-        return
-    meant = _object(given)
-    if RAW_ARGUMENTS not in meant:
-        call[form.arguments] = meant
-        told.append((f"{path}.{form.arguments}", "arguments that are no object were read as the one that they say"))
-
-
-def _mend_role(message: Fields, path: str, told: Told) -> None:
-    if message.get("role") is None:
-        message["role"] = "assistant"
-        told.append((f"{path}.role", "an answer that does not say its role was read as the assistant's"))
-
-
-def _listed_calls(message: Fields, path: str, form: _CallForm, told: Told) -> _FOUND:
-    for place, call in _objects(message.get("tool_calls"), f"{path}.tool_calls"):
-        _mend_call(call, place, told)
-        if form.id:
-            _mend_id(call, form.id, place, told)
-        function = call.get("function")
-        if isinstance(function, dict):
-            yield f"{place}.function", function, form
-
-
-def _chat_reply(body: Fields, told: Told) -> _FOUND:
-    for path, choice in _objects(body.get("choices"), "$.choices"):
-        message = choice.get("message")
-        if isinstance(message, dict):
-            _mend_role(message, f"{path}.message", told)
-            yield from _listed_calls(message, f"{path}.message", _CallForm("", "arguments", str), told)
-
-
-def _message_reply(form: _CallForm) -> Callable[[Fields, Told], _FOUND]:
-    def found(body: Fields, told: Told) -> _FOUND:
-        message = body.get("message")
-        if isinstance(message, dict):
-            _mend_role(message, "$.message", told)
-            yield from _listed_calls(message, "$.message", form, told)
-
-    return found
-
-
-def _responses_reply(body: Fields, told: Told) -> _FOUND:
-    for path, item in _objects(body.get("output"), "$.output"):
-        if item.get("type") == "function_call":
-            if not isinstance(item.get("id"), str):
-                _mend_id(item, "call_id", path, told)
-            yield path, item, _CallForm("call_id", "arguments", str)
-
-
-def _anthropic_reply(body: Fields, told: Told) -> _FOUND:
-    if body.get("role") is None and isinstance(body.get("content"), list):
-        _mend_role(body, "$", told)
-    for path, block in _objects(body.get("content"), "$.content"):
-        if block.get("type") == "tool_use":
-            _mend_id(block, "id", path, told)
-            yield path, block, _CallForm("id", "input", dict)
-
-
-def _gemini_reply(body: Fields, _told: Told) -> _FOUND:
-    for path, candidate in _objects(body.get("candidates"), "$.candidates"):
-        content = candidate.get("content")
-        for place, part in _objects(content.get("parts") if isinstance(content, dict) else (), f"{path}.content.parts"):
-            for key in ("functionCall", "function_call"):
-                call = part.get(key)
-                if isinstance(call, dict):
-                    yield f"{place}.{key}", call, _CallForm("", "args", dict)
-
-
-def _bedrock_reply(body: Fields, told: Told) -> _FOUND:
-    output: Any = body.get("output")
-    message: Any = output.get("message") if isinstance(output, dict) else None
-    if not isinstance(message, dict):
-        return
-    _mend_role(message, "$.output.message", told)
-    for path, block in _objects(message.get("content"), "$.output.message.content"):
-        call = block.get("toolUse")
-        if isinstance(call, dict):
-            _mend_id(call, "toolUseId", f"{path}.toolUse", told)
-            yield f"{path}.toolUse", call, _CallForm("toolUseId", "input", dict)
-
-
-_REPLY_CALLS: Final[dict[str, Callable[[Fields, Told], _FOUND]]] = {
-    "anthropic": _anthropic_reply,
-    "bedrock": _bedrock_reply,
-    "cohere": _message_reply(_CallForm("id", "arguments", str)),
-    "gemini": _gemini_reply,
-    "ollama": _message_reply(_CallForm("", "arguments", dict)),
-    "openai_chat": _chat_reply,
-    "openai_responses": _responses_reply,
-}
-"""Where an answer has its calls."""
 
 _MENDERS: Final[dict[str, Callable[[Fields, Told], None]]] = {
     "anthropic": _anthropic,

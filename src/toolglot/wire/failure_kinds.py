@@ -34,7 +34,7 @@ CODES: Final[dict[FailureKind, str]] = {
     "too_large": "request_too_large payload_too_large requestentitytoolargeexception "
     "request_body_too_large_after_decoding",
     "context_overflow": "context_length_exceeded exceed_context_size_error context_window_exceeded context_overflow "
-    "model_max_prompt_tokens_exceeded 1261",
+    "model_max_prompt_tokens_exceeded too_many_prompt_tokens too_many_tokens 1261",
     "rate_limit": "rate_limit_error rate_limit_exceeded rate_limited rate_limit_reached_error too_many_requests "
     "ramp_limit_exceeded throttlingexception throttling throttling.ratequota throttling.allocationquota "
     "toomanyrequestsexception servicequotaexceededexception limit_burst_rate usage_limit_reached 1302 1303 1304 1305",
@@ -120,6 +120,9 @@ _TEXTS: Final[dict[FailureKind, tuple[str, ...]]] = {
         "context size has been exceeded",
         "(?:input|prompt) token count.{0,80}exceeds",
         "exceeds the maximum number of tokens",
+        "input tokens exceed",
+        "total length of all messages is too long",
+        "too many total text bytes",
         "exceeded model token limit",
         "too many (?:input )?tokens",
         "greater than the context length",

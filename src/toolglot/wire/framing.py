@@ -5,8 +5,9 @@ kept is at most one frame, and that is bounded: one that is too long is a `Limit
 before it is left to be handed over.
 
 Server-sent events are read as the standard says (CR, LF or CRLF, with or without a space after the colon, data over
-several lines, comments, a byte order mark), with one exception: an event at the end that is not followed by an empty
-line counts, since many servers leave that out.
+several lines, comments, a byte order mark), with two exceptions: an event at the end that is not followed by an empty
+line counts, since many servers leave that out; and a line `error: …`, which the standard does not know and llama.cpp
+and its like write where they fail, is an event of that name.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import re
 from typing import Final, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from toolglot.errors import LimitError
@@ -198,6 +200,7 @@ def _sse_frames(event: bytes, line_end: bytes) -> list[Frame]:
     if event.startswith(b"data: ") and b"\n" not in event:
         return [Frame(event[6:], "", event + line_end + line_end)]
     name, data = "", []
+    error: bytes | None = None
     for line in event.split(b"\n"):
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
@@ -205,6 +208,10 @@ def _sse_frames(event: bytes, line_end: bytes) -> list[Frame]:
             data.append(value)
         elif field == b"event":
             name = value.decode("utf-8", "replace")
+        elif field == b"error":
+            error = value
+    if error is not None:
+        name, data = "error", [_error_event(error)]
     if len(data) > 1 and not name and all(map(_is_whole_line, data)):
         return [Frame(line, "", b"data: " + line + line_end + line_end) for line in data]
     raw = event + b"\n\n"
@@ -213,6 +220,18 @@ def _sse_frames(event: bytes, line_end: bytes) -> list[Frame]:
 
 def _is_whole_line(line: bytes) -> bool:
     return (line[:1] == b"{" and line.rstrip()[-1:] == b"}") or line.strip() == b"[DONE]"
+
+
+def _error_event(value: bytes) -> bytes:
+    """What a line says that is an error, as the event that every protocol has for one."""
+    try:
+        said = msgspec.json.decode(value)
+    except (ValueError, RecursionError):
+        said = value.decode("utf-8", "replace")
+    fields = said if isinstance(said, dict) else {"message": said if isinstance(said, str) else value.decode()}
+    inner = fields.get("error", fields)
+    inner = inner if isinstance(inner, dict) else {"message": str(inner)}
+    return msgspec.json.encode({"type": "error", "error": {"type": "api_error", **inner}})
 
 
 class LineFramer:

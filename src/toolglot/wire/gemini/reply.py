@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from toolglot.conversation import Reply, StopReason, Turn, Usage
 from toolglot.wire.gemini.blocks import (
@@ -22,7 +22,10 @@ from toolglot.wire.stop_reason import meant_by, word_for
 _BODY = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId"})
 _CANDIDATE = frozenset({"content", "finishReason"})
 _CONTENT = frozenset({"role", "parts"})
-_USAGE = frozenset({"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount"})
+_TOOL_USE: Final = "toolUsePromptTokenCount"
+_USAGE = frozenset(
+    {"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount", _TOOL_USE}
+)
 
 _STOPS: Final[dict[str, StopReason]] = {
     "STOP": "stop",
@@ -30,6 +33,7 @@ _STOPS: Final[dict[str, StopReason]] = {
     "SAFETY": "filter",
     "RECITATION": "filter",
     "LANGUAGE": "filter",
+    "MODEL_ARMOR": "filter",
     "BLOCKLIST": "filter",
     "PROHIBITED_CONTENT": "filter",
     "SPII": "filter",
@@ -39,6 +43,11 @@ _STOPS: Final[dict[str, StopReason]] = {
     "UNEXPECTED_TOOL_CALL": "error",
     "TOO_MANY_TOOL_CALLS": "error",
 }
+_STOP_NUMBERS: Final = (
+    *("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER", "LANGUAGE", "BLOCKLIST"),
+    *("PROHIBITED_CONTENT", "SPII", "MALFORMED_FUNCTION_CALL", "IMAGE_SAFETY"),
+)
+"""The reasons by their numbers, which Google's older libraries ask for (`$alt=json;enum-encoding=int`)."""
 _STOP_FAMILIES: Final[dict[str, StopReason]] = {"IMAGE_": "filter", "MALFORMED_": "error"}
 _STOPS_BACK: Final[dict[StopReason, str]] = {
     "stop": "STOP",
@@ -79,12 +88,20 @@ def _blocked(body: Fields) -> StopReason | None:
 def _read_candidate(given: Fields) -> tuple[Turn, StopReason | None, Fields | None]:
     """The turn, why it ended, and what else the candidate says."""
     fields, snake = in_camel(given)
-    said = optional(fields, "finishReason", str)
+    said, number = _reason(fields)
     content = held_or_none(fields, "content", _read_content)
     turn = Turn("assistant") if content is None else content
     no_content = True if content is None else None
-    rest = kept_rest(fields, _CANDIDATE, snake=snake, finish_reason=said, no_content=no_content)
+    rest = kept_rest(fields, _CANDIDATE, snake=snake, finish_reason=said, finish_number=number, no_content=no_content)
     return turn, stop_of(said, has_calls=bool(turn.calls)), rest
+
+
+def _reason(fields: Fields) -> tuple[str | None, int | None]:
+    """Why a candidate ended, in the provider's word, and the number that stood for it."""
+    number: Any = fields.get("finishReason")
+    if type(number) is int and 0 <= number < len(_STOP_NUMBERS):
+        return _STOP_NUMBERS[number], number
+    return optional(fields, "finishReason", str), None
 
 
 def _read_content(content: Fields) -> Turn:
@@ -105,8 +122,9 @@ def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
 def _read_usage(given: Fields) -> Usage:
     fields, snake = in_camel(given)
     answer, thoughts = optional(fields, "candidatesTokenCount", int), optional(fields, "thoughtsTokenCount", int)
+    prompt, tools = optional(fields, "promptTokenCount", int), optional(fields, _TOOL_USE, int)
     return Usage(
-        optional(fields, "promptTokenCount", int),
+        prompt if tools is None else (prompt or 0) + tools,
         None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0),
         optional(fields, "cachedContentTokenCount", int),
         reasoning_tokens=thoughts,
@@ -115,6 +133,8 @@ def _read_usage(given: Fields) -> Usage:
             _USAGE,
             snake=snake,
             no_answer=True if answer is None else None,
+            no_prompt=True if prompt is None else None,
+            tool_use=tools,
             no_total=None if "totalTokenCount" in fields else True,
         ),
     )
@@ -148,13 +168,19 @@ def _write_candidate(reply: Reply) -> Fields:
     said = rest.get("~finish_reason")
     word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
     if word is not None:
-        fields["finishReason"] = word
+        number = rest.get("~finish_number")
+        fields["finishReason"] = number if number is not None and word == said else word
+    malformed = note(reply.extra, PROTOCOL, "malformed")
+    if malformed is not None and reply.stop == "error":
+        fields["finishReason"], fields["finishMessage"] = malformed["reason"], malformed["message"]
     return filled(fields, rest)
 
 
 def _write_usage(usage: Usage) -> Fields:
+    tools: int | None = note(usage.extra, PROTOCOL, "tool_use")
     counts = {
-        "promptTokenCount": usage.input_tokens,
+        "promptTokenCount": _prompt_of(usage, tools),
+        _TOOL_USE: tools,
         "candidatesTokenCount": None if usage.output_tokens is None else _answer_of(usage, usage.output_tokens),
         "thoughtsTokenCount": usage.reasoning_tokens,
         "cachedContentTokenCount": usage.cache_read_tokens,
@@ -164,6 +190,14 @@ def _write_usage(usage: Usage) -> Fields:
     if not is_own and usage.input_tokens is not None and usage.output_tokens is not None:
         fields["totalTokenCount"] = usage.input_tokens + usage.output_tokens
     return given_back(fields, usage.extra)
+
+
+def _prompt_of(usage: Usage, tools: int | None) -> int | None:
+    """The tokens of the prompt without what the tools of the provider added; None where the reply did not say them."""
+    if usage.input_tokens is None or tools is None:
+        return usage.input_tokens
+    prompt = usage.input_tokens - tools
+    return prompt if prompt or not note(usage.extra, PROTOCOL, "no_prompt") else None
 
 
 def _answer_of(usage: Usage, output: int) -> int | None:

@@ -32,6 +32,8 @@ from toolglot.wire.reading import (
 )
 
 PROTOCOL: Final = "openai_chat"
+FUNCTION_CALL: Final = "function_call"
+"""The field of the one call of a message as it was before there were tools, and the note of a call read from it."""
 
 Part = Text | Media | Opaque
 ContentForm = Literal["text", "parts", "none"]
@@ -387,6 +389,15 @@ def write_call(call: ToolCall) -> Fields:
     if arguments is not None:
         inner["arguments"] = arguments
     return _around("function", inner, call, own or {})
+
+
+def write_function_call(call: ToolCall) -> Fields | None:
+    """A call that was read from the field of old times, as it was; None for any other, and for one that has an id."""
+    own = call.extra.get(PROTOCOL) if call.extra and not call.id else None
+    rest = own.get(f"~{FUNCTION_CALL}") if own else None
+    if own is None or rest is None:
+        return None
+    return refilled({"name": call.name, "arguments": _written_arguments(call, own)}, rest)
 
 
 def _write_custom_call(call: ToolCall) -> Fields:

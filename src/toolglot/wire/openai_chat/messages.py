@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 from toolglot.conversation import Block, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import Profile
 from toolglot.wire.openai_chat.blocks import (
+    FUNCTION_CALL,
     PROTOCOL,
     placed,
     read_call,
@@ -22,6 +23,7 @@ from toolglot.wire.openai_chat.blocks import (
     write_call,
     write_chunk,
     write_content,
+    write_function_call,
     write_part,
     write_result,
 )
@@ -197,7 +199,11 @@ def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Sty
     parts: list[str | Fields] = []
     for block in turn.blocks:
         if type(block) is ToolCall:
-            calls.append(write_call(block))
+            old = write_function_call(block) if not block.id else None
+            if old is None:
+                calls.append(write_call(block))
+            else:
+                fields[FUNCTION_CALL] = old
         elif type(block) is Text and block.extra is None:
             parts.append(block.text)
         elif type(block) is Thinking:
@@ -265,7 +271,7 @@ def _write_as_it_was(fields: Fields, parts: list[str | Fields], calls: list[Fiel
     """Content and calls in the form that they had; a message that has calls alone has null for content."""
     form = own.get("~content")
     if parts or form != "none":
-        has_nothing = not parts and bool(calls) and form != "parts"
+        has_nothing = not parts and bool(calls or FUNCTION_CALL in fields) and form != "parts"
         fields["content"] = None if has_nothing else write_content(parts, form, joined=True)
     if calls or "~tool_calls" in own:
         fields["tool_calls"] = calls

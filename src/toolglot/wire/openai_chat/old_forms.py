@@ -7,14 +7,30 @@ calls, results and tools like any other.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Conversation, Opaque, ToolCall, ToolResult, ToolSpec, Turn
-from toolglot.wire.argument_text import read_arguments
-from toolglot.wire.openai_chat.blocks import PROTOCOL
-from toolglot.wire.reading import note
+from toolglot.jsontext import compact
+from toolglot.wire.argument_text import read_arguments, with_read_note
+from toolglot.wire.openai_chat.blocks import FUNCTION_CALL, PROTOCOL
+from toolglot.wire.reading import Fields, note, noted, rest_of
+
+_CALLED: Final = frozenset({"name", "arguments"})
+
+
+def read_function_call(fields: Fields) -> ToolCall:
+    """The call of a reply, as it was before there were tools. A client of this protocol gets it in that form again."""
+    name, written = fields.get("name"), fields.get("arguments")
+    name, form = name if isinstance(name, str) else "", None if isinstance(written, str) else "object"
+    arguments, raw, done = read_arguments(written) if isinstance(written, str) else (written or {}, None, ())
+    if not isinstance(arguments, dict | None):
+        arguments, raw = None, compact(written)
+    notes = noted(
+        None, PROTOCOL, function_call=rest_of(fields, _CALLED) or {}, arguments=form if raw is None else "raw"
+    )
+    return ToolCall("", name, arguments, raw_input=raw, extra=with_read_note(notes, PROTOCOL, done))
 
 
 def with_text_arguments(conversation: Conversation) -> Conversation:
@@ -68,10 +84,7 @@ def _call_or_result(block: Block) -> Block:
         return block
     value: Any = block.value
     if block.kind == "function_call":
-        value = value["function_call"]
-        written = value.get("arguments")
-        arguments, raw, _ = read_arguments(written) if isinstance(written, str) else (written or {}, None, ())
-        return ToolCall("", str(value.get("name") or ""), arguments, raw_input=raw)
+        return replace(read_function_call(value[FUNCTION_CALL]), extra=None)
     content = value.get("content")
     if block.kind == "function" and (content is None or isinstance(content, str)):
         return ToolResult("", content, name=str(value.get("name") or ""), is_complete=True)

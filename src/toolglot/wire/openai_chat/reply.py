@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from toolglot.conversation import Reply, StopReason, Text, ToolCall, Turn, Usage
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Opaque, Reply, StopReason, Text, ToolCall, Turn, Usage
 from toolglot.errors import InputError
-from toolglot.wire.openai_chat.blocks import PROTOCOL
+from toolglot.wire.openai_chat.blocks import FUNCTION_CALL, PROTOCOL
 from toolglot.wire.openai_chat.messages import PLAIN, read_assistant, write_assistant
+from toolglot.wire.openai_chat.old_forms import read_function_call
 from toolglot.wire.reading import (
     Fields,
     expected,
@@ -22,6 +25,7 @@ from toolglot.wire.reading import (
     present,
     refilled,
     required,
+    rest_of,
     restored,
     with_rest,
 )
@@ -41,6 +45,7 @@ _STOPS: Final[dict[str, StopReason]] = {
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "length": "length",
+    "max_tokens": "length",
     "model_length": "length",
     "model_context_window_exceeded": "length",
     "content_filter": "filter",
@@ -97,10 +102,14 @@ def _choices(body: Fields) -> list[Any]:
 
 def _read_choice(fields: Fields) -> tuple[Turn, str | None, Fields]:
     said, message = fields.get("finish_reason"), fields.get("message")
+    rest = rest_of(fields, _CHOICE) or {}
     if type(said) is not str:
         said = optional(fields, "finish_reason", str)
-    rest = leftover(fields, _CHOICE, PROTOCOL)
+        said = _said_in_details(fields, rest) if said is None else said
     if type(message) is not dict:
+        if message is None and said is not None and _STOPS.get(said) == "filter":
+            rest["~no_message"] = True  # Azure says only that it filtered what the model wrote
+            return Turn("assistant"), said, rest
         message = required(fields, "message", dict)
     try:
         if message.get("role") != "assistant":
@@ -108,7 +117,27 @@ def _read_choice(fields: Fields) -> tuple[Turn, str | None, Fields]:
         turn = read_assistant(message)
     except InputError as error:
         raise inside(error, ".message") from None
-    return turn, said, {} if rest is None else rest[PROTOCOL]
+    if message.get(FUNCTION_CALL) is not None and not message.get(
+        "tool_calls"
+    ):  # some hosts write a call in both forms
+        turn = replace(turn, blocks=tuple(map(_with_function, turn.blocks)))
+    return turn, said, rest
+
+
+def _said_in_details(fields: Fields, rest: Fields) -> str | None:
+    """The reason as GPT-4's first models that see said it: in `finish_details`, with null for the reason itself."""
+    details = fields.get("finish_details")
+    said: Any = details.get("type") if type(details) is dict else None
+    if type(said) is not str:
+        return None
+    rest["~in_details"] = True
+    return said
+
+
+def _with_function(block: Block) -> Block:
+    if type(block) is Opaque and block.kind == FUNCTION_CALL:
+        return read_function_call(block.value[FUNCTION_CALL])
+    return block
 
 
 _ROLES: Final = {"assistant": True}
@@ -155,10 +184,13 @@ def _read_usage(fields: Fields) -> Usage:
 def encode(reply: Reply) -> Fields:
     """A reply as a body that a Chat Completions client reads. One from elsewhere gets what such a client demands."""
     is_home = note(reply.extra, PROTOCOL, "choice") is not None
-    message = write_assistant(reply.turn, PLAIN if is_home else _FOREIGN)
-    choice: Fields = {"message": refilled(message, note(reply.extra, PROTOCOL, "message"))}
+    rest: Fields = note(reply.extra, PROTOCOL, "choice") or {}
+    choice: Fields = {}
+    if reply.turn.blocks or "~no_message" not in rest:
+        message = write_assistant(reply.turn, PLAIN if is_home else _FOREIGN)
+        choice["message"] = refilled(message, note(reply.extra, PROTOCOL, "message"))
     reason = _write_stop(reply)
-    if reason is not None:
+    if reason is not None and not ("~in_details" in rest and reason == note(reply.extra, PROTOCOL, "finish_reason")):
         choice["finish_reason"] = reason
     body: Fields = {"id": reply.id} if reply.id else {}
     if reply.model:

@@ -33,7 +33,7 @@ from toolglot.jsontext import exceeds
 from toolglot.limits import Limits
 from toolglot.wire.argument_text import read_arguments, with_read_note
 from toolglot.wire.json_end import ObjectEnd
-from toolglot.wire.openai_chat.blocks import PROTOCOL, placed
+from toolglot.wire.openai_chat.blocks import FUNCTION_CALL, PROTOCOL, placed
 from toolglot.wire.openai_chat.stream_chunks import Piece
 from toolglot.wire.reading import Fields, with_notes
 from toolglot.wire.sequence import Sequence
@@ -67,6 +67,7 @@ class _Call:
             "is_flowing",
             "is_junk",
             "is_object",
+            "is_old",
             "key",
         ),
         *("kind", "looked", "matched", "name", "pieces", "rival", "text"),
@@ -81,6 +82,7 @@ class _Call:
         self.extra: Fields = {}
         self.inner: Fields = {}
         self.is_object = False
+        self.is_old = piece.is_old
         self.has_input = False
         """Whether anything of its arguments came but spaces."""
         self.pieces: list[str] = []
@@ -203,7 +205,7 @@ class Calls:
         """The whole call of what was told of it and its arguments."""
         call = self._told.pop(id(block))
         call.text, call.is_flowing = written, False
-        notes: Fields = {"no_id": None if call.id else True, call.kind: call.inner or None}
+        notes = _notes(call)
         extra: Extra | None = {PROTOCOL: call.extra} if call.extra else None
         if call.kind == "custom":
             return replace(block, id=call.id, raw_input=written, extra=with_notes(extra, PROTOCOL, notes))
@@ -489,9 +491,9 @@ class Calls:
     def _open(self, call: _Call) -> None:
         if call.block is not None:
             return
-        if not call.id:
+        if not call.id and not call.is_old:
             self.sequence.tell("a call has no id")
-        notes: Fields = {"no_id": None if call.id else True, call.kind: call.inner or None}
+        notes = _notes(call)
         extra: Extra | None = {PROTOCOL: dict(call.extra)} if call.extra else None
         call.block = ToolCall(call.id, call.name, type=call.kind, extra=with_notes(extra, PROTOCOL, notes))
         self._told[id(call.block)] = call
@@ -520,6 +522,13 @@ class Calls:
         value: dict[str, Any] = {**(piece.extra or {}), "id": piece.id, "type": piece.kind}
         self.sequence.tell("a call is of a type that is not known; it is carried as it is")
         self.sequence.whole(Opaque(PROTOCOL, value, piece.kind, placed("tool_calls")))
+
+
+def _notes(call: _Call) -> Fields:
+    """How a call was written, as it is noted of one that is read whole."""
+    if call.is_old:
+        return {FUNCTION_CALL: call.inner}
+    return {"no_id": None if call.id else True, call.kind: call.inner or None}
 
 
 def _is_object(text: str) -> bool:

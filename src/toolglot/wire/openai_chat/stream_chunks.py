@@ -85,6 +85,8 @@ class Piece(Struct, gc=False):
     inner: Fields | None = None
     """The same of the inner object."""
     oddities: tuple[str, ...] = ()
+    is_old: bool = False
+    """It came in the field of the one call that a message had before there were tools: it has no id."""
 
 
 decode_chunk: Final = msgspec.json.Decoder(Chunk).decode

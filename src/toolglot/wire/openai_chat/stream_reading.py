@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+import msgspec
 from msgspec import MsgspecError
 
-from toolglot.conversation import Block, Failure, Media, Opaque, Text, Thinking, Turn
+from toolglot.conversation import Block, Failure, Media, Text, Thinking, Turn
 from toolglot.errors import InputError, LimitError
 from toolglot.events import Event
 from toolglot.jsontext import parse
@@ -64,8 +65,7 @@ class Decoder:
         """Whether text was the last thing that was said, but for more arguments."""
         self._has_text = False
         self._has_refused = False
-        self._called: dict[str, list[str]] = {}
-        """A call as it was before there were tools, in pieces."""
+        self._has_tool_calls = False
         self._add = self._calls.add
         self._by_index = self._calls.by_index
         self._say = self.sequence.say
@@ -146,6 +146,7 @@ class Decoder:
         if delta.refusal:
             self._refuse(delta.refusal)
         if delta.tool_calls:
+            self._has_tool_calls = True
             self._read_pieces([piece_of(entry) for entry in delta.tool_calls])
 
     def _read_pieces(self, pieces: list[Piece], *, are_whole: bool = False) -> None:
@@ -235,10 +236,12 @@ class Decoder:
             self.sequence.tell("the content of a chunk is neither text nor parts; it is left out")
         if type(refusal) is str:
             self._refuse(refusal)
-        self._read_function(fields.get("function_call"))
         pieces = [read_piece(entry) for entry in calls if type(entry) is dict] if type(calls) is list else []
         if pieces:
+            self._has_tool_calls = True
             self._read_pieces(pieces, are_whole=is_whole)
+        elif not self._has_tool_calls:  # some hosts write a call in both forms
+            self._read_function(fields.get("function_call"))
         for key, value in fields.items():
             if key not in _DELTA and value is not None:
                 self._beside.read_message(key, value)
@@ -335,18 +338,11 @@ class Decoder:
         self.sequence.close(key)
 
     def _read_function(self, called: object) -> None:
-        for key, value in called.items() if type(called) is dict else ():
-            if type(value) is str and key in ("name", "arguments"):
-                self._beside.keep(len(value))
-                self._called.setdefault(key, []).append(value)
-                self.sequence.holds_back = True
-
-    def _end_function(self) -> None:
-        """A call as it was before there were tools stays as it is, as in a whole reply."""
-        if self._called:
-            called = {key: "".join(pieces) for key, pieces in self._called.items()}
-            value = {"type": "function_call", "function_call": called}
-            self.sequence.whole(Opaque(PROTOCOL, value, "function_call", placed("function_call")))
+        """A piece of the one call of a message, as it was before there were tools."""
+        if type(called) is dict:
+            piece = read_piece({"index": 0, "function": called})
+            if piece.name or piece.text:
+                self._read_pieces([msgspec.structs.replace(piece, is_old=True)])
 
     # --- beginning and end --------------------------------------------------------------------------
 
@@ -361,7 +357,6 @@ class Decoder:
         self._is_over, self._is_flowing = True, False
         self._stop_refusing()
         self._calls.finish()
-        self._end_function()
         self._tell_usage()
 
     def _end(self) -> None:

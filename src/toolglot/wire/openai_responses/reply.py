@@ -112,10 +112,10 @@ def encode(reply: Reply) -> Fields:
     writer = ItemWriter((reply.turn,), for_reply=True)
     writer.write(reply.turn)
     body: Fields = {"id": reply.id, "model": reply.model, "output": writer.items}
+    status = _STOPS_BACK[reply.stop] if reply.stop is not None else None
     if note(reply.extra, PROTOCOL, "read"):
-        status = note(reply.extra, PROTOCOL, "status")
+        status = note(reply.extra, PROTOCOL, "status") or status
     else:
-        status = _STOPS_BACK[reply.stop] if reply.stop is not None else None
         cut_by = _CUT_BACK.get(reply.stop) if reply.stop is not None else None
         body = {**_ENVELOPE, "tools": [], **body}
         body["incomplete_details"] = None if cut_by is None else {"reason": cut_by}

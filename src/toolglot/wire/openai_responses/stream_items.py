@@ -454,8 +454,10 @@ class Assembly:
 
     def _end_message(self, item: Item, fields: Fields, *, cut: bool) -> None:
         content = fields.get("content")
+        places: list[int] = []
         if type(content) is list:
-            content = [self._annotated(item, index, part) for index, part in enumerate(content)]
+            places = _places(item, len(content))
+            content = [self._annotated(item, place, part) for place, part in zip(places, content, strict=True)]
         if item.parts and not content:
             self.sequence.tell("a message ended without what was said in it")
         else:
@@ -464,8 +466,8 @@ class Assembly:
             except InputError as error:
                 self.sequence.tell(f"an item is not well-formed: {error}")
                 blocks = ()
-            for index, block in enumerate(blocks):
-                self._end_block(item, index, block, cut=cut)
+            for place, block in zip(places or range(len(blocks)), blocks, strict=False):
+                self._end_block(item, place, block, cut=cut)
         for index in item.parts:
             self._close(item, index, cut=cut)
 
@@ -551,6 +553,18 @@ class Assembly:
 
     def _changed_name(self, item: Item, fields: Fields) -> bool:
         return 0 in item.parts and fields.get("name") != item.fields.get("name")
+
+
+def _places(item: Item, count: int) -> list[int]:
+    """Under which index each part of a message that ended was streamed.
+
+    Some servers count the parts of the whole response (vLLM, Bedrock), so that a part is found by its order in its own
+    item where an index is none of that.
+    """
+    if all(index < count for index in item.parts):
+        return list(range(count))
+    begun = list(item.parts)
+    return [*begun[:count], *range(max(begun) + 1, max(begun) + 1 + count - len(begun))]
 
 
 def _kind_of(fields: Fields) -> str:

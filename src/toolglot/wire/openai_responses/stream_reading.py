@@ -31,6 +31,7 @@ _SILENT: Final = (
     *("response.mcp_", "response.image_generation_call.", "response.shell_call", "response.apply_patch_call"),
     *("response.audio.", "response.compaction.", "response.steer", "response.custom_tool_call_output"),
     *("response.tool_search", "response.computer_call", "response.reasoning_summary_part.done"),
+    *("response.reasoning_part.done",),
     *("keepalive", "ping", "codex."),
 )
 """How the types of events begin that only show progress: the item that ends holds what they say."""
@@ -80,6 +81,7 @@ class Decoder:
             "response.custom_tool_call_input.done": lambda fields: assembly.end_input(fields, "custom_tool_call"),
             "response.reasoning_summary_part.added": lambda fields: assembly.begin_thought(fields, "summary"),
             "response.reasoning_summary_text.done": lambda fields: assembly.end_thought(fields, "summary"),
+            "response.reasoning_part.added": lambda fields: assembly.begin_thought(fields, "content"),
             "response.reasoning_text.done": lambda fields: assembly.end_thought(fields, "content"),
             "response.completed": self._end,
             "response.incomplete": self._end,

@@ -1,0 +1,155 @@
+"""Streams that are read liberally: errors as lines, parts by their item, calls that cannot be read, reasons at home."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from toolglot import StreamTranslator, convert_reply
+from toolglot.conversation import Text
+
+HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+
+
+def chat_stream(*deltas: dict[str, Any], finish: str = "tool_calls") -> bytes:
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    chunks = [
+        {**HEAD, "choices": [choice]} for choice in (*choices, {"index": 0, "delta": {}, "finish_reason": finish})
+    ]
+    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+def calling(*pieces: str) -> list[dict[str, Any]]:
+    first = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": ""}}
+    rest = [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
+    return [{"role": "assistant", "content": None, "tool_calls": [first]}, *rest]
+
+
+def translated(raw: bytes, source: str, target: str, step: int = 1 << 20) -> tuple[bytes, StreamTranslator]:
+    translator = StreamTranslator(source=source, target=target)
+    output = b"".join(translator.feed(raw[start : start + step]) for start in range(0, len(raw), step))
+    return output + translator.finish(), translator
+
+
+# --- errors as lines --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [1, 1 << 20])
+@pytest.mark.parametrize("source", ["openai", "llamacpp", "anthropic", "openai_responses", "gemini", "cohere"])
+@pytest.mark.parametrize(
+    "line", ['{"code":500,"message":"the slot is gone"}', "the slot is gone", '"the slot is gone"']
+)
+def test_a_line_that_is_an_error_ends_the_answer_as_one(source: str, line: str, step: int) -> None:
+    output, translator = translated(f"error: {line}\n\n".encode(), source, "anthropic", step)
+    assert translator.failure is not None
+    assert translator.failure.message == "the slot is gone"
+    assert b"event: error" in output
+
+
+def test_an_error_line_says_that_the_context_is_full() -> None:
+    _, translator = translated(b'error: {"error":{"message":"prompt is too long"}}\n\n', "llamacpp", "anthropic")
+    assert translator.failure is not None
+    assert translator.failure.kind == "context_overflow"
+
+
+# --- calls that cannot be read ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["anthropic", "bedrock", "ollama"])
+@pytest.mark.parametrize("written", ["[1, 2]", '"just words"'])
+def test_arguments_that_are_no_object_are_told_as_in_a_whole_reply(target: str, written: str) -> None:
+    _, translator = translated(chat_stream(*calling(*written)), "openai", target)
+    call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": written}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    whole = convert_reply(
+        {**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]},
+        source="openai",
+        target=target,
+    )
+    assert translator.reply.turn.text == whole.reply.turn.text != ""
+    assert (translator.calls, translator.reply.stop) == ((), "stop")
+
+
+def test_an_object_in_a_text_is_the_call_that_it_means() -> None:
+    _, translator = translated(chat_stream(*calling(*json.dumps('{"a":1}'))), "openai", "anthropic")
+    assert [call.arguments for call in translator.calls] == [{"a": 1}]
+
+
+def test_a_call_that_was_shown_and_cannot_be_read_is_explained() -> None:
+    _, translator = translated(chat_stream(*calling('{"a"', ": oops}")), "openai", "anthropic")
+    assert [type(block) for block in translator.reply.turn.blocks][-1] is Text
+    assert '{"a": oops}' in translator.reply.turn.text
+    assert (translator.calls, translator.reply.stop) == ((), "length")
+
+
+def test_a_call_that_was_cut_before_its_arguments_is_told_and_not_left_out() -> None:
+    for target in ("anthropic", "openai_responses"):
+        output, translator = translated(chat_stream(*calling(), finish="length"), "openai", target)
+        assert b"look" in output
+        assert (translator.calls, translator.reply.stop) == ((), "length")
+
+
+@pytest.mark.parametrize(("finish", "reason"), [("tool_calls", "MALFORMED_FUNCTION_CALL"), ("length", "MAX_TOKENS")])
+def test_a_gemini_client_is_told_of_a_call_that_cannot_be_read_by_its_own_reason(finish: str, reason: str) -> None:
+    output, translator = translated(chat_stream(*calling("[1, 2]"), finish=finish), "openai", "gemini")
+    last = json.loads(output.strip().rsplit(b"data: ", 1)[1])["candidates"][0]
+    assert last["finishReason"] == reason
+    assert translator.reply.turn.text == ""
+    assert b"cannot be read" not in output
+    assert any("cannot be run" in entry.reason for entry in translator.report.entries)
+
+
+# --- Gemini's own reasons ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reason", ["UNEXPECTED_TOOL_CALL", "MALFORMED_FUNCTION_CALL"])
+def test_a_gemini_client_gets_geminis_own_reason_with_its_counts(reason: str) -> None:
+    body = {"candidates": [{"finishReason": reason, "index": 0}], "usageMetadata": {"promptTokenCount": 50}}
+    raw = b"data: " + json.dumps(body).encode() + b"\n\n"
+    output, _ = translated(raw, "gemini", "gemini")
+    assert output == raw
+    home = convert_reply(body, source="gemini", target="gemini")
+    assert (home.body, home.report.entries) == (body, ())
+
+
+# --- parts of a Responses stream --------------------------------------------------------------------
+
+
+def test_a_part_is_found_by_its_item_where_a_server_counts_the_parts_of_all_items() -> None:
+    base = {"object": "response", "created_at": 1, "id": "resp_1", "model": "m", "error": None, "tools": []}
+    base |= {"incomplete_details": None, "parallel_tool_calls": True, "tool_choice": "auto", "instructions": None}
+    thought = {"id": "rs_1", "type": "reasoning", "summary": []}
+    part, said = {"type": "output_text", "annotations": []}, {"id": "msg_1", "type": "message", "role": "assistant"}
+    where: dict[str, Any] = {"item_id": "msg_1", "output_index": 1, "content_index": 1}
+    in_thought: dict[str, Any] = {"item_id": "rs_1", "output_index": 0, "content_index": 0}
+    thinking = {"type": "reasoning_text", "text": "Hm."}
+    done = {**said, "status": "completed", "content": [{**part, "text": "Hello"}]}
+    ended = {**thought, "content": [thinking]}
+    events: list[tuple[str, dict[str, Any]]] = [
+        ("created", {"response": {**base, "status": "in_progress", "output": []}}),
+        ("output_item.added", {"output_index": 0, "item": thought}),
+        ("reasoning_part.added", {**in_thought, "part": {**thinking, "text": ""}}),
+        ("reasoning_text.delta", {**in_thought, "delta": "Hm."}),
+        ("reasoning_text.done", {**in_thought, "text": "Hm."}),
+        ("reasoning_part.done", {**in_thought, "part": thinking}),
+        ("output_item.done", {"output_index": 0, "item": ended}),
+        ("output_item.added", {"output_index": 1, "item": {**said, "status": "in_progress", "content": []}}),
+        ("content_part.added", {**where, "part": {**part, "text": ""}}),
+        ("output_text.delta", {**where, "delta": "Hel"}),
+        ("output_text.delta", {**where, "delta": "lo"}),
+        ("output_text.done", {**where, "text": "Hello"}),
+        ("content_part.done", {**where, "part": {**part, "text": "Hello"}}),
+        ("output_item.done", {"output_index": 1, "item": done}),
+        ("completed", {"response": {**base, "status": "completed", "output": [ended, done]}}),
+    ]
+    raw = b"".join(
+        b"data: " + json.dumps({"type": f"response.{kind}", "sequence_number": number, **fields}).encode() + b"\n\n"
+        for number, (kind, fields) in enumerate(events)
+    )
+    _, translator = translated(raw, "openai_responses", "anthropic")
+    assert translator.reply.turn.text == "Hello"
+    home, forwarded = translated(raw, "openai_responses", "openai_responses")
+    assert home == raw
+    assert not forwarded.report.entries
