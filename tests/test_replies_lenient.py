@@ -70,7 +70,11 @@ def test_a_reply_that_says_only_its_text_is_whole_for_every_client(source: str, 
 
 @pytest.mark.parametrize("protocol", BARE)
 def test_what_has_no_meaning_is_still_an_error(protocol: str) -> None:
-    bodies = [{}, {"id": "x", "model": "m"}, {"output": 3, "choices": 3, "content": 3, "message": 3}]
+    bodies: list[dict[str, Any]] = [
+        {},
+        {"id": "x", "model": "m"},
+        {"output": 3, "choices": 3, "content": 3, "message": 3},
+    ]
     if protocol == "gemini":  # an answer without candidates is legal there
         bodies = [{"candidates": 3}]
     for body in bodies:

@@ -67,13 +67,13 @@ ANTHROPIC: list[Row] = [
     ),
     ("bedrock", 400, {"message": "messages: too many total text bytes: 9000001 > 9000000"}, "context_overflow"),
     (
-        "openai_compatible",
+        "openai_chat",
         400,
         {"error": {"message": "Too much.", "type": "too_many_prompt_tokens"}},
         "context_overflow",
     ),
     (
-        "openai_compatible",
+        "openai_chat",
         400,
         {"error": {"message": "The total length of all messages is too long."}},
         "context_overflow",

@@ -235,7 +235,7 @@ _SAID_BESIDE: Final = frozenset(
 
 
 def _openai_responses(body: Fields, told: Told) -> None:
-    for path, tool in _objects(body.get("tools"), "$.tools"):
+    for path, tool in objects_of(body.get("tools"), "$.tools"):
         _lift_function(tool, path, "a tool", told)
     choice = body.get("tool_choice")
     if isinstance(choice, dict):
