@@ -451,3 +451,38 @@ def test_an_override_without_what_is_accepted_holds_for_the_own_client_too() -> 
 def test_what_is_accepted_is_checked_as_a_value_is() -> None:
     with pytest.raises(ProfileError, match=r"results\.empty"):
         override(SEEN_TO_TAKE.replace("accepts = true", 'accepts = "now and then"'))
+
+
+def test_an_assumed_rule_is_held_against_what_comes_from_elsewhere_only() -> None:
+    described = "[profiles.box]\nassumed = true\n[profiles.box.rules]\n'turns.empty_text' = false\n"
+    profile = profiles.get("box", overrides=override(described))
+    assert not profile.turns.empty_text
+    assert profile.as_told().turns.empty_text
+    assert profile.origin("turns.empty_text").assumed
+
+
+def test_a_rule_of_an_assumed_profile_may_be_known_for_sure() -> None:
+    rule = "[profiles.box.rules.'turns.empty_text']\nvalue = false\nassumed = false\n"
+    profile = profiles.get("box", overrides=override(f"[profiles.box]\nassumed = true\n{rule}"))
+    assert not profile.as_told().turns.empty_text
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "key", "value"),
+    [
+        ("openai_compatible", "", "turns.empty_text", "false"),
+        ("openai_compatible", "", "request.unknown_fields", "'refused'"),
+        ("openrouter", "", "ids.max_length", "40"),
+        ("mistral", "", "results.user_after", "false"),
+        ("llamacpp", "", "calls.empty_content", "'empty'"),
+        ("kimi", "kimi-k2", "ids.pattern", "'[a-z]+'"),
+    ],
+)
+def test_a_user_can_enforce_what_is_assumed(target: str, model: str, key: str, value: str) -> None:
+    assert profiles.get(target, model).origin(key).assumed
+    models = f".models.all]\nmatch = '.'\n[profiles.{target}.models.all" if model else ""
+    mine = override(f"[profiles.{target}{models}.rules]\n'{key}' = {value}\n")
+    group, field = key.split(".")
+    enforced = profiles.get(target, model, overrides=mine)
+    assert getattr(getattr(enforced.as_told(), group), field) == getattr(getattr(enforced, group), field)
+    assert not enforced.origin(key).assumed

@@ -381,3 +381,12 @@ def test_elsewhere_openais_fields_are_dropped_and_told_from_either_protocol(targ
         assert not SHARED.keys() & out.body.keys()
         told = {entry.path for entry in out.report.entries if entry.action == "dropped"}
         assert {f"$.{field}" for field in SHARED} <= told
+
+
+@pytest.mark.parametrize(("tier", "is_known"), [("flex", True), ("on_demand", False)])
+def test_a_service_tier_of_another_host_is_not_asked_of_openai(tier: str, is_known: bool) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "service_tier": tier}
+    sent = convert(body, source="groq", target="openai_responses", model="gpt-5.2")
+    assert ("service_tier" in sent.body) is is_known
+    assert ("service_tier" in str(sent.report)) is not is_known
+    assert lint(sent.body, "openai_responses") == ()

@@ -13,6 +13,9 @@ _OPENAI: Final = frozenset(
     {"metadata", "store", "service_tier", "prompt_cache_key", "prompt_cache_retention", "safety_identifier"}
 )
 
+_TIERS: Final = frozenset({"auto", "default", "flex", "scale", "priority", "fast", "ultrafast"})
+"""The service tiers of OpenAI; Groq and others have words of their own for this field."""
+
 _TEXT: Final = "~text"
 """The note of what is left over of `text` in a body of Responses."""
 
@@ -34,10 +37,14 @@ def carried(extra: Extra | None, source: str, to: Profile) -> Extra | None:
         return extra
     if to.request.unknown_fields == "refused" and _WHO_KNOWS.isdisjoint(to.layers):
         return extra
-    own = {key: value for key, value in extra[source].items() if key in shared}
-    rest = {key: value for key, value in extra[source].items() if key not in shared}
+    own = {key: value for key, value in extra[source].items() if key in shared and _is_known(key, value)}
+    rest = {key: value for key, value in extra[source].items() if key not in own}
     _carry_verbosity(own, rest, source)
     return {**extra, source: rest, target: {**own, **extra.get(target, {})}} if own else extra
+
+
+def _is_known(field: str, value: Any) -> bool:
+    return field != "service_tier" or value is None or (isinstance(value, str) and value in _TIERS)
 
 
 def _carry_verbosity(own: dict[str, Any], rest: dict[str, Any], source: str) -> None:
