@@ -9,6 +9,7 @@ import pytest
 
 from test_dialect_vectors import streamed, vectors
 from texts_without_calls import mentions, quoted, written
+from toolglot import get_parser, profiles
 from toolglot.conversation import ToolSpec
 from toolglot.dialects import registry
 from toolglot.dialects.detection import Detection, detect
@@ -284,6 +285,29 @@ def test_R_003_6_formats_are_told_apart_in_the_order_of_the_seed(response: str, 
 def test_R_003_6_a_format_that_is_not_known_is_an_error(response: str) -> None:
     with pytest.raises(InputError, match="unknown tool call format"):
         detect_format(response)
+
+
+@pytest.mark.parametrize(
+    ("response", "format"),
+    [
+        ('{"content": [{"type": "tool_use", "name": "f"}, {"type": "text", "text": "<x.ai:tool_call>"}]}', "anthropic"),
+        ('{"choices": [{"message": {"content": "\\"tool_use\\"", "tool_calls": [{"id": "c"}]}}]}', "openai"),
+        ('{"tool_calls": [{"id": "c"}], "note": "<tool>x</tool>"}', "openai"),
+        ('{"candidates": [{"content": {"parts": [{"functionCall": {"name": "f"}}]}}]}', "google"),
+        ('{"stop_reason": "tool_use"}', "anthropic"),
+        ('```xml\n<tool>x</tool>\n```\n"tool_calls": [', "openai"),
+    ],
+)
+def test_R_003_6_R_003_T4_json_is_looked_into_first_and_fences_do_not_count(response: str, format: str) -> None:
+    assert detect_format(response) == format
+    assert get_parser(format).provider_id == profiles.resolve(format)
+
+
+def test_R_003_T4_a_sign_inside_a_code_fence_is_none() -> None:
+    with pytest.raises(InputError, match="unknown tool call format"):
+        detect_format("Write it so:\n~~~\n<tool>ls</tool>\n~~~\nand no other way.")
+    with pytest.raises(InputError, match="unknown tool call format"):
+        detect_format("```\n" + "<tool>ls</tool>\n" * 10_000)
 
 
 def test_R_003_6_only_text_has_a_format() -> None:

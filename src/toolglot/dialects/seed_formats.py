@@ -1,18 +1,23 @@
-"""Which of four formats an answer is in, as seed 003 tells them apart: by the first of its signs that is found.
+"""Which format an answer is in, as seed 003 tells them apart: by the first of its signs that is found.
 
-Kept as it is there. `toolglot.detect` looks closer.
+An answer that is JSON is looked into first, since a sign may stand in its prose (trap T4); in text, signs inside a code
+fence do not count. `toolglot.detect` looks closer.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+from toolglot import jsontext
 from toolglot.errors import InputError, quote
 
-SeedFormat = Literal["xai", "xml", "openai", "anthropic"]
+SeedFormat = Literal["xai", "xml", "openai", "anthropic", "google"]
 
+_FENCE: Final = re.compile(
+    r"^[ ]{0,3}(`{3,}|~{3,})[^\n]*\n(?:(?![ ]{0,3}\1)[^\n]*(?:\n|\Z))*+(?:[ ]{0,3}\1[^\n]*)?", re.MULTILINE
+)
 _LIST: Final = re.compile(r'"tool_calls":\s*+\[')
 
 
@@ -38,7 +43,33 @@ def detect_format(response: str) -> SeedFormat:
     """
     if not isinstance(response, str):
         raise InputError(f"expected text, got {quote(response)}", path="response")
+    found = _format_of_json(response)
+    if found is not None:
+        return found
+    text = _FENCE.sub("", response)
     for name, is_there in _SIGNS:
-        if is_there(response):
+        if is_there(text):
             return name
     raise InputError("unknown tool call format", path="response")
+
+
+def _format_of_json(response: str) -> SeedFormat | None:
+    """The format of an answer that is a JSON object with calls in it; None for any other."""
+    if response.lstrip()[:1] != "{":
+        return None
+    try:
+        value = jsontext.parse(response).value
+    except InputError:
+        return None
+    messages = [value, value.get("message"), *(choice.get("message") for choice in _objects(value.get("choices")))]
+    if any(_objects(message.get("tool_calls")) for message in messages if isinstance(message, dict)):
+        return "openai"
+    if any(block.get("type") == "tool_use" for block in (value, *_objects(value.get("content")))):
+        return "anthropic"
+    contents = [value, *(candidate.get("content") for candidate in _objects(value.get("candidates")))]
+    parts = [part for content in contents if isinstance(content, dict) for part in _objects(content.get("parts"))]
+    return "google" if any("functionCall" in part for part in (value, *parts)) else None
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
