@@ -252,6 +252,21 @@ MISHAPS: Final[list[Callable[[random.Random, Messages], None]]] = [
 ]
 
 
+def after_a_mishap(chance: random.Random, body: Fields) -> Fields:
+    """A copy of a body to which one thing happened."""
+    broken = copy.deepcopy(body)
+    messages = _messages(broken)
+    if messages:
+        chance.choice(MISHAPS)(chance, messages)
+    return broken
+
+
+def model_of(source: str, body: Fields) -> str:
+    """The model that a body was made for, which may stand in the address."""
+    named = body.get("model") or body.get("modelId")
+    return named if isinstance(named, str) else next(model for name, model in SOURCES if name == source)
+
+
 @st.composite
 def broken_bodies(draw: st.DrawFn, *, damaged: bool = False) -> tuple[str, Fields]:
     """A source, and a body of its protocol to which something happened; or one that is damaged besides."""

@@ -59,6 +59,7 @@ FORCED = {
     "reasoning.one_setting": "true",
     "reasoning.budget_required": "true",
     "reasoning.narrows_sampling": "true",
+    "reasoning.refused_sampling": "['temperature']",
     "reasoning.placeholder_on": "'calls'",
     "schema.keywords": "['type', 'properties', 'required']",
     "schema.refused": "['$ref']",
@@ -506,6 +507,12 @@ CHAT_PLANTS: dict[str, Plant] = {
         lambda p: p.reasoning.narrows_sampling and "on" in p.reasoning.modes and "temperature" in p.request.sampling,
         edit(lambda body: body.update(thinking={"type": "enabled"}, temperature=0.5)),
     ),
+    "reasoning.refused_sampling": where(
+        lambda p: p.reasoning.refused_sampling and p.reasoning.efforts and "temperature" in p.request.sampling,
+        lambda body, profile: (
+            copy.deepcopy(body) | {"reasoning_effort": profile.reasoning.efforts[-1], "temperature": 0.5}
+        ),
+    ),
     "reasoning.one_setting": where(
         lambda p: p.reasoning.one_setting,
         edit(lambda body: body.update(thinking={"type": "enabled"}, reasoning_effort="low")),
@@ -740,6 +747,14 @@ CLAUDE_PLANTS: dict[str, Plant] = {
         lambda body: body.update(
             model="claude-sonnet-4-5", thinking={"type": "enabled", "budget_tokens": 2000}, temperature=0.5
         )
+    ),
+    "reasoning.refused_sampling": where(
+        lambda p: p.reasoning.refused_sampling,
+        edit(
+            lambda body: body.update(
+                model="claude-sonnet-4-5", thinking={"type": "enabled", "budget_tokens": 2000}, temperature=0.5
+            )
+        ),
     ),
     "reasoning.one_setting": where(
         lambda p: p.reasoning.one_setting,

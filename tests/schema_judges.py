@@ -134,7 +134,7 @@ def _meaning_of(keyword: str, value: Any) -> Any:
 
 STRICT_FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 STRICT_REFUSED = {
-    *("default", "oneOf", "allOf", "not", "if", "then", "else", "patternProperties", "propertyNames", "contains"),
+    *("oneOf", "allOf", "not", "if", "then", "else", "patternProperties", "propertyNames", "contains"),
     *("uniqueItems", "minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "prefixItems"),
 }
 

@@ -704,6 +704,37 @@ def test_a_request_that_continues_what_another_provider_stored_is_refused_by_nam
     assert raised.value.path == "$.previous_response_id"
 
 
+REFERRING = {
+    "model": "gpt-5-mini",
+    "input": [
+        {"role": "user", "content": "2 + 2?"},
+        {"type": "item_reference", "id": "fc_1"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "4"},
+    ],
+}
+
+
+def test_law_3_a_result_whose_call_is_a_reference_goes_home_as_it_is() -> None:
+    body = msgspec.json.encode(REFERRING)
+    out = toolglot.convert(body, source="openai_responses", target="openai_responses")
+    assert out.data is body
+    assert [(entry.action, entry.gravity) for entry in out.report] == [("assumed", "housekeeping")]
+
+
+@pytest.mark.parametrize("target", ["openai", "anthropic", "gemini"])
+def test_a_reference_to_what_only_its_provider_has_is_refused_by_name_elsewhere(target: str) -> None:
+    with pytest.raises(toolglot.StoredHistoryError, match="only openai_responses has stored") as raised:
+        toolglot.convert(REFERRING, source="openai_responses", target=target, model="m")
+    assert raised.value.path == "$.input[1]"
+
+
+def test_a_stored_prompt_without_input_goes_home_only() -> None:
+    body = msgspec.json.encode({"prompt": {"id": "pmpt_1"}})
+    assert toolglot.convert(body, source="openai_responses", target="openai_responses").data is body
+    with pytest.raises(toolglot.StoredHistoryError):
+        toolglot.convert(body, source="openai_responses", target="anthropic", model="claude-sonnet-4-5")
+
+
 def test_anthropics_clients_are_told_to_send_the_whole_thread() -> None:
     body = {
         "model": "claude-opus-5",

@@ -381,6 +381,21 @@ def test_the_ai_sdks_references_become_the_items_that_they_name() -> None:
     run(work)
 
 
+def test_a_result_finds_its_call_where_that_is_a_reference() -> None:
+    async def work(bench: Bench) -> None:
+        call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
+        await bench.responses.keep(ME, {"input": "go"}, answered("resp_1", call))
+        result = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
+        asked: Body = {"model": "m", "input": [user("go"), {"type": "item_reference", "id": "fc_1"}, result]}
+        found = await bench.responses.expanded(ME, asked)
+        assert found is not None
+        assert found["input"] == [user("go"), call, result]
+        sent = convert(found, source="openai_responses", target="anthropic", model="claude-sonnet-4-5").body
+        assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user"]
+
+    run(work)
+
+
 def test_bare_reasoning_is_found_or_left_alone() -> None:
     async def work(bench: Bench) -> None:
         thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}

@@ -91,7 +91,7 @@ def test_a_target_is_held_to_the_conservative_defaults_only_where_that_is_asked_
 
 def test_the_model_of_the_body_refines_the_profile_unless_one_is_named() -> None:
     body = chat(temperature=0.5) | {"model": "gpt-5"}
-    assert {found.key for found in lint(body, "openai")} == {"request.sampling"}
+    assert {found.key for found in lint(body, "openai")} == {"reasoning.refused_sampling"}
     assert lint(body, "openai", "gpt-4.1") == ()
     assert lint(body | {"model": "x" * 1000}, "openai") == ()
 

@@ -69,6 +69,7 @@ def test_optional_properties_become_nullable() -> None:
             e={"anyOf": [STRING, {"type": "null"}], "default": None},
             f={"type": ["string", "null"], "enum": ["x", None]},
             g={"type": "array", "items": STRING},
+            h={"type": "string", "default": "x"},
         ),
         "$defs": {"D": closed(x=STRING)},
     }
@@ -82,6 +83,7 @@ def test_optional_properties_become_nullable() -> None:
         "e": {"anyOf": [STRING, {"type": "null"}]},
         "f": {"type": ["string", "null"], "enum": ["x", None]},
         "g": {"type": ["array", "null"], "items": STRING},
+        "h": {"type": ["string", "null"], "default": "x"},
     }
     assert strict_objections(found) == []
 
@@ -96,7 +98,6 @@ def test_optional_properties_become_nullable() -> None:
         {**tool(x=STRING), "required": ["y"]},
         {},
         {"description": "Any."},
-        {"type": "string", "default": "x"},
         {"type": "string", "format": "uri"},
         {"type": "string", "pattern": "^(?!a)"},
         {"type": "array", "items": {}},

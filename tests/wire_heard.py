@@ -6,6 +6,7 @@ protocol gives calls no ids (Ollama, Gemini without them), results answer calls 
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -114,7 +115,10 @@ def _chat_call(made: Fields, role: str, number: int) -> Heard:
     if "custom" in made:
         return Heard("call", role, number, "", made["id"], made["custom"]["name"], made["custom"]["input"])
     arguments = made["function"]["arguments"]
-    value = json.loads(arguments) if isinstance(arguments, str) else arguments
+    value = arguments
+    if isinstance(arguments, str):
+        with contextlib.suppress(ValueError):  # OpenAI takes what is not JSON from its own clients: it stays a text
+            value = json.loads(arguments)
     return Heard("call", role, number, "", made.get("id") or "", made["function"]["name"], value)
 
 

@@ -342,7 +342,9 @@ class ReceivedRequest:
         modern: list[Entry] = []
         if from_.protocol == "openai_chat":
             asked, modern = in_new_forms(asked, from_, to, policy)
-        rendered = render(asked, to, policy=policy, source=from_, keeps_items=stored, home=home)
+        rendered = render(
+            asked, to, policy=policy, source=from_, keeps_items=stored, home=home, is_continued=continued is not None
+        )
         if continued is not None:
             more = {**_set_since(self._given, said, to), "model": named}
             return _continuing(self._body, fields, more, continued, rendered, from_, to, policy, entries)
@@ -474,7 +476,7 @@ def _continuing(
     """A request that goes home to what is stored there: what it holds cannot be judged, and is left as it is."""
     job = Job(target, policy, source)
     reason = f"the request continues what {target.name} has stored, so that its history was not looked at"
-    job.tell("assumed", reason, "policy", path=f"$.{field}")
+    job.tell("assumed", reason, "policy", path=f"$.{field}", gravity="housekeeping")
     is_same = all(fields.get(name, value if name == "model" else None) == value for name, value in more.items())
     sent = fields if is_same else {**fields, **more}
     data = body if is_same and isinstance(body, bytes) else None

@@ -68,12 +68,16 @@ class ToolRules(Group, frozen=True, kw_only=True):
     description_required: Annotated[bool, Meta(description="A tool must have a description.")] = False
     empty_description: Annotated[bool, Meta(description="A description may be empty.")] = False
     strict: Annotated[
-        Literal["omit", "optional", "explicit_false"],
+        Literal["omit", "only_false", "optional", "explicit_false"],
         Meta(
-            description="The `strict` field: refused, free to use, or to be sent as false when not wanted "
-            "because leaving it out means true."
+            description="The `strict` field: refused, accepted as false only, free to use, or to be sent as false when "
+            "not wanted because leaving it out means true."
         ),
     ] = "omit"
+    unknown_fields: Annotated[
+        Literal["ignored", "refused"],
+        Meta(description="What happens to a field of a tool that it does not know, where it refuses unknown fields."),
+    ] = "refused"
     custom: Annotated[bool, Meta(description="Free-text (custom) tools are native.")] = False
     namespaces: Annotated[bool, Meta(description="Namespace tools are native.")] = False
     server: Annotated[
@@ -271,6 +275,13 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
     narrows_sampling: Annotated[
         bool, Meta(description="While it thinks, temperature is 1, top_p is from 0.95 to 1, and top_k is refused.")
     ] = False
+    refused_sampling: Annotated[
+        Names,
+        Meta(
+            description="Sampling settings that are refused while it thinks; a temperature or top_p of 1 and a penalty "
+            "of 0 are accepted, since they hold anyway."
+        ),
+    ] = ()
     one_setting: Annotated[bool, Meta(description="Effort and thinking mode may not be given together.")] = False
 
 

@@ -36,6 +36,7 @@ FACTS: Final[Mapping[str, Check]] = {**checks_schema.FACTS, **checks_turns.FACTS
 UNSEEN: Final[Mapping[str, str]] = {
     "ids.style": "how ids are made; what is legal is said by pattern and length",
     "ids.prefix": "a habit of the issuer: other prefixes are taken",
+    "tools.unknown_fields": "where `request.unknown_fields` does not hold: it finds the fields",
     "results.carrier": "the form of the protocol: no other can be written",
     "reasoning.foreign": "a request does not say who made its thinking",
     "reasoning.default": "what holds when nothing is asked",

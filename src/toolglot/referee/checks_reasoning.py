@@ -205,6 +205,23 @@ _BESIDE_THINKING: Final[Mapping[str, Callable[[Setting], bool]]] = {
 """What each setting may be where thinking leaves little of them."""
 
 
+def refused_sampling(case: Case) -> Findings:
+    effort = case.view.effort
+    thinks = case.thinking in ("on", "adaptive")
+    if effort is not None and isinstance(effort.value, str):
+        thinks = effort.value != "none"
+    for name in case.profile.reasoning.refused_sampling if thinks else ():
+        setting = case.view.sampling.get(name)
+        if setting is None or name not in case.profile.request.sampling or setting.value == _DEFAULTS.get(name):
+            continue
+        if setting.value not in (None, [], ()):
+            yield Finding(setting.path, f"{name} is not accepted while thinking", "leave it out", name)
+
+
+_DEFAULTS: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
+"""What a setting may say at any time: what holds without it."""
+
+
 def one_setting(case: Case) -> Findings:
     effort, mode = case.view.effort, case.view.thinking_mode
     if case.profile.reasoning.one_setting and effort is not None and mode is not None:
@@ -228,5 +245,6 @@ CHECKS: Checks = {
     "reasoning.budget_required": budget_required,
     "reasoning.min_budget": min_budget,
     "reasoning.narrows_sampling": narrows_sampling,
+    "reasoning.refused_sampling": refused_sampling,
     "reasoning.one_setting": one_setting,
 }

@@ -17,6 +17,8 @@ from toolglot.referee.schema_nodes import Node, nodes_in, schema_nodes
 from toolglot.referee.view import Tool
 
 _UNIONS: Final = ("anyOf", "oneOf", "allOf")
+_MAP: Final = ("additionalProperties", "patternProperties", "propertyNames")
+"""What an object of any names has in the place of properties, where it is not the root."""
 _BESIDE_UNION: Final = ("description", "title")
 
 
@@ -122,7 +124,10 @@ def _format(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
 
 
 def _no_properties(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
-    if rules.properties_required and _is_object(node.schema) and not isinstance(node.schema.get("properties"), dict):
+    if not rules.properties_required or not _is_object(node.schema):
+        return
+    is_map = node.depth > 0 and any(keyword in node.schema for keyword in _MAP)
+    if not isinstance(node.schema.get("properties"), dict) and not is_map:
         yield "an object does not list its properties", "properties"
 
 

@@ -64,8 +64,9 @@ def empty_description(case: Case) -> Findings:
 
 
 def strict_field(case: Case) -> Findings:
-    for tool in _functions(case) if case.profile.tools.strict == "omit" else ():
-        if tool.strict is not None and not case.ignores("tools.strict"):
+    form = case.profile.tools.strict
+    for tool in _functions(case) if form in ("omit", "only_false") and not case.ignores("tools.strict") else ():
+        if tool.strict is not None and not (form == "only_false" and tool.strict is False):
             yield Finding(tool.path, "the field strict is not known here", "leave strict out", tool.name or "")
 
 
@@ -150,7 +151,7 @@ def parallel_with_none(case: Case) -> Findings:
 
 def extra_tool_fields(case: Case) -> Findings:
     """Shared with `request.unknown_fields`."""
-    for tool in case.view.tools or ():
+    for tool in (case.view.tools or ()) if case.profile.tools.unknown_fields == "refused" else ():
         for name in tool.extra_fields:
             yield Finding(step(tool.path, name), f"a tool has no field {quote(name)}", "leave it out", name[:80])
 

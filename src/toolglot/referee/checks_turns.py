@@ -212,7 +212,14 @@ def cache_breakpoints(case: Case) -> Findings:
         yield Finding(path, message, f"leave all but {_MOST_MARKERS} out")
 
 
+def some_input(case: Case) -> Findings:
+    """No key says it, the facts do: nothing is said, and nothing is stored that stands for it."""
+    if not case.view.messages and not case.view.is_continued:
+        yield Finding(case.view.messages_path, "there is no input", "add a message")
+
+
 FACTS: Checks = {
+    "some-input": some_input,
     "mistral-chunks": assistant_text_only,
     "null-content": no_text_at_all,
     "cache-breakpoints": cache_breakpoints,

@@ -165,7 +165,7 @@ ITEMS: Final[dict[str, Form]] = {
                         {
                             "query": TEXT,
                             "queries": TEXTS,
-                            "sources": Each(Typed({"url": typed({"url": TEXT}, "url")})),
+                            "sources": Maybe(Each(Typed({"url": typed({"url": TEXT}, "url")}))),
                         }
                     ),
                     "open_page": typed({"url": TEXT_OR_NULL}),
@@ -462,7 +462,7 @@ BODY: Final = form_of(
         "input": ByKind("a text or a list of items", {str: TEXT, list: Each(Typed(ITEMS, otherwise=_WithoutType()))}),
         "instructions": TEXT_OR_NULL,
         "tools": Each(Typed(TOOLS)),
-        "tool_choice": _CHOICE,
+        "tool_choice": Maybe(_CHOICE),
         "parallel_tool_calls": Maybe(FLAG),
         "max_output_tokens": Maybe(WHOLE),
         "max_tool_calls": Maybe(WHOLE),

@@ -310,6 +310,8 @@ def _system(written: Any, markers: list[str]) -> Message | None:
 
 
 def _messages(written: Any, markers: list[str], found: Found) -> Iterator[Message]:
+    if written == []:
+        found.wrong("$.messages", "there are no messages")
     for path, given in objects(written, "$.messages"):
         role = _ROLES.get(given["role"]) if isinstance(given.get("role"), str) else None
         if role is not None:

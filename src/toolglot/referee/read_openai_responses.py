@@ -77,7 +77,10 @@ def read(body: dict[str, Any]) -> View:
 
 
 def _is_continued(given: dict[str, Any]) -> bool:
+    """Whether the provider has stored what was said before: an earlier response, a prompt, or single items."""
     if given.get("previous_response_id") is not None or given.get("conversation") is not None:
+        return True
+    if given.get("input") is None and given.get("prompt") is not None:
         return True
     return any(_kind(item) == "item_reference" for _, item in objects(given.get("input"), ""))
 

@@ -59,7 +59,7 @@ def _fitted(
         return None, tools
     rules = job.profile.choice
     accepted = rules.modes
-    if is_thinking(conversation.options, job):
+    if is_thinking(conversation.options, job, only_on=True):
         accepted = tuple(mode for mode in rules.modes if mode in rules.while_thinking)
     if choice.mode in accepted and (choice.mode != "required" or not choice.names or "allowed" in rules.modes):
         return choice, tools

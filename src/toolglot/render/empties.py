@@ -14,8 +14,11 @@ from msgspec.structs import replace
 from toolglot.completion import CANCELLED
 from toolglot.conversation import Block, Media, Text, Thinking, ToolResult, Turn
 from toolglot.render.job import Job, unless_same
+from toolglot.render.survey import PLACE
 from toolglot.report import Gravity
 
+_CONTENT: Final = "~content"
+"""The note of a codec whether content was a string or a list."""
 EMPTY_MESSAGE: Final = "[empty message]"
 EMPTY_RESULT: Final = "[no output]"
 
@@ -30,7 +33,7 @@ def fill_empties(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 
 
 def _filled(turn: Turn, job: Job) -> Turn | None:
-    if _says_nothing_as_wanted(turn, job):
+    if _says_nothing_as_wanted(turn, job) or _is_empty_prompt(turn, job):
         return turn
     blocks: list[Block] = []
     for block in turn.blocks:
@@ -59,6 +62,15 @@ def _says_nothing_as_wanted(turn: Turn, job: Job) -> bool:
         return False
     texts = [block for block in turn.blocks if isinstance(block, Text)]
     return len(texts) == 1 and not texts[0].text and texts[0].extra is None
+
+
+def _is_empty_prompt(turn: Turn, job: Job) -> bool:
+    """Whether a system prompt in a field of its own says nothing, which does no harm where it was written: no block
+    stands in it, or it is an empty string."""
+    own = (turn.extra or {}).get(job.profile.protocol, {})
+    if turn.role != "system" or not job.goes_home or own.get(PLACE) != "top":
+        return False
+    return not turn.blocks or (own.get(_CONTENT) == "text" and not turn.text)
 
 
 def _says_something(blocks: list[Block], job: Job) -> bool:

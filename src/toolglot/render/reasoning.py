@@ -19,9 +19,11 @@ _ITEM_IDS: Final = "rs"
 """How the ids of items of thinking begin, where items have ids."""
 
 
-def is_thinking(options: Options, job: Job) -> bool:
-    """Whether the model thinks before it answers this request."""
-    return (_mode(options) or job.profile.reasoning.default) != "off"
+def is_thinking(options: Options, job: Job, *, only_on: bool = False) -> bool:
+    """Whether the model thinks before it answers this request; `only_on`: it has no choice in that, as in adaptive
+    thinking, which gives way to a forced tool (anthropic-forced-choice-silences)."""
+    mode = _mode(options) or job.profile.reasoning.default
+    return mode == "on" if only_on else mode != "off"
 
 
 def _mode(options: Options) -> str | None:

@@ -94,13 +94,14 @@ def render(
     source: Profile | None = None,
     keeps_items: bool = False,
     home: Issuer | None = None,
+    is_continued: bool = False,
 ) -> Rendered:
     """A conversation as the target is to get it.
 
     `source` is the provider that it was written for; `home` says which endpoint and account it goes to; `keeps_items`
-    that the provider has stored what it answered.
+    that the provider has stored what it answered, `is_continued` that it has stored what was said before.
     """
-    if not conversation.turns:
+    if not conversation.turns and not is_continued:
         raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
     job = Job(profile, policy, source, home)
     profile = job.profile

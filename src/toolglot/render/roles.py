@@ -71,7 +71,7 @@ def _place_prompts(turns: tuple[Turn, ...], job: Job) -> Sequence[Turn]:
         is_native = rules.system_inside == "anywhere" or (
             rules.system_inside == "before_assistant"
             and (after is None or after.role == "assistant")
-            and (number == 0 or speaker(turns[number - 1], job) in ("user", "tool"))
+            and (job.goes_home or number == 0 or speaker(turns[number - 1], job) in ("user", "tool"))
         )
         if is_native:
             placed.append(_as_system(turn, job))

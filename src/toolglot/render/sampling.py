@@ -20,6 +20,9 @@ DEFAULT_MAX_TOKENS: Final = 8192
 LEAST_TOP_P_THINKING: Final = 0.95
 """Where thinking narrows sampling, a lower top_p is refused."""
 
+_HOLDS_ANYWAY: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
+"""What a setting may say where it is refused while the model thinks: what holds without it."""
+
 _beside_limit: Final = attrgetter(*[name for name in Sampling.__struct_fields__ if name != "max_tokens"])
 _UNSET: Final = _beside_limit(Sampling())
 
@@ -98,12 +101,26 @@ def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, job: Job) -
             reason = f"{name} {getattr(sampling, name)} is not accepted while thinking"
             job.tell("dropped", f"{reason} {job.rule('reasoning.narrows_sampling')}", path=f"$.{name}")
             changes[name] = None
+    if job.profile.reasoning.refused_sampling and _reasons(reasoning, job):
+        for name in job.profile.reasoning.refused_sampling:
+            value = getattr(sampling, name)
+            if value not in (None, ()) and value != _HOLDS_ANYWAY.get(name):
+                reason = f"{name} is not accepted while thinking {job.rule('reasoning.refused_sampling')}"
+                job.tell("dropped", reason, path=f"$.{name}")
+                changes[name] = () if name == "stop" else None
     both = (changes.get("temperature", sampling.temperature), changes.get("top_p", sampling.top_p))
     if job.profile.request.temperature_or_top_p and None not in both:
         reason = f"temperature and top_p exclude each other {job.rule('request.temperature_or_top_p')}"
         job.tell("dropped", f"{reason}; the temperature was kept", path="$.top_p")
         changes["top_p"] = None
     return replace(sampling, **changes) if changes else sampling
+
+
+def _reasons(reasoning: Reasoning | None, job: Job) -> bool:
+    """Whether the model thinks, where an effort decides it and not only a mode."""
+    if reasoning is not None and reasoning.effort is not None:
+        return reasoning.effort != "none"
+    return _is_thinking(reasoning, job)
 
 
 def _is_thinking(reasoning: Reasoning | None, job: Job) -> bool:

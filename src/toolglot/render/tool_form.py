@@ -23,6 +23,7 @@ from toolglot.render.job import Job
 from toolglot.render.tool_table import EmittedTool
 from toolglot.report import Entry, Gravity
 from toolglot.schema import Lowered, filter_required, lower
+from toolglot.schema.accepted import is_accepted
 from toolglot.schema.keywords import OPEN_ENDED, SILENT
 from toolglot.schema.lower import Loss
 from toolglot.schema.strict import strict_cost
@@ -222,6 +223,9 @@ def _lowered(tool: ToolSpec, job: Job) -> ToolSpec:
         lowered = Lowered(asked)
     else:
         lowered = lower(asked, job.profile, strict=bool(tool.strict))
+    is_changed = lowered.schema is not asked or lowered.strict != bool(tool.strict)
+    if is_changed and job.goes_home and asked and is_accepted(asked, job.profile, strict=bool(tool.strict)):
+        lowered = Lowered(asked, strict=bool(tool.strict))
     for loss in lowered.losses:
         where = "; the description says it" if loss.described else ""
         reason = f"{loss.keyword}: {loss.reason}{where}"
@@ -264,6 +268,8 @@ def _strict(tool: ToolSpec, lowered: Lowered, job: Job) -> bool | None:
             reason = f"'strict' is refused {job.rule('tools.strict')}; false is what holds without it"
             job.tell("dropped", reason, path=_path(tool), gravity="housekeeping")
         return None
+    if form == "only_false":
+        return False if tool.strict is False and job.goes_home else None
     if lowered.strict:
         return True
     is_relayed = job.source is not None and (job.source.protocol, job.profile.protocol) in _FILTERED
