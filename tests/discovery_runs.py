@@ -238,7 +238,7 @@ VARIANTS = (
             "choice.modes": ["auto", "none", "required"],
             "schema.type_lists": True,
             "schema.enum_types": "any",
-            "results.alone": False,
+            "results.alone": True,
             "turns.empty_text": False,
             "request.sampling": ["temperature", "top_p"],
             "schema.required_defined": False,

@@ -207,6 +207,7 @@ EITHER: dict[str, Plant] = {
         lambda p: p.tools.omit_empty_parameters, schema({"type": "object", "properties": {}})
     ),
     "schema.keywords": where(lambda p: p.schema.keywords is not None, schema(inside({"type": "string", "x-odd": 1}))),
+    "schema.well_formed": where(lambda p: p.schema.well_formed, schema(inside({"type": "str"}))),
     "schema.refused": where(lambda p: "$ref" in p.schema.refused, schema(inside({"$ref": "#/$defs/a"}))),
     "schema.root_union": where(
         lambda p: not p.schema.root_union, schema({"type": "object", "properties": {}, "anyOf": [{"required": ["a"]}]})
@@ -503,6 +504,9 @@ CHAT_PLANTS: dict[str, Plant] = {
         lambda p: p.reasoning.budget_required, edit(lambda body: body.update(thinking={"type": "enabled"}))
     ),
     "reasoning.min_budget": where(lambda p: p.reasoning.budget, edit(lambda body: body.update(thinking_budget=0))),
+    "reasoning.budget_below_limit": where(
+        lambda p: p.reasoning.budget, edit(lambda body: body.update(thinking_budget=5000, max_tokens=2000))
+    ),
     "reasoning.narrows_sampling": where(
         lambda p: p.reasoning.narrows_sampling and "on" in p.reasoning.modes and "temperature" in p.request.sampling,
         edit(lambda body: body.update(thinking={"type": "enabled"}, temperature=0.5)),
@@ -742,6 +746,11 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     ),
     "reasoning.min_budget": edit(
         lambda body: body.update(model="claude-sonnet-4-5", thinking={"type": "enabled", "budget_tokens": 10})
+    ),
+    "reasoning.budget_below_limit": edit(
+        lambda body: body.update(
+            model="claude-sonnet-4-5", max_tokens=1500, thinking={"type": "enabled", "budget_tokens": 2000}
+        )
     ),
     "reasoning.narrows_sampling": edit(
         lambda body: body.update(

@@ -121,11 +121,14 @@ def test_manual_thinking_wants_the_open_loop_to_start_with_thinking() -> None:
     thinking = {"type": "enabled", "budget_tokens": 2000}
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
     loop = ["Hi", [claude_call(ONE)], [claude_result(ONE)]]
-    assert keys(said(*loop, thinking=thinking), "claude-sonnet-4-5") == {"reasoning.leading"}
+    assert keys(said(*loop, thinking=thinking, max_tokens=4096), "claude-sonnet-4-5") == {"reasoning.leading"}
     loop[1] = [thought, claude_call(ONE)]
-    assert keys(said(*loop, thinking=thinking), "claude-sonnet-4-5") == set()
+    assert keys(said(*loop, thinking=thinking, max_tokens=4096), "claude-sonnet-4-5") == set()
     assert (
-        keys(said("Hi", [claude_call(ONE)], [claude_result(ONE)], "Cold", "?", thinking=thinking), "claude-sonnet-4-5")
+        keys(
+            said("Hi", [claude_call(ONE)], [claude_result(ONE)], "Cold", "?", thinking=thinking, max_tokens=4096),
+            "claude-sonnet-4-5",
+        )
         == set()
     )
 

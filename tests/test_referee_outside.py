@@ -51,7 +51,14 @@ DIFFERENCES: Final[dict[str, tuple[Difference, ...]]] = {
         Difference("reader", r"type tools\[\*\]\.filters\.filters", "a text is an iterable to the definition"),
         Difference("reader", r"type tools\[\*\]\.tools\[\*\]\.parameters", "a schema; the definition takes any value"),
     ),
-    "gemini": (Difference("reader", r"type .*\.fps", "pydantic takes true for a number"),),
+    "gemini": (
+        Difference("reader", r"type .*\.fps", "pydantic takes true for a number"),
+        Difference(
+            "judge",
+            r"type .*\.(threshold|category|level|mode|language|outcome|behavior)",
+            "the API takes the number of a value, as protocol buffers do",
+        ),
+    ),
     "bedrock": (Difference("reader", r"type .*\.(temperature|start|end)", "botocore takes true for a number"),),
     "cohere": (
         Difference("reader", r"delete messages\[\*\]\.content\[\*\]\.type", "a union of one has no mark in the SDK"),

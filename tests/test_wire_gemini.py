@@ -516,7 +516,10 @@ def content(*parts: Any) -> Fields:
         ({"contents": [], "systemInstruction": {"parts": 1}}, r"^\$\.systemInstruction\.parts: expected an array"),
         ({"contents": [], "tools": 1}, r"^\$\.tools: expected an array"),
         ({"contents": [], "tools": [1]}, r"^\$\.tools\[0\]: expected an object"),
-        ({"contents": [], "tools": [{"functionDeclarations": {}}]}, r"^\$\.tools\[0\]\.functionDeclarations: expected"),
+        (
+            {"contents": [], "tools": [{"functionDeclarations": "f"}]},
+            r"^\$\.tools\[0\]\.functionDeclarations: expected",
+        ),
         (
             {"contents": [], "tools": [{"functionDeclarations": [{"name": 1}]}]},
             r"^\$\.tools\[0\]\.functionDeclarations\[0\]\.name: expected a string",

@@ -68,10 +68,10 @@ class ToolRules(Group, frozen=True, kw_only=True):
     description_required: Annotated[bool, Meta(description="A tool must have a description.")] = False
     empty_description: Annotated[bool, Meta(description="A description may be empty.")] = False
     strict: Annotated[
-        Literal["omit", "only_false", "optional", "explicit_false"],
+        Literal["omit", "only_false", "optional", "explicit_false", "request"],
         Meta(
-            description="The `strict` field: refused, accepted as false only, free to use, or to be sent as false when "
-            "not wanted because leaving it out means true."
+            description="The `strict` field: refused, accepted as false only, free to use, to be sent as false when "
+            "not wanted because leaving it out means true, or refused on a tool and one switch for all of a request."
         ),
     ] = "omit"
     unknown_fields: Annotated[
@@ -196,8 +196,11 @@ class TurnRules(Group, frozen=True, kw_only=True):
     trailing_space: Annotated[bool, Meta(description="A final assistant text may end in white space.")] = False
     media: Annotated[Names, Meta(description="Media kinds that a user turn may hold.")] = ("image",)
     media_sources: Annotated[
-        tuple[Literal["data", "url"], ...],
-        Meta(description="How a medium may be given: within the request, or by an address."),
+        tuple[Literal["data", "url", "store"], ...],
+        Meta(
+            description="How a medium may be given: within the request, by an address, or only by one in the "
+            "provider's own store."
+        ),
     ] = ("data",)
     assistant_media: Annotated[Names, Meta(description="Media kinds in assistant turns.")] = ()
     document_name: Annotated[
@@ -272,6 +275,9 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
     budget: Annotated[bool, Meta(description="A token budget for thinking is accepted.")] = False
     budget_required: Annotated[bool, Meta(description="Thinking that is switched on needs its budget.")] = False
     min_budget: Annotated[int, Meta(description="The smallest accepted budget of thinking that is on.")] = 1
+    budget_below_limit: Annotated[
+        bool, Meta(description="A budget for thinking must be smaller than the limit of the answer.")
+    ] = True
     narrows_sampling: Annotated[
         bool, Meta(description="While it thinks, temperature is 1, top_p is from 0.95 to 1, and top_k is refused.")
     ] = False
@@ -289,6 +295,12 @@ class SchemaRules(Group, frozen=True, kw_only=True):
     """JSON Schema of tool parameters."""
 
     field: Annotated[str, Meta(description="The field that holds a tool's schema.")] = "parameters"
+    free_field: Annotated[
+        str,
+        Meta(
+            description="Another field for it, where any JSON Schema is taken and the rest of this group does not hold."
+        ),
+    ] = ""
     keywords: Annotated[
         Names | None, Meta(description="The only keywords accepted; null: any that is not refused below.")
     ] = None
@@ -309,6 +321,10 @@ class SchemaRules(Group, frozen=True, kw_only=True):
         "dependentSchemas",
         "unevaluatedProperties",
     )
+    well_formed: Annotated[
+        bool,
+        Meta(description="A schema with an unknown type, or with values that its keywords do not have, is refused."),
+    ] = True
     root_union: Annotated[bool, Meta(description="The root may be a union.")] = False
     refs: Annotated[bool, Meta(description="Local references are understood.")] = False
     type_lists: Annotated[bool, Meta(description="`type` may be a list.")] = False

@@ -43,6 +43,7 @@ UNSEEN: Final[Mapping[str, str]] = {
     "reasoning.placeholder": "what to write; that something must stand is said by placeholder_on",
     "reasoning.bound_to": "a request does not say who made a signature, and with which prefix",
     "schema.field": "a name of the protocol: a wrong one is an unknown field",
+    "schema.free_field": "names where the other rules of schemas do not hold",
     "request.count_tokens": "another request",
     "calls.in_text": "about replies",
     "tools.by_prompt": "tools that are in the prompt are text there",

@@ -188,6 +188,15 @@ def min_budget(case: Case) -> Findings:
         yield Finding(setting.path, f"at least {rules.min_budget} is accepted", "raise it", str(setting.value)[:80])
 
 
+def budget_below_limit(case: Case) -> Findings:
+    setting, limit, rules = case.view.budget, case.view.max_tokens, case.profile.reasoning
+    if not rules.budget_below_limit or not rules.budget or setting is None or limit is None:
+        return
+    if isinstance(setting.value, int) and isinstance(limit.value, int) and setting.value >= limit.value > 0:
+        message = f"a budget of {setting.value} leaves no room in {limit.value}"
+        yield Finding(setting.path, message, "lower it, or raise the limit of the answer", str(setting.value)[:80])
+
+
 def narrows_sampling(case: Case) -> Findings:
     if not case.profile.reasoning.narrows_sampling or case.thinking not in ("on", "adaptive"):
         return
@@ -244,6 +253,7 @@ CHECKS: Checks = {
     "reasoning.budget": budget,
     "reasoning.budget_required": budget_required,
     "reasoning.min_budget": min_budget,
+    "reasoning.budget_below_limit": budget_below_limit,
     "reasoning.narrows_sampling": narrows_sampling,
     "reasoning.refused_sampling": refused_sampling,
     "reasoning.one_setting": one_setting,

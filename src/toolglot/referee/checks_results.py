@@ -176,8 +176,17 @@ def _empty(*, of_errors: bool) -> Check:
 
 def user_after(case: Case) -> Findings:
     for before, message in pairwise(case.view.messages) if not case.profile.results.user_after else ():
-        if before.role == "tool" and message.role == "user":
+        if _ends_with_results(before) and message.role == "user" and not _has_results(message):
             yield Finding(message.path, "a user turn follows results", "put a short assistant turn between them")
+
+
+def _ends_with_results(message: Message) -> bool:
+    """Whether a message is one of results: a tool's, or a user's where results are blocks."""
+    return message.role == "tool" or (message.role == "user" and _has_results(message))
+
+
+def _has_results(message: Message) -> bool:
+    return any(item.kind == "result" for item in message.items)
 
 
 def max_length(case: Case) -> Findings:

@@ -24,9 +24,10 @@ _BESIDE_UNION: Final = ("description", "title")
 
 def _judged(case: Case) -> Iterator[tuple[Tool, tuple[Node, ...]]]:
     """Tools whose schema stands in the field that the rules are about, and the schemas in it."""
-    field = case.profile.schema.field
+    rules = case.profile.schema
     for tool, nodes in zip(case.view.tools or (), case.schemas, strict=True):
-        if tool.kind == "function" and tool.schema_field in ("", field):
+        is_free = bool(tool.schema_field) and tool.schema_field == rules.free_field != rules.field
+        if tool.kind == "function" and not is_free:
             yield tool, nodes
 
 
@@ -352,6 +353,13 @@ def _is_type(kind: Any) -> bool:
     return bool(names) and all(isinstance(name, str) and name in _TYPE_NAMES for name in names)
 
 
+def _is_proto_type(kind: Any) -> bool:
+    """Gemini's own schemas write STRING, or its number, where JSON Schema has string."""
+    if type(kind) is int:
+        return 0 < kind <= len(_TYPE_NAMES)
+    return _is_type(kind.lower() if isinstance(kind, str) else kind)
+
+
 def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
@@ -368,21 +376,24 @@ _WELL_FORMED: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 def malformed(case: Case) -> Findings:
-    """No key says it, the facts do: a schema must itself be one."""
-    for _, nodes in _judged(case):
+    """A schema must itself be one."""
+    for _, nodes in _judged(case) if case.profile.schema.well_formed else ():
         for node in nodes:
             for keyword, is_good in _WELL_FORMED.items():
+                if keyword == "type" and case.profile.schema.nullable:
+                    is_good = _is_proto_type
                 if keyword in node.schema and not is_good(node.schema[keyword]):
                     message = f"{quote(node.schema[keyword])} is no value for {keyword}"
                     yield Finding(step(node.path, keyword), message, "see JSON Schema", keyword)
 
 
-FACTS: Checks = {"strict-objects": open_strict_objects, "schema-draft": malformed}
+FACTS: Checks = {"strict-objects": open_strict_objects}
 """By the end of a fact's id: checked where the profile has such a fact."""
 
 CHECKS: Checks = {
     "schema.keywords": partial(_each, _not_among, hint="leave it out, or say it in the description"),
     "schema.refused": partial(_each, _refused, hint="write it in another way, or leave it out"),
+    "schema.well_formed": malformed,
     "schema.root_union": partial(_each, _root_union, hint="merge the branches into one object"),
     "schema.refs": partial(_each, _references, hint="write the definition out in its place"),
     "schema.type_lists": partial(_each, _type_list, hint="write a union with anyOf"),

@@ -65,7 +65,8 @@ def empty_description(case: Case) -> Findings:
 
 def strict_field(case: Case) -> Findings:
     form = case.profile.tools.strict
-    for tool in _functions(case) if form in ("omit", "only_false") and not case.ignores("tools.strict") else ():
+    is_checked = form in ("omit", "only_false", "request") and not case.ignores("tools.strict")
+    for tool in _functions(case) if is_checked else ():
         if tool.strict is not None and not (form == "only_false" and tool.strict is False):
             yield Finding(tool.path, "the field strict is not known here", "leave strict out", tool.name or "")
 

@@ -138,10 +138,14 @@ class Values(Struct, frozen=True):
     allowed: tuple[str, ...]
     rule: str = ""
     any_case: bool = False
+    numbers: bool = False
+    """A number stands for a value too, as in protocol buffers."""
 
     def check(self, value: Any, path: str, found: Found) -> None:
         said = value.upper() if self.any_case and isinstance(value, str) else value
         if isinstance(said, str) and said in self.allowed:
+            return
+        if self.numbers and type(value) is int and value >= 0:
             return
         listed = ", ".join(self.allowed[:_LISTED_VALUES]) + (", …" if len(self.allowed) > _LISTED_VALUES else "")
         found.wrong(path, f"expected one of {listed}; got {quote(value)}", self.rule)
@@ -158,6 +162,18 @@ class Each(Struct, frozen=True):
             return
         for index, member in enumerate(value):
             self.form.check(member, f"{path}[{index}]", found)
+
+
+class OneOrEach(Struct, frozen=True):
+    """A list of objects, or the one object that stands for it."""
+
+    form: Form
+
+    def check(self, value: Any, path: str, found: Found) -> None:
+        if isinstance(value, dict):
+            self.form.check(value, path, found)
+        else:
+            Each(self.form).check(value, path, found)
 
 
 class Keyed(Struct, frozen=True):
@@ -297,6 +313,11 @@ def members(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 def objects(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Those members of a list that are objects."""
     return ((place, member) for place, member in members(value, path) if isinstance(member, dict))
+
+
+def one_or_objects(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The same, or the one object that stands for a list."""
+    return iter([(path, value)]) if isinstance(value, dict) else objects(value, path)
 
 
 def text_of(value: Any) -> str | None:

@@ -116,7 +116,9 @@ _BODY: Final = _form(
         "strict_tools": FLAG,
         "documents": Each(ByKind("a text or an object", {str: TEXT, dict: _DOCUMENT})),
         "citation_options": _form({"mode": Values(("ENABLED", "DISABLED", "FAST", "ACCURATE", "OFF"))}),
-        "response_format": Typed({"text": _form(_TYPE), "json_object": _form({**_TYPE, "json_schema": OBJECT})}),
+        "response_format": Typed(
+            {"text": _form(_TYPE), "json_object": _form({**_TYPE, "json_schema": OBJECT, "schema": OBJECT})}
+        ),
         "safety_mode": Values(("CONTEXTUAL", "STRICT", "OFF")),
         "max_tokens": WHOLE,
         "stop_sequences": TEXTS,
@@ -182,7 +184,8 @@ def _mode(written: Any) -> Setting | None:
 def _output(format: dict[str, Any]) -> Setting | None:
     if format.get("type") != "json_object":
         return None
-    return Setting("$.response_format", "json" if format.get("json_schema") is None else "json_schema")
+    has_schema = any(format.get(name) is not None for name in ("json_schema", "schema"))
+    return Setting("$.response_format", "json_schema" if has_schema else "json")
 
 
 def _choice(written: Any) -> Choice | None:

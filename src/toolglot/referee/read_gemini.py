@@ -1,7 +1,8 @@
 """What a Gemini `generateContent` request says, for the referee.
 
 The API reads its messages as protocol buffers do: each field in camelCase or snake_case, null as not given, numbers
-also as texts, the names of enumerations in any case. Paths name the fields as they are written.
+also as texts, the values of enumerations by their names in any case or by their numbers, one object as a list of one.
+Paths name the fields as they are written.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from toolglot.referee.forms import (
     Found,
     Keyed,
     Numeric,
+    OneOrEach,
     Values,
     fields,
     look,
     objects,
+    one_or_objects,
     text_of,
 )
 from toolglot.referee.view import Choice, Item, Message, Role, Setting, Tool, View
@@ -45,7 +48,7 @@ def _form(known: dict[str, Form]) -> Fields:
 
 
 def _names(*allowed: str) -> Values:
-    return Values(allowed, any_case=True)
+    return Values(allowed, any_case=True, numbers=True)
 
 
 _NUMBER: Final = Numeric()
@@ -149,8 +152,8 @@ _PART: Final = Also(
     ),
     _one_datum,
 )
-_CONTENT: Final = _form({"parts": Each(_PART), "role": Values(tuple(_ROLES))})
-_INSTRUCTION: Final = _form({"parts": Each(_PART), "role": TEXT})
+_CONTENT: Final = _form({"parts": OneOrEach(_PART), "role": Values(tuple(_ROLES))})
+_INSTRUCTION: Final = _form({"parts": OneOrEach(_PART), "role": TEXT})
 
 # --- tools ------------------------------------------------------------------------------------------
 
@@ -201,13 +204,14 @@ _SERVER_TOOLS: Final[dict[str, Form]] = {
     "exaAiSearch": OBJECT,
     "mcpServers": Each(OBJECT),
 }
-_TOOL: Final = _form({"functionDeclarations": Each(_FUNCTION), **_SERVER_TOOLS})
+_TOOL: Final = _form({"functionDeclarations": OneOrEach(_FUNCTION), **_SERVER_TOOLS})
+_MODES: Final = dict(enumerate(("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")))
 _TOOL_CONFIG: Final = _form(
     {
         "functionCallingConfig": _form(
             {
                 "allowedFunctionNames": TEXTS,
-                "mode": _names("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"),
+                "mode": _names(*_MODES.values()),
                 "streamFunctionCallArguments": FLAG,
             }
         ),
@@ -265,11 +269,11 @@ _BODY: Final = Also(
     _form(
         {
             "model": TEXT,
-            "contents": Each(_CONTENT),
+            "contents": OneOrEach(_CONTENT),
             "systemInstruction": _INSTRUCTION,
-            "tools": Each(_TOOL),
+            "tools": OneOrEach(_TOOL),
             "toolConfig": _TOOL_CONFIG,
-            "safetySettings": Each(_SAFETY),
+            "safetySettings": OneOrEach(_SAFETY),
             "generationConfig": _GENERATION,
             "cachedContent": TEXT,
             "labels": Keyed(TEXT),
@@ -333,7 +337,7 @@ def read(body: dict[str, Any]) -> View:
         system=_system(given, found),
         messages=tuple(_messages(given.get("contents"), found)),
         messages_path="$.contents",
-        tools=tuple(_tools(given["tools"], found)) if isinstance(given.get("tools"), list) else None,
+        tools=tuple(_tools(given["tools"], found)) if isinstance(given.get("tools"), list | dict) else None,
         choice=_choice(given),
         max_tokens=longest,
         max_tokens_field="" if longest is None else "maxOutputTokens",
@@ -372,7 +376,7 @@ def _output(config: dict[str, Any], path: str) -> Setting | None:
 def _choice(given: dict[str, Any]) -> Choice | None:
     place, config = _inside(given, "$", "toolConfig")
     path, calling = _inside(config, place, "functionCallingConfig")
-    mode = text_of(calling.get("mode"))
+    mode = _MODES.get(calling["mode"]) if type(calling.get("mode")) is int else text_of(calling.get("mode"))
     listed = _get(calling, "allowedFunctionNames")[1]
     names = tuple(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
     match mode.upper() if mode is not None else None:
@@ -391,9 +395,9 @@ def _choice(given: dict[str, Any]) -> Choice | None:
 
 
 def _tools(written: Any, found: Found) -> Iterator[Tool]:
-    for path, tool in objects(written, "$.tools"):
+    for path, tool in one_or_objects(written, "$.tools"):
         field, functions = _get(tool, "functionDeclarations")
-        for place, function in objects(functions, f"{path}.{field}"):
+        for place, function in one_or_objects(functions, f"{path}.{field}"):
             yield _function(function, place, found)
         for kind in _SERVER_TOOLS:
             if _get(tool, kind)[1] is not None:
@@ -438,7 +442,7 @@ def _system(given: dict[str, Any], found: Found) -> Message | None:
 
 
 def _messages(written: Any, found: Found) -> Iterator[Message]:
-    for path, content in objects(written, "$.contents"):
+    for path, content in one_or_objects(written, "$.contents"):
         said = content.get("role")
         role = "user" if said is None else _ROLES.get(said) if isinstance(said, str) else None
         if role is not None:
@@ -450,7 +454,7 @@ def _content(content: dict[str, Any], role: Role, path: str, found: Found, extra
     return Message(
         role=role,
         path=path,
-        items=tuple(_part(part, place, found) for place, part in objects(parts, f"{path}.parts")),
+        items=tuple(_part(part, place, found) for place, part in one_or_objects(parts, f"{path}.parts")),
         has_content=parts is not None,
         extra_fields=extra,
     )

@@ -74,8 +74,11 @@ def _is_empty_prompt(turn: Turn, job: Job) -> bool:
 
 
 def _says_something(blocks: list[Block], job: Job) -> bool:
+    # Where texts are blocks, an empty one that is accepted is content; elsewhere it is an empty message.
+    takes_empty = job.profile.turns.empty_text and job.profile.results.carrier == "block"
     return any(
-        not isinstance(block, Thinking) and (not isinstance(block, Text) or bool(block.text) or _is_signed(block, job))
+        not isinstance(block, Thinking)
+        and (not isinstance(block, Text) or bool(block.text) or takes_empty or _is_signed(block, job))
         for block in blocks
     )
 

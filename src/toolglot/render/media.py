@@ -107,7 +107,7 @@ def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media |
     kind = kind_of(media)
     if _is_out_of_reach(media, turn, job):
         reason = f"the {kind} is given by a file id, which only the provider that keeps it can open"
-    elif media.data is None and media.url is not None and "url" not in job.profile.turns.media_sources:
+    elif media.data is None and media.url is not None and not _may_be_fetched(media.url, job):
         reason = f"the {kind} is given by an address, which is not accepted {job.rule('turns.media_sources')}"
     elif fault := _fault_of(media, job):
         reason = f"the {kind} cannot be read: {fault}"
@@ -121,6 +121,13 @@ def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media |
     job.tell_fields(media.extra, "a line of text", turn.key)
     name = media.name or media.url or ""
     return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
+
+
+def _may_be_fetched(url: str, job: Job) -> bool:
+    """Whether the target takes a medium by this address."""
+    sources = job.profile.turns.media_sources
+    in_store = url.partition(":")[0].lower() in _STORES.get(job.profile.protocol, ())
+    return "url" in sources or (in_store and "store" in sources)
 
 
 def _with_detail(media: Media, extra: Extra, protocol: str) -> Media:

@@ -172,10 +172,17 @@ def _fit_budget(budget: int | None, max_tokens: int | None, job: Job) -> int | N
         reason = f"a budget of {budget} tokens is below the least that is accepted {job.rule('reasoning.min_budget')}"
         job.tell("replaced", f"{reason}; set to {least}", path="$.reasoning")
         budget = least
-    if budget is None or max_tokens is None or budget < max_tokens:
+    if budget is None or _has_room(budget, max_tokens, job):
         return budget
     job.tell("replaced", f"a budget of {budget} tokens leaves no room in {max_tokens}", "policy", path="$.reasoning")
+    if max_tokens is None:
+        return None
     return max_tokens - 1 if max_tokens > MIN_BUDGET else None
+
+
+def _has_room(budget: int, max_tokens: int | None, job: Job) -> bool:
+    """Whether the answer has room beside a budget for thinking, where the target demands that."""
+    return max_tokens is None or budget < max_tokens or not job.profile.reasoning.budget_below_limit
 
 
 def _default_budget(effort: str | None, max_tokens: int | None) -> int | None:
@@ -200,7 +207,7 @@ def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: Job) -> bool:
         return reasoning.mode != "on" or not rules.budget_required
     if reasoning.mode is None and "on" in rules.modes:
         return False
-    fits = max_tokens is None or reasoning.budget_tokens < max_tokens
+    fits = _has_room(reasoning.budget_tokens, max_tokens, job)
     return fits and rules.budget and reasoning.budget_tokens >= max(rules.min_budget, 1)  # 0 is a word for off
 
 

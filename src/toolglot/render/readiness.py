@@ -135,7 +135,9 @@ class Ready:
             return False
         if count:
             return before == "assistant" and self._is_carried_by_user and not self._results.alone and not is_tools
-        if is_tools or (follows_results and (self._results.alone or not self._results.user_after)):
+        if is_tools or (follows_results and not self._results.user_after):
+            return False
+        if follows_results and self._results.alone and self._turns.alternate:
             return False
         return before != "user" or not self._turns.alternate
 

@@ -250,8 +250,8 @@ def _with_seam(block: Block) -> Block:
 def _bridged(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     """A word of the assistant between results and a user who may not follow them (C1, C4)."""
     rules = job.profile.results
-    if rules.user_after and rules.carrier != "block":
-        return turns
+    if rules.user_after and (rules.carrier != "block" or not job.profile.turns.alternate):
+        return turns  # a turn of the user may follow one of results, each in a message of its own
     bridged: list[Turn] = []
     for turn in turns:
         before = bridged[-1] if bridged else None

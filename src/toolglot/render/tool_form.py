@@ -217,7 +217,20 @@ def _with_required_filtered(tool: ToolSpec, job: Job) -> tuple[ToolSpec, _Schema
     return replace(tool, parameters=filtered.schema) if filtered.removed else tool, filtered.schema
 
 
+_SCHEMA_FIELD: Final = "~schema"
+"""The note of the field in which a schema came, where its protocol has several."""
+
+
+def _takes_any_schema(tool: ToolSpec, job: Job) -> bool:
+    """Whether a schema stands in a field of the target's protocol that takes any JSON Schema."""
+    rules = job.profile.schema
+    field = (tool.extra or {}).get(job.profile.protocol, {}).get(_SCHEMA_FIELD)
+    return field is not None and field == rules.free_field != rules.field
+
+
 def _lowered(tool: ToolSpec, job: Job) -> ToolSpec:
+    if _takes_any_schema(tool, job):
+        return tool
     asked = {} if tool.parameters is None and tool.strict else tool.parameters
     if asked == {} and not tool.strict and job.profile.tools.empty_schema:
         lowered = Lowered(asked)
@@ -261,6 +274,8 @@ def _says_the_same(new: _Schema | None, old: _Schema | None) -> bool:
 def _strict(tool: ToolSpec, lowered: Lowered, job: Job) -> bool | None:
     """The switch as the target wants it: refused, free, or false in so many words."""
     form = job.profile.tools.strict
+    if form == "request":
+        return tool.strict  # the switch asks nothing of the schemas
     if tool.strict and not lowered.strict:
         job.tell("dropped", f"strict cannot be kept for {tool.name[:80]} without loss", path=_path(tool))
     if form == "omit":

@@ -16,12 +16,14 @@ from toolglot.schema.keywords import (
     DEFINITIONS,
     LISTS,
     MAPS,
+    NUMBERED,
     OPEN_ENDED,
     RIGID,
     SHAPES,
     SINGLES,
-    SPELLINGS,
+    TYPES,
     Schema,
+    numbered_type,
     types_of,
 )
 
@@ -35,6 +37,7 @@ NUMBER_FORMATS: Final = frozenset({"int32", "int64", "float", "double"})
 DEFINED: Final = re.compile(r"#(?:/(?:\$defs|definitions)/[^/]+)?")
 """The root, or one of its definitions: what a reference still names when everything else has moved."""
 LEGACY: Final = re.compile(r"draft-0[3-7]")
+_WORDS: Final = frozenset({"title", "description", "format", "pattern", "default"})
 _SUBSCHEMAS: Final = frozenset((*SINGLES, *LISTS, *MAPS, "dependencies"))
 
 
@@ -104,7 +107,7 @@ class Fitness:
             if keyword in self._refused or (self._allowed is not None and keyword not in self._allowed):
                 return 0
             shape = SHAPES.get(keyword)
-            if shape is not None and not shape(value) and not self._is_spelled_type(keyword, value):
+            if shape is not None and not shape(value) and not self._is_passed(keyword, value):
                 return 0
             if keyword in _SUBSCHEMAS:
                 below.append(keyword)
@@ -221,12 +224,19 @@ class Fitness:
             return all(name in (properties or ()) for name in node["required"])
         return True
 
-    def _spelled(self, type: str) -> tuple[str, ...]:
-        return (type, type.upper()) if self.rules.nullable else (type,)
+    def _spelled(self, type: str) -> tuple[str | int, ...]:
+        return (type, type.upper(), NUMBERED.index(type)) if self.rules.nullable else (type,)
 
-    def _is_spelled_type(self, keyword: str, value: Any) -> bool:
-        """Gemini's own schemas write STRING where JSON Schema has string; there both are accepted."""
-        return self.rules.nullable and keyword == "type" and type(value) is str and value.lower() in SPELLINGS.values()
+    def _is_passed(self, keyword: str, value: Any) -> bool:
+        """Whether a value that JSON Schema does not have is taken nevertheless.
+
+        Gemini's own schemas write STRING, or its number, where JSON Schema has string; there all are accepted. A target
+        that does not look whether a schema is well-formed takes any name of a type, and null for a text.
+        """
+        is_type = keyword == "type"
+        if is_type and self.rules.nullable and (numbered_type(value) or str(value).lower() in TYPES):
+            return type(value) in (str, int)
+        return not self.rules.well_formed and (type(value) is str if is_type else value is None and keyword in _WORDS)
 
     def _may_be(self, types: Any, type: str) -> bool:
         return type in types if isinstance(types, list) else types in self._spelled(type)

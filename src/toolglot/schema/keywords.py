@@ -23,6 +23,15 @@ SPELLINGS: Final = {name.upper(): name for name in TYPES} | {
 }
 """What is written for a type by mistake, or by Gemini."""
 
+NUMBERED: Final = ("", "string", "number", "integer", "boolean", "array", "object", "null")
+"""The types by their numbers in Google's protocol buffers, which its older SDKs write."""
+
+
+def numbered_type(value: Any) -> str:
+    """The type that a number stands for; empty: none."""
+    return NUMBERED[value] if type(value) is int and 0 < value < len(NUMBERED) else ""
+
+
 SINGLES: Final = (
     *("items", "additionalProperties", "additionalItems", "contains", "not", "if", "then", "else"),
     *("propertyNames", "unevaluatedItems", "unevaluatedProperties"),
@@ -78,7 +87,10 @@ def of_type(keyword: str, type: str) -> bool:
 def types_of(schema: Schema) -> tuple[str, ...]:
     """The types that a well-formed schema names; none: any."""
     types = schema.get("type")
-    return (types,) if isinstance(types, str) else tuple(types or ())
+    if isinstance(types, list):
+        return tuple(types)
+    name = types if isinstance(types, str) else numbered_type(types)
+    return (name,) if name else ()
 
 
 def type_of(value: Any) -> str:

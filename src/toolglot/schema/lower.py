@@ -52,7 +52,7 @@ def lower(schema: Schema | None, profile: Profile, *, strict: bool = False) -> L
     if schema is not None and not isinstance(schema, dict):
         raise InputError(f"expected a JSON Schema object, got {quote(schema)}", hint="the parameters of a tool")
     plain = _without_strict(schema, profile)
-    if not strict or profile.tools.strict in ("omit", "only_false") or plain.losses:
+    if not strict or profile.tools.strict in ("omit", "only_false", "request") or plain.losses:
         return plain
     if plain.schema is None:
         return Lowered(None, (), strict=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from toolglot.errors import quote
-from toolglot.schema.keywords import SHAPES, SPELLINGS, TYPES, Schema, is_names, is_number, types_of
+from toolglot.schema.keywords import SHAPES, SPELLINGS, TYPES, Schema, is_names, is_number, numbered_type, types_of
 
 Tell = Callable[[str, str], None]
 """Takes a keyword and what became of it."""
@@ -67,13 +67,13 @@ def _unrepaired(_: Any) -> Any:
 
 
 def _types(value: Any) -> Any:
-    names = value if type(value) is list else [value]
+    names = value if type(value) is list else [numbered_type(value) or value]
     read = [SPELLINGS.get(name, name) for name in names if type(name) is str]
     known = list(dict.fromkeys(name for name in read if name in TYPES))
     # A type that nobody knows could be anything: no type is wider than a part of the list.
     if not known or len(read) != len(names) or any(name not in TYPES for name in read):
         return _NOTHING
-    return known[0] if type(value) is str else known
+    return known if type(value) is list else known[0]
 
 
 def _count(value: Any) -> Any:

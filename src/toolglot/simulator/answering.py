@@ -35,11 +35,6 @@ from toolglot.wire.reading import Fields
 
 ORDERS: Final = "x-simulate"
 """The header of a request that orders a fault, or how its answer is given."""
-NOT_HELD: Final = {
-    ("gemini", "reasoning.signed"): "summaries of thoughts come without a signature, and go back so",
-    ("ollama", "calls.empty_content"): "its own SDK leaves an empty content out",
-}
-"""Demands of the referee that are on the safe side, and that the provider's own SDK does not meet."""
 _REQUEST_IDS: Final = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 _JSON: Final = {"content-type": "application/json"}
 
@@ -276,11 +271,7 @@ class _Job:
         if self.protocol == "openai_responses" and body.get("model") is None and body.get("prompt") is None:
             message = "Missing required parameter: 'model'."
             raise _RefusedError(Refusal(kind="bad_request", message=message, param="model"))
-        violations = [
-            found
-            for found in lint(body, profile.name, self.model, self.desk.overrides)
-            if (self.protocol, found.key) not in NOT_HELD
-        ]
+        violations = [found for found in lint(body, profile.name, self.model, self.desk.overrides)]
         if violations:
             raise _RefusedError(refusals.refused_by(violations, body))
 

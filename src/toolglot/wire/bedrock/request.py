@@ -79,8 +79,13 @@ def decode(body: Fields) -> Conversation:
         tools,
         Options(replace(sampling, top_k=said.top_k), said.reasoning, choice, said.output),
         optional(body, "modelId", str) or "",
-        noted(extra, PROTOCOL, inference=rest, tools=tools_rest, own=own or None),
+        noted(extra, PROTOCOL, inference=rest, tools=tools_rest, own=own or None, **_where_named(body)),
     )
+
+
+def _where_named(body: Fields) -> Fields:
+    """A note where the model is named in the address alone, as on the wire; SDKs name it beside the rest."""
+    return {} if "modelId" in body else {"addressed": True}
 
 
 def _read_system(body: Fields) -> list[Turn]:
@@ -193,7 +198,8 @@ def _read_choice(fields: Fields) -> ToolChoice:
 
 def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
     """A conversation as a request body. What the protocol has no place for is not written."""
-    body: Fields = {"modelId": conversation.model} if conversation.model else {}
+    is_named = bool(conversation.model) and note(conversation.extra, PROTOCOL, "addressed") is None
+    body: Fields = {"modelId": conversation.model} if is_named else {}
     end = next((at for at, turn in enumerate(conversation.turns) if not _is_system(turn)), len(conversation.turns))
     if end:
         body["system"] = [fields for turn in conversation.turns[:end] for fields in write_blocks(turn.blocks)]

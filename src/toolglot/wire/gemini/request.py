@@ -65,6 +65,8 @@ _WHOLE: Final = ("maxOutputTokens", "topK", "seed")
 _CONFIG = frozenset({"thinkingConfig", "responseMimeType", "responseSchema", "responseJsonSchema", *_SAMPLING.values()})
 _ROLES: Final[dict[str, Role]] = {"user": "user", "model": "assistant", "function": "tool"}
 _MODES: Final[dict[str, ChoiceMode]] = {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "auto"}
+_NUMBERED_MODES: Final = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
+"""The modes by their numbers, which Google's older SDKs write."""
 _MODES_BACK: Final[dict[ChoiceMode, str]] = {
     "auto": "AUTO",
     "none": "NONE",
@@ -142,13 +144,16 @@ def _read_tools(body: Fields) -> tuple[list[ToolSpec], list[Fields] | None]:
 def _read_entry(given: Fields) -> tuple[list[ToolSpec], Fields]:
     """The tools of an entry: functions, and those that Gemini runs itself."""
     fields, snake = in_camel(given)
-    declared = optional(fields, "functionDeclarations", list) or []
+    is_one = type(fields.get("functionDeclarations")) is dict
+    declared = [fields["functionDeclarations"]] if is_one else optional(fields, "functionDeclarations", list) or []
     tools = each(declared, _read_declaration, ".functionDeclarations")
     for key, value in fields.items():
         if value is not None and key != "functionDeclarations":
             tools.append(provider_tool({key: value}, PROTOCOL, key, key))
     known = frozenset(fields if declared else fields.keys() - {"functionDeclarations"})
-    return tools, kept_rest(fields, known, snake=snake, bare=None if tools else True) or {}
+    return tools, kept_rest(
+        fields, known, snake=snake, one=True if is_one else None, bare=None if tools else True
+    ) or {}
 
 
 def _read_declaration(given: Fields) -> ToolSpec:
@@ -177,11 +182,13 @@ def _read_tool_config(given: Fields) -> tuple[ToolChoice | None, Fields]:
 
 def _read_choice(given: Fields) -> ToolChoice:
     fields, snake = in_camel(given)
-    said, names = optional(fields, "mode", str) or "", optional_texts(fields, "allowedFunctionNames")
+    written: Any = fields.get("mode")
+    said = written if type(written) is int else optional(fields, "mode", str) or ""
+    names = optional_texts(fields, "allowedFunctionNames")
     mode = _mode_of(said, names)
     if mode in ("auto", "none"):
         names = ()
-    known = frozenset([*(["mode"] if said else []), *(["allowedFunctionNames"] if names else [])])
+    known = frozenset([*(["mode"] if said != "" else []), *(["allowedFunctionNames"] if names else [])])
     return ToolChoice(
         mode,
         names,
@@ -189,12 +196,13 @@ def _read_choice(given: Fields) -> ToolChoice:
     )
 
 
-def _mode_of(said: str, names: tuple[str, ...]) -> ChoiceMode:
+def _mode_of(said: str | int, names: tuple[str, ...]) -> ChoiceMode:
     """What a mode means. Only ANY and VALIDATED heed names; with the latter the model may answer in words too."""
-    mode = _MODES.get(said.upper(), "auto")
+    name = said.upper() if isinstance(said, str) else dict(enumerate(_NUMBERED_MODES)).get(said, "")
+    mode = _MODES.get(name, "auto")
     if mode == "required" and names:
         return "named" if len(names) == 1 else "required"
-    return "allowed" if said.upper() == "VALIDATED" and names else mode
+    return "allowed" if name == "VALIDATED" and names else mode
 
 
 # --- reading the configuration ----------------------------------------------------------------------
@@ -341,6 +349,8 @@ def _write_tools(tools: tuple[ToolSpec, ...], shells: list[Fields], as_json_sche
     written = []
     for index, entry in enumerate(groups):
         shell = shells[index] if index < len(shells) else {}
+        if "~one" in shell and len(entry.get("functionDeclarations", ())) == 1:
+            (entry["functionDeclarations"],) = entry["functionDeclarations"]
         if entry or "~bare" in shell:
             written.append(filled(entry, shell))
     return written
@@ -363,7 +373,7 @@ def _write_choice(choice: ToolChoice | None) -> Fields:
     said = note(choice.extra, PROTOCOL, "mode")
     if said is None or _mode_of(said, choice.names) != choice.mode:
         said = _MODES_BACK[choice.mode]
-    if said:
+    if said != "":
         fields["mode"] = said
     if choice.names:
         fields["allowedFunctionNames"] = list(choice.names)

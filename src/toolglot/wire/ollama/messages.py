@@ -42,8 +42,10 @@ _ROLES: Final[dict[str, Role]] = {"system": "system", "user": "user", "assistant
 def _message_rest(fields: Fields, known: frozenset[str], form: str | None) -> Extra | None:
     """What is left over, empty values included.
 
-    Content is the exception: it is always written, unless a note says that there was none.
+    Content is the exception: it is always written, unless a note says that there was none, or null.
     """
+    if form == "null":
+        fields = {key: value for key, value in fields.items() if key != "content"}
     extra = leftover(fields, without_empty(fields, known) | {"content"}, PROTOCOL)
     return noted(extra, PROTOCOL, content=form)
 
@@ -51,7 +53,7 @@ def _message_rest(fields: Fields, known: frozenset[str], form: str | None) -> Ex
 def read_message(fields: Fields) -> Turn:
     role = one_of(fields, "role", _ROLES)
     content = optional(fields, "content", str)
-    form = "none" if content is None else None
+    form = None if content is not None else "null" if "content" in fields else "none"
     if role == "tool":
         return Turn("tool", (_read_result(fields, content, _message_rest(fields, _RESULT, form)),))
     blocks: list[Block] = []
@@ -117,8 +119,9 @@ def _write_content(
     fields: Fields, text: str, blocks: Iterable[Block | Text | Media | Opaque], extra: Extra | None
 ) -> None:
     """Text and inline images, for which alone there is a field. Ollama fetches nothing: an address is not written."""
-    if text or note(extra, PROTOCOL, "content") != "none":
-        fields["content"] = text
+    form = note(extra, PROTOCOL, "content")
+    if text or form != "none":
+        fields["content"] = text if text or form != "null" else None
     pictures = [block for block in blocks if isinstance(block, Media) and block.kind == "image"]
     images = [block.data for block in pictures if block.data is not None]
     if images:
