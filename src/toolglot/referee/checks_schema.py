@@ -377,11 +377,11 @@ _WELL_FORMED: Final[dict[str, Callable[[Any], bool]]] = {
 
 def malformed(case: Case) -> Findings:
     """A schema must itself be one."""
-    for _, nodes in _judged(case) if case.profile.schema.well_formed else ():
+    rules = case.profile.schema
+    forms = _WELL_FORMED | {"type": _is_proto_type} if rules.nullable else _WELL_FORMED
+    for _, nodes in _judged(case) if rules.well_formed else ():
         for node in nodes:
-            for keyword, is_good in _WELL_FORMED.items():
-                if keyword == "type" and case.profile.schema.nullable:
-                    is_good = _is_proto_type
+            for keyword, is_good in forms.items():
                 if keyword in node.schema and not is_good(node.schema[keyword]):
                     message = f"{quote(node.schema[keyword])} is no value for {keyword}"
                     yield Finding(step(node.path, keyword), message, "see JSON Schema", keyword)

@@ -271,7 +271,7 @@ class _Job:
         if self.protocol == "openai_responses" and body.get("model") is None and body.get("prompt") is None:
             message = "Missing required parameter: 'model'."
             raise _RefusedError(Refusal(kind="bad_request", message=message, param="model"))
-        violations = [found for found in lint(body, profile.name, self.model, self.desk.overrides)]
+        violations = lint(body, profile.name, self.model, self.desk.overrides)
         if violations:
             raise _RefusedError(refusals.refused_by(violations, body))
 
