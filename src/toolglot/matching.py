@@ -159,10 +159,12 @@ class Matcher:
             return []
         call_id = self._open_by_key[raw_id].nearest(self._is_answered_for_sure)
         last = self._by_key[raw_id][-1]
-        told = last if call_id is None else self._told_already(raw_id, call_id, repeats)
-        if told is not None:
-            return [Match(place, told, "id", duplicate=True)]
-        assert call_id is not None  # noqa: S101 - otherwise it was told already
+        if call_id is None:
+            return [Match(place, last, "id", duplicate=True)]
+        if call_id != last:
+            answered = self._told_already(raw_id, call_id, repeats)
+            if answered is not None:
+                return [Match(place, answered, "id", duplicate=True)]
         displaced = self._answer_for_sure(call_id, place) if answers else []
         return [Match(place, call_id, "id"), *displaced]
 
