@@ -14,6 +14,7 @@ from toolglot.wire.openai_chat import stream
 
 Fields = dict[str, Any]
 DONE = "[DONE]"
+NO_ROLE = "no delta names the role"
 
 
 def chunk(delta: Any, finish: str | None = None, **others: Any) -> Fields:
@@ -24,9 +25,10 @@ def chunk(delta: Any, finish: str | None = None, **others: Any) -> Fields:
 
 
 def call(index: Any = None, id: Any = None, name: Any = None, arguments: Any = None, **others: Any) -> Fields:
-    """A piece of a call, with the fields that are not None."""
+    """A piece of a call, with the fields that are not None. One with an id and a name is the first: it has a type."""
     function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
-    fields = {"index": index, "id": id, "function": function, **others}
+    first = {"type": "function"} if id is not None and name is not None else {}
+    fields = {"index": index, "id": id, **first, "function": function, **others}
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -63,7 +65,8 @@ class Heard:
 
     @property
     def told(self) -> list[str]:
-        return self.decoder.sequence.told
+        """What was told, but for the role, which most streams of the tests leave out."""
+        return [reason for reason in self.decoder.sequence.told if reason != NO_ROLE]
 
     @property
     def calls(self) -> list[tuple[str, Any]]:

@@ -22,7 +22,8 @@ def frames_of(framer: Framer, data: bytes, cuts: list[int] | None = None) -> lis
 
 
 def data_of(data: bytes) -> list[tuple[str, bytes]]:
-    return [(frame.name, frame.data) for frame in frames_of(SseFramer(), data)]
+    """The name and the data of each frame, blank lines left out."""
+    return [(frame.name, frame.data) for frame in frames_of(SseFramer(), data) if frame.raw.strip()]
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
@@ -64,6 +65,30 @@ def test_the_raw_bytes_of_all_frames_are_the_stream(end: bytes) -> None:
     data = b'event: a\ndata: {"x":1}\n\n: hi\n\ndata: [DONE]\n\n'.replace(b"\n", end)
     for cuts in ([], list(range(len(data)))):
         assert b"".join(frame.raw for frame in frames_of(SseFramer(), data, cuts)) == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\n\n\n\ndata: 1\n\n\n\n\ndata: 2\n\n\n",
+        b"data: 1\r\n\r\n\r\ndata: 2\r\n\r\n\r\n\r\n",
+        b"data: 1\r\rdata: 2\r\n\n\rdata: 3\n\r\n\r",
+        b": hi\n\n\ndata: 1\r\n\n",
+    ],
+)
+def test_blank_lines_and_mixed_line_ends_stay_as_they_came_at_every_cut(data: bytes) -> None:
+    for cuts in ([], list(range(len(data))), *([cut, cut] for cut in range(len(data)))):
+        assert b"".join(frame.raw for frame in frames_of(SseFramer(), data, cuts)) == data
+
+
+def test_an_empty_piece_between_cr_and_lf_adds_nothing() -> None:
+    framer = SseFramer()
+    pieces = (b"data: 1\r", b"", b"\n\r", b"", b"", b"\ndata: 2\r\n\r\n")
+    frames = [frame for piece in pieces for frame in framer.feed(piece)] + framer.finish()
+    assert [(frame.data, frame.raw) for frame in frames] == [
+        (b"1", b"data: 1\r\n\r\n"),
+        (b"2", b"data: 2\r\n\r\n"),
+    ]
 
 
 EXAMPLE = '\ufeff: hi\n\nevent: a\r\ndata:x\r\ndata: y\r\n\r\ndata: {"z":1}\n\n\n\ndata: é\r\rdata: last'.encode()

@@ -11,6 +11,7 @@ from toolglot.errors import LimitError
 from toolglot.events import Failed
 from toolglot.limits import Limits
 from toolglot.wire.openai_chat import stream
+from toolglot.wire.sequence import NO_LAST_EVENT
 
 STOP = (chunk({}, "stop"), DONE)
 
@@ -45,12 +46,21 @@ def test_J1_J2_the_reason_is_derived(said: str, with_calls: bool, stop: str) -> 
     assert heard.reply.extra["openai_chat"]["~finish_reason"] == said
 
 
-@pytest.mark.parametrize("end", [[DONE], []])
-def test_J_an_end_without_a_reason_is_derived_and_told(end: list[str]) -> None:
-    text = Heard([chunk({"content": "a"}), *end])
+def test_J_an_end_without_a_reason_is_derived_and_told() -> None:
+    text = Heard([chunk({"content": "a"}), DONE])
     assert text.reply.stop == "stop"
     assert text.told == ["the stream ended without saying why"]
-    assert Heard([calls(call(0, "a", "f", "{}")), *end]).reply.stop == "tool_calls"
+    assert Heard([calls(call(0, "a", "f", "{}")), DONE]).reply.stop == "tool_calls"
+
+
+def test_a_stream_with_neither_a_reason_nor_done_was_cut() -> None:
+    for cut in (chunk({"content": "a"}), calls(call(0, "a", "f", "{}"))):
+        heard = Heard([cut])
+        assert heard.accumulator.failure is not None
+        assert "cut off" in heard.accumulator.failure.message
+        assert heard.reply.stop is None
+    assert Heard([chunk({"content": "a"})]).texts == ["a"]
+    assert Heard([calls(call(0, "a", "f", "{}"))]).calls == [("f", {})]
 
 
 @pytest.mark.parametrize("chunks", [[], [DONE], [chunk({"role": "assistant"})], [": comment"]])
@@ -65,7 +75,9 @@ def test_an_empty_answer_that_says_that_it_stopped_is_one() -> None:
 
 
 def test_done_may_be_missing_and_what_follows_it_does_not_count() -> None:
-    assert Heard([chunk({"content": "a"}), chunk({}, "stop")]).reply.stop == "stop"
+    unended = Heard([chunk({"content": "a"}), chunk({}, "stop")])
+    assert unended.reply.stop == "stop"
+    assert unended.told == [NO_LAST_EVENT]
     heard = hear(chunk({"content": "a"}))
     assert Heard([chunk({"content": "a"}), *STOP, chunk({"content": "b"}), DONE]).events == heard.events
 

@@ -441,9 +441,10 @@ def test_law_3_a_stream_in_order_is_forwarded_byte_for_byte(protocol: str, reply
 def test_law_3_unknown_fields_comments_and_events_reach_the_client() -> None:
     stream = (
         b": OPENROUTER PROCESSING\n\n"
-        b'data: {"id":"x","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"a"},'
-        b'"logprobs":{"content":[1]},"new":1}],"provider":"P"}\n\n'
-        b'data: {"id":"x","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+        b'data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,'
+        b'"delta":{"role":"assistant","content":"a"},"logprobs":{"content":[1]},"new":1}],"provider":"P"}\n\n'
+        b'data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},'
+        b'"finish_reason":"stop"}]}\n\n'
         b"data: [DONE]\n\n"
     )
     assert translated(stream, "openai_chat", "openai_chat") == stream
@@ -772,7 +773,8 @@ def test_what_is_left_out_is_not_forwarded_either() -> None:
 
 def test_several_choices_are_forwarded_as_they_are() -> None:
     def chunk(*choices: dict[str, Any]) -> bytes:
-        return b"data: " + msgspec.json.encode({"id": "x", "model": "m", "choices": choices}) + b"\n\n"
+        head = {"id": "x", "object": "chat.completion.chunk", "model": "m"}
+        return b"data: " + msgspec.json.encode({**head, "choices": choices}) + b"\n\n"
 
     stream = b"".join(
         [
@@ -896,6 +898,7 @@ def test_R_002_13_the_chunks_of_the_seed_are_one_call_in_the_events_of_the_seed(
         chunk({"arguments": '{"loc'}),
         chunk({"arguments": 'ation":'}),
         chunk({"arguments": '"SF"}'}),
+        b"data: [DONE]\n\n",
     ]
     translator = StreamTranslator(source="openai_chat", target="anthropic")
     output = b"".join(translator.feed(piece) for piece in pieces) + translator.finish()

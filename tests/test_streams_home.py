@@ -34,7 +34,22 @@ BEGUN = {
 ENDS = {"anthropic": b"message_stop", "openai": b"[DONE]", "gemini": b"finishReason", "ollama": b'"done":true'}
 
 
-@pytest.mark.parametrize("protocol", BEGUN)
+def test_a_chat_stream_with_neither_a_reason_nor_done_was_cut_and_ends_as_an_error() -> None:
+    translator = toolglot.StreamTranslator(source="openai", target="openai")
+    assert translator.feed(BEGUN["openai"]) == BEGUN["openai"], "as it came"
+    assert b'"error"' in translator.finish()
+    assert translator.failure is not None
+    assert "cut off" in translator.failure.message
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai_responses", "gemini"])
+def test_a_chat_stream_that_was_cut_is_an_error_for_other_clients_too(target: str) -> None:
+    translator = toolglot.StreamTranslator(source="openai", target=target)
+    assert b"error" in translator.feed(BEGUN["openai"]) + translator.finish()
+    assert translator.failure is not None
+
+
+@pytest.mark.parametrize("protocol", BEGUN.keys() - {"openai"})
 def test_a_stream_without_its_end_gets_one_at_home_too(protocol: str) -> None:
     translator = toolglot.StreamTranslator(source=protocol, target=protocol)
     assert translator.feed(BEGUN[protocol]) == BEGUN[protocol], "as it came"

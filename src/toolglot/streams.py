@@ -14,6 +14,7 @@ the events are the same, and what they add up to is what `convert_reply` makes o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any, Final, Protocol
 
@@ -33,12 +34,24 @@ from toolglot.report import Entry, Report
 from toolglot.wire.codecs import StreamDecoder, StreamWish, codec
 from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.framing import Frame
+from toolglot.wire.sequence import (
+    BESIDE_EVENTS,
+    BYTE_ORDER_MARK,
+    NO_LAST_EVENT,
+    NO_LAST_LINE,
+    NO_TYPE,
+    PARTS_IN_CONTENT,
+    STOP_WITH_CALLS,
+)
 
 MOST_WAITING: Final = 4 * 1024 * 1024
 """Bytes of a provider that wait until it is known whether they can be forwarded."""
 
 _LAST: Final = b"[DONE]"
 """What may follow the end of a reply."""
+
+_EMPTY_DATA: Final = re.compile(rb"(?:^|[\r\n])data\b")
+"""Data that is empty, in an event that has no other."""
 
 _EVENTS: Final = "text/event-stream"
 
@@ -120,6 +133,7 @@ class StreamReader:
         self._size = 0
         self._own = Accumulator()
         self._sum = Accumulator()
+        self._own_ways: frozenset[str] = _own_ways(self.source, self.target, request)
         self.is_over: bool = False
         """The answer is finished or failed, or nobody listens any more. What comes then is ignored."""
 
@@ -253,7 +267,11 @@ class StreamReader:
             report_signatures(self._answer.signatures, job)
             report_arguments(self._own.reply, self.source.protocol, job)
         sequence = self._decoder.sequence
-        told = [("converted" if reason in sequence.mended else "assumed", reason) for reason in sequence.told]
+        told = [
+            ("converted" if reason in sequence.mended else "assumed", reason)
+            for reason in sequence.told
+            if reason not in self._own_ways
+        ]
         told += [("dropped", reason) for reason in sequence.remarks]
         found = getattr(self._reader, "found", ())  # a reader of somebody's own need not say it
         told += [("converted", calls_were_text(found))] if found else []
@@ -262,6 +280,15 @@ class StreamReader:
             for action, reason in told
         ]
         return Report((*entries, *self._job.entries, *job.entries))
+
+
+def _own_ways(source: Profile, target: Profile, request: ConvertedRequest | None) -> frozenset[str]:
+    """What the protocol does not allow in general and this client expects of this provider, or of this request."""
+    own = {PARTS_IN_CONTENT, NO_TYPE} if target.stream.calls == "whole" else set()
+    choice = request.rendered.conversation.options.tool_choice if request is not None else None
+    if choice is not None and choice.mode in ("required", "named"):
+        own.add(STOP_WITH_CALLS)
+    return frozenset(own) if source.protocol == target.protocol else frozenset()
 
 
 def _offered(request: ConvertedRequest | None) -> tuple[str, ...]:
@@ -335,6 +362,8 @@ class StreamTranslator:
         self._encoder = stream.Encoder(_wish(request, created, whole_calls=wants_whole))
         self._closing: Collection[str] = getattr(stream, "CLOSING", ())
         """Events that wait for the end of their block: where that does not come, we write them with it ourselves."""
+        self._final: bytes = getattr(stream, "LAST", b"")
+        """The event that stands at the end of every stream, beside the one that ends the reply."""
         self._raw: list[bytes] = []
         self._written: list[bytes] = []
         """What waits until it is known whether the provider's own bytes can be forwarded: these, and ours."""
@@ -382,14 +411,25 @@ class StreamTranslator:
     def _forward_frame(self, home: _HomeReader, frame: Frame, output: list[bytes]) -> None:
         if self._home is None:
             output.append(self._encoder.write(home.read(frame)))
+        elif not frame.data:
+            self._forward_blank(home, frame, output)
         elif home.is_over:
             if frame.data == _LAST and home.failure is None and not self._has_last:
                 output.append(frame.raw)
-        elif not frame.data:
-            output.append(frame.raw)  # it only keeps the connection alive
+            else:
+                home.remark("the stream went on after its end; what followed is left out")
         else:
             self._weigh(home, frame, output)
         self._has_last = self._has_last or frame.data == _LAST
+
+    def _forward_blank(self, home: _HomeReader, frame: Frame, output: list[bytes]) -> None:
+        """What says nothing: a comment keeps the connection alive and goes at once, unless the end is near."""
+        if _EMPTY_DATA.search(frame.raw) is not None:
+            home.remark("an event has no data; it is left out, since clients try to read it")
+        elif self._raw and (home.is_end_said or not frame.raw.strip()):
+            self._raw.append(frame.raw)
+        else:
+            output.append(frame.raw)
 
     def _weigh(self, home: _HomeReader, frame: Frame, output: list[bytes]) -> None:
         """Forward a frame, or write from now on; or wait until that can be told."""
@@ -423,6 +463,11 @@ class StreamTranslator:
             return self._own_bytes() + written
         raw = b"".join(self._raw)
         self._drop_waiting()
+        is_whole = self._home.is_over and self._home.failure is None
+        if self._final and is_whole and not self._has_last:
+            self._has_last = True
+            self._home.tell(NO_LAST_EVENT)
+            return raw + self._final
         return raw
 
     # --- what is known ------------------------------------------------------------------------------
@@ -506,18 +551,44 @@ class _HomeReader(StreamReader):
 
     def frames(self, data: bytes | None) -> list[Frame]:
         """The frames of these bytes; the last one, where there are no more."""
-        return self._framer.finish() if data is None else self._framer.feed(_checked(data))
+        if data is not None:
+            return self._framer.feed(_checked(data))
+        frames = self._framer.finish()
+        if any(frame.data for frame in frames):
+            self.tell(NO_LAST_LINE)
+        if getattr(self._framer, "had_mark", False):
+            self.tell(BYTE_ORDER_MARK)
+        return frames
 
     def finish(self) -> list[Event]:
         events = super().finish()
-        if self._decoder.sequence.told:
+        if self._has_told:
             self.was_changed = True  # an end that the provider did not say
         return events
+
+    @property
+    def _has_told(self) -> bool:
+        """Whether any of the events is not as the protocol demands."""
+        told = self._decoder.sequence.told
+        return bool(told) and any(reason not in BESIDE_EVENTS and reason not in self._own_ways for reason in told)
+
+    @property
+    def is_end_said(self) -> bool:
+        """Whether the provider has said why the reply ended."""
+        return self._decoder.sequence.is_end_said
+
+    def tell(self, reason: str) -> None:
+        """Note what is wrong with the stream beside its events, once."""
+        self._decoder.sequence.tell(reason)
+
+    def remark(self, reason: str) -> None:
+        """Note what the client does not get, once."""
+        self._decoder.sequence.remark(reason)
 
     def read(self, frame: Frame) -> list[Event]:
         events = self._decoder.read(frame)
         passed = self._pass(events) if events else events
-        if self._decoder.sequence.told or (self.failure is not None and not _is_own_reason(self.failure)):
+        if self._has_told or (self.failure is not None and not _is_own_reason(self.failure)):
             self.was_changed = True  # also an error: its words may hold a secret
         return passed
 

@@ -7,7 +7,8 @@ before it is left to be handed over.
 Server-sent events are read as the standard says (CR, LF or CRLF, with or without a space after the colon, data over
 several lines, comments, a byte order mark), with two exceptions: an event at the end that is not followed by an empty
 line counts, since many servers leave that out; and a line `error: …`, which the standard does not know and llama.cpp
-and its like write where they fail, is an event of that name.
+and its like write where they fail, is an event of that name. The raw bytes of all frames are the bytes that came, but
+for the mark and for the end that such a last event lacks: blank lines are frames too, without data.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 """The largest frame: an event that holds a whole response, images included."""
 
 _BOM: Final = b"\xef\xbb\xbf"
-_CRLF: Final = b"\r\n"
 _LINE_END: Final = re.compile(rb"\r\n?|\n")
+_EVENT_END: Final = re.compile(rb"(?:\r\n|\r(?!\n)|\n)(?:\r\n|\r|\n)")
 
 
 class Frame(Struct, frozen=True, gc=False):
@@ -36,7 +37,7 @@ class Frame(Struct, frozen=True, gc=False):
     name: str = ""
     """The type of an event, where the framing has one."""
     raw: bytes = b""
-    """All of its bytes, with those that end it; line ends are all as the first of the stream."""
+    """All of its bytes, with those that end it."""
 
 
 class Framer(Protocol):
@@ -120,11 +121,14 @@ class SseFramer:
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._rest = _Rest(most)
         self._is_first = True
-        self._ended_in_cr = False
-        self._line_end = b""
-        """How the provider ends its first line, once that is known."""
+        self._has_cr = False
+        """Whether the stream has a CR anywhere: lines may end in other ways than LF."""
+        self._cr = b""
+        """A CR at the end of the bytes, which may be half of a line end: it waits for the next byte."""
         self._is_between = False
         """Whether what comes next is the beginning of an event."""
+        self.had_mark: bool = False
+        """Whether the stream began with a byte order mark."""
 
     def feed(self, data: bytes) -> list[Frame]:
         # Just one event of one line, as it mostly is when a model is slow.
@@ -134,33 +138,49 @@ class SseFramer:
                 return [Frame(payload, "", data)]
         self._rest.check()
         frames = self._feed(data)
-        self._is_between = not (
-            self._is_first or self._ended_in_cr or self._rest.is_there or self._rest.wrong is not None
-        )
+        self._is_between = not (self._is_first or self._cr or self._rest.is_there or self._rest.wrong is not None)
         return frames
 
     def _feed(self, data: bytes) -> list[Frame]:
         if self._is_first:
             data = self._without_mark(data)
-        if not self._line_end:
-            self._line_end = self._first_line_end(data)
-        if b"\r" in data or self._ended_in_cr:
-            data = self._in_lf(data)
         if not data:
             return []
-        is_end_split = data[:1] == b"\n" and self._rest.last == b"\n"
+        if self._cr or b"\r" in data:
+            data = self._cr + data
+            self._has_cr = True
+            self._cr = data[-1:] if data.endswith(b"\r") else b""
+            data = data.removesuffix(b"\r")
+            if not data:
+                return []
+        is_end_split = data[0] in b"\r\n" and self._rest.last == b"\n"
+        if self._has_cr:
+            return self._split_any(data, is_end_split=is_end_split)
         if b"\n\n" not in data and not is_end_split:
             self._rest.keep(data)
             return []
         *events, rest = self._rest.joined(data).split(b"\n\n")
-        end = self._line_end
-        frames = [frame for event in events if event for frame in _sse_frames(event, end)]
-        return self._rest.bounded(frames, rest)
+        return self._rest.bounded([frame for event in events for frame in _sse_frames(event, event + b"\n\n")], rest)
+
+    def _split_any(self, data: bytes, *, is_end_split: bool) -> list[Frame]:
+        """The frames of bytes whose lines end in any way."""
+        if not is_end_split and _EVENT_END.search(data) is None:
+            self._rest.keep(data)
+            return []
+        return self._rest.bounded(*_split(self._rest.joined(data)))
 
     def finish(self) -> list[Frame]:
         self._rest.check()
-        rest = self._rest.joined(b"").strip(b"\n")
-        return _sse_frames(rest, self._line_end) if rest and not self._is_first else []
+        frames, rest = _split(self._rest.joined(self._cr))
+        self._cr = b""
+        event = rest.strip(b"\r\n")
+        if not rest or self._is_first:
+            return frames
+        if not event:
+            return [*frames, Frame(b"", "", rest)]
+        ended = _LINE_END.search(rest)
+        line_end = ended[0] if ended is not None else b"\n"
+        return [*frames, *_sse_frames(event, rest.rstrip(b"\r\n") + line_end + line_end)]
 
     def _without_mark(self, data: bytes) -> bytes:
         """The bytes without the mark that may stand at their very beginning, as soon as that can be told."""
@@ -170,38 +190,30 @@ class SseFramer:
                 self._rest.keep(data)
             return b""
         self._is_first = False
+        self.had_mark = data.startswith(_BOM)
         return data.removeprefix(_BOM)
 
-    def _in_lf(self, data: bytes) -> bytes:
-        """The bytes with LF for each line end. A CR at the end may be half of one."""
-        if self._ended_in_cr and data[:1] == b"\n":
-            data = data[1:]
-            if not data:
-                return b""
-        self._ended_in_cr = data.endswith(b"\r")
-        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _first_line_end(self, data: bytes) -> bytes:
-        """How the first line ends; empty where that cannot be told yet."""
-        if self._ended_in_cr:
-            return _CRLF if data[:1] == b"\n" else b"\r" if data else b""
-        found = _LINE_END.search(data)
-        if found is None or (found[0] == b"\r" and found.end() == len(data)):
-            return b""
-        return found[0]
+def _split(data: bytes) -> tuple[list[Frame], bytes]:
+    """The frames of bytes whose lines end in any way, and what is left."""
+    frames: list[Frame] = []
+    start = 0
+    for end in _EVENT_END.finditer(data):
+        frames += _sse_frames(data[start : end.start()], data[start : end.end()])
+        start = end.end()
+    return frames, data[start:]
 
 
-def _sse_frames(event: bytes, line_end: bytes) -> list[Frame]:
-    """The frames of an event whose lines end in LF here, and in `line_end` where it came from.
+def _sse_frames(event: bytes, raw: bytes) -> list[Frame]:
+    """The frames of an event, given without and with the bytes that end it.
 
     It is one frame, unless each of its lines is a JSON object of its own: then somebody left the empty lines out.
     """
-    line_end = line_end or b"\n"
-    if event.startswith(b"data: ") and b"\n" not in event:
-        return [Frame(event[6:], "", event + line_end + line_end)]
+    if event.startswith(b"data: ") and b"\n" not in event and b"\r" not in event:
+        return [Frame(event[6:], "", raw)]
     name, data = "", []
     error: bytes | None = None
-    for line in event.split(b"\n"):
+    for line in _LINE_END.split(event) if b"\r" in event else event.split(b"\n"):
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
@@ -213,9 +225,8 @@ def _sse_frames(event: bytes, line_end: bytes) -> list[Frame]:
     if error is not None:
         name, data = "error", [_error_event(error)]
     if len(data) > 1 and not name and all(map(_is_whole_line, data)):
-        return [Frame(line, "", b"data: " + line + line_end + line_end) for line in data]
-    raw = event + b"\n\n"
-    return [Frame(b"\n".join(data), name, raw if line_end == b"\n" else raw.replace(b"\n", line_end))]
+        return [Frame(line, "", b"data: " + line + b"\n\n") for line in data]
+    return [Frame(b"\n".join(data), name, raw)]
 
 
 def _is_whole_line(line: bytes) -> bool:

@@ -35,6 +35,21 @@ from toolglot.wire.argument_text import read_arguments, with_read_note
 from toolglot.wire.json_end import ObjectEnd
 from toolglot.wire.stop_reason import derived
 
+NO_LAST_EVENT: Final = "the stream ended without the event that ends every stream"
+NO_LAST_LINE: Final = "the last event lacked the empty line that ends it"
+BYTE_ORDER_MARK: Final = "the stream began with a byte order mark, which many clients cannot read"
+BESIDE_EVENTS: Final = frozenset({NO_LAST_EVENT, NO_LAST_LINE, BYTE_ORDER_MARK})
+"""What is wrong with a stream whose events are all in order: they can be forwarded as they are."""
+
+PARTS_IN_CONTENT: Final = "the content of a chunk is a list of parts"
+NO_TYPE: Final = "a call begins without its type"
+STOP_WITH_CALLS: Final = "the finish reason is stop although there are calls"
+"""What is some provider's own way: Mistral's clients know the first two; others end so when a call was forced."""
+
+CUT_OFF: Final = Failure(
+    "server", "the provider's stream was cut off: it ended without saying that the reply is over", in_band=True
+)
+
 BLOCK_CHARACTERS: Final = 64
 """What a block costs beside its text, counted as characters of the limit."""
 MOST_TOLD: Final = 50
@@ -109,6 +124,7 @@ class Sequence:
         self.has_cut_calls: bool = False
         self.has_blocks: bool = False
         self.is_over: bool = False
+        self.has_failed: bool = False
         self.holds_back = False
         """Whether a decoder keeps something that it read for later; it sets this itself."""
         self.is_end_said = False
@@ -260,7 +276,7 @@ class Sequence:
             return
         self.start()
         self._end_all(is_cut_off=True)
-        self.is_over = True
+        self.is_over = self.has_failed = True
         self.events.append(Failed(failure))
 
     def has_hole(self, data: bytes) -> bool:
@@ -271,12 +287,13 @@ class Sequence:
         """Nobody listens any more. What is open was cut; there is no end to tell."""
         if not self.is_over:
             self._end_all(is_cut_off=True)
-            self.is_over = True
+            self.is_over = self.has_failed = True
 
-    def finish_unsaid(self, *, closes_blocks: bool = False, extra: Extra | None = None) -> None:
-        """The bytes ended, and no word that the reply did. `extra` is for a reply that is whole all the same.
+    def finish_unsaid(self, *, closes_blocks: bool = False, is_ended: bool = True, extra: Extra | None = None) -> None:
+        """The bytes ended, and no word why the reply did. `extra` is for a reply that is whole all the same.
 
-        In a protocol that closes its blocks, one that is open was cut. A call that is not whole was cut in any.
+        In a protocol that closes its blocks, one that is open was cut. A call that is not whole was cut in any. Where
+        the provider did not say that the stream is over (`is_ended`), the reply was cut wherever it ended.
         """
         if self.is_over:
             return
@@ -288,6 +305,9 @@ class Sequence:
         if is_cut or not self.has_blocks:
             what = "inside a block" if is_cut else "before the model said anything"
             self.fail(Failure("server", f"the stream ended {what}", in_band=True))
+            return
+        if not is_ended:
+            self.fail(CUT_OFF)
             return
         self.tell("the stream ended without saying why")
         self.finish(None, extra)

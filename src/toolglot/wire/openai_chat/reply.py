@@ -143,6 +143,17 @@ def _with_function(block: Block) -> Block:
 _ROLES: Final = {"assistant": True}
 
 
+def meaning_of(said: str) -> StopReason | None:
+    """What a finish reason means by itself; None for a word that no provider of this protocol has."""
+    return _STOPS.get(said)
+
+
+def reason_for(stop: StopReason, said: str | None) -> str:
+    """The finish reason of a stream: what the provider said where that is just what it means."""
+    is_meant = said is not None and said != "function_call" and _STOPS.get(said) == stop
+    return said if said is not None and is_meant else _STOPS_BACK[stop]
+
+
 def stop_of(said: str | None, turn: Turn) -> StopReason | None:
     """Why a reply ended, by what is in it rather than by what it says. One that only refuses was filtered."""
     if said is None:

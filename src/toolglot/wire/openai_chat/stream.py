@@ -6,9 +6,11 @@ from typing import Final
 
 from toolglot.wire.framing import SseFramer
 from toolglot.wire.openai_chat.stream_reading import Decoder
-from toolglot.wire.openai_chat.stream_writing import Encoder
+from toolglot.wire.openai_chat.stream_writing import DONE, Encoder
 
-__all__ = ["CONTENT_TYPE", "Decoder", "Encoder", "framer"]
+__all__ = ["CONTENT_TYPE", "LAST", "Decoder", "Encoder", "framer"]
 
 CONTENT_TYPE: Final = "text/event-stream"
 framer: Final = SseFramer
+LAST: Final = DONE
+"""The event at the end of every stream."""

@@ -36,7 +36,7 @@ from toolglot.wire.json_end import ObjectEnd
 from toolglot.wire.openai_chat.blocks import FUNCTION_CALL, PROTOCOL, placed
 from toolglot.wire.openai_chat.stream_chunks import Piece
 from toolglot.wire.reading import Fields, with_notes
-from toolglot.wire.sequence import Sequence
+from toolglot.wire.sequence import NO_TYPE, Sequence
 
 _OWN_KINDS: Final = frozenset({"function", "custom"})
 _EMPTY_FIRST: Final = frozenset({"{", "{}"})
@@ -144,7 +144,10 @@ class Calls:
                     self._read_unknown(piece)
                 continue
             self._keep(_WEIGHT + len(piece.id) + len(piece.name))
+            count = self._count
             call = self._begin(piece) if are_whole else self._of(piece)
+            if self._count > count and not are_whole:
+                self._check_beginning(piece, count)
             self._in_list.add(call.key)
             self._last = call
             if not call.is_flowing or piece.id or piece.extra or piece.inner:
@@ -154,6 +157,20 @@ class Calls:
             elif call.key in self._waiting:
                 self._feed(call, self._advance(call))
         self.sequence.holds_back = bool(self._waiting)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a call."""
+        return self._count > 0
+
+    def _check_beginning(self, piece: Piece, count: int) -> None:
+        """Look for what a client cannot put together: it goes by the index, and by the first piece of a call."""
+        if piece.index is not None and piece.index != count:
+            self.sequence.tell("the indexes of calls do not count up from 0")
+        if not piece.id or not piece.name:
+            self.sequence.tell("a call begins without its id or its name")
+        if not piece.kind:
+            self.sequence.tell(NO_TYPE)
 
     def _keep(self, size: int) -> None:
         self._left -= size
@@ -210,7 +227,9 @@ class Calls:
         if call.kind == "custom":
             return replace(block, id=call.id, raw_input=written, extra=with_notes(extra, PROTOCOL, notes))
         arguments, raw, done = read_arguments(written)
-        raw = raw if written.strip() else None
+        if not written.strip():
+            raw = None
+            self.sequence.tell("a call has no arguments")
         if call.is_object and arguments is not None:
             raw, notes["arguments"] = None, "object"
         elif raw is not None:
@@ -354,7 +373,9 @@ class Calls:
             call.name = piece.name
         if call.block is None and piece.kind:
             call.kind = piece.kind
-        call.is_object = call.is_object or piece.is_object
+        if piece.is_object:
+            call.is_object = True
+            self.sequence.tell("the arguments of a call are an object")
         call.extra.update(piece.extra or {})
         call.inner.update(piece.inner or {})
 

@@ -54,7 +54,7 @@ class Choice(Struct, gc=False):
     """A choice that holds nothing but more of the first reply: what is None here says nothing, or is not read typed."""
 
     delta: Delta
-    index: Literal[0] | None = None
+    index: Literal[0]
     finish_reason: None = None
     logprobs: None = None
     message: None = None
@@ -64,6 +64,7 @@ class Choice(Struct, gc=False):
 
 class Chunk(Struct, gc=False):
     choices: tuple[Choice]
+    object: Literal["chat.completion.chunk"]
     usage: None = None
     error: None = None
     base_resp: None = None
@@ -94,6 +95,7 @@ decode_chunk: Final = msgspec.json.Decoder(Chunk).decode
 _ENTRY: Final = frozenset({"index", "id", "type", "function", "custom"})
 _INNER: Final = {"function": frozenset({"name", "arguments"}), "custom": frozenset({"name", "input"})}
 _NOT_TEXT: Final = "an id or a name of a call is not text; it is left out"
+_NOT_WHOLE: Final = "the index of a call is not a whole number"
 
 
 def piece_of(entry: Entry) -> Piece:
@@ -120,8 +122,13 @@ def read_piece(fields: Fields) -> Piece:
     written = inner.get("arguments" if key == "function" else "input")
     text = written if type(written) is str else "" if written is None else compact(written)
     is_odd = any(value is not None and type(value) is not str for value in (id, name))
+    index = fields.get("index")
+    oddities = (
+        *((_NOT_TEXT,) if is_odd else ()),
+        *((_NOT_WHOLE,) if index is not None and type(index) is not int else ()),
+    )
     return Piece(
-        _index(fields.get("index")),
+        _index(index),
         id if type(id) is str else "",
         kind,
         name if type(name) is str else "",
@@ -129,7 +136,7 @@ def read_piece(fields: Fields) -> Piece:
         type(written) is dict,
         _others(fields, _ENTRY),
         _others(inner, _INNER[key]),
-        (_NOT_TEXT,) if is_odd else (),
+        oddities,
     )
 
 

@@ -6,7 +6,8 @@ sends raises anything but `LimitError`; what the protocol does not allow is told
     chunk*  a chunk with `finish_reason`  (a chunk with `usage` and no choices)  [DONE]
 
 The end is told at `[DONE]`, at counts that follow the reason, or at the end of the bytes, since calls and counts may
-follow the reason. Only the first choice is the reply.
+follow the reason. Bytes that end with neither a reason nor `[DONE]` were cut: that is a failure. Only the first choice
+is the reply.
 """
 
 from __future__ import annotations
@@ -30,7 +31,15 @@ from toolglot.wire.openai_chat.stream_calls import Calls
 from toolglot.wire.openai_chat.stream_chunks import Delta, Entry, Piece, decode_chunk, piece_of, read_piece
 from toolglot.wire.openai_chat.stream_shapes import TEXT, Shape, Shapes, decode_text
 from toolglot.wire.reading import Fields, note
-from toolglot.wire.sequence import DAMAGED, SAYING, THINKING, Sequence
+from toolglot.wire.sequence import (
+    DAMAGED,
+    NO_LAST_EVENT,
+    PARTS_IN_CONTENT,
+    SAYING,
+    STOP_WITH_CALLS,
+    THINKING,
+    Sequence,
+)
 
 _DONE: Final = b"[DONE]"
 _REFUSING: Final = "refusal"
@@ -39,6 +48,8 @@ _CHUNK: Final = "chunk"
 _DELTA: Final = frozenset(
     {"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"}
 )
+_SAID: Final = _DELTA - {"role"}
+"""Fields of a delta that hold something of the reply."""
 _REFUSED: Final = Turn("assistant", (Text("No", extra=placed("refusal")),))
 _ANSWERED: Final = Turn("assistant")
 
@@ -54,9 +65,15 @@ class Decoder:
         self._is_started = False
         self._is_over = False
         self._is_flowing = False
-        """Started and not over."""
+        """Started, with a role and without a reason so far: what comes is most likely just more of the reply."""
         self._said: str | None = None
         """Why the reply ended, in the provider's word."""
+        self._has_role = False
+        """Whether a delta named the role, or it was told that none did."""
+        self._has_others = False
+        """Whether there are choices beside the first."""
+        self._is_done = False
+        """Whether `[DONE]` came."""
         self._counts: Fields = {}
         """What it cost, as the provider said last."""
         self._thinks_in = ""
@@ -76,7 +93,10 @@ class Decoder:
     def read(self, frame: Frame) -> list[Event]:
         data = frame.data
         if not self._is_flowing or frame.name:
-            return self._read_carefully(frame) if data and not self._is_over else []
+            if self._is_over:
+                self._is_done = self._is_done or data.strip() == _DONE
+                return []
+            return self._read_carefully(frame) if data else []
         shape = self._shape
         if shape is not None and data.startswith(shape.before) and data.endswith(shape.after):
             try:
@@ -127,6 +147,8 @@ class Decoder:
     def finish(self) -> list[Event]:
         if not self._is_over:
             self._end()
+        if not self._is_done and not self.sequence.has_failed:
+            self.sequence.tell(NO_LAST_EVENT)
         return self.sequence.take()
 
     # --- chunks -------------------------------------------------------------------------------------
@@ -158,6 +180,7 @@ class Decoder:
         """Any chunk, whatever it holds."""
         data = frame.data.strip()
         if data == _DONE:
+            self._is_done = True
             self._end()
             return self.sequence.take()
         try:
@@ -186,6 +209,8 @@ class Decoder:
         self._beside.keep(size)
         self._beside.read_chunk(fields)
         choices = fields.get("choices")
+        if type(choices) is not list:
+            self.sequence.tell("an event has no choices")
         choice: Fields | None = None
         for one in choices if type(choices) is list else ():
             if type(one) is not dict:
@@ -193,43 +218,84 @@ class Decoder:
             elif one.get("index") in (0, None) and choice is None:
                 choice = one
             else:
+                self._has_others = True
                 self.sequence.remark("there are several choices; the first is the reply, the others are left out")
         if choice is not None:
+            if fields.get("object") != "chat.completion.chunk":
+                self.sequence.tell("a chunk does not say that it is one")
             self._read_choice(choice)
-        elif "choices" not in fields and "usage" not in fields:
-            self.sequence.tell("an event has no choices")
         self._read_usage(fields, choice or {})
-        if self._said is not None and not choices and self._counts:
+        if self._said is not None and not choices and self._counts and not self._has_others:
             self._end()
 
     def _read_choice(self, choice: Fields) -> None:
         self._beside.read_choice(choice)
         delta, message, reason = choice.get("delta"), choice.get("message"), choice.get("finish_reason")
+        if choice.get("index") is None:
+            self.sequence.tell("a choice has no index")
+        if type(delta) is dict:
+            self._check_delta(delta, has_reason=bool(reason))
         if type(delta) is dict and delta.keys() - {"role"}:
             self._start()
             self._read_message(delta)
         elif self._beside.id and self._beside.model:
             self._start()
+        if type(delta) is not dict and type(message) is not dict:
+            self.sequence.tell("a choice has no delta")
         if type(message) is dict:
             self._read_whole(message)
         if type(reason) is str and reason:
             self._start()
-            self._said = reason
-            self.sequence.is_end_said = True
+            self._read_reason(reason)
+        self._is_flowing = self._is_started and self._has_role and self._said is None
+
+    def _check_delta(self, delta: Fields, *, has_reason: bool) -> None:
+        """Look for what a client cannot put together: a message without a role, something behind the reason."""
+        is_said = any(delta.get(key) for key in _SAID)
+        if type(delta.get("role")) is str and delta["role"] not in ("", "assistant"):
+            self.sequence.tell("the role of a delta is not assistant")
+        self._has_role = self._has_role or delta.get("role") == "assistant"
+        if not self._has_role and (is_said or has_reason):
+            self._has_role = True
+            self.sequence.tell("no delta names the role")
+        if is_said and self._said is not None:
+            self.sequence.tell("something follows the finish reason")
+
+    def _read_reason(self, reason: str) -> None:
+        """Why the reply ended. What it says of calls is checked against those that came."""
+        meant = reply.meaning_of(reason)
+        has_calls = self._calls.has_begun or bool(self._called)
+        if meant is None:
+            self.sequence.tell("the finish reason is none of the protocol's")
+        elif meant == "stop" and has_calls:
+            self.sequence.tell(STOP_WITH_CALLS)
+        elif meant == "tool_calls" and not has_calls:
+            self.sequence.tell("the finish reason speaks of calls although there are none")
+        elif reason == "function_call" and not self._called:
+            self.sequence.tell("the finish reason is that of the old functions")
+        if self._said not in (None, reason):
+            self.sequence.tell("there are two finish reasons; the last one counts")
+        self._said = reason
+        self.sequence.is_end_said = self.sequence.holds_back = True
 
     def _read_whole(self, message: Fields) -> None:
-        """A message where a delta should be: all of the reply, if nothing of it came before."""
+        """A message where a delta should be, or beside one: all of the reply, if nothing of it came before."""
         self.sequence.tell("a chunk holds a whole message")
         if not self.sequence.has_blocks and not self.sequence.holds_back:
             self._start()
+            self._has_role = True
             self._read_message(message, is_whole=True)
 
     def _read_message(self, fields: Fields, *, is_whole: bool = False) -> None:
         """A delta or a message, field by field."""
         texts = {key: fields[key] for key in ("reasoning_content", "reasoning") if type(fields.get(key)) is str}
         content, refusal, calls = fields.get("content"), fields.get("refusal"), fields.get("tool_calls")
+        if type(calls) is dict:
+            self.sequence.tell("the calls of a chunk are not in a list")
+            calls = [calls]
         self._read_delta(Delta(content if type(content) is str else None, **texts))
         if type(content) is list:
+            self.sequence.tell(PARTS_IN_CONTENT)
             for part in content:
                 self._read_part(part)
         elif content is not None and type(content) is not str:
@@ -348,7 +414,7 @@ class Decoder:
 
     def _start(self) -> None:
         if not self._is_started:
-            self._is_started = self._is_flowing = True
+            self._is_started = True
             self.sequence.start(self._beside.id, self._beside.model, self._beside.early())
 
     def _settle(self) -> None:
@@ -366,7 +432,7 @@ class Decoder:
         self._settle()
         extra = self._beside.late(self._said)
         if self._said is None:
-            self.sequence.finish_unsaid(extra=extra)
+            self.sequence.finish_unsaid(is_ended=self._is_done, extra=extra)
             return
         only_refused = self._has_refused and not self._has_text
         self.sequence.finish(reply.stop_of(self._said, _REFUSED if only_refused else _ANSWERED), extra)

@@ -36,7 +36,7 @@ from toolglot.wire.reading import Fields, note
 
 _NOT_IN_CHUNKS: Final = frozenset({"choices", "usage", "object"})
 _NOT_IN_CHOICES: Final = frozenset({"index", "message", "finish_reason"})
-_DONE: Final = b"data: [DONE]\n\n"
+DONE: Final = b"data: [DONE]\n\n"
 _PING: Final = b": ping\n\n"
 _END_OF_DELTA: Final = b'},"finish_reason":null}]}\n\n'
 _CALL: Final = ToolCall("", "")
@@ -63,6 +63,8 @@ class Encoder:
         """What the reason to stop depends on."""
         self._calls = 0
         self._has_text = False
+        self._is_old = False
+        """Whether a call was written as it was before there were tools."""
         self._has_input = True
         """Whether anything of the open call's arguments was written."""
         self._head: Fields | None = None
@@ -133,12 +135,14 @@ class Encoder:
         if not self._has_text and not self._calls:
             delta["content"] = ""
         rest = {key: value for key, value in choice.items() if key not in _NOT_IN_CHOICES and value is not None}
-        written = {"index": 0, "delta": delta, **rest, "finish_reason": choice.get("finish_reason")}
+        said = note(extra, PROTOCOL, "finish_reason")
+        reason = said if self._is_old and said == "function_call" else reply.reason_for(finished.stop, said)
+        written = {"index": 0, "delta": delta, **rest, "finish_reason": reason}
         cost = b',"usage":' + json_bytes(body["usage"]) if "usage" in body else b""
         out.append(self._chunk + json_bytes(written) + b"]" + (cost if self._wish.whole_calls else b"") + b"}\n\n")
         if self._wish.usage and cost and not self._wish.whole_calls:
             out.append(self._chunk + b"]" + cost + b"}\n\n")
-        out.append(_DONE)
+        out.append(DONE)
 
     def _fail(self, failure: Failure, out: list[bytes]) -> None:
         """An error, which clients of a stream know by this one name."""
@@ -168,7 +172,7 @@ class Encoder:
 
     def _begin_thinking(self, block: Thinking) -> None:
         field = note(block.extra, PROTOCOL, "field")
-        if field is None and note(block.extra, PROTOCOL, "chunk") is not None:
+        if self._wish.whole_calls and field is None and note(block.extra, PROTOCOL, "chunk") is not None:
             self._before = self._field("content") + b'[{"type":"thinking","thinking":[{"type":"text","text":'
             self._after = b"}]}]" + _END_OF_DELTA
         else:
@@ -242,6 +246,7 @@ class Encoder:
             self._say({"tool_calls": [{**block.value, "index": self._calls}]}, out)
             self._calls += 1
         elif isinstance(block, Opaque) and place == "function_call":
+            self._is_old = True
             self._say({place: block.value[place]}, out)
         elif self._is_home or isinstance(block, Opaque):
             part = write_part(block)
