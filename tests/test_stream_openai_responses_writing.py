@@ -118,10 +118,10 @@ def check_whole(events: list[Fields]) -> None:
             said = next(event[key] for key in ("text", "refusal", "arguments", "input") if key in event)
             assert texts_of.get(place, "") == said
         assert "item_id" not in event or event["item_id"] == items[index].get("id", event["item_id"])
-    output = final(events)["output"]
-    assert [item for item in output if item.get("status") != "incomplete" or item["type"] not in CALLS] == [
-        done[index] for index in sorted(done)
-    ]
+    assert final(events)["output"] == [done[index] for index in sorted(done)]
+    for index, item in done.items():
+        if item["type"] in CALLS:
+            assert texts_of.get((index, 0), "") == item.get("arguments", item.get("input"))
 
 
 def alike(response: Fields) -> Fields:
@@ -263,11 +263,25 @@ def test_thinking_and_calls_that_came_without_pieces_are_written_in_one() -> Non
         assert final(written(*started, BlockEnded(block), Finished("stop"))) == final(events)
 
 
-def test_the_pieces_of_a_call_are_its_arguments_if_they_are_an_object() -> None:
-    spaced = ToolCall("call_1", "f", {"a": 1}, raw_input='{"a": 1}')
-    assert final(written(*of_blocks(spaced)))["output"][0]["arguments"] == '{"a": 1}'
-    wrapped = ToolCall("call_1", "f", {"a": 1}, raw_input='"{\\"a\\":1}"')
-    assert final(written(*of_blocks(wrapped)))["output"][0]["arguments"] == '{"a":1}'
+@pytest.mark.parametrize("pieces", [['{"a": 1}'], ['{"a"', ": 1", "}"], [" ", '{ "a":1 }'], []])
+def test_the_arguments_of_a_call_are_the_sum_of_their_deltas_to_the_character(pieces: list[str]) -> None:
+    whole = ToolCall("call_1", "f", {"a": 1})
+    deltas = [InputDelta(piece) for piece in pieces]
+    events = written(
+        Started("resp_1"), BlockStarted(ToolCall("call_1", "f")), *deltas, BlockEnded(whole), Finished("stop")
+    )
+    check_whole(events)
+    assert final(events)["output"][0]["arguments"] == ("".join(pieces) or '{"a":1}')
+
+
+def test_a_call_without_arguments_says_that_there_are_none() -> None:
+    for pieces in ([], [InputDelta("")], [InputDelta(" ")]):
+        call = ToolCall("call_1", "f", {})
+        events = written(
+            Started("resp_1"), BlockStarted(ToolCall("call_1", "f")), *pieces, BlockEnded(call), Finished("stop")
+        )
+        check_whole(events)
+        assert final(events)["output"][0]["arguments"].strip() == "{}"
 
 
 def test_who_serves_says_when_a_reply_was_made_and_which_model_was_asked() -> None:
@@ -316,10 +330,11 @@ def cut_call(*, custom: bool = False) -> list[Event]:
 
 @pytest.mark.parametrize("custom", [False, True])
 @pytest.mark.parametrize("stop", ["length", "filter", "pause", "stop", "tool_calls"])
-def test_f1_a_call_that_was_cut_is_never_done(stop: StopReason, custom: bool) -> None:
+def test_f1_a_call_that_was_cut_ends_with_an_item_that_is_done_and_incomplete(stop: StopReason, custom: bool) -> None:
     events = written(Started("resp_1", "m"), *of_block(Text("I")), *cut_call(custom=custom), Finished(stop))
     check_whole(events)
-    assert [event["item"]["type"] for event in events if event["type"].endswith("item.done")] == ["message"]
+    *_, last = [event["item"] for event in events if event["type"].endswith("item.done")]
+    assert (last["type"] in CALLS, last["status"]) == (True, "incomplete")
     assert not any(kind.endswith(("arguments.done", "input.done")) for kind in kinds(events))
     assert kinds(events)[-1] == "incomplete"
     assert final(events)["status"] == "incomplete"
@@ -329,10 +344,10 @@ def test_f1_a_call_that_was_cut_is_never_done(stop: StopReason, custom: bool) ->
 
 
 @pytest.mark.parametrize("end", [Finished("error"), Failed(Failure("server", "gone"))])
-def test_f1_a_call_that_was_cut_is_not_in_a_response_that_failed(end: Event) -> None:
+def test_f1_a_call_that_was_cut_is_incomplete_in_a_response_that_failed(end: Event) -> None:
     events = written(Started("resp_1", "m"), *of_block(Text("I")), *cut_call(), end)
     assert kinds(events)[-1] == "failed"
-    assert [item["type"] for item in final(events)["output"]] == ["message"]
+    assert [(item["type"], item["status"]) for item in final(events)["output"]][1:] == [("function_call", "incomplete")]
     check_whole(events)
 
 

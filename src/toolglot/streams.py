@@ -37,6 +37,7 @@ from toolglot.wire.framing import Frame
 from toolglot.wire.sequence import (
     BESIDE_EVENTS,
     BYTE_ORDER_MARK,
+    NO_ARGUMENTS,
     NO_LAST_EVENT,
     NO_LAST_LINE,
     NO_TYPE,
@@ -284,11 +285,13 @@ class StreamReader:
 
 def _own_ways(source: Profile, target: Profile, request: ConvertedRequest | None) -> frozenset[str]:
     """What the protocol does not allow in general and this client expects of this provider, or of this request."""
+    if source.protocol != target.protocol:
+        return frozenset({NO_ARGUMENTS})
     own = {PARTS_IN_CONTENT, NO_TYPE} if target.stream.calls == "whole" else set()
     choice = request.rendered.conversation.options.tool_choice if request is not None else None
     if choice is not None and choice.mode in ("required", "named"):
         own.add(STOP_WITH_CALLS)
-    return frozenset(own) if source.protocol == target.protocol else frozenset()
+    return frozenset(own)
 
 
 def _offered(request: ConvertedRequest | None) -> tuple[str, ...]:

@@ -198,14 +198,15 @@ class Answer:
 
     def reads_whole(self, opened: ToolCall) -> bool:
         """Whether a client of another protocol wants the arguments of a call as an object."""
-        return self.is_abroad and not self.writes_text and opened.type == "function"
+        return self.is_abroad and opened.type == "function"
 
     def opened_call(self, opened: ToolCall, whole: ToolCall, *, cut: bool) -> Block | None:
         """A call that was begun with `open_call` and never shown, now that all of it is known."""
         named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
         if cut or not _is_readable(named):
             return self._unreadable(named, cut=cut)
-        return self.close_call(opened, whole)
+        closed = self.close_call(opened, whole)
+        return replace(closed, raw_input=None) if closed.arguments is not None else closed
 
     def call(self, call: ToolCall, *, cut: bool = False) -> Block | None:
         """A whole call as the client gets it. One that cannot be run may become words, or only why the reply ended."""

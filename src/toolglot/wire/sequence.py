@@ -43,8 +43,10 @@ BESIDE_EVENTS: Final = frozenset({NO_LAST_EVENT, NO_LAST_LINE, BYTE_ORDER_MARK})
 
 PARTS_IN_CONTENT: Final = "the content of a chunk is a list of parts"
 NO_TYPE: Final = "a call begins without its type"
+NO_ARGUMENTS: Final = "a call has no arguments"
 STOP_WITH_CALLS: Final = "the finish reason is stop although there are calls"
-"""What is some provider's own way: Mistral's clients know the first two; others end so when a call was forced."""
+"""What only some clients cannot read. Mistral's know the first two; a client of another protocol is told of the third
+in its own way; some providers end in the last when a call was forced."""
 
 CUT_OFF: Final = Failure(
     "server", "the provider's stream was cut off: it ended without saying that the reply is over", in_band=True

@@ -6,7 +6,8 @@ The items are those of `reply.encode`, with two exceptions. An item has its id f
 reasoning, which a whole reply makes of its text, is made here of the response's id and the item's place, as the other
 ids are. And what ended before the reply was cut is complete.
 
-Law: a call that was cut has no event that says it is done, for agents run a call when its item is.
+Law: the end of a call's arguments, its item and the last response repeat the sum of their deltas, to the character. A
+call that was cut ends with an item that is done and incomplete, and no event says that its arguments are.
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ class Encoder:
         self.final_body: Fields | None = None
         """The response as the last event has it; None until then."""
         self._items: list[Fields] = []
-        self._cut: set[int] = set()
-        """The places of calls that were cut."""
+        self._has_cut = False
+        """Whether a call was cut."""
         self._message: _Message | None = None
         self._opened: Block | None = None
         self._item: Fields = {}
@@ -127,7 +128,8 @@ class Encoder:
         self._head = b""
         """How the deltas of the open block begin; empty while nothing of it was written."""
         self._tail = b""
-        self._has_said = False
+        self._input: list[str] = []
+        """The arguments of the open call, as far as they were written."""
 
     def ping(self) -> bytes:
         return b": ping\n\n"
@@ -141,7 +143,8 @@ class Encoder:
                 if self._head:
                     out += (self._head, json_bytes(event.text), self._tail, _encode(self._number), _END)
                     self._number += 1
-                    self._has_said = True
+                    if kind is InputDelta:
+                        self._input.append(event.text)
                 elif event.text and isinstance(self._opened, Thinking):
                     self._open_thinking(self._opened)
                     self._delta(event.text)
@@ -203,7 +206,7 @@ class Encoder:
 
     def _finish(self, finished: Finished) -> None:
         stop, self._late = finished.stop, finished.extra
-        if self._cut and _ENDS[stop] == "completed":
+        if self._has_cut and _ENDS[stop] == "completed":
             stop = "length"
         self._end_message(cut=stop in _CUT_BY)
         response = self._response(stop)
@@ -223,8 +226,6 @@ class Encoder:
     def _end(self, status: str, response: Fields) -> None:
         self._is_over = True
         self._head, self._opened = b"", None
-        if status != "incomplete":
-            response["output"] = [item for index, item in enumerate(self._items) if index not in self._cut]
         response["status"] = status
         self.final_body = response
         self._say(f"response.{'failed' if status == 'cancelled' else status}", {"response": response})
@@ -234,7 +235,7 @@ class Encoder:
     def _open(self, block: Block) -> None:
         self._opened = block
         self._head = b""
-        self._has_said = False
+        self._input = []
         if isinstance(block, Text):
             self._open_part(block)
         elif isinstance(block, ToolCall):
@@ -390,13 +391,18 @@ class Encoder:
         key = "input" if call.type == "custom" else "arguments"
         names: Fields = {name: self._item[name] for name in ("id", "call_id", "name") if name in self._item}
         item: Fields = {**self._call_item(call), **names}
+        written = "".join(self._input)
         if cut:
-            self._cut.add(len(self._items) - 1)
-            self._items[-1] = {**item, "status": "incomplete"}
+            self._has_cut = True
+            self._done({**item, key: written, "status": "incomplete"})
             return
-        item[key] = text = _input(call, item[key])
-        if text and not self._has_said:
-            self._delta(text)
+        if written.strip() or (written and call.type == "custom"):
+            text = written
+        else:
+            text = written + (_input(call, item[key]) or ("" if call.type == "custom" else "{}"))
+        if len(text) > len(written):
+            self._delta(text[len(written) :])
+        item[key] = text
         place = {"item_id": self._item_id, "output_index": len(self._items) - 1}
         event = "custom_tool_call_input" if call.type == "custom" else "function_call_arguments"
         self._say(f"response.{event}.done", {**place, key: text})
