@@ -338,6 +338,6 @@ def stream_of(protocol: str, body: Fields) -> bytes:
     """A provider's stream that adds up to a body."""
     reply = codec(protocol).reply.decode(body)
     data = codec(protocol).stream.Encoder().write([*of_reply(reply, piece=9)])
-    if protocol == "openai_chat" and body is BODIES["blank arguments"][protocol]:
+    if protocol.startswith("openai") and body is BODIES["blank arguments"][protocol]:
         return data.replace(b'"{}"', b'""')  # which our own writer never writes
     return data
