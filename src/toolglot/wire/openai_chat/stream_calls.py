@@ -36,7 +36,7 @@ from toolglot.wire.json_end import ObjectEnd
 from toolglot.wire.openai_chat.blocks import FUNCTION_CALL, PROTOCOL, placed
 from toolglot.wire.openai_chat.stream_chunks import Piece
 from toolglot.wire.reading import Fields, with_notes
-from toolglot.wire.sequence import NO_ARGUMENTS, NO_TYPE, Sequence
+from toolglot.wire.sequence import NO_TYPE, Sequence
 
 _OWN_KINDS: Final = frozenset({"function", "custom"})
 _EMPTY_FIRST: Final = frozenset({"{", "{}"})
@@ -112,6 +112,8 @@ class Calls:
         self._say = self.sequence.add
         self.failure: Failure | None = None
         """Why the calls that were told are not to be trusted."""
+        self.has_blank: bool = False
+        """Whether a call has no arguments."""
         self._tools: list[str] = sorted({tool for tool in tools if tool})
         self._known = frozenset(self._tools)
         self._by_id: dict[str, _Call] = {}
@@ -229,7 +231,7 @@ class Calls:
         arguments, raw, done = read_arguments(written)
         if not written.strip():
             raw = None
-            self.sequence.tell(NO_ARGUMENTS)
+            self.has_blank = True
         if call.is_object and arguments is not None:
             raw, notes["arguments"] = None, "object"
         elif raw is not None:

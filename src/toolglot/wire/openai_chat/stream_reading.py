@@ -33,6 +33,7 @@ from toolglot.wire.openai_chat.stream_shapes import TEXT, Shape, Shapes, decode_
 from toolglot.wire.reading import Fields, note
 from toolglot.wire.sequence import (
     DAMAGED,
+    NO_ARGUMENTS,
     NO_LAST_EVENT,
     PARTS_IN_CONTENT,
     SAYING,
@@ -433,9 +434,11 @@ class Decoder:
         extra = self._beside.late(self._said)
         if self._said is None:
             self.sequence.finish_unsaid(is_ended=self._is_done, extra=extra)
-            return
-        only_refused = self._has_refused and not self._has_text
-        self.sequence.finish(reply.stop_of(self._said, _REFUSED if only_refused else _ANSWERED), extra)
+        else:
+            only_refused = self._has_refused and not self._has_text
+            self.sequence.finish(reply.stop_of(self._said, _REFUSED if only_refused else _ANSWERED), extra)
+        if self._calls.has_blank and not self.sequence.has_cut_calls:
+            self.sequence.tell(NO_ARGUMENTS)
 
     def _fail(self, failure: Failure) -> None:
         self._settle()

@@ -195,8 +195,9 @@ class Decoder:
         response: Fields = held if type(held) is dict else {}
         if self.sequence.is_started:
             return
-        if not _DEMANDED.issubset(response) or type(fields.get("sequence_number")) is not int:
-            # Clients of the provider's own SDK stop at such events.
+        if not _DEMANDED.issubset(response):
+            # Clients of the provider's own SDK stop at such events; numbers they do not need, and OpenAI itself wrote
+            # none until May 2025.
             self.sequence.tell("the stream leaves out what its protocol demands of each event")
         self._start(response)
 
