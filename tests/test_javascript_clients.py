@@ -103,7 +103,7 @@ CUSTOM_READERS: Final = {
 KEEPS_CUT_CALLS: Final = {"anthropic", "openai/chat"}
 """SDKs that list a call as far as it came and leave it to the stop reason to say that it is not whole."""
 
-SEES_CUT_CALLS: Final = {"ai/anthropic", "ai/openai.chat"}
+SEES_CUT_CALLS: Final = {"ai/anthropic", "ai/openai.chat", "ai/openai.responses"}
 """SDKs that hear of such a call too, find that its input is no JSON, and call it invalid instead of running it."""
 
 

@@ -7,7 +7,9 @@ reasoning, which a whole reply makes of its text, is made here of the response's
 ids are. And what ended before the reply was cut is complete.
 
 Law: the end of a call's arguments, its item and the last response repeat the sum of their deltas, to the character. A
-call that was cut ends with an item that is done and incomplete, and no event says that its arguments are.
+call that was cut ends with an item that is done and incomplete, and no event says that its arguments are. Some clients
+run every call whose item is done, if they can read its arguments: one that was cut before its arguments is not shown,
+and one of free text is never done.
 """
 
 from __future__ import annotations
@@ -148,6 +150,8 @@ class Encoder:
                 elif event.text and isinstance(self._opened, Thinking):
                     self._open_thinking(self._opened)
                     self._delta(event.text)
+                elif event.text and isinstance(self._opened, ToolCall):
+                    self._begin_input(event.text, self._opened)
             elif not self._is_over:
                 self._other(event, listed, position)
         return b"".join(out)
@@ -375,8 +379,18 @@ class Encoder:
         id = item.get("id")
         self._item_id = id if type(id) is str else self._made_id("ctc" if is_custom else "fc")
         self._item = item
+
+    def _begin_input(self, text: str, call: ToolCall) -> None:
+        """The first arguments of a call; blank ones wait, since there may be no others."""
+        self._input.append(text)
+        if call.type == "custom" or not text.isspace():
+            self._show_call(call)
+            self._delta("".join(self._input))
+
+    def _show_call(self, call: ToolCall) -> None:
         place = {"item_id": self._item_id, "output_index": len(self._items)}
-        self._add(item, item)
+        self._add(self._item, self._item)
+        is_custom = call.type == "custom"
         self._deltas(
             "response.custom_tool_call_input.delta" if is_custom else "response.function_call_arguments.delta", place
         )
@@ -391,22 +405,27 @@ class Encoder:
         key = "input" if call.type == "custom" else "arguments"
         names: Fields = {name: self._item[name] for name in ("id", "call_id", "name") if name in self._item}
         item: Fields = {**self._call_item(call), **names}
-        written = "".join(self._input)
+        text = "".join(self._input)
         if cut:
-            self._has_cut = True
-            self._done({**item, key: written, "status": "incomplete"})
+            self._end_cut_call({**item, key: text, "status": "incomplete"}, is_done=call.type != "custom")
             return
-        if written.strip() or (written and call.type == "custom"):
-            text = written
-        else:
-            text = written + (_input(call, item[key]) or ("" if call.type == "custom" else "{}"))
-        if len(text) > len(written):
-            self._delta(text[len(written) :])
+        if not self._head:
+            self._show_call(call)
+            text = _input(call, item[key]) or ("" if call.type == "custom" else "{}")
+            if text:
+                self._delta(text)
         item[key] = text
         place = {"item_id": self._item_id, "output_index": len(self._items) - 1}
         event = "custom_tool_call_input" if call.type == "custom" else "function_call_arguments"
         self._say(f"response.{event}.done", {**place, key: text})
         self._done(item)
+
+    def _end_cut_call(self, item: Fields, *, is_done: bool) -> None:
+        self._has_cut = True
+        if self._head and is_done:
+            self._done(item)
+        elif self._head:
+            self._items[-1] = item
 
     # --- reasoning ----------------------------------------------------------------------------------
 
