@@ -218,7 +218,6 @@ def test_what_is_our_own_is_written_where_it_stood() -> None:
             chunk({"content": [{"type": "reference", "reference_ids": [1]}, {"type": "text", "text": "b", "x": 1}]}),
             chunk({"content": [{"type": "image_url", "image_url": "data:image/png;base64,aGk="}]}),
             chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "c"}], "signature": "s"}]}),
-            chunk({"function_call": {"name": "g", "arguments": "{}"}}),
             chunk({"annotations": [1]}),
             calls(call(0, "x", "f", "{}", extra_content={"y": 1})),
             calls({"index": 1, "id": "z", "type": "later", "later": 1}),

@@ -148,7 +148,7 @@ class Calls:
             self._keep(_WEIGHT + len(piece.id) + len(piece.name))
             count = self._count
             call = self._begin(piece) if are_whole else self._of(piece)
-            if self._count > count and not are_whole:
+            if self._count > count and not are_whole and not piece.is_old:
                 self._check_beginning(piece, count)
             self._in_list.add(call.key)
             self._last = call

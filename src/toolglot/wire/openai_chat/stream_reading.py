@@ -71,6 +71,8 @@ class Decoder:
         """Why the reply ended, in the provider's word."""
         self._has_role = False
         """Whether a delta named the role, or it was told that none did."""
+        self._has_old = False
+        """Whether there is a call as it was before there were tools."""
         self._has_others = False
         """Whether there are choices beside the first."""
         self._is_done = False
@@ -265,14 +267,14 @@ class Decoder:
     def _read_reason(self, reason: str) -> None:
         """Why the reply ended. What it says of calls is checked against those that came."""
         meant = reply.meaning_of(reason)
-        has_calls = self._calls.has_begun or bool(self._called)
+        has_calls = self._calls.has_begun
         if meant is None:
             self.sequence.tell("the finish reason is none of the protocol's")
         elif meant == "stop" and has_calls:
             self.sequence.tell(STOP_WITH_CALLS)
         elif meant == "tool_calls" and not has_calls:
             self.sequence.tell("the finish reason speaks of calls although there are none")
-        elif reason == "function_call" and not self._called:
+        elif reason == "function_call" and not self._has_old:
             self.sequence.tell("the finish reason is that of the old functions")
         if self._said not in (None, reason):
             self.sequence.tell("there are two finish reasons; the last one counts")
@@ -409,6 +411,7 @@ class Decoder:
         if type(called) is dict:
             piece = read_piece({"index": 0, "function": called})
             if piece.name or piece.text:
+                self._has_old = True
                 self._read_pieces([msgspec.structs.replace(piece, is_old=True)])
 
     # --- beginning and end --------------------------------------------------------------------------
