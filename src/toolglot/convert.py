@@ -708,16 +708,34 @@ def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, job: 
     if not dialect:
         return reply
     asked = request.conversation if request is not None else Conversation()
-    reader = dialects.CallsInText(dialect=dialect, tools=asked.tools, model=asked.model, place=len(asked.turns))
+    reader = text_reader(dialect, asked, job.policy)
     found = dialects.with_calls(reply, reader)
     if reader.found:
         job.tell("converted", calls_were_text(reader.found), "canonical")
+    if reader.dropped:
+        job.tell("dropped", marks_said_nothing(reader.dropped), "canonical")
     return found
+
+
+def text_reader(dialect: str, asked: Conversation, policy: Policy) -> dialects.CallsInText:
+    """What finds the calls in the text of the reply to a request."""
+    return dialects.CallsInText(
+        dialect=dialect,
+        tools=asked.tools,
+        model=asked.model,
+        place=len(asked.turns),
+        unoffered=policy.unoffered_calls,
+    )
 
 
 def calls_were_text(found: Iterable[str]) -> str:
     """What a report says of an answer in whose text calls were found."""
     return f"the model wrote calls as text ({', '.join(found)}); they are calls of the answer now"
+
+
+def marks_said_nothing(dropped: Iterable[str]) -> str:
+    """What a report says of marks of calls that hold none."""
+    return f"marks of tool calls that hold no call were taken out of the text ({', '.join(dropped)})"
 
 
 # --- errors -----------------------------------------------------------------------------------------

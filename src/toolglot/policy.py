@@ -18,6 +18,7 @@ ServerTools = Literal["refuse", "spare", "drop"]
 Ids = Literal["reversible", "canonical"]
 StreamCalls = Literal["live", "whole"]
 CallsInText = Literal["profile", "always", "never"]
+UnofferedCalls = Literal["call", "text"]
 
 _CHOICES: Final = {
     "required": get_args(Required),
@@ -26,6 +27,7 @@ _CHOICES: Final = {
     "ids": get_args(Ids),
     "stream_calls": get_args(StreamCalls),
     "calls_in_text": get_args(CallsInText),
+    "unoffered_calls": get_args(UnofferedCalls),
 }
 _TEXTS: Final = ("missing_result", "bridge_user", "bridge_assistant")
 
@@ -60,6 +62,10 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     calls_in_text: CallsInText = "profile"
     """Calls that a model writes as text become real ones: where the profile of who answers says so, always or never."""
+
+    unoffered_calls: UnofferedCalls = "call"
+    """What a call that a model writes as text is where its tool is not among those of the request: a `call`, which the
+    client may answer with an error, or `text`."""
 
     def __post_init__(self) -> None:
         for field, allowed in _CHOICES.items():

@@ -18,9 +18,16 @@ import re
 from collections.abc import Collection
 from typing import Any, Final, Protocol
 
-from toolglot import dialects, profiles
+from toolglot import profiles
 from toolglot.conversation import Block, Conversation, Failure, Reply, ToolCall
-from toolglot.convert import ConvertedRequest, calls_were_text, decode_reply, dialect_in_text
+from toolglot.convert import (
+    ConvertedRequest,
+    calls_were_text,
+    decode_reply,
+    dialect_in_text,
+    marks_said_nothing,
+    text_reader,
+)
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.events import Accumulator, Event, TextDelta, Used
 from toolglot.limits import DEFAULT_LIMITS, Limits
@@ -116,8 +123,7 @@ class StreamReader:
         dialect = dialect_in_text(self.source, request, policy)
         if reader is None and dialect:
             asked = rendered.conversation if rendered is not None else Conversation()
-            place = len(asked.turns)
-            reader = dialects.CallsInText(dialect=dialect, tools=asked.tools, model=asked.model, place=place)
+            reader = text_reader(dialect, asked, policy)
         self._reader = reader
         self._job = Job(self.target, policy, self.source)
         self._answer = AnswerStream(
@@ -276,6 +282,8 @@ class StreamReader:
         told += [("dropped", reason) for reason in sequence.remarks]
         found = getattr(self._reader, "found", ())  # a reader of somebody's own need not say it
         told += [("converted", calls_were_text(found))] if found else []
+        dropped = getattr(self._reader, "dropped", ())
+        told += [("dropped", marks_said_nothing(dropped))] if dropped else []
         entries = [
             Entry(action=action, reason=reason, fault="canonical", target=self.target.name)  # type: ignore[arg-type]
             for action, reason in told

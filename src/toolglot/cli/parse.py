@@ -51,6 +51,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tools", metavar="FILE", help="the tools that were offered, as JSON")
     parser.add_argument("--model", default="", help="the model's name, whose dialects auto tries first")
     parser.add_argument(
+        "--unoffered",
+        choices=("call", "text"),
+        default="call",
+        help="what a call of a tool is that is not among those of --tools (default: call)",
+    )
+    parser.add_argument(
         "--stream", type=_size, default=0, metavar="N", help="give the text in pieces of N characters, as a stream does"
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to answer (default: text)")
@@ -76,7 +82,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.file == arguments.tools == STDIN:
         raise InputError("stdin can be read once only", path="--tools", hint="name a file")
     tools = _tools(arguments.tools) if arguments.tools else []
-    stream = TextToolStream(dialect=arguments.dialect, tools=tools, model=arguments.model)
+    stream = TextToolStream(
+        dialect=arguments.dialect, tools=tools, model=arguments.model, unoffered=arguments.unoffered
+    )
     text = _text(arguments.file)
     step = arguments.stream or max(len(text), 1)
     pieces = (text[start : start + step] for start in range(0, len(text), step))

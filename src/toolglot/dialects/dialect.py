@@ -55,6 +55,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Openers of a weak dialect that no ordinary text has: behind them, calls of any tool count."""
     prompted: tuple[str, ...] = ()
     """Openers that may be missing at the start of the text, since the prompt ends with them."""
+    closers: tuple[str, ...] = ()
+    """What ends a call or a section. One that ends nothing is dropped, and so is a section with nothing in it; under
+    `auto` only where it is a special token, which no ordinary text has."""
     thought_ends: tuple[str, ...] = ()
     """Openers that no thought holds: one of them ends it."""
     named: Dialect | None = None
@@ -92,6 +95,10 @@ def skip_closer(reader: Reader, *closers: str, stray: str = "") -> Steps[str | N
     return found
 
 
+is_special: Final = re.compile(
+    r"<[|\uff5c].*|.*[|\uff5c]>|</[|\uff5c\u2016].*|\]<\].*|<end_function_call>", re.DOTALL
+).fullmatch
+"""Knows the marks that models have as tokens of their own, such as `<|tool_call_end|>`."""
 _COMPILED: Final[dict[str, re.Pattern[str]]] = {}
 
 
@@ -109,4 +116,4 @@ def fits(dialect: Dialect, ahead: str) -> bool:
     return pattern.match(ahead) is not None
 
 
-__all__ = ["THINK", "Dialect", "Read", "any_inside", "fits", "json_in", "marks", "skip_closer"]
+__all__ = ["THINK", "Dialect", "Read", "any_inside", "fits", "is_special", "json_in", "marks", "skip_closer"]

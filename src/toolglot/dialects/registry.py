@@ -56,7 +56,7 @@ def _check(dialect: Dialect, others: list[Dialect], path: str) -> None:
         raise InputError(f"expected a Dialect, got {quote(dialect)}", path=path)
     if not dialect.openers:
         raise InputError("a dialect needs openers", path=f"{path}.openers", hint='openers=("<call>",)')
-    for field in ("openers", "strong", "prompted", "thought_ends", "models"):
+    for field in ("openers", "closers", "strong", "prompted", "thought_ends", "models"):
         _check_texts(getattr(dialect, field), f"{path}.{field}")
     if not isinstance(dialect.thinking, tuple) or not all(_is_pair(each) for each in dialect.thinking):
         raise InputError("expected pairs of an opener and a closer", path=f"{path}.thinking")
@@ -86,7 +86,7 @@ def _is_pair(given: Any) -> bool:
 def _marks_of(dialects: Iterable[Dialect]) -> Iterator[tuple[str, str]]:
     """What a text is searched for, and for whose sake."""
     for each in dialects:
-        for mark in (*each.openers, *(opener for opener, _ in each.thinking)):
+        for mark in (*each.openers, *each.closers, *(opener for opener, _ in each.thinking)):
             if not mark.startswith(_TICK):
                 yield mark, each.name
 

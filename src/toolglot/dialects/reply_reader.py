@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Extra, Reply, StopReason, Text, ToolCall
 from toolglot.dialects.offered_tools import Tools, listed, offered
-from toolglot.dialects.text_stream import TextToolStream
+from toolglot.dialects.text_stream import TextToolStream, Unoffered
 from toolglot.events import BlockEnded, BlockStarted, Event, Finished, Started, TextDelta
 
 _REASONS: Final = frozenset({"~finish_reason", "~stop_reason"})
@@ -25,10 +25,20 @@ class CallsInText:
     """Reads the text of a reply while it comes.
 
     place: how many turns came before. It goes into the ids, since not every provider gives its replies one.
+    unoffered: what a call of a tool is that was not offered: a `call`, or `text`.
     """
 
-    def __init__(self, *, dialect: str = "auto", tools: Tools = (), model: str = "", place: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        dialect: str = "auto",
+        tools: Tools = (),
+        model: str = "",
+        place: int = 0,
+        unoffered: Unoffered = "call",
+    ) -> None:
         self._dialect = dialect
+        self._unoffered = unoffered
         self._tools = listed(tools)
         offered(self._tools)
         self._model = model
@@ -43,6 +53,7 @@ class CallsInText:
         self._has_calls = False
         self._has_cut = False
         self._found: list[str] = []
+        self._dropped: list[str] = []
         self._extra: Extra | None = None
         """What the provider said of the text when it began, until a piece of it has it."""
         self._is_described = False
@@ -57,6 +68,12 @@ class CallsInText:
         """The dialects of the calls that were found so far, each once."""
         current = self._stream.found if self._stream is not None else ()
         return tuple(dict.fromkeys((*self._found, *current)))
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The marks that were dropped so far since they say nothing, each once."""
+        current = self._stream.dropped if self._stream is not None else ()
+        return tuple(dict.fromkeys((*self._dropped, *current)))
 
     def stop(self, said: StopReason | None) -> StopReason | None:
         """Why the answer ended, by the calls that are in its text (J1). One that ends inside of a call was cut."""
@@ -84,12 +101,15 @@ class CallsInText:
     def _new_stream(self) -> TextToolStream:
         number, self._blocks = self._blocks, self._blocks + 1
         ids = f"{self._id}|{self._place}|{number}"
-        return TextToolStream(dialect=self._dialect, tools=self._tools, model=self._model, ids=ids)
+        return TextToolStream(
+            dialect=self._dialect, tools=self._tools, model=self._model, ids=ids, unoffered=self._unoffered
+        )
 
     def _end(self, stream: TextToolStream, event: BlockEnded, passed: list[Event]) -> None:
         """The end of a text. One that said nothing is passed on as it is."""
         found = stream.finish()
         self._found += stream.found
+        self._dropped += stream.dropped
         self._stream = None
         if not found and self._start is not None and self._is_silent:
             passed.append(self._start)

@@ -68,7 +68,8 @@ def read_command(closer: str) -> Callable[[Reader, str], Steps[Outcome]]:
 
     def read(reader: Reader, _opener: str) -> Steps[Outcome]:
         scanner = reader.scanner
-        if not reader.is_chosen and shell_tool(reader.tools) is None:
+        name = shell_tool(reader.tools)
+        if name is None and not (reader.is_chosen and reader.accepts("bash")):
             return "none"
         yield from scanner.skip_spaces()
         command = _Command(reader)

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable
-from typing import Final
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
 from toolglot.conversation import Block, Text, Thinking, ToolCall
-from toolglot.dialects.dialect import THINK, Dialect, any_inside, fits
+from toolglot.dialects.dialect import THINK, Dialect, any_inside, fits, is_special
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.offered_tools import Tools, listed, offered
 from toolglot.dialects.reading import OUTCOMES, Outcome, Reader
@@ -32,6 +32,8 @@ from toolglot.dialects.scanner import Sink, Steps, marks
 from toolglot.errors import InputError, quote
 from toolglot.events import BlockEnded, Event
 
+Unoffered = Literal["call", "text"]
+"""What a call of a tool is that was not offered."""
 AHEAD: Final = 64
 """Characters behind an opener that decide which dialect is meant."""
 LONGEST_GUESS: Final = 4096
@@ -51,6 +53,8 @@ _TILDES: Final = "~~~"
 _TICKS: Final = {_TICK: re.compile("`+"), "~": re.compile("~+")}
 _SHORTEST_FENCE: Final = 3
 _MOST_TICKS: Final = 32
+_MOST_EMPTY: Final = 8
+"""Marks that a section with nothing in it may begin with."""
 _BLANKS: Final = re.compile(r"[ \t]+")
 _WIDEST: Final = 64
 """White space around the end of a fence, on its line."""
@@ -73,6 +77,7 @@ class TextToolStream:
         ends with count after all, if they are whole and the model neither said nor called anything else.
     starts_thinking: the prompt ended inside the model's thinking, so that the text begins with it, and only its end is
         marked.
+    unoffered: what a call of a tool is that is not among `tools`: a `call`, or `text`.
     """
 
     def __init__(
@@ -84,10 +89,16 @@ class TextToolStream:
         ids: str = "",
         rescue_thinking: bool = False,
         starts_thinking: bool = False,
+        unoffered: Unoffered = "call",
     ) -> None:
         tools = listed(tools)
         schemas = offered(tools)
-        self._rescuer = TextToolStream(dialect=dialect, tools=tools, model=model, ids=ids) if rescue_thinking else None
+        if unoffered not in get_args(Unoffered):
+            raise InputError(f"expected call or text, got {quote(unoffered)}", path="unoffered")
+        self._only_offered = unoffered == "text" and bool(schemas)
+        self._rescuer: TextToolStream | None = None
+        if rescue_thinking:
+            self._rescuer = TextToolStream(dialect=dialect, tools=tools, model=model, ids=ids, unoffered=unoffered)
         self._is_auto = is_auto(dialect)
         self._dialects = chosen(dialect, model, has_tools=bool(schemas))
         self._reader = Reader(schemas, id_stem=ids)
@@ -102,12 +113,19 @@ class TextToolStream:
         own = own_dialects(self._dialects, model) if self._is_auto else self._dialects
         self._thought_ends = tuple(dict.fromkeys(end for each in own for end in each.thought_ends))
         self._call_marks = _call_marks(self._dialects)
+        self._closers = {each.name: self._dropped_closers(each) for each in self._dialects}
+        self._refused: set[str] = set()
+        """Closers of what was no call: they are text as it is."""
+        stray = [closer for closers in self._closers.values() for closer in closers]
+        self._stray = frozenset(stray).difference(self._openers, self._thinking)
         wanted = [opener for opener in self._openers if not opener.startswith(self._code_marks or "\0")]
-        self._marks = marks(*wanted, *self._thinking, *self._code_marks)
+        self._marks = marks(*wanted, *self._thinking, *self._code_marks, *self._stray)
         self._run = self._read()
         self._is_over = False
         self.found: list[str] = []
         """The dialects whose calls were found, in their order."""
+        self.dropped: list[str] = []
+        """The marks that were dropped since they said nothing."""
         self.is_marked: bool = False
         """Whether the first of them had a mark of its own, and was not what ordinary text looks like."""
         next(self._run)
@@ -184,7 +202,13 @@ class TextToolStream:
                 yield from self._line_start()
             elif found in self._code_marks:
                 yield from self._code(found, teller.say)
+            elif found in self._stray:
+                if found in self._refused or (yield from self._is_mentioned(is_closer=True)):
+                    teller.say(found)
+                else:
+                    self.dropped.append(found)
             elif self._is_no_call(found):
+                self._refuse(found)
                 teller.say(found[:1] if found.startswith("\n") else found)
                 scanner.at -= len(found) - 1 if found.startswith("\n") else 0
             else:
@@ -331,36 +355,76 @@ class TextToolStream:
         scanner.at -= begins
         scanner.mark()
         scanner.at += begins
-        reader.is_mentioned = yield from self._is_mentioned()
+        closes = any(opener in each.closers for each in self._openers[opener])
+        reader.is_mentioned = yield from self._is_mentioned(is_closer=closes)
         dialect: Dialect | None = None
         outcome: Outcome = "none"
         is_weak = False
+        if not (reader.is_mentioned or opener in self._refused) and (yield from self._is_empty_section(opener, begins)):
+            scanner.let_go()
+            self.dropped.append(opener)
+            return True
         for dialect in (yield from self._meant(opener)):
             if outcome == "none" and scanner.size_since_mark() > begins:  # it was not what the one before thought
                 scanner.go_back()
                 scanner.mark()
                 scanner.at += begins
             is_weak = dialect.is_weak and opener not in dialect.strong
-            reader.only_offered = is_weak and (self._is_auto or bool(reader.tools))
+            reader.only_offered = self._only_offered or (is_weak and (self._is_auto or bool(reader.tools)))
             reader.limit = LONGEST_GUESS if is_weak else LONGEST_WAIT
             outcome = yield from self._attempt(dialect, opener)
             if outcome != "none" or not scanner.is_marked or scanner.size_since_mark() > LONGEST_GUESS:
                 break
-        if outcome == "passed" and reader.is_mentioned and scanner.is_marked:
-            outcome = "none"  # a mark that says nothing, as a word of a sentence
+        is_word = reader.is_mentioned or opener in self._refused
+        if outcome == "passed" and is_word and scanner.is_marked:
+            outcome = "none"  # a mark that says nothing, as a word of a sentence, or of what was no call
         if dialect is None or outcome in ("none", "unfinished"):
+            self._refuse(opener)
             self._was_text("" if begins else shown, reader.limit, say or self._teller.say)
             return False
+        if outcome == "passed" and scanner.is_marked:
+            self.dropped.append(opener)
         scanner.let_go()
         if outcome != "passed":
             self.is_marked = self.is_marked if self.found else not is_weak
             self.found.append(dialect.name)
         return True
 
-    def _is_mentioned(self) -> Steps[bool]:
-        """Whether a mark stands inside a sentence that is about it, where the dialect is to be found out."""
+    def _refuse(self, opener: str) -> None:
+        """What an opener begins is no call: its closers are text too."""
+        self._refused.update(closer for each in self._openers[opener] for closer in self._closers[each.name])
+
+    def _dropped_closers(self, dialect: Dialect) -> tuple[str, ...]:
+        return tuple(each for each in dialect.closers if is_special(each) or not self._is_auto)
+
+    def _is_empty_section(self, opener: str, begins: int) -> Steps[bool]:
+        """Read the rest of a section that has nothing in it but marks; nothing is read where there is more."""
+        closers = tuple(dict.fromkeys(each for own in self._openers[opener] for each in self._closers[own.name]))
+        if not closers:
+            return False
         scanner = self._scanner
-        if not self._is_auto or not _IN_SENTENCE.search(self._teller.last_said()):
+        openers = [
+            each for own in self._openers[opener] for each in own.openers if each not in closers and _IS_MARK(each)
+        ]
+        is_closed = False
+        for _ in range(_MOST_EMPTY):
+            found = yield from next_of(scanner, (*closers, *openers))
+            if found in closers:
+                openers, is_closed = [], True
+            elif not found:
+                break
+        if is_closed:
+            return True
+        scanner.go_back()
+        scanner.mark()
+        scanner.at += begins
+        return False
+
+    def _is_mentioned(self, *, is_closer: bool = False) -> Steps[bool]:
+        """Whether a mark stands inside a sentence that is about it, where the dialect is to be found out, or where the
+        mark is one that closes."""
+        scanner = self._scanner
+        if not (self._is_auto or is_closer) or not _IN_SENTENCE.search(self._teller.last_said()):
             return False
         yield from scanner.need(1)
         return scanner.text[scanner.at : scanner.at + 1] in _SENTENCE_GOES_ON
@@ -463,6 +527,7 @@ def parse_text(
     ids: str = "",
     rescue_thinking: bool = False,
     starts_thinking: bool = False,
+    unoffered: Unoffered = "call",
 ) -> Said:
     """The text, the thinking and the calls of what a model wrote.
 
@@ -474,6 +539,7 @@ def parse_text(
     ids: goes into the ids that are made; the same text with the same word gives the same ids.
     rescue_thinking: whether whole calls that the thinking ends with count, where nothing else was said or called.
     starts_thinking: whether the text begins inside of thinking, because the prompt opened it.
+    unoffered: what a call of a tool is that is not among `tools`: a `call`, or `text`.
     """
     stream = TextToolStream(
         dialect=dialect,
@@ -482,6 +548,7 @@ def parse_text(
         ids=ids,
         rescue_thinking=rescue_thinking,
         starts_thinking=starts_thinking,
+        unoffered=unoffered,
     )
     return said(stream.feed(text) + stream.finish())
 

@@ -46,6 +46,7 @@ _HEAD: Final = """\
 #responses_id_style = "call"              # or "clasp"
 #stream_calls = "live"                    # or "whole": no call is shown before all of it is there
 #calls_in_text = "profile"                # calls that a model writes as text: or "always", "never"
+#unoffered_calls = "call"                 # such calls of tools that are not in the request: or "text"
 #missing_result = "[No result: the tool call was interrupted. It may or may not have run.]"
 #bridge_user = "Continue."
 #bridge_assistant = "OK."

@@ -22,6 +22,7 @@ APERTUS = Dialect(
     openers=("<|tools_prefix|>",),
     inside=r"\s*[\[{]",
     read=_read,
+    closers=(_CLOSER,),
     thinking=(("<|inner_prefix|>", "<|inner_suffix|>"),),
     models=("*apertus*",),
 )

@@ -49,6 +49,7 @@ _COMMAND3 = Dialect(
     name="cohere_command3",
     openers=("<|START_ACTION|>", _THOUGHT, *_ANSWERS, *_SILENT),
     read=_read,
+    closers=("<|END_ACTION|>",),
     thinking=((_THOUGHT, _THOUGHT_END),),
     models=("*command-r7b*", "*command-a*"),
 )

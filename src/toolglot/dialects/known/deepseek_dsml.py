@@ -49,11 +49,10 @@ def _dsml(name: str, *models: str) -> Dialect:
         openers=(*_MARKED.open_section, *_MARKED.call, *_PLAIN_OPENERS),
         inside=r"\s*+(?:<(?:[\uff5c\u2016|]{1,2}DSML[\uff5c\u2016|]{1,2})?+invoke |name=)",
         read=_read,
+        closers=(*_MARKED.close_section, *_MARKED.close_call, _END),
         models=models,
     )
 
 
-DIALECTS = (
-    _dsml("deepseek_v32", "*deepseek-v3.2*", "*deepseek_v32*"),
-    _dsml("deepseek_v4", "*deepseek-v4*", "*deepseek_v4*"),
-)
+_V32 = _dsml("deepseek_v32", "*deepseek-v3.2*", "*deepseek_v32*")
+DIALECTS = (_V32, _dsml("deepseek_v4", "*deepseek-v4*", "*deepseek_v4*"))

@@ -38,7 +38,9 @@ _KIND = r"function\s*<｜tool▁sep｜>"
 def _deepseek(name: str, inside: str, *models: str) -> Dialect:
     """One of both. Where it is named, it reads the other as well."""
     openers = (*_STYLE.open_section, _STYLE.call)
-    found = Dialect(name=name, openers=openers, inside=inside, read=section_call(_STYLE), models=models)
+    closers = (*_STYLE.close_section, _STYLE.close_call, *_STYLE.end)
+    read = section_call(_STYLE)
+    found = Dialect(name=name, openers=openers, inside=inside, read=read, closers=closers, models=models)
     return replace(found, named=replace(found, inside=""))
 
 

@@ -26,7 +26,7 @@ _PYTHON: Final = "<|python_tag|>"
 def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     scanner = reader.scanner
     if opener == _PYTHON:
-        return (yield from _program(reader))
+        return (yield from _program(reader)) if reader.accepts("python") else "none"
     yield from scanner.need(AHEAD)
     if not _INSIDE.match(scanner.text, scanner.at, scanner.at + AHEAD):
         return "unfinished" if scanner.is_over else "none"

@@ -33,7 +33,7 @@ def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
     mark = yield from scanner.skip_spaces()
     if mark == "{" and reader.accepts(name):
         return (yield from arguments_of(reader, name))
-    if name not in _CODE or mark == "":
+    if name not in _CODE or mark == "" or not reader.accepts(name):
         return "unfinished" if mark == "" else "none"
     reader.open(name)
     reader.input('{"code": "')

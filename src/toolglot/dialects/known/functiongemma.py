@@ -11,6 +11,7 @@ from toolglot.dialects.gemma_calls import GemmaStyle, gemma_in
 FUNCTIONGEMMA = Dialect(
     name="functiongemma",
     openers=("<start_function_call>", "<end_function_call>"),
+    closers=("<end_function_call>",),
     read=gemma_in(
         GemmaStyle(
             quote="<escape>",

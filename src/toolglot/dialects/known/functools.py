@@ -16,6 +16,7 @@ PHI4_MINI = Dialect(
     openers=(*_WORDS, "<|tool_call|>"),
     inside=r"\s*[\[{]",
     read=json_in("<|/tool_call|>", "<|end|>"),
+    closers=("<|/tool_call|>",),
     models=("*phi-4-mini*", "*phi4-mini*"),
 )
 FIREFUNCTION_V2 = Dialect(

@@ -22,6 +22,7 @@ GEMMA4 = Dialect(
     name="gemma4",
     openers=("<|tool_call>", "<tool_call|>"),
     read=gemma_in(_STYLE),
+    closers=(_STYLE.closer,),
     thinking=(*THINK, (f"{_CHANNEL}thought\n", _CHANNEL_END)),
     models=("*gemma-4*", "*gemma4*"),
 )

@@ -27,6 +27,7 @@ GRANITE = Dialect(
     openers=("<|tool_call|>", "<tool_call>"),
     inside=r"\s*[\[{]",
     read=_read,
+    closers=("<|/tool_call|>", "<|end_of_text|>", "</tool_call>"),
     models=("*granite-3*",),
     is_variant=True,
 )

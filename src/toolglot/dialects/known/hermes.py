@@ -19,6 +19,7 @@ HERMES = Dialect(
     openers=("<tool_call>",),
     inside=_INSIDE,
     read=_READ,
+    closers=("</tool_call>",),
     models=("*hermes*", "*qwen2.5*", "*qwen3-*", "*qwq*", "*reka*"),
 )
 GRANITE4 = Dialect(
@@ -26,6 +27,7 @@ GRANITE4 = Dialect(
     openers=("<tool_call>",),
     inside=_INSIDE,
     read=_READ,
+    closers=("</tool_call>",),
     models=("*granite-4*",),
     is_variant=True,
 )
@@ -43,6 +45,7 @@ ERNIE45 = Dialect(
     openers=("<tool_call>", "</think>"),
     inside=r"\s*(?:<tool_call>\s*)?[\[{]",
     read=_read_ernie,
+    closers=("</tool_call>",),
     models=("*ernie-4.5*", "*ernie4.5*"),
     is_variant=True,
 )

@@ -20,6 +20,7 @@ INTERNLM2 = Dialect(
     openers=("<|action_start|>",),
     inside=r"\s*<\|plugin\|>\s*[\[{]",
     read=_read,
+    closers=("<|action_end|>",),
     models=("*internlm2*",),
 )
 

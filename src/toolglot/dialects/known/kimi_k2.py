@@ -25,6 +25,7 @@ KIMI_K2 = Dialect(
     name="kimi_k2",
     openers=(*_STYLE.open_section, _STYLE.call),
     read=section_call(_STYLE),
+    closers=(*_STYLE.close_section, _STYLE.close_call),
     thinking=(("<think>", "</think>"), ("◁think▷", "◁/think▷")),
     thought_ends=_STYLE.open_section,
     models=("*kimi-k2*",),

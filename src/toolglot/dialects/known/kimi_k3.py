@@ -37,6 +37,7 @@ KIMI_K3 = Dialect(
     name="kimi_k3",
     openers=(_SECTION, *_STYLE.call, *_EMPTY),
     read=_read,
+    closers=(*_STYLE.close_section, *_STYLE.close_call, *_STYLE.close_parameter),
     thinking=(("<|open|>think<|sep|>", "<|close|>think<|sep|>"),),
     models=("*kimi-k3*", "*kimi_k3*"),
 )

@@ -9,6 +9,7 @@ LFM2 = Dialect(
     name="lfm2",
     openers=("<|tool_call_start|>", "<|tool_call_end|>"),
     read=python_in("<|tool_call_end|>"),
+    closers=("<|tool_call_end|>",),
     models=("*lfm2*",),
 )
 

@@ -12,6 +12,7 @@ LLAMA4_PYTHONIC = Dialect(
     name="llama4_pythonic",
     openers=("<|python_start|>", "<|python_end|>"),
     read=python_in("<|python_end|>"),
+    closers=("<|python_end|>",),
     models=("*llama-4*", "*llama4*"),
     named=replace(ANYWHERE, name="llama4_pythonic", inside="", is_weak=False),
 )

@@ -25,6 +25,7 @@ MINIMAX_M3 = Dialect(
     openers=(f"{PREFIX}<tool_call>", _INVOKE),
     inside=r"\s*+(?:\]<\]minimax\[>\[<invoke |name=)",
     read=calls_in(Section((_INVOKE,), (f"{PREFIX}</tool_call>",)), _read_call),
+    closers=(f"{PREFIX}</tool_call>", f"{PREFIX}</invoke>"),
     thinking=(("<mm:think>", "</mm:think>"), *THINK),
     models=("*minimax-m3*", "*minimax_m3*"),
 )

@@ -38,7 +38,7 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     mark = yield from scanner.skip_spaces()
     if mark not in ('{"' if has_mark else "{") or (mark == "" and not has_mark):
         return "unfinished" if mark == "" else "none"
-    return (yield from arguments_of(reader, name, id))
+    return (yield from arguments_of(reader, name, id)) if reader.accepts(name) else "none"
 
 
 def _mistral(name: str, inside: str, models: str) -> Dialect:

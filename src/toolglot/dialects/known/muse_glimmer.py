@@ -55,5 +55,5 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
 
 
 _MARKS = (*_STYLE.open_section, *_STYLE.call)
-_UNSTARTED = Dialect(name="muse_glimmer", openers=(*_MARKS, *_ANY_FIRST), read=_read, models=("*muse*",))
+_UNSTARTED = Dialect(name="muse_glimmer", openers=(*_MARKS, *_ANY_FIRST), read=_read, closers=_ENDS, models=("*muse*",))
 DIALECTS = (replace(_UNSTARTED, openers=(*_MARKS, *_FIRST), named=_UNSTARTED),)

@@ -18,12 +18,13 @@ PYTHONIC = Dialect(
     openers=("\n[", "<|python_start|>"),
     inside=r"\s*+\[?+" + CALL_AHEAD,
     read=python_in("<|python_end|>", opened=("\n[",)),
+    closers=("<|python_end|>",),
     models=("*llama-3.2*", "*toolace*"),
     is_weak=True,
 )
 ANYWHERE = replace(
     PYTHONIC,
-    openers=("[", "<|python_start|>", "<|python_end|>"),
+    openers=("[", "<|python_start|>"),
     read=python_in("<|python_end|>", opened=("[",)),
 )
 

@@ -32,6 +32,7 @@ QWEN3_CODER = Dialect(
     openers=("<tool_call>", "<function="),
     inside=_INSIDE,
     read=tags_in(_style("tool_call")),
+    closers=("</tool_call>",),
     models=("*qwen3-coder*", "*qwen3.5*", "*qwen3.6*", "*mimo*", "*nemotron-3*"),
 )
 STEP3P5 = Dialect(
@@ -39,6 +40,7 @@ STEP3P5 = Dialect(
     openers=("<tool_call>", "<function="),
     inside=_INSIDE,
     read=tags_in(_style("tool_call")),
+    closers=("</tool_call>",),
     models=("*step-3.5*", "*step3p5*", "*step3.5*"),
 )
 SEED_OSS = Dialect(
@@ -46,6 +48,7 @@ SEED_OSS = Dialect(
     openers=("<seed:tool_call>", "<function="),
     inside=_INSIDE,
     read=tags_in(_style("seed:tool_call", "lines")),
+    closers=("</seed:tool_call>",),
     thinking=(("<seed:think>", "</seed:think>"), *THINK),
     models=("*seed-oss*",),
 )

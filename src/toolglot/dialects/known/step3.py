@@ -32,6 +32,7 @@ STEP3 = Dialect(
     openers=(*_STYLE.open_section, _BEGIN, *_STYLE.call),
     inside=rf"\s*+(?:{_BEGIN})?+\s*+{_WORDS}|name=",
     read=tags_in(_STYLE),
+    closers=(*_STYLE.close_section, "<\uff5ctool_call_end\uff5c>"),
     models=("*step3*", "*step-3"),
 )
 
