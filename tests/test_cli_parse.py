@@ -174,11 +174,17 @@ def test_tools_may_be_names_and_a_tool_without_a_schema(cli: Cli) -> None:
     assert parsed(cli, "[cd()]", "--tools", "tools.json")["calls"] == []
 
 
-def test_a_model_narrows_what_is_looked_for(cli: Cli) -> None:
+def test_a_model_says_which_dialect_is_tried_first_and_hides_none(cli: Cli) -> None:
     cli.write("tools.json", json.dumps(["ls"]))
-    weak = '[ls(p="/")]'
-    assert parsed(cli, weak, "--tools", "tools.json", "--model", "qwen3-coder-30b")["calls"] == []
-    assert len(parsed(cli, weak, "--tools", "tools.json", "--model", "llama-3.2-3b")["calls"]) == 1
+    for model in ("qwen3-coder-30b", "llama-3.2-3b"):
+        assert len(parsed(cli, '[ls(p="/")]', "--tools", "tools.json", "--model", model)["calls"]) == 1
+
+
+def test_a_call_of_a_tool_that_was_not_offered_is_text_where_that_is_wanted(cli: Cli) -> None:
+    cli.write("tools.json", json.dumps(["ls"]))
+    text = '<tool_call>{"name": "zip", "arguments": {}}</tool_call>'
+    assert len(parsed(cli, text, "--tools", "tools.json")["calls"]) == 1
+    assert parsed(cli, text, "--tools", "tools.json", "--unoffered", "text")["calls"] == []
 
 
 # --- mistakes ---------------------------------------------------------------------------------------

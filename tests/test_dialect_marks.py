@@ -126,7 +126,7 @@ def test_a_policy_says_what_a_call_of_a_tool_is_that_was_not_offered() -> None:
     body = {"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]}
     told: dict[str, Any] = {}
     for choice in ("call", "text"):
-        policy = Policy(unoffered_calls=choice)  # type: ignore[arg-type]
+        policy = Policy(unoffered_calls=choice)
         back = convert_reply(body, source="vllm", target="anthropic", request=request, policy=policy)
         told[choice] = [block["type"] for block in back.body["content"]]
     assert told == {"call": ["tool_use"], "text": ["text"]}
