@@ -83,6 +83,10 @@ MAX_NAME = 512
 """Longest provider or model name that is looked at."""
 
 
+_LENIENT_LAYER = "lenient"
+"""The layer of a profile without what was only assumed."""
+
+
 class Overrides:
     """A user's changes to profiles, and profiles of their own."""
 
@@ -165,6 +169,11 @@ class Profile(Struct, frozen=True, kw_only=True):
         """The profile without what was only assumed of the target, and with what it was seen to take."""
         return _as_told(self)
 
+    @property
+    def takes_any_strict(self) -> bool:
+        """Whether a strict schema is held to nothing but what holds for all: nobody says what the target demands."""
+        return _LENIENT_LAYER in self.layers and not any(key.startswith("schema.strict") for key in self.origins)
+
     def __hash__(self) -> int:
         return hash((self.name, self.model, self.layers))
 
@@ -182,7 +191,7 @@ def _as_told(profile: Profile) -> Profile:
             group, field = key.split(".")
             values.setdefault(group, {})[field] = rule.accepts
     groups = {group: msgspec.structs.replace(getattr(profile, group), **fields) for group, fields in values.items()}
-    return msgspec.structs.replace(profile, layers=(*profile.layers, "lenient"), **groups)
+    return msgspec.structs.replace(profile, layers=(*profile.layers, _LENIENT_LAYER), **groups)
 
 
 @cache

@@ -32,6 +32,8 @@ def _judged(case: Case) -> Iterator[tuple[Tool, tuple[Node, ...]]]:
 
 
 def _strict(case: Case) -> Iterator[tuple[Tool, tuple[Node, ...]]]:
+    if case.profile.takes_any_strict:
+        return iter(())
     return ((tool, nodes) for tool, nodes in _judged(case) if tool.strict)
 
 

@@ -231,6 +231,8 @@ def _takes_any_schema(tool: ToolSpec, job: Job) -> bool:
 def _lowered(tool: ToolSpec, job: Job) -> ToolSpec:
     if _takes_any_schema(tool, job):
         return tool
+    if tool.strict and job.goes_home and job.profile.takes_any_strict and job.profile.tools.strict != "omit":
+        return replace(_lowered(replace(tool, strict=None), job), strict=True)
     asked = {} if tool.parameters is None and tool.strict else tool.parameters
     if asked == {} and not tool.strict and job.profile.tools.empty_schema:
         lowered = Lowered(asked)
