@@ -164,8 +164,8 @@ def _back(case: Case) -> Steps:
             finding("reasoning.back", "reasoning.placeholder", SIGNATURE, refused),
         ]
     only_calls = msgspec.structs.replace(case.style, thinking="calls")
-    body = only_calls.body(user("Hello"), says("Hello."), user(), calls(), result())
-    heard = yield Question(body=body, about="an answer without its thinking, before calls with it")
+    body = only_calls.body(user(), calls(), result(), says("Hello."), user("Hello"))
+    heard = yield Question(body=body, about="an answer without its thinking, after calls with it")
     where = "calls" if is_accepted(heard) else "assistant"
     case.style = msgspec.structs.replace(case.style, thinking=where)
     turns = "every assistant turn" if where == "assistant" else "a turn that calls"
