@@ -268,10 +268,12 @@ def model_of(source: str, body: Fields) -> str:
 
 
 @st.composite
-def broken_bodies(draw: st.DrawFn, *, damaged: bool = False) -> tuple[str, Fields]:
+def broken_bodies(
+    draw: st.DrawFn, *, damaged: bool = False, providers: tuple[str, ...] | None = None
+) -> tuple[str, Fields]:
     """A source, and a body of its protocol to which something happened; or one that is damaged besides."""
     chance = draw(st.randoms(use_true_random=False))
-    source = chance.choice(SOURCES)
+    source = chance.choice([each for each in SOURCES if providers is None or each[0] in providers])
     body = good_body(chance, source)
     messages = _messages(body)
     mishaps = [*MISHAPS, *[_damage] * len(MISHAPS)] if damaged else MISHAPS
