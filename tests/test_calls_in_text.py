@@ -31,6 +31,7 @@ from toolglot import (
     convert_reply,
     dialects,
     profiles,
+    repair,
     request_for,
     write_calls,
 )
@@ -259,13 +260,15 @@ def test_text_is_with_the_client_at_once_and_markup_never(client: str) -> None:
     assert not any(mark in json.dumps(call.arguments) for call in reader.calls for mark in MARKUP)
 
 
-def test_the_arguments_of_a_call_are_shown_while_they_come() -> None:
+def test_a_call_is_shown_once_it_is_known_that_the_reply_has_no_calls_of_its_own() -> None:
     reader = StreamReader(source="vllm", request=asked("openai", "vllm"))
-    beginning = '<tool_call>{"name": "get_weather", "arguments": {"city": "Bonn, on the Rhine'
-    body = codec("openai_chat").stream.Encoder().write(list(of_reply(reply(beginning)))[:-2])
-    shown = "".join(event.text for event in reader.feed(body) if isinstance(event, InputDelta))
-    assert shown.startswith('{"city": "Bonn, on')
-    assert reader.calls == ()
+    said = '<tool_call>{"name": "get_weather", "arguments": {"city": "Bonn"}}</tool_call>'
+    encode = codec("openai_chat").stream.Encoder().write
+    *pieces, last = of_reply(reply(said))
+    before = reader.feed(encode(pieces))
+    assert not any(isinstance(event, InputDelta) for event in before)
+    after = [*reader.feed(encode([last])), *reader.finish()]
+    assert "".join(event.text for event in after if isinstance(event, InputDelta)) == '{"city": "Bonn"}'
 
 
 def test_a_client_that_wants_whole_calls_gets_them_whole() -> None:
@@ -455,16 +458,6 @@ def test_thinking_in_text_is_thinking_and_calls_in_it_are_drafts() -> None:
     ]
 
 
-def test_real_calls_beside_calls_in_text_have_ids_of_their_own() -> None:
-    body = whole(reply(CALL), "vllm")
-    body["choices"][0]["message"]["tool_calls"] = [
-        {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
-    ]
-    back = convert_reply(body, source="vllm", target="openai")
-    assert [call.arguments for call in back.reply.turn.calls] == [{"city": "Bonn"}, {}]
-    assert len({call.id for call in back.reply.turn.calls}) == 2
-
-
 def test_calls_of_a_provider_without_ids_differ_from_turn_to_turn() -> None:
     found = []
     for turns in (1, 3):
@@ -589,3 +582,63 @@ def test_without_tools_nothing_is_told_by_prompt() -> None:
     unknown = profiles.Overrides('[profiles.vllm.rules]\n"tools.by_prompt" = "elvish"\n')
     with pytest.raises(InputError, match="elvish"):
         convert({**json.loads(body), "tools": [FUNCTION]}, source="vllm", target="vllm", overrides=unknown)
+
+
+# --- never two calls for one ------------------------------------------------------------------------
+
+
+def with_own_call(text: str) -> dict[str, Any]:
+    body = chat_answer(text, "tool_calls")
+    call = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"x":1}'}}
+    body["choices"][0]["message"]["tool_calls"] = [call]
+    return body
+
+
+DRAFTS = [
+    'I call <tool_call>{"name":"add","arguments":{"x":1}}</tool_call>',
+    '<tool_call>{"name":"add","arguments":{}}</tool_call>',
+    "Hi.",
+]
+
+
+@pytest.mark.parametrize("text", DRAFTS)
+def test_a_reply_with_calls_of_its_own_is_not_searched_for_others(text: str) -> None:
+    body = with_own_call(text)
+    assert convert_reply(body, source="vllm", target="openai").body == body
+    out = convert_reply(body, source="vllm", target="anthropic")
+    assert [block["type"] for block in out.body["content"]] == ["text", "tool_use"]
+    assert out.body["content"][0]["text"] == text
+
+
+@pytest.mark.parametrize("step", [1, 40, 1 << 20])
+@pytest.mark.parametrize("text", DRAFTS)
+def test_a_stream_with_calls_of_its_own_is_not_searched_for_others(text: str, step: int) -> None:
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"x":1}'}}
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}, *({"content": piece} for piece in text)]
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in (*deltas, {"tool_calls": [call]})]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    raw = b"".join(b"data: " + json.dumps({**head, "choices": [choice]}).encode() + b"\n\n" for choice in choices)
+    raw += b"data: [DONE]\n\n"
+    translator = StreamTranslator(source="vllm", target="anthropic")
+    for start in range(0, len(raw), step):
+        translator.feed(raw[start : start + step])
+    translator.finish()
+    assert translator.reply.turn.text == text
+    assert [call.arguments for call in translator.calls] == [{"x": 1}]
+    assert not any("wrote calls as text" in entry.reason for entry in translator.report.entries)
+
+
+def test_a_reply_is_not_searched_where_the_client_forbade_tools() -> None:
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}],
+        "tools": [
+            {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
+        ],
+        "tool_choice": "none",
+    }
+    request = repair(body, target="vllm", model="m")
+    answer = chat_answer('<tool_call>{"name":"add","arguments":{}}</tool_call>', "stop")
+    out = convert_reply(answer, source="vllm", target="vllm", request=request)
+    assert (out.body, out.report.entries) == (answer, ())

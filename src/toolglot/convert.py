@@ -694,6 +694,9 @@ def _decoded_reply(fields: Fields, protocol: str, mended: Told) -> tuple[Fields,
 
 def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: Policy) -> str:
     """The dialect of the calls that are looked for in the text of a source's replies; none: they are not looked for."""
+    choice = request.rendered.conversation.options.tool_choice if request is not None else None
+    if choice is not None and choice.mode == "none":
+        return ""  # what looks like a call is none: the client forbade them
     prompted = (request.target if request is not None else source).tools.by_prompt
     if prompted:
         return prompted  # the model was told to write them so

@@ -2,6 +2,9 @@
 
 A reply whose text holds calls becomes one with real calls. Text that holds none goes through as it came, as the very
 events. What the model thought is not looked into: calls there are drafts.
+
+Never two calls for one: a reply that has calls of its own is not searched. Whether it has some is known at its end, so
+what was found waits until then; where a call of the reply's own comes first, the text stays what it was.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Extra, Reply, StopReason, Text, ToolCall
 from toolglot.dialects.offered_tools import Tools, listed, offered
 from toolglot.dialects.text_stream import TextToolStream, Unoffered
-from toolglot.events import BlockEnded, BlockStarted, Event, Finished, Started, TextDelta
+from toolglot.events import BlockEnded, BlockStarted, Event, Failed, Finished, Started, TextDelta, ThinkingDelta
 
 _REASONS: Final = frozenset({"~finish_reason", "~stop_reason"})
 """Notes of the codecs that hold the provider's word."""
@@ -57,10 +60,21 @@ class CallsInText:
         self._extra: Extra | None = None
         """What the provider said of the text when it began, until a piece of it has it."""
         self._is_described = False
+        self._has_own_calls = False
+        self._raw: list[str] = []
+        """The text that is read, as it came."""
+        self._told: list[str] = []
+        """What was told of it."""
+        self._waiting: list[Event] | None = None
+        """Everything from the first call on that was found; None: none was."""
+        self._beside: list[Event] = []
+        """What the provider said meanwhile beside its text."""
 
     @property
     def is_settled(self) -> bool:
         """Nothing of the text is kept back."""
+        if self._waiting is not None:
+            return False
         return self._stream is None or (self._stream.is_settled and self._start is None)
 
     @property
@@ -87,16 +101,42 @@ class CallsInText:
         for event in events:
             stream = self._stream
             if stream is not None and type(event) is TextDelta:
+                self._raw.append(event.text)
                 self._pass(stream.feed(event.text), event, passed)
             elif stream is not None and isinstance(event, BlockEnded):
                 self._end(stream, event, passed)
-            elif isinstance(event, BlockStarted) and isinstance(event.block, Text):
+            elif isinstance(event, BlockStarted) and isinstance(event.block, Text) and not self._has_own_calls:
+                if self._waiting is None:
+                    self._raw, self._told = [], []
                 self._start, self._is_silent = event, True
                 self._extra, self._is_described = event.block.extra, False
                 self._stream = self._new_stream()
             else:
-                passed.append(self._other(event))
+                self._pass_other(event, passed)
         return passed
+
+    def _pass_other(self, event: Event, passed: list[Event]) -> None:
+        """What is no text. A call of the reply's own decides on those that were found, and so does the end."""
+        is_own_call = isinstance(event, BlockStarted) and isinstance(event.block, ToolCall)
+        self._has_own_calls = self._has_own_calls or is_own_call
+        waiting = self._waiting
+        if waiting is not None and (is_own_call or isinstance(event, Finished | Failed)):
+            passed += self._taken_back() if is_own_call else waiting
+            self._waiting, self._beside = None, []
+        elif waiting is not None:
+            waiting.append(event)
+            self._beside.append(event)
+            return
+        passed.append(self._other(event))
+
+    def _taken_back(self) -> list[Event]:
+        """The text in which calls were found, as text, and what came beside it."""
+        self._found, self._has_calls, self._has_cut = [], False, False
+        raw, place = "".join(self._raw), 0
+        for piece in self._told:
+            place = max(raw.find(piece, place), place) + len(piece)
+        rest = Text(raw[place:])
+        return [BlockStarted(Text("")), TextDelta(rest.text), BlockEnded(rest), *self._beside]
 
     def _new_stream(self) -> TextToolStream:
         number, self._blocks = self._blocks, self._blocks + 1
@@ -112,7 +152,7 @@ class CallsInText:
         self._dropped += stream.dropped
         self._stream = None
         if not found and self._start is not None and self._is_silent:
-            passed.append(self._start)
+            (passed if self._waiting is None else self._waiting).append(self._start)
             found = [event]
         self._pass(found, event, passed)
         self._start = None
@@ -121,6 +161,11 @@ class CallsInText:
         """What was found; as the provider's own events, where it is what they say."""
         self._is_silent = self._is_silent and not found
         for event in found:
+            if self._waiting is None and isinstance(event, BlockStarted) and isinstance(event.block, ToolCall):
+                self._waiting = []
+            passed = passed if self._waiting is None else self._waiting
+            if isinstance(event, TextDelta | ThinkingDelta) and self._waiting is None:
+                self._told.append(event.text)
             if isinstance(event, BlockStarted) and isinstance(event.block, Text) and self._start is not None:
                 passed.append(self._start)
                 self._start = None
@@ -171,6 +216,10 @@ def _says_the_same(event: Event, said: Event) -> bool:
     )
 
 
+def _texts(blocks: list[Block]) -> str:
+    return "".join([block.text for block in blocks if isinstance(block, Text)])
+
+
 def with_calls(reply: Reply, reader: CallsInText) -> Reply:
     """A whole reply with the calls that its texts hold; the same reply where they hold none."""
     if not any(isinstance(block, Text) for block in reply.turn.blocks):
@@ -181,7 +230,10 @@ def with_calls(reply: Reply, reader: CallsInText) -> Reply:
             events += (BlockStarted(Text("", extra=block.extra)), TextDelta(block.text), BlockEnded(block))
         else:
             events += (BlockStarted(block), BlockEnded(block))
+    events.append(Finished(reply.stop or "stop"))
     blocks: list[Block] = [event.block for event in reader.feed(events) if isinstance(event, BlockEnded)]
+    if reply.turn.calls and not reader.found and _texts(blocks) == reply.turn.text:
+        return reply
     if tuple(blocks) == reply.turn.blocks:
         return reply
     stop = reader.stop(reply.stop)
