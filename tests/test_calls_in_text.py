@@ -616,7 +616,9 @@ def test_a_stream_with_calls_of_its_own_is_not_searched_for_others(text: str, st
     head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"x":1}'}}
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}, *({"content": piece} for piece in text)]
-    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in (*deltas, {"tool_calls": [call]})]
+    choices: list[dict[str, Any]] = [
+        {"index": 0, "delta": delta, "finish_reason": None} for delta in (*deltas, {"tool_calls": [call]})
+    ]
     choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
     raw = b"".join(b"data: " + json.dumps({**head, "choices": [choice]}).encode() + b"\n\n" for choice in choices)
     raw += b"data: [DONE]\n\n"

@@ -153,3 +153,39 @@ def test_a_part_is_found_by_its_item_where_a_server_counts_the_parts_of_all_item
     home, forwarded = translated(raw, "openai_responses", "openai_responses")
     assert home == raw
     assert not forwarded.report.entries
+
+
+# --- snapshots --------------------------------------------------------------------------------------
+
+
+def snapshots(*choices: dict[str, Any]) -> bytes:
+    chunks = [{**HEAD, "choices": [{"index": 0, "finish_reason": None, **choice}]} for choice in choices]
+    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("step", [1, 1 << 20])
+def test_messages_that_repeat_what_was_said_so_far_are_told_once(step: int) -> None:
+    said = ["He", "Hello", "Hello, world"]
+    raw = snapshots(
+        *({"message": {"role": "assistant", "content": text}} for text in said),
+        {"message": {"role": "assistant", "content": said[-1]}, "finish_reason": "stop"},
+    )
+    _, translator = translated(raw, "openai_compatible", "anthropic", step)
+    assert (translator.reply.turn.text, translator.reply.stop) == ("Hello, world", "stop")
+    assert any("whole message" in entry.reason for entry in translator.report.entries)
+
+
+def test_snapshots_beside_deltas_count_for_nothing_and_are_forwarded() -> None:
+    pieces = [("He", "He"), ("llo", "Hello"), ("", "Hello")]
+    raw = snapshots(
+        *(
+            {"delta": {"role": "assistant", "content": piece}, "message": {"role": "assistant", "content": whole}}
+            for piece, whole in pieces
+        ),
+        {"delta": {}, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"},
+    ).replace(b'"delta": {}, ', b'"delta": {"content": ""}, ')
+    _, translator = translated(raw, "openai_compatible", "anthropic")
+    assert translator.reply.turn.text == "Hello"
+    home, forwarded = translated(raw, "openai_compatible", "openai")
+    assert home == raw
+    assert not forwarded.report.entries

@@ -86,6 +86,8 @@ class Decoder:
         self._has_text = False
         self._has_refused = False
         self._has_tool_calls = False
+        self._snapshot = ""
+        """What a message said that stood in the place of a delta: the next one says it again, and more."""
         self._add = self._calls.add
         self._by_index = self._calls.by_index
         self._say = self.sequence.say
@@ -238,14 +240,15 @@ class Decoder:
             self.sequence.tell("a choice has no index")
         if type(delta) is dict:
             self._check_delta(delta, has_reason=bool(reason))
-        if type(delta) is dict and delta.keys() - {"role"}:
+        has_delta = type(delta) is dict and bool(delta.keys() - {"role"})
+        if type(delta) is dict and has_delta:
             self._start()
             self._read_message(delta)
         elif self._beside.id and self._beside.model:
             self._start()
         if type(delta) is not dict and type(message) is not dict:
             self.sequence.tell("a choice has no delta")
-        if type(message) is dict:
+        if type(message) is dict and not has_delta:  # Perplexity repeats beside each delta all that was said so far
             self._read_whole(message)
         if type(reason) is str and reason:
             self._start()
@@ -282,12 +285,18 @@ class Decoder:
         self.sequence.is_end_said = self.sequence.holds_back = True
 
     def _read_whole(self, message: Fields) -> None:
-        """A message where a delta should be, or beside one: all of the reply, if nothing of it came before."""
+        """A message where a delta should be: all of the reply, if nothing of it came before, or all of it so far."""
         self.sequence.tell("a chunk holds a whole message")
+        content = message.get("content")
         if not self.sequence.has_blocks and not self.sequence.holds_back:
             self._start()
             self._has_role = True
             self._read_message(message, is_whole=True)
+            self._snapshot = content if type(content) is str else ""
+        elif self._snapshot and type(content) is str and content.startswith(self._snapshot):
+            more, self._snapshot = content[len(self._snapshot) :], content
+            rest = {} if self._has_tool_calls else {"tool_calls": message.get("tool_calls")}
+            self._read_message({"content": more, **rest}, is_whole=True)
 
     def _read_message(self, fields: Fields, *, is_whole: bool = False) -> None:
         """A delta or a message, field by field."""
