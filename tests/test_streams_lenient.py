@@ -85,7 +85,7 @@ def test_a_call_that_was_shown_and_cannot_be_read_is_explained() -> None:
 
 
 def test_a_call_that_was_cut_before_its_arguments_is_told_and_not_left_out() -> None:
-    for target in ("anthropic", "openai_responses"):
+    for target in ("anthropic", "bedrock"):
         output, translator = translated(chat_stream(*calling(), finish="length"), "openai", target)
         assert b"look" in output
         assert (translator.calls, translator.reply.stop) == ((), "length")
