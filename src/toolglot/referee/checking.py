@@ -46,6 +46,7 @@ UNSEEN: Final[Mapping[str, str]] = {
     "schema.free_field": "names where the other rules of schemas do not hold",
     "request.count_tokens": "another request",
     "calls.in_text": "about replies",
+    "calls.malformed": "about replies",
     "tools.by_prompt": "tools that are in the prompt are text there",
 }
 """Keys that say nothing about what can be seen in a request, and why."""

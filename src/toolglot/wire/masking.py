@@ -33,9 +33,8 @@ _NAMES: Final = (
     r"|secret(?:[-_ ]?(?:access[-_ ]?)?key)?"
 )
 _SECRETS: Final = re.compile(
-    # A key with a known prefix; providers already put asterisks into the middle of some. A few small letters are none.
-    rf"(?<![A-Za-z0-9])(?P<prefix>{'|'.join(_PREFIXED)})"
-    r"(?=[a-z_.+/=-]{0,15}[A-Z0-9*]|[a-z_.+/=-]{16})[A-Za-z0-9_*.+/=-]{6,}"
+    # A key with a known prefix; providers already put asterisks into the middle of some.
+    rf"(?<![A-Za-z0-9])(?P<prefix>{'|'.join(_PREFIXED)})[A-Za-z0-9_*.+/=-]{{6,}}"
     # A web token. What may stand before it may not stand in it, or a row of them would take quadratic time.
     r"|(?<![A-Za-z0-9_-])(?P<token>eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]{4,}"
     # What stands in an authorisation header.
