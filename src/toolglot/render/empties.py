@@ -41,7 +41,7 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
             blocks.append(_filled_result(block, job))
         elif not isinstance(block, Text) or _is_signed(block, job) or not _is_refused(block.text, job):
             blocks.append(block)
-    if not _says_something(blocks, job) and (not job.profile.turns.empty_turn or turn.role == "tool"):
+    if not _says_something(blocks, job) and (not _takes_empty_turn(blocks, job) or turn.role == "tool"):
         return _stand_in(turn, job)
     kept = unless_same(tuple(blocks), turn.blocks)
     if kept is turn.blocks:
@@ -54,6 +54,11 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
             gravity="housekeeping",
         )
     return replace(turn, blocks=kept)
+
+
+def _takes_empty_turn(blocks: list[Block], job: Job) -> bool:
+    """Whether the target takes a turn of these blocks, which say nothing. Where blocks are items, none are no turn."""
+    return job.profile.turns.empty_turn and (bool(blocks) or job.profile.results.carrier != "item")
 
 
 def _says_nothing_as_wanted(turn: Turn, job: Job) -> bool:
