@@ -644,3 +644,21 @@ def test_a_reply_is_not_searched_where_the_client_forbade_tools() -> None:
     answer = chat_answer('<tool_call>{"name":"add","arguments":{}}</tool_call>', "stop")
     out = convert_reply(answer, source="vllm", target="vllm", request=request)
     assert (out.body, out.report.entries) == (answer, ())
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_what_stands_before_a_lone_end_of_thought_is_thinking_in_a_whole_reply(server: str) -> None:
+    answer = reply(f"They want the list.\n</think>\n\nI look. {CALL}")
+    back = convert_reply(whole(answer, server), source=server, target="anthropic")
+    assert said(back.reply)[:2] == [("Thinking", "They want the list."), ("Text", "I look. ")]
+    assert len(back.reply.turn.calls) == 1
+    assert "before its </think> is thinking" in str(back.report)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The tag `</think>` ends a thought.", "Write </think> and go on.", "a</think>\nb</think>\nc"],
+)
+def test_a_text_about_the_end_of_a_thought_stays_text(text: str) -> None:
+    back = convert_reply(whole(reply(text), "vllm"), source="vllm", target="anthropic")
+    assert said(back.reply) == [("Text", text), ("stop", "stop")]

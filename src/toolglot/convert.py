@@ -711,6 +711,11 @@ def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, job: 
     if not dialect:
         return reply
     asked = request.conversation if request is not None else Conversation()
+    if job.source is not None and job.source.protocol != job.profile.protocol:
+        spoken = dialects.with_leading_thought(reply)
+        if spoken is not reply:
+            reply = spoken
+            job.tell("converted", "what the text says before its </think> is thinking", "canonical")
     reader = text_reader(dialect, asked, job.policy)
     found = dialects.with_calls(reply, reader)
     if reader.found:

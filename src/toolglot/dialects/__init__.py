@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolglot.dialects.dialect import Dialect
     from toolglot.dialects.prompt import Prompt, to_prompt
     from toolglot.dialects.registry import get, names, register_dialect
-    from toolglot.dialects.reply_reader import CallsInText, with_calls
+    from toolglot.dialects.reply_reader import CallsInText, with_calls, with_leading_thought
     from toolglot.dialects.seed_formats import detect_format
     from toolglot.dialects.text_stream import Said, TextToolStream, parse_text
     from toolglot.dialects.writing import register_writing, write_calls
@@ -39,6 +39,7 @@ __all__ = [
     "register_writing",
     "to_prompt",
     "with_calls",
+    "with_leading_thought",
     "write_calls",
 ]
 
@@ -59,6 +60,7 @@ _HOMES: Final = {
     "register_writing": "writing",
     "to_prompt": "prompt",
     "with_calls": "reply_reader",
+    "with_leading_thought": "reply_reader",
     "write_calls": "writing",
 }
 """The module of each name."""

@@ -9,11 +9,12 @@ what was found waits until then; where a call of the reply's own comes first, th
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Extra, Reply, StopReason, Text, ToolCall
+from toolglot.conversation import Block, Extra, Reply, StopReason, Text, Thinking, ToolCall
 from toolglot.dialects.offered_tools import Tools, listed, offered
 from toolglot.dialects.text_stream import TextToolStream, Unoffered
 from toolglot.events import BlockEnded, BlockStarted, Event, Failed, Finished, Started, TextDelta, ThinkingDelta
@@ -218,6 +219,23 @@ def _says_the_same(event: Event, said: Event) -> bool:
 
 def _texts(blocks: list[Block]) -> str:
     return "".join([block.text for block in blocks if isinstance(block, Text)])
+
+
+_LONE_END: Final = re.compile(r"</think>(?=[ \t]*(?:[\r\n]|\Z|<))")
+"""The end of a thought as models write it, and not as people write about it."""
+
+
+def with_leading_thought(reply: Reply) -> Reply:
+    """A whole reply whose text begins inside of a thought that the prompt opened: what stands before the end of it is
+    thinking. A stream has shown that text before it is known."""
+    first = reply.turn.blocks[0] if reply.turn.blocks else None
+    if not isinstance(first, Text) or not (end := _LONE_END.search(first.text)):
+        return reply
+    thought, rest = first.text[: end.start()], first.text[end.end() :].lstrip()
+    if "<think>" in thought or not thought.strip() or "</think>" in rest:
+        return reply
+    left = (replace(first, text=rest),) if rest else ()
+    return replace(reply, turn=replace(reply.turn, blocks=(Thinking(thought.strip()), *left, *reply.turn.blocks[1:])))
 
 
 def with_calls(reply: Reply, reader: CallsInText) -> Reply:
