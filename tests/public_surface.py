@@ -178,7 +178,9 @@ def read_values(
     failure = toolglot.Failure("rate_limit", "slow down")
     kind: toolglot.FailureKind = failure.kind
     issuer: toolglot.Issuer | None = turn.issuer
-    print(kind, issuer, reply, opaque, extra, toolglot.get_capabilities("openai"))  # noqa: T201
+    known: toolglot.Capabilities = toolglot.get_capabilities("openai")
+    toolglot.register_capabilities("acme", known)
+    print(kind, issuer, reply, opaque, extra, known)  # noqa: T201
     print(toolglot.profiles.get("openai").name, toolglot.ids.to_openai("toolu_1"))  # noqa: T201
     print(toolglot.arguments.parse("{}").arguments)  # noqa: T201
     return toolglot.Options(

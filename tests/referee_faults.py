@@ -55,7 +55,7 @@ FORCED = {
     "turns.alternate": "true",
     "turns.prefill": "'yes'",
     "turns.media_sources": "['data']",
-    "reasoning.grouped": "true",
+    "reasoning.grouped": "true\n'reasoning.may_end_turn' = true",  # which finds the same in a turn of the assistant
     "reasoning.one_setting": "true",
     "reasoning.budget_required": "true",
     "reasoning.narrows_sampling": "true",
@@ -357,7 +357,10 @@ def refused_medium(profile: Profile) -> Body | None:
 CHAT_PLANTS: dict[str, Plant] = {
     **EITHER,
     "ids.pattern": both_ids(lambda _: "a b c def"),
-    "ids.max_length": lambda body, profile: both_ids(lambda _: "a" * (profile.ids.max_length + 1))(body, profile),
+    "ids.max_length": where(
+        lambda p: p.ids.style != "fixed",  # where the exact length is demanded too
+        lambda body, profile: both_ids(lambda _: "a" * (profile.ids.max_length + 1))(body, profile),
+    ),
     "ids.fixed_length": where(lambda p: p.ids.style == "fixed", both_ids(lambda _: "abc")),
     "ids.required": chat(lambda m: m[2]["tool_calls"][0].pop("id")),
     "ids.written": where(lambda p: not p.ids.written, edit(lambda _: None)),

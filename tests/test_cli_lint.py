@@ -35,12 +35,36 @@ def test_a_request_that_is_accepted_ends_with_0(cli: Cli) -> None:
     assert ended == (0, "", "nothing is refused: 1 request\n")
 
 
-def test_rules_that_say_the_same_of_one_value_are_shown_as_one(cli: Cli) -> None:
-    cli.write("request.json", chat("call_zz"))
-    ended = cli("lint", "request.json", "--for", "mistral")
-    assert ended.out.count("refuses") == 1
-    assert "[mistral-id-length, mistral-id-nine]" in ended.out
-    assert ended.err.startswith("2 refusals")
+@pytest.mark.parametrize(
+    ("id_", "rule"),
+    [
+        ("call_zz", "mistral-id-length"),
+        ("call_abcd", "mistral-id-nine"),
+        ("call_too_long", "mistral-id-length"),
+        ("a" * 2_000, "mistral-id-length"),
+    ],
+)
+def test_one_bad_id_is_one_finding_whatever_is_wrong_with_it(cli: Cli, id_: str, rule: str) -> None:
+    cli.write("request.json", chat(id_))
+    ended = cli("lint", "request.json", "--for", "mistral", "--format", "json")
+    assert [found["rule"] for found in ended.json["violations"]] == [rule]
+    assert ended.err.startswith("1 refusal in")
+
+
+def test_the_length_of_an_id_is_found_where_a_profile_of_ones_own_takes_every_character(cli: Cli) -> None:
+    cli.write("my.toml", '[profiles.mistral.rules]\n"ids.pattern" = ".+"\n')
+    cli.write("request.json", chat("call_too_long"))
+    ended = cli("lint", "request.json", "--for", "mistral", "--profiles", "my.toml", "--format", "json")
+    assert [found["rule"] for found in ended.json["violations"]] == ["mistral-id-length"]
+
+
+def test_a_lone_reasoning_item_is_one_finding_in_the_words_for_it(cli: Cli) -> None:
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    cli.write("request.json", {"model": "gpt-5", "input": [{"role": "user", "content": "Go."}, thought]})
+    ended = cli("lint", "request.json", "--format", "json")
+    (found,) = ended.json["violations"]
+    assert found["rule"] == "openai-responses-reasoning-ends-turn"
+    assert found["message"].endswith("without its required following item.")
 
 
 def test_the_mark_stands_below_the_value_in_a_long_line(cli: Cli) -> None:

@@ -505,7 +505,9 @@ def test_without_keys_and_configuration_no_model_is_simulated_that_was_named_oth
     assert cli("run", "hello", "--no-store").code == 2
     ended = cli("run", "hello", "--no-store", "--model", "opnai/gpt-5.5")
     assert ended.code == 2
-    assert "did you mean 'openai/gpt-5.5'" in ended.err
+    told = " ".join(ended.err.split())
+    assert "did you mean 'simulated/openai/gpt-5.5'?" in told
+    assert "set OPENAI_API_KEY for a real model; without one, only names that begin with simulated/" in told
     ended = cli("run", "hello", "--no-store", "--model", "simulated/openai/gpt-5.5", "--json")
     assert (ended.code, ended.json["model"], ended.json["simulated"]) == (0, "simulated/openai/gpt-5.5", True)
     cli.monkeypatch.setenv("TOOLGLOT_MODEL", "")

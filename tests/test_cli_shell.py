@@ -86,6 +86,9 @@ def test_without_a_command_the_help_is_shown_and_the_code_is_2(cli: Cli) -> None
     [
         (["lnt", "x"], "did you mean lint?"),
         (["lint", "x", "--fro", "y"], "did you mean --for?"),
+        (["chat", "--resume"], "did you mean --continue, for the last session, or --session ID?"),
+        (["run", "hello", "--resume", "s1"], "did you mean --continue, for the last session, or --session ID?"),
+        (["lint", "x", "--resume"], "see 'toolglot --help'"),
         (["lint", "x", "--format", "jsn"], "did you mean json?"),
         (["lint"], "see 'toolglot lint --help'"),
         (["convert", "x"], "see 'toolglot convert --help'"),

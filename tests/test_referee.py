@@ -17,7 +17,7 @@ from referee_good import ONE, TARGETS, chat_call, claude_call, claude_result, cl
 from toolglot import InputError, JSONError, LimitError, Violation, lint, profiles
 from toolglot.referee.checking import UNSEEN
 from toolglot.referee.checks_ids import item_id_prefix
-from toolglot.referee.checks_reasoning import grouped, placeholder
+from toolglot.referee.checks_reasoning import grouped, may_end_turn, placeholder
 from toolglot.referee.finding import Finding, open_case
 from toolglot.referee.judging import MOST_VIOLATIONS
 from toolglot.referee.view import Item, Message, View
@@ -267,7 +267,8 @@ def test_a_thinking_item_needs_a_follower() -> None:
     followed = responses(
         Message(role="assistant", path="$", items=(thought,)), Message(role="assistant", path="$", items=(text,))
     )
-    assert [found.shown for found in grouped(lonely)] == ["rs_1"]
+    assert [found.path for found in may_end_turn(lonely)] == ["$.input[0]"]
+    assert list(grouped(lonely)) == []  # one finding is enough
     assert list(grouped(followed)) == []
 
 

@@ -21,7 +21,6 @@ ILLEGAL: dict[str, dict[str, str]] = {
     "mistral_history": {"calls.arguments": "the profile cannot say that Mistral takes an object too"},
     "mistral_stream": {"calls.arguments": "the profile cannot say that Mistral takes an object too"},
     "mistral_media": {"turns.media": "only voxtral hears; the recording is of a large model"},
-    "mistral_tools": {"schema.strict_all_required": "the conservative default: nobody described strict for Mistral"},
     "openai_media": {"turns.media": "only the audio models hear; the recording is of gpt-4.1"},
     "openai_reasoning": {
         "request.max_tokens_field": "a reasoning model refuses max_tokens",

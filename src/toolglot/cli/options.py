@@ -13,6 +13,9 @@ from toolglot.cli.terminal import clean
 
 WIDEST_HELP: Final = 100
 
+_OTHER_NAMES: Final = {"--resume": ("--continue", "--continue, for the last session, or --session ID")}
+"""Options as other programs call them: the option that must exist here, and what to say."""
+
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Descriptions at a width that reads well, examples as they were written."""
@@ -57,6 +60,9 @@ def _guess(message: str, known: list[str]) -> str:
     """The known word that is nearest to one that the message complains of."""
     quoted = message.partition("invalid choice: '")[2].partition("'")[0]
     unknown = message.partition("unrecognized arguments: ")[2].split(" ")[0].partition("=")[0]
+    ours, advice = _OTHER_NAMES.get(unknown, ("", ""))
+    if ours in known:
+        return advice
     close = difflib.get_close_matches((quoted or unknown)[:80], known, n=1)
     return close[0] if close else ""
 

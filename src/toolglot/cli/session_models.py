@@ -97,7 +97,10 @@ class ConfiguredModels:
             route = self._router.route(name)
             if route.is_in_place and self._only_by_name:
                 raise self._router.no_route(name.strip())
-        except NoRouteError as error:
+        except NoRouteError as refused:
+            is_unknown = bool(refused.name)
+            again = self._only_by_name and is_unknown
+            error = self._router.no_route(name.strip(), only_by_name=True) if again else refused
             raise NoRouteError(
                 error.message, path="model", hint=error.hint, name=error.name, suggestions=error.suggestions
             ) from None

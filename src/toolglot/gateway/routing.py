@@ -207,8 +207,11 @@ class Router:
         message = f"expected the name of a model, at most {LONGEST} characters" if name else "no model is named"
         return NoRouteError(message, path="$.model", hint=self._known())
 
-    def no_route(self, name: str) -> NoRouteError:
-        """Why no upstream has a model, and what to do."""
+    def no_route(self, name: str, *, only_by_name: bool = False) -> NoRouteError:
+        """Why no upstream has a model, and what to do.
+
+        only_by_name: simulated models answer only for names that begin with `simulated/`.
+        """
         provider, model = provider_of(name)
         shown = quote(mask(name))
         if name.lower().startswith(f"{SIMULATED}/"):
@@ -218,10 +221,10 @@ class Router:
             if self._config.allows_simulated and (played := simulated_provider(provider.name)):
                 hint += f"; {SIMULATED}/{played}/{mask(model)} is a simulated model"
         else:
-            return self._unknown(name)
+            return self._unknown(name, only_by_name=only_by_name)
         return NoRouteError(message, path="$.model", hint=hint)
 
-    def _unknown(self, name: str) -> NoRouteError:
+    def _unknown(self, name: str, *, only_by_name: bool) -> NoRouteError:
         """With the names that look most like it, also those of providers that are known and not configured."""
         head, is_pair, model = name.partition("/")
         heads = closest_names(head, (*self._config.upstreams, *PROVIDERS)) if is_pair and model else ()
@@ -229,6 +232,8 @@ class Router:
         if not close and not is_pair:  # the name of a provider alone
             alike = closest_names(name, (*self._config.upstreams, *SIMULATED_PROVIDERS))
             close = tuple(f"{each}/{model}" for each in alike if (model := self._usual_model(each)))
+        if only_by_name and self._config.simulates_known:
+            return _unknown_model(name, _marked_simulated(close), _hint_for_simulated(close))
         hint = self._what_there_is(name)
         missing = [each for each in heads[:1] if each in PROVIDERS and each not in self._config.upstreams]
         if missing and not self._config.simulates_known:
@@ -332,6 +337,19 @@ class Router:
 def listed(config: Config) -> list[Listed]:
     """The models that a listing shows."""
     return Router(config).listed()
+
+
+def _marked_simulated(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of models that exist only simulated, with the prefix that says so."""
+    found = ((name, simulated_in_place_of(name)) for name in names)
+    marked = (f"{SIMULATED}/{model.upstream}/{model.model}" if model is not None else name for name, model in found)
+    return tuple(dict.fromkeys(marked))
+
+
+def _hint_for_simulated(names: tuple[str, ...]) -> str:
+    provider = next((found for name in names if (found := provider_of(name)[0]) is not None and found.key_env), None)
+    key = f"set {' or '.join(provider.key_env)} for a real model" if provider is not None else "set a provider's key"
+    return f"{key}; without one, only names that begin with {SIMULATED}/ have an answer"
 
 
 def _unknown_model(name: str, close: tuple[str, ...], hint: str) -> NoRouteError:

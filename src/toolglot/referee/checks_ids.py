@@ -33,27 +33,40 @@ def _ids(case: Case) -> Iterator[tuple[str, str]]:
             yield item.path, item.id
 
 
+def _wants_exact_length(case: Case) -> bool:
+    """Where longer ids are taken, the length is only that of new ones."""
+    rules = case.profile.ids
+    return rules.style == "fixed" and rules.max_length <= rules.fixed_length
+
+
+def _has_wrong_length(case: Case, id_: str) -> bool:
+    rules = case.profile.ids
+    return len(id_) != rules.fixed_length if _wants_exact_length(case) else len(id_) > rules.max_length
+
+
 def id_pattern(case: Case) -> Findings:
     legal = compiled(case.profile.ids.pattern)
+    length_key = "ids.fixed_length" if _wants_exact_length(case) else "ids.max_length"
+    # Where the rule of the length says the same, one finding for one id is enough.
+    says_the_same = case.profile.origin("ids.pattern").error == case.profile.origin(length_key).error != ""
     for path, id_ in _ids(case):
-        if not legal.fullmatch(id_[:1000]):
+        if not legal.fullmatch(id_[:1000]) and not (says_the_same and _has_wrong_length(case, id_)):
             message = f"the id {quote(id_)} does not match {case.profile.ids.pattern}"
             yield Finding(path, message, "give call and result the same new id", id_[:80])
 
 
 def id_length(case: Case) -> Findings:
     limit = case.profile.ids.max_length
-    for path, id_ in _ids(case):
-        if len(id_) > limit:
+    for path, id_ in _ids(case) if not _wants_exact_length(case) else ():
+        if _has_wrong_length(case, id_):
             message = f"the id has {len(id_)} characters, at most {limit} are accepted"
             yield Finding(path, message, "give call and result the same shorter id", id_[:80])
 
 
 def id_fixed_length(case: Case) -> Findings:
-    """Where longer ids are taken, the length is only that of new ones."""
-    rules, exact = case.profile.ids, case.profile.ids.fixed_length
-    for path, id_ in _ids(case) if rules.style == "fixed" and rules.max_length <= exact else ():
-        if len(id_) != exact:
+    exact = case.profile.ids.fixed_length
+    for path, id_ in _ids(case) if _wants_exact_length(case) else ():
+        if _has_wrong_length(case, id_):
             message = f"the id has {len(id_)} characters, exactly {exact} are accepted"
             yield Finding(path, message, f"give call and result the same id of {exact} characters", id_[:80])
 

@@ -133,12 +133,16 @@ def _is_prompt(message: Message) -> bool:
 
 
 def grouped(case: Case) -> Findings:
-    messages = case.view.messages
-    for place, message in enumerate(messages if case.profile.reasoning.grouped else ()):
+    """A thinking item without its follower. `may_end_turn` says the same of a turn of the assistant."""
+    messages, rules = case.view.messages, case.profile.reasoning
+    for place, message in enumerate(messages if rules.grouped else ()):
         goes_on = place + 1 < len(messages) and messages[place + 1].role == "assistant"
-        if message.items and message.items[-1].kind == "thinking" and not goes_on:
+        is_found_as_end = message.role == "assistant" and not rules.may_end_turn
+        if message.items and message.items[-1].kind == "thinking" and not goes_on and not is_found_as_end:
             item = message.items[-1]
-            yield Finding(item.path, "nothing follows the thinking item", "leave it out", item.item_id or item.id or "")
+            shown = item.item_id or item.id or ""
+            # The provider's words of the rule are about the opposite: a follower without its thinking.
+            yield Finding(item.path, "nothing follows the thinking item", "leave it out", shown, is_aside=True)
 
 
 def before_calls(case: Case) -> Findings:

@@ -227,7 +227,7 @@ class Decoder:
                 self.sequence.remark("there are several choices; the first is the reply, the others are left out")
         if choice is not None:
             if fields.get("object") != "chat.completion.chunk":
-                self.sequence.tell("a chunk does not say that it is one")
+                self.sequence.tell("the object of a chunk is not chat.completion.chunk")
             self._read_choice(choice)
         self._read_usage(fields, choice or {})
         if self._said is not None and not choices and self._counts and not self._has_others:
