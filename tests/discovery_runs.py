@@ -135,7 +135,7 @@ VARIANTS = (
             "choice.parallel_switch": False,
             "tools.strict": "omit",
             "tools.custom": False,
-            "turns.developer_role": True,
+            "turns.developer_role": False,
             "turns.name_field": False,
         },
     ),

@@ -572,7 +572,7 @@ def test_an_endpoint_without_a_profile_departs_from_what_is_said_of_any_host() -
         ("tools.strict", "optional", "openai_responses", True),
         ("tools.by_prompt", "hermes", "openai", False),
         ("results.alone", True, "bedrock", True),
-        ("schema.refs", False, "ollama", True),
+        ("schema.refs", True, "ollama", True),
         ("results.name", "optional", "mistral", True),
         ("results.name", "refused", "mistral", False),
         ("turns.last", "any", "llamacpp", True),

@@ -118,6 +118,13 @@ def _same_words(key: str, tried: Iterable[str], unsaid: dict[str, tuple[str, ...
     return compare
 
 
+def _same_sampling(found: Any, profile: Profile) -> bool:
+    """Settings are tried one by one, and nothing is said of thinking: a model that thinks by itself refuses some."""
+    refused = profile.reasoning.refused_sampling if profile.reasoning.default == "on" else ()
+    sayable = {*_SAMPLED}.difference(_NO_SAMPLING.get(profile.protocol, ()))
+    return sayable.intersection(found) == sayable.intersection(profile.request.sampling).difference(refused)
+
+
 def _same_media(key: str) -> Callable[[Any, Profile], bool]:
     """Pictures stand for all media: no other was sent."""
     return lambda found, profile: ("image" in found) == ("image" in value_of(profile, key))
@@ -197,7 +204,7 @@ _COMPARED: Final[dict[str, Callable[[Any, Profile], bool]]] = {
     "turns.last": _same_last,
     "turns.prefill": _same_prefill,
     "reasoning.efforts": _same_words("reasoning.efforts", EFFORTS, {}),
-    "request.sampling": _same_words("request.sampling", _SAMPLED, _NO_SAMPLING),
+    "request.sampling": _same_sampling,
     "request.output": _same_words(
         "request.output", ("json", "json_schema"), {"anthropic": ("json",), "bedrock": ("json",)}
     ),
