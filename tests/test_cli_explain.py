@@ -136,3 +136,18 @@ def test_values_are_written_for_people(value: object, text: str) -> None:
 
 def test_long_values_are_cut() -> None:
     assert len(in_words("x" * 500)) < 100
+
+
+def test_what_a_target_was_seen_to_take_is_explained_with_its_recording(cli: Cli) -> None:
+    said = " ".join(cli("explain", "openai-call-object-only").out.split())
+    assert "accepts no: the target was seen to take this; requests that were written for it are held to this" in said
+    assert "source recorded: tmc/langchaingo" in said
+    assert "ITS OWN REQUESTS" in said
+    assert "There is no example: lint holds no request that was written for openai to this value." in said
+
+
+def test_an_assumed_rule_says_who_is_held_to_it(cli: Cli) -> None:
+    said = " ".join(cli("explain", "mistral-turn-first").out.split())
+    assert "assumed only requests from elsewhere are held to it" in said
+    assert "mistral mistral-turn-first guess user not held to it" in said
+    assert "ITS OWN REQUESTS" not in cli("explain", "ids.fixed_length").out

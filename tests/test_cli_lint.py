@@ -104,8 +104,19 @@ def test_a_body_of_another_protocol_is_named_as_such_once(cli: Cli) -> None:
     ended = cli("lint", "lines.jsonl", "--for", "openai")
     assert ended.code == 1
     assert ended.err.count("note: ") == 1
-    assert "is a request of anthropic; openai speaks openai_chat" in ended.err
+    said = " ".join(ended.err.split())
+    assert "looks like a request of anthropic; openai speaks openai_chat: toolglot convert --to openai makes" in said
     assert "note: " not in cli("lint", "lines.jsonl", "--for", "openai", "-q").err
+
+
+def test_a_refused_body_whose_model_speaks_for_another_protocol_is_named_as_such(cli: Cli) -> None:
+    plain = {"model": "gpt-4.1", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
+    cli.write("plain.json", plain | {"frequency_penalty": 0.1})
+    ended = cli("lint", "plain.json", "--for", "anthropic", "--format", "json")
+    (note,) = ended.json["notes"]
+    assert note.startswith("plain.json looks like a request of openai_chat; anthropic speaks anthropic")
+    cli.write("own.json", plain | {"model": "claude-opus-5"})
+    assert cli("lint", "own.json", "--for", "anthropic", "--format", "json").json["notes"] == []
 
 
 def test_every_line_of_jsonl_is_a_request_with_its_line_number(cli: Cli) -> None:

@@ -785,3 +785,10 @@ def test_a_spare_server_tool_is_left_out_and_one_that_is_asked_for_is_refused() 
     for body in (asking(tools=[SEARCH]), asking(tools=[WEATHER, SEARCH], tool_choice=forced)):
         with pytest.raises(toolglot.ServerToolError, match="runs itself"):
             to("openai", body, model="gpt-4.1", server_tools="spare")
+
+
+def test_a_body_that_is_changed_at_its_own_provider_keeps_the_order_of_its_fields() -> None:
+    body = {"stream": False, "temperature": -0.5, "model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi"}]}
+    out = convert(json.dumps(body), source="openai", target="openai")
+    assert out.body == body | {"temperature": 0}
+    assert [*out.body] == [*body]

@@ -363,13 +363,14 @@ class ReceivedRequest:
             written = _encode_request(sent, to.as_told() if from_.name == to.name else to, policy)
         if from_.protocol == to.protocol:
             is_same = written == fields
+            written = fields if is_same else _in_order_of(fields, written)
         reading = None
         if not is_same or type(self._body) is not bytes:
             reading = functools.partial(_changed_in_reading, self._body, fields, self._reading, to, policy)
         if from_.protocol != to.protocol or self._mended:  # which may hold the forms of other protocols
             told += _unwritten(sent, to, policy)
         return ConvertedRequest(
-            fields if is_same else written,
+            written,
             Report(tuple(told), ids=rendered.seen_ids, more=reading),
             source=from_,
             target=to,
@@ -558,6 +559,11 @@ def _encode_request(conversation: Conversation, target: Profile, policy: Policy)
     if isinstance(choice, dict) and choice.get("type") == "function" and "name" in choice:
         body["tool_choice"] = {"type": "function", "function": {"name": choice["name"]}}
     return body
+
+
+def _in_order_of(fields: Fields, written: Fields) -> Fields:
+    """A body with its fields in the order of the client's, so that a diff of the two shows what was changed."""
+    return {**{name: written[name] for name in fields if name in written}, **written}
 
 
 def _with_nested(tool: ToolSpec, target: Profile) -> ToolSpec:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from toolglot import ConvertedRequest, Policy, convert
+from toolglot import ConvertedRequest, Policy, convert, profiles
 from toolglot.cli import targets
 from toolglot.cli.documents import Record, compact, open_document
 from toolglot.cli.targets import Target
@@ -22,6 +22,7 @@ from toolglot.convert import is_foreign_model
 from toolglot.errors import InputError, RefusedError, quote
 from toolglot.profiles import Overrides
 from toolglot.report import Entry
+from toolglot.wire.detection import examine
 from toolglot.wire.masking import mask
 
 
@@ -136,8 +137,19 @@ class Converter:
         except InputError as error:
             if isinstance(error, ForeignModelError) and not record.is_line:
                 raise
+            error = self._with_protocol(error, body, source)
             return Outcome(record=record, source=source, target=str(target), error=error)
         return Outcome(record=record, source=source, target=str(target), before=body, out=out)
+
+    def _with_protocol(self, error: InputError, body: dict[str, Any], source: str) -> InputError:
+        """The error with a hint, where the body is plainly of another protocol than what it was said to be."""
+        found = examine(body)
+        if found.by != "structure" or found.protocol in (None, profiles.get(source, overrides=self.overrides).protocol):
+            return error
+        hint = f"this looks like a request of {found.protocol}: {self.option} {targets.MAIN[found.protocol]}"
+        if self.option == "--for":
+            hint += f", or toolglot convert --to {source}"
+        return InputError(error.message, path=error.path, hint=hint)
 
     def _refuse_foreign_model(self, out: ConvertedRequest) -> None:
         if is_foreign_model(out.target):

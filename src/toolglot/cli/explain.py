@@ -36,12 +36,14 @@ _CONFIDENCE: Final = {
     "default": "nobody described it: the conservative default",
 }
 
-_ASSUMED: Final = "against what comes from elsewhere; a request that was written for this target goes as it is"
+_ACCEPTS: Final = "the target was seen to take this; requests that were written for it are held to this value instead"
+_ASSUMED: Final = "only requests from elsewhere are held to it; one that was written for this target goes as it is"
 
 _DESCRIPTION: Final = """\
 Explains a rule that 'toolglot lint' named: what it demands, which providers demand it and with what value, in whose
 words, from what source, and how sure that is. Where there is a small example, it is really linted and
-repaired.
+repaired. Where a target was seen to take more than its rule says, 'accepts' says what: requests that were written for
+it are held to that.
 
 RULE is the id of a rule (mistral-id-nine), or a key of the profiles (ids.pattern)."""
 
@@ -155,12 +157,12 @@ class _Explanation:
             if isinstance(said, Rule):
                 _pair(page, "value", in_words(said.value))
                 if said.accepts is not msgspec.UNSET:
-                    _pair(page, "accepts", f"{in_words(said.accepts)}, in a request that was written for it")
+                    _pair(page, "accepts", f"{in_words(said.accepts)}: {_ACCEPTS}")
             _pair(page, "says", said.error)
             _pair(page, "source", said.source + (" (to be checked again)" if said.recheck else ""))
             _pair(page, "confidence", f"{said.confidence}: {_CONFIDENCE[said.confidence]}")
             _pair(page, "note", said.note if isinstance(said, Rule) else "")
-            _pair(page, "held", _ASSUMED if isinstance(said, Rule) and said.assumed else "")
+            _pair(page, "assumed", _ASSUMED if isinstance(said, Rule) and said.assumed else "")
         if self.key:
             _pair(page, "default", in_words(default_of(self.key)))
         page.line()
@@ -179,8 +181,11 @@ class _Explanation:
         if not rules:
             page.line("No target is known to demand anything here: the default holds.")
         else:
-            rows = [(rule.layer, rule.id, rule.confidence, in_words(rule.value)) for rule in rules]
-            page.table(rows, heading=("TARGET", "RULE", "CONFIDENCE", "VALUE"))
+            rows = [(rule.layer, rule.id, rule.confidence, in_words(rule.value), _own(rule)) for rule in rules]
+            if any(own for *_, own in rows):
+                page.table(rows, heading=("TARGET", "RULE", "CONFIDENCE", "VALUE", "ITS OWN REQUESTS"))
+            else:
+                page.table([row[:-1] for row in rows], heading=("TARGET", "RULE", "CONFIDENCE", "VALUE"))
         page.line()
 
     def _example(self) -> tuple[Profile, Any] | None:
@@ -211,7 +216,7 @@ class _Explanation:
     def _show_example(self, page: Page) -> None:
         found = self._example()
         if found is None:
-            page.line(page.paint("There is no built-in example that breaks it.", "dim"))
+            page.line(page.paint(self._why_no_example(), "dim"))
             return
         profile, example = found
         page.line(page.paint(f"A request that {profile.name} refuses", "bold"))
@@ -230,6 +235,11 @@ class _Explanation:
         page.line(page.paint("and what repair makes of it" + ("" if example.is_mended else ": not mended"), "bold"))
         show_diff(example.body, example.repaired, "request.json", page)
 
+    def _why_no_example(self) -> str:
+        if self.rule is not None and _own(self.rule):
+            return f"There is no example: lint holds no request that was written for {self.rule.layer} to this value."
+        return "There is no built-in example that breaks it."
+
     def _as_json(self) -> dict[str, Any]:
         found = self._example()
         example = None
@@ -245,6 +255,13 @@ class _Explanation:
             "enforced_by": [{"target": rule.layer, **_said(rule)} for rule in self.enforcers()] if self.key else [],
             "example": example,
         }
+
+
+def _own(rule: Rule) -> str:
+    """What requests that were written for the target are held to; empty: the value."""
+    if rule.accepts is not msgspec.UNSET:
+        return in_words(rule.accepts)
+    return "not held to it" if rule.assumed else ""
 
 
 def _of_target(rule: Rule, name: str) -> Rule:

@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         except InputError as error:
             terminal.error(error)
             tally.unreadable += 1
-    _answer(tally, arguments, overrides, terminal)
+    _answer(tally, [*judge.noted.values()], arguments, overrides, terminal)
     return tally.exit_code
 
 
@@ -145,20 +145,21 @@ class _Judge:
         self.defaults: bool = arguments.defaults
         self.terminal = terminal
         self.is_quiet: bool = arguments.quiet
-        self.noted: set[str] = set()
+        self.noted: dict[str, str] = {}
+        """What was noted once, by its subject."""
 
     def findings(self, record: Record) -> list[Found]:
         body = record.parse()
-        violations = [
-            violation
-            for target in self._targets(body, record)
-            for violation in lint(body, target.name, target.model, self.overrides, defaults=self.defaults)
-        ]
+        violations: list[Violation] = []
+        for target in self._targets(body, record):
+            found = lint(body, target.name, target.model, self.overrides, defaults=self.defaults)
+            violations += found
+            if self.wanted is not None:
+                self._note_foreign(body, record, target, is_refused=bool(found))
         return list(_placed(record, violations)) if violations else []
 
     def _targets(self, body: dict[str, Any], record: Record) -> tuple[Target, ...]:
         if self.wanted is not None:
-            self._tell_foreign(body, record)
             return self.wanted
         found = targets.protocol_of(body, record.where, "--for")
         assert found.protocol is not None  # noqa: S101 - protocol_of raises otherwise
@@ -168,20 +169,25 @@ class _Judge:
             return targets.of_protocol(found.protocol, self.overrides)
         return (Target(targets.MAIN[found.protocol]),)
 
-    def _tell_foreign(self, body: dict[str, Any], record: Record) -> None:
-        """A body of another protocol is refused for every field; say why, once."""
-        found = examine(body)
-        if found.by != "structure":
+    def _note_foreign(self, body: dict[str, Any], record: Record, target: Target, *, is_refused: bool) -> None:
+        """A body of another protocol is refused for every field; say why, once.
+
+        Where only the model's name speaks for another protocol, it must be refused for something as well.
+        """
+        if target.name in self.noted:
             return
-        for target in self.wanted or ():
-            profile = profiles.get(target.name, overrides=self.overrides)
-            if profile.protocol != found.protocol:
-                text = f"{record.where} is a request of {found.protocol}; {target.name} speaks {profile.protocol}"
-                self._note(target.name, f"{text}: toolglot convert makes one that it accepts")
+        found, spoken = examine(body), profiles.get(target.name, overrides=self.overrides).protocol
+        is_certain = found.by == "structure" or spoken not in found.candidates
+        if found.protocol in (None, spoken) or not (is_certain or is_refused):
+            return
+        text = f"{record.where} looks like a request of {found.protocol}; {target.name} speaks {spoken}"
+        self._note(target.name, f"{text}: toolglot convert --to {target.name} makes one that it accepts")
 
     def _note(self, subject: str, text: str) -> None:
-        if subject not in self.noted and not self.is_quiet:
-            self.noted.add(subject)
+        if subject in self.noted:
+            return
+        self.noted[subject] = text
+        if not self.is_quiet:
             self.terminal.note(text)
 
 
@@ -278,9 +284,11 @@ def _show_excerpt(found: Found, page: Page) -> None:
     )
 
 
-def _answer(tally: Tally, arguments: argparse.Namespace, overrides: Overrides | None, terminal: Terminal) -> None:
+def _answer(
+    tally: Tally, notes: list[str], arguments: argparse.Namespace, overrides: Overrides | None, terminal: Terminal
+) -> None:
     if arguments.format == "json":
-        terminal.write_data(pretty(_as_json(tally)))
+        terminal.write_data(pretty(_as_json(tally) | {"notes": notes}))
     elif arguments.format == "sarif":
         from toolglot.cli.sarif import as_sarif  # noqa: PLC0415 - for this format only
 
