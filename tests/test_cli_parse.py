@@ -253,3 +253,10 @@ def test_in_a_pipe_it_reads_stdin_and_writes_utf8(tmp_path: Path) -> None:
     assert ended.code == 0
     assert "  Köln\n" in ended.out
     assert ended.err == ""
+
+
+def test_without_tools_nothing_is_known_to_be_offered(cli: Cli) -> None:
+    cli.write("answer.txt", "Hi")
+    ended = cli("parse", "answer.txt", "--unoffered", "text")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--unoffered: without --tools, no tool is known to be offered" in ended.err

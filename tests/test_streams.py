@@ -908,3 +908,15 @@ def test_R_002_13_the_chunks_of_the_seed_are_one_call_in_the_events_of_the_seed(
     assert lines[1]["content_block"] == {"type": "tool_use", "id": "toolu_abc", "name": "get_weather", "input": {}}
     assert "".join(line["delta"]["partial_json"] for line in lines[2:5]) == '{"location":"SF"}'
     assert lines[-2]["delta"]["stop_reason"] == "tool_use"
+
+
+@pytest.mark.parametrize("wrap", [lambda delta: delta, lambda delta: {"delta": delta}], ids=["delta", "choice"])
+def test_bare_deltas_of_a_chat_stream_are_one_call_and_never_a_call_without_its_arguments(wrap: Any) -> None:
+    begun = {"tool_calls": [{"index": 0, "id": "call_1", "function": {"name": "bash", "arguments": ""}}]}
+    more = [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in ('{"command"', ':"ls"}')]
+    calls = ToolCallAccumulator()
+    for delta in (begun, *more):
+        assert calls.drain() == ()
+        calls.add_chunk(json.dumps(wrap(delta)))
+    (call,) = calls.drain()
+    assert (call.id, call.name, call.arguments) == ("call_1", "bash", {"command": "ls"})

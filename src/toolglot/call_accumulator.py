@@ -163,6 +163,7 @@ class ToolCallAccumulator:
         except InputError:
             self._take_text(written)
             return
+        value = _in_chunk(value)
         protocol = _protocol_of(value)
         if protocol is None:
             self._take_text(written)
@@ -351,6 +352,17 @@ class _JsonValues:
         """What is left; nothing is left then."""
         rest, self._pieces, self._size = "".join(self._pieces), [], 0
         return rest
+
+
+def _in_chunk(value: Any) -> Any:
+    """A choice of a Chat chunk, or its bare delta, as the whole chunk. Indexes tell a delta from a whole message."""
+    if "choices" in value or "type" in value:
+        return value
+    if isinstance(value.get("delta"), dict):
+        return {"choices": [value]}
+    calls = value.get("tool_calls")
+    is_delta = isinstance(calls, list) and any(isinstance(call, dict) and "index" in call for call in calls)
+    return {"choices": [{"index": 0, "delta": value}]} if is_delta else value
 
 
 def _protocol_of(value: Any) -> str | None:

@@ -81,6 +81,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError("names no file", path="parse", hint="toolglot parse FILE, or '-' for stdin")
     if arguments.file == arguments.tools == STDIN:
         raise InputError("stdin can be read once only", path="--tools", hint="name a file")
+    if arguments.unoffered == "text" and not arguments.tools:
+        raise InputError("without --tools, no tool is known to be offered", path="--unoffered", hint="add --tools FILE")
     tools = _tools(arguments.tools) if arguments.tools else []
     stream = TextToolStream(
         dialect=arguments.dialect, tools=tools, model=arguments.model, unoffered=arguments.unoffered

@@ -340,7 +340,7 @@ def get(
 
 
 def get_capabilities(provider: str, *, overrides: Overrides | None = None) -> Capabilities:
-    """What is known of a provider's tool calls: what was registered, the seed's values, or what its profile says.
+    """What is known of a provider's tool calls: what was registered, the built-in values, or what its profile says.
 
     Any spelling of the alias table is accepted; a name that is not known has conservative values.
 
