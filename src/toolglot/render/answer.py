@@ -258,7 +258,8 @@ class Answer:
             reason = f"a call of {call.name[:80]} came without an id; it is {given!r} for the client"
             self._job.tell("added", reason, "projection", call_ids=(given,))
         if raw_id is not None and not (self.is_abroad and ids.are_alike(raw_id, given)):
-            reason = f"the id {raw_id[:80]!r} is used twice, or not as the client's protocol writes ids; it is {given!r} there"
+            reason = f"the id {raw_id[:80]!r} is used twice, or is not as the client's protocol writes ids"
+            reason += f"; it is {given!r} there"
             self._job.tell("replaced", reason, "projection", call_ids=(given,))
         return replace(call, id=given)
 
