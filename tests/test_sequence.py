@@ -167,7 +167,7 @@ def test_the_end_of_the_bytes_without_a_word_is_an_end_only_where_nothing_was_cu
     elif open_block is not None:
         sequence.open(0, ToolCall("a", "f"))
         sequence.add(0, '{"a":1' + ("}" if open_block == "whole" else ""))
-    sequence.finish_unsaid(closes_blocks=closes)
+    sequence.finish_unsaid(is_ended=True, closes_blocks=closes)
     events, _ = summed(sequence)
     assert isinstance(events[-1], Failed) == fails
 
@@ -275,7 +275,7 @@ def test_whatever_is_said_in_whatever_order_the_grammar_holds_and_no_text_is_los
     if end == "fail":
         sequence.fail(Failure("server"))
     elif end == "unsaid":
-        sequence.finish_unsaid()
+        sequence.finish_unsaid(is_ended=True)
     else:
         sequence.finish(end)
     events = sequence.take()

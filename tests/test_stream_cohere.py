@@ -47,6 +47,7 @@ from toolglot.reply_events import of_reply
 from toolglot.wire.cohere import reply as one_shot
 from toolglot.wire.cohere.stream import Decoder, Encoder, framer
 from toolglot.wire.framing import Frame
+from toolglot.wire.sequence import CUT_OFF
 from wire_cohere_strategies import cohere_replies, part, text_parts
 from wire_strategies import wire_object
 
@@ -417,8 +418,11 @@ def test_an_end_that_cannot_be_read_in_full_is_an_end() -> None:
 
 
 def test_the_end_of_the_bytes_without_an_end() -> None:
-    assert odd_reply_of(BEGIN, *content("text", "abc")).stop == "stop"
+    assert accumulated(read(sse(BEGIN, *content("text", "abc")))[0]).failure == CUT_OFF
     assert accumulated(read(sse(BEGIN, *content("text", "abc")[:2]))[0]).failure is not None
+    done, decoder = read(sse(BEGIN, *content("text", "abc")), b"data: [DONE]\n\n")
+    assert accumulated(done).reply.stop == "stop"
+    assert decoder.sequence.told
     assert accumulated(read(b"")[0]).failure is not None
 
 

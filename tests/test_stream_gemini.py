@@ -47,12 +47,14 @@ from toolglot.events import (
 )
 from toolglot.limits import Limits
 from toolglot.reply_events import of_reply
+from toolglot.streams import StreamTranslator
 from toolglot.wire.codecs import StreamWish
 from toolglot.wire.framing import Frame
 from toolglot.wire.gemini import reply as one_shot
 from toolglot.wire.gemini.framing import ArrayFramer
 from toolglot.wire.gemini.stream import Decoder, Encoder, framer
 from toolglot.wire.gemini.stream_candidates import plain_text
+from toolglot.wire.sequence import CUT_OFF
 from wire_gemini_strategies import gemini_parts, gemini_replies
 
 Fields = dict[str, Any]
@@ -60,7 +62,7 @@ OWN_THOUGHT = {"gemini": {"~thought": True}}
 HEAD = {"modelVersion": "gemini-3", "responseId": "r1"}
 
 
-def chunk(*parts: Any, reason: str | None = None, **fields: Any) -> Fields:
+def chunk(*parts: Any, reason: str | int | None = None, **fields: Any) -> Fields:
     candidate: Fields = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
     if reason is not None:
         candidate["finishReason"] = reason
@@ -455,9 +457,8 @@ def test_keep_alives_say_nothing() -> None:
 
 
 def test_the_end_of_the_bytes_without_a_reason() -> None:
-    events, decoder = read(sse(chunk({"text": "a"})))
-    assert accumulated(events).reply.stop == "stop"
-    assert decoder.sequence.told
+    events, _ = read(sse(chunk({"text": "a"})))
+    assert accumulated(events).failure == CUT_OFF
     data = sse(chunk({"text": "a"}), chunk({"functionCall": {"name": "f", "args": {}}}))
     failure = accumulated(read(data[:-20])[0]).failure
     assert failure is not None
@@ -466,12 +467,21 @@ def test_the_end_of_the_bytes_without_a_reason() -> None:
     assert accumulated(read(b" \n ", b"\n")[0]).failure is not None
 
 
-def test_what_is_known_of_a_reply_without_a_reason_is_kept() -> None:
-    events, _ = read(sse(chunk({"text": "a"}, createTime="now")), b"data: nonsense\n\n", sse(chunk({"text": "b"})))
-    found = accumulated(events).reply
-    assert (found.turn.text, found.stop) == ("ab", "stop")
-    assert found.extra is not None
-    assert found.extra["gemini"]["createTime"] == "now"
+@pytest.mark.parametrize(("number", "stop"), [(1, "stop"), (2, "length"), (3, "filter"), (99, "error")])
+def test_a_reason_may_be_a_number_as_older_libraries_ask_for_it(number: int, stop: StopReason) -> None:
+    events, decoder = read(sse(chunk({"text": "a"}, reason=0), chunk({"text": "b"}, reason=number)))
+    assert accumulated(events).reply.stop == stop
+    assert decoder.sequence.told == []
+
+
+def test_the_number_of_no_reason_is_none() -> None:
+    events, _ = read(sse(chunk({"text": "a"}, reason=0)))
+    assert accumulated(events).failure == CUT_OFF
+
+
+def test_the_number_of_a_malformed_call_is_a_failure() -> None:
+    failure, _ = failure_of({"candidates": [{"finishReason": 10, "index": 0}]})
+    assert failure.kind == "bad_output"
 
 
 def test_what_follows_a_call_that_cannot_be_read_is_left_out() -> None:
@@ -750,3 +760,64 @@ def test_a_reply_without_candidates_is_written(body: dict[str, Any]) -> None:
 def test_half_a_surrogate_pair_is_written_as_what_stands_for_it() -> None:
     out = Encoder().write([Started(), BlockStarted(Text("")), TextDelta("a\ud83db")])
     assert json.loads(out.removeprefix(b"data: "))["candidates"][0]["content"]["parts"] == [{"text": "a\ufffdb"}]
+
+
+# --- arrays that stay arrays --------------------------------------------------------------------------
+
+ARRAY = array(*TALK)
+
+
+def forwarded(data: bytes, size: int = 100_000, **options: Any) -> tuple[bytes, StreamTranslator]:
+    """A stream that comes in pieces of a size, as a Gemini client gets it."""
+    translator = StreamTranslator(source="gemini", target="gemini", **options)
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    return b"".join(map(translator.feed, pieces)) + translator.finish(), translator
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 100_000])
+def test_an_array_stays_an_array_byte_for_byte_where_it_keeps_its_protocol(size: int) -> None:
+    for data in (ARRAY, ARRAY.rstrip(), ARRAY.replace(b"\n", b"\r\n"), ARRAY.replace(b"\n", b"")):
+        out, translator = forwarded(data, size)
+        assert out == data
+        assert translator.content_type == "application/json"
+        assert len(translator.report) == 0
+
+
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+def test_an_array_becomes_events_where_the_client_wants_events(size: int) -> None:
+    out, translator = forwarded(ARRAY, size, as_events=True)
+    assert accumulated(read(out)[0]).reply == accumulated(read(ARRAY)[0]).reply
+    assert out.startswith(b"data: {")
+    assert translator.content_type == "text/event-stream"
+
+
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+@pytest.mark.parametrize("kept", range(len(TALK)))
+def test_an_array_that_was_cut_ends_as_an_array_with_an_error(kept: int, size: int) -> None:
+    cut = [chunk for chunk in TALK if "finishReason" not in json.dumps(chunk)][:kept]
+    for data in (array(*cut), array(*cut).rstrip(b"\n]"), b"[" if not cut else array(*cut)[:-9]):
+        out, translator = forwarded(data, size)
+        *before, last = json.loads(out)
+        assert "error" in last
+        assert before == cut[: len(before)]
+        assert translator.failure is not None
+
+
+def test_an_array_that_must_be_changed_goes_on_as_an_array() -> None:
+    odd = {"candidates": "none"}
+    out, translator = forwarded(array(TALK[0], odd, *TALK[1:]))
+    assert accumulated(read(out)[0]).reply == accumulated(read(ARRAY)[0]).reply
+    assert json.loads(out)[0] == TALK[0]
+    assert odd not in json.loads(out)
+    assert len(translator.report) > 0
+
+
+def test_what_follows_an_array_is_left_out_of_it() -> None:
+    for size in (1, 7, 100_000):
+        assert forwarded(ARRAY + b' {"candidates":[]}', size)[0] == ARRAY + b" "
+
+
+def test_a_connection_that_is_lost_ends_the_array() -> None:
+    translator = StreamTranslator(source="gemini", target="gemini")
+    out = translator.feed(array(TALK[0]).rstrip(b"\n]")) + translator.fail() + translator.finish()
+    assert [*json.loads(out)[1]] == ["error"]

@@ -25,6 +25,7 @@ from toolglot.events import Accumulator, BlockEnded, Event, Finished, TextDelta
 from toolglot.wire.framing import Frame
 from toolglot.wire.openai_responses import reply
 from toolglot.wire.openai_responses.stream import Decoder
+from toolglot.wire.sequence import CUT_OFF, NO_LAST_ITEMS
 
 
 def without(events: list[Fields], *kinds: str) -> list[Fields]:
@@ -194,18 +195,10 @@ def test_f1_a_call_item_that_says_it_is_incomplete_is_never_run_though_its_argum
     assert read.reply == reply.decode(body)
 
 
-def test_a_stream_that_ends_without_an_end_is_complete_if_its_items_are() -> None:
-    read = Read(*streamed(EVERYTHING)[:-1])
-    assert read.finished.stop == "tool_calls"
-    assert read.told == ["the stream ended without saying why"]
-    assert reply.encode(read.reply)["status"] == "completed"
-    assert read.reply.turn == reply.decode(EVERYTHING).turn
-
-
-def test_a_stream_that_ends_without_an_end_is_complete_if_its_texts_are() -> None:
-    events = streamed(body_of(MESSAGE))[:-2]
-    assert Read(*events).finished.stop == "stop"
-    assert Read(*streamed(body_of(PATCH))[:-2]).calls != []
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_stream_that_ends_without_an_end_was_cut_even_if_its_items_are_whole(missing: int) -> None:
+    for body in (EVERYTHING, body_of(MESSAGE), body_of(PATCH)):
+        assert Read(*streamed(body)[:-missing]).failure.failure == CUT_OFF
 
 
 def test_a_stream_that_ends_inside_a_text_failed() -> None:
@@ -238,9 +231,17 @@ def test_the_last_response_may_be_empty() -> None:
     events[-1] = {**events[-1], "response": {**EVERYTHING, "output": []}}
     read = Read(*events)
     assert read.reply == reply.decode(EVERYTHING)
-    assert read.told == ["the last response does not hold all items that were streamed"]
+    assert read.told == [NO_LAST_ITEMS]
     del events[-1]["response"]
     assert Read(*events).reply.turn == reply.decode(EVERYTHING).turn
+
+
+def test_annotations_may_come_under_their_old_name() -> None:
+    events = streamed(EVERYTHING)
+    old = [{**event, "type": event["type"].replace("text.annotation", "text_annotation")} for event in events]
+    assert old != events
+    assert Read(*old).told == []
+    assert Read(*old).reply == Read(*events).reply
 
 
 def test_items_that_did_not_end_are_ended_by_the_last_response() -> None:

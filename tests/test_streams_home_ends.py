@@ -102,6 +102,22 @@ def test_what_ends_as_it_should_is_forwarded_as_it_came() -> None:
     assert b"".join([translator.feed(frame) for frame in frames]) + translator.finish() == b"".join(frames)
 
 
+def test_a_last_response_without_its_items_is_forwarded_as_the_backend_of_codex_writes_it() -> None:
+    frames = written([*CALL_EVENTS, {"type": "response.completed", "response": {**RESPONSE, "status": "completed"}}])
+    translator = StreamTranslator(source="openai_responses", target="openai_responses")
+    assert b"".join([translator.feed(frame) for frame in frames]) + translator.finish() == b"".join(frames)
+    assert len(translator.report) == 0
+    assert [call.name for call in translator.calls] == ["f"]
+
+
+def test_a_last_response_without_its_items_is_healed_where_an_item_did_not_end() -> None:
+    last = {"type": "response.completed", "response": {**RESPONSE, "status": "completed"}}
+    translator = StreamTranslator(source="openai_responses", target="openai_responses")
+    out = b"".join([translator.feed(frame) for frame in written([*CALL_EVENTS[:-1], last])]) + translator.finish()
+    assert [item["type"] for item in heard(out)[-1]["response"]["output"]] == ["message", "function_call"]
+    assert len(translator.report) == 1
+
+
 def test_the_end_of_a_part_waits_for_the_end_of_its_item() -> None:
     translator = StreamTranslator(source="openai_responses", target="openai_responses")
     waited = [

@@ -78,9 +78,11 @@ def test_whatever_a_provider_does_every_client_gets_a_legal_stream(provider: str
         check(events)
         shown = [event for event in events if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall)]
         runnable = [event.block for event in shown if not event.cut]
+        whole = tuple(call for call in translator.reply.turn.calls if call not in translator.cut)
         assert [call.arguments for call in runnable if call.arguments is not None] == [  # type: ignore[union-attr]
-            call.arguments for call in translator.calls if call.arguments is not None
+            call.arguments for call in whole if call.arguments is not None
         ]
+        assert translator.calls == (whole if translator.failure is None else ())
         if fault in BROKEN:
             assert isinstance(events[-1], Failed), (target, events[-1])
         elif fault in ("", "wrong_stop", "index_zero", "no_index", "repeated_names", "empty_ids"):

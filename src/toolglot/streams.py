@@ -15,7 +15,7 @@ the events are the same, and what they add up to is what `convert_reply` makes o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final, Protocol
 
 from toolglot import profiles
@@ -38,14 +38,15 @@ from toolglot.render.job import Job
 from toolglot.reply_events import of_reply
 from toolglot.reply_report import report_arguments, report_losses, report_reading, report_signatures
 from toolglot.report import Entry, Report
-from toolglot.wire.codecs import StreamDecoder, StreamWish, codec
+from toolglot.wire.codecs import ArrayWriter, StreamDecoder, StreamWish, codec
 from toolglot.wire.failures import ProviderError, from_input_error
-from toolglot.wire.framing import Frame
+from toolglot.wire.framing import Frame, Framer
 from toolglot.wire.sequence import (
     BESIDE_EVENTS,
     BYTE_ORDER_MARK,
     NO_ARGUMENTS,
     NO_LAST_EVENT,
+    NO_LAST_ITEMS,
     NO_LAST_LINE,
     NO_TYPE,
     PARTS_IN_CONTENT,
@@ -258,8 +259,8 @@ class StreamReader:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that are whole and can be run."""
-        return self._sum.calls
+        """The calls that are whole and can be run. An answer that broke off has none: its turn is not whole."""
+        return self._sum.calls if self._sum.failure is None else ()
 
     @property
     def cut(self) -> tuple[Block, ...]:
@@ -297,8 +298,11 @@ def _own_ways(source: Profile, target: Profile, request: ConvertedRequest | None
         return frozenset({NO_ARGUMENTS})
     own = {PARTS_IN_CONTENT, NO_TYPE} if target.stream.calls == "whole" else set()
     choice = request.rendered.conversation.options.tool_choice if request is not None else None
-    if choice is not None and choice.mode in ("required", "named"):
+    is_forced = choice is not None and choice.mode in ("required", "named")
+    if is_forced or (request is None and source.stream.forced_stop):
         own.add(STOP_WITH_CALLS)
+    if not source.stream.last_items:
+        own.add(NO_LAST_ITEMS)
     return frozenset(own)
 
 
@@ -333,6 +337,8 @@ class StreamTranslator:
     created: the time that the client is told, in seconds since 1970.
     reply_id: the id that the reply gets, where the provider's own is not to be used.
     reply_model: the model that the answer names, where it is not the one that the provider names.
+    as_events: write server-sent events also where a Gemini provider answers a Gemini client with a JSON array. Without
+        it, the client gets the array; `content_type` says so from the first bytes on.
     """
 
     def __init__(
@@ -348,6 +354,7 @@ class StreamTranslator:
         created: int = 0,
         reply_id: str = "",
         reply_model: str = "",
+        as_events: bool = False,
     ) -> None:
         from_ = profiles.get(source, overrides=overrides, kind="source")
         to = profiles.get(target, overrides=overrides, kind="target")
@@ -370,6 +377,12 @@ class StreamTranslator:
         """What can be forwarded as it is: None from the first thing on that cannot."""
         stream = codec(to.protocol).stream
         self.content_type: str = stream.CONTENT_TYPE
+        self._array: ArrayWriter | None = None
+        """What our own events become where the provider's answer is an array, and stays one."""
+        own_framer = getattr(stream, "own_framer", None) if self._home is not None and not as_events else None
+        self._new_array: Callable[[], ArrayWriter] | None = stream.Array if own_framer is not None else None  # type: ignore[attr-defined]
+        if self._home is not None and own_framer is not None:
+            self._home.use_framer(own_framer())
         self._encoder = stream.Encoder(_wish(request, created, whole_calls=wants_whole))
         self._closing: Collection[str] = getattr(stream, "CLOSING", ())
         """Events that wait for the end of their block: where that does not come, we write them with it ourselves."""
@@ -380,6 +393,7 @@ class StreamTranslator:
         """What waits until it is known whether the provider's own bytes can be forwarded: these, and ours."""
         self._waiting = 0
         self._has_last = False
+        self._is_array_ended = False
 
     def feed(self, data: bytes) -> bytes:
         """What the client gets for these bytes of the provider."""
@@ -387,7 +401,7 @@ class StreamTranslator:
             if self._home.is_stream(data):
                 return self._forward(self._home, data)
             self._home = None
-        return self._encoder.write(self._in.feed(data))
+        return self._in_form(self._encoder.write(self._in.feed(data)))
 
     def finish(self) -> bytes:
         """The provider's bytes ended in order; what the client gets at the end."""
@@ -413,7 +427,11 @@ class StreamTranslator:
         """The frames as they are, unless something before them or in them had to be mended; without data, the last."""
         output: list[bytes] = []
         try:
-            for frame in home.frames(data):
+            frames = home.frames(data)
+            if self._new_array is not None and home.is_array:
+                self._array, self._new_array = self._new_array(), None
+                self.content_type = self._array.CONTENT_TYPE
+            for frame in frames:
                 self._forward_frame(home, frame, output)
         except InputError as error:
             output.append(self.fail(_unreadable(error)))
@@ -421,7 +439,7 @@ class StreamTranslator:
 
     def _forward_frame(self, home: _HomeReader, frame: Frame, output: list[bytes]) -> None:
         if self._home is None:
-            output.append(self._encoder.write(home.read(frame)))
+            output.append(self._in_form(self._encoder.write(home.read(frame))))
         elif not frame.data:
             self._forward_blank(home, frame, output)
         elif home.is_over:
@@ -437,7 +455,7 @@ class StreamTranslator:
         """What says nothing: a comment keeps the connection alive and goes at once, unless the end is near."""
         if _EMPTY_DATA.search(frame.raw) is not None:
             home.remark("an event has no data; it is left out, since clients try to read it")
-        elif self._raw and (home.is_end_said or not frame.raw.strip()):
+        elif self._array is not None or (self._raw and (home.is_end_said or not frame.raw.strip())):
             self._raw.append(frame.raw)
         else:
             output.append(frame.raw)
@@ -452,11 +470,17 @@ class StreamTranslator:
         elif (home.is_settled or home.is_over) and frame.name not in self._closing:
             output += self._raw
             self._drop_waiting()
+            if self._array is not None:
+                self._array.begin()
+
+    def _in_form(self, written: bytes) -> bytes:
+        """Events of ours in the form that the stream has."""
+        return written if self._array is None else self._array.add(written)
 
     def _own_bytes(self) -> bytes:
         """From now on, what we write ourselves."""
         self._home = None
-        written = b"".join(self._written)
+        written = self._in_form(b"".join(self._written))
         self._drop_waiting()
         return written
 
@@ -468,18 +492,25 @@ class StreamTranslator:
     def _last(self, events: list[Event]) -> bytes:
         """What the end of the provider's bytes says: nothing more, where all of them were forwarded."""
         written = self._encoder.write(events)
-        if self._home is None:
-            return written
-        if events and (self._home.was_changed or self._home.failure is not None):
-            return self._own_bytes() + written
+        home, before = self._home, b""
+        if home is not None and events and (home.was_changed or home.failure is not None):
+            home, before = None, self._own_bytes()
+        if home is None:
+            return before + self._in_form(written) + self._array_end()
         raw = b"".join(self._raw)
         self._drop_waiting()
-        is_whole = self._home.is_over and self._home.failure is None
+        is_whole = home.is_over and home.failure is None
         if self._final and is_whole and not self._has_last:
             self._has_last = True
-            self._home.tell(NO_LAST_EVENT)
+            home.tell(NO_LAST_EVENT)
             return raw + self._final
         return raw
+
+    def _array_end(self) -> bytes:
+        if self._array is None or self._is_array_ended:
+            return b""
+        self._is_array_ended = True
+        return self._array.end()
 
     # --- what is known ------------------------------------------------------------------------------
 
@@ -509,7 +540,7 @@ class StreamTranslator:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that are whole and can be run."""
+        """The calls that are whole and can be run. An answer that broke off has none: its turn is not whole."""
         return self._in.calls
 
     @property
@@ -582,6 +613,15 @@ class _HomeReader(StreamReader):
         """Whether any of the events is not as the protocol demands."""
         told = self._decoder.sequence.told
         return bool(told) and any(reason not in BESIDE_EVENTS and reason not in self._own_ways for reason in told)
+
+    def use_framer(self, framer: Framer) -> None:
+        """Take the frames from this framer."""
+        self._framer = framer
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the frames are pieces of an array."""
+        return bool(getattr(self._framer, "is_array", False))
 
     @property
     def is_end_said(self) -> bool:

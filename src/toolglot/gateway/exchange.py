@@ -25,8 +25,6 @@ from toolglot.gateway.asking import LARGE, MOST_ANSWER, Asked, Asking, in_step, 
 from toolglot.gateway.chain import Chain, MiddlewareError
 from toolglot.gateway.choosing import conversation_key, ordered
 from toolglot.gateway.doors import Door
-from toolglot.gateway.json_array import CONTENT_TYPE as ARRAY
-from toolglot.gateway.json_array import JsonArray
 from toolglot.gateway.metering import BYTES_PER_TOKEN, Ticket
 from toolglot.gateway.model_names import SIMULATED
 from toolglot.gateway.pings import Pings
@@ -44,6 +42,7 @@ from toolglot.tool_memory import ToolMemory
 from toolglot.upstream import Answer, Upstream
 from toolglot.upstream.protocol_choice import RESPONSES
 from toolglot.wire.failures import ProviderError
+from toolglot.wire.gemini.json_array import JsonArray
 
 STORE_PATIENCE: Final = 3.0
 """Seconds that an answer waits for the store."""
@@ -279,9 +278,10 @@ class Exchange:
             created=int(time.time()),
             reply_id=self._reply_id(),
             reply_model=self._reply_model(out),
+            as_events=True,
         )
         array = JsonArray() if self._door.is_array else None
-        content_type = ARRAY if array is not None else translator.content_type
+        content_type = JsonArray.CONTENT_TYPE if array is not None else translator.content_type
 
         async def give(data: bytes) -> None:
             if not self._told.status:

@@ -444,6 +444,8 @@ class StreamRules(Group, frozen=True, kw_only=True):
     ] = "unreliable"
     ends_with: Annotated[str, Meta(description="The event that ends a stream.")] = "[DONE]"
     finish_reason: Annotated[bool, Meta(description="The finish reason says truly whether tools were called.")] = False
+    last_items: Annotated[bool, Meta(description="The last event holds all items that were streamed.")] = True
+    forced_stop: Annotated[bool, Meta(description="A reply whose call was forced may end with `stop`.")] = False
     usage: Annotated[Literal["asked", "always", "never"], Meta(description="When token counts are sent.")] = "asked"
 
 

@@ -87,6 +87,22 @@ class StreamEncoder(Protocol):
         ...
 
 
+class ArrayWriter(Protocol):
+    """Makes one array of the events of a stream, in a protocol that has both forms."""
+
+    CONTENT_TYPE: str
+
+    def begin(self) -> None:
+        """Note that something of the array has been written by somebody else."""
+        ...
+
+    def add(self, events: bytes) -> bytes:
+        """What whole events become."""
+        ...
+
+    def end(self) -> bytes: ...
+
+
 class StreamCodec(Protocol):
     Decoder: type[StreamDecoder]
     Encoder: type[StreamEncoder]

@@ -45,8 +45,10 @@ PARTS_IN_CONTENT: Final = "the content of a chunk is a list of parts"
 NO_TYPE: Final = "a call begins without its type"
 NO_ARGUMENTS: Final = "a call has no arguments"
 STOP_WITH_CALLS: Final = "the finish reason is stop although there are calls"
+NO_LAST_ITEMS: Final = "the last response holds none of the items that were streamed"
 """What only some clients cannot read. Mistral's know the first two; a client of another protocol is told of the third
-in its own way; some providers end in the last when a call was forced."""
+in its own way; some providers end in the fourth when a call was forced (`stream.forced_stop`), and some leave out what
+was streamed (`stream.last_items`)."""
 
 CUT_OFF: Final = Failure(
     "server", "the provider's stream was cut off: it ended without saying that the reply is over", in_band=True
@@ -291,7 +293,7 @@ class Sequence:
             self._end_all(is_cut_off=True)
             self.is_over = self.has_failed = True
 
-    def finish_unsaid(self, *, closes_blocks: bool = False, is_ended: bool = True, extra: Extra | None = None) -> None:
+    def finish_unsaid(self, *, is_ended: bool, closes_blocks: bool = False, extra: Extra | None = None) -> None:
         """The bytes ended, and no word why the reply did. `extra` is for a reply that is whole all the same.
 
         In a protocol that closes its blocks, one that is open was cut. A call that is not whole was cut in any. Where

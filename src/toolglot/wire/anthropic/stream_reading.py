@@ -145,10 +145,10 @@ class Decoder:
         return sequence.take()
 
     def finish(self) -> list[Event]:
-        """The bytes ended. That is the end of the reply where it was said why it ends, or where all blocks did."""
+        """The bytes ended. That is the end of the reply where it was said why it ends; else it was cut."""
         if not self.sequence.is_over:
             self.sequence.tell("the stream ended without message_stop")
-            self._end(closes_blocks=True)
+            self._end(is_ended=False)
         return self.sequence.take()
 
     # --- one event ----------------------------------------------------------------------------------
@@ -282,14 +282,14 @@ class Decoder:
         self._count(fields.get("usage"))
 
     def _message_stop(self, _fields: Fields) -> None:
-        self._end(closes_blocks=False)
+        self._end(is_ended=True)
 
-    def _end(self, *, closes_blocks: bool) -> None:
-        """The end. Where nothing says why, a block that is open may be one that was cut."""
+    def _end(self, *, is_ended: bool) -> None:
+        """The end, which message_stop said (`is_ended`) or not."""
         self._settle_all()
         self.sequence.holds_back = False
         if self._stop is None:
-            self.sequence.finish_unsaid(closes_blocks=closes_blocks)
+            self.sequence.finish_unsaid(is_ended=is_ended)
             return
         extra = noted({PROTOCOL: self._late}, PROTOCOL, stop_reason=self._stop)
         self.sequence.finish(reply.stop_of(self._stop, has_calls=False), extra)

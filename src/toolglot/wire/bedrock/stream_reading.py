@@ -149,7 +149,7 @@ class Decoder:
         return sequence.take()
 
     def finish(self) -> list[Event]:
-        """The bytes ended. That is the end of the reply where it was said why it ends, or where all blocks did."""
+        """The bytes ended. That is the end of the reply where messageStop came; else it was cut."""
         if self._stop is None and any(block.kind is Opaque for block in self._open.values()):
             self.sequence.fail(Failure("server", "the stream ended inside a block", in_band=True))
         if not self.sequence.is_over:
@@ -247,7 +247,8 @@ class Decoder:
         self._settle_all()
         if self._stop is None:
             extra = {PROTOCOL: self._late} if self._late else None
-            self.sequence.finish_unsaid(closes_blocks=not self.sequence.is_end_said, extra=extra)
+            is_ended = self.sequence.is_end_said
+            self.sequence.finish_unsaid(is_ended=is_ended, closes_blocks=not is_ended, extra=extra)
             return
         extra = noted({PROTOCOL: self._late}, PROTOCOL, stop_reason=self._stop)
         self.sequence.finish(reply.stop_of(self._stop, has_calls=False), extra)

@@ -113,8 +113,11 @@ class Decoder:
 
     def read(self, frame: Frame) -> list[Event]:
         sequence = self.sequence
-        if not frame.data or sequence.is_over or frame.data == _END:
+        if not frame.data or sequence.is_over:
             return []
+        if frame.data == _END:
+            self._end_unsaid(is_ended=True)
+            return sequence.take()
         try:
             event = _decode_delta(frame.data)
         except (ValueError, RecursionError):
@@ -148,9 +151,12 @@ class Decoder:
                 self.sequence.tell("something was said of a call that was whole; it was left out")
 
     def finish(self) -> list[Event]:
-        citations = noted(None, PROTOCOL, citations=self._citations or None)
-        self.sequence.finish_unsaid(closes_blocks=True, extra=citations)
+        self._end_unsaid(is_ended=False)
         return self.sequence.take()
+
+    def _end_unsaid(self, *, is_ended: bool) -> None:
+        citations = noted(None, PROTOCOL, citations=self._citations or None)
+        self.sequence.finish_unsaid(is_ended=is_ended, closes_blocks=True, extra=citations)
 
     def _read_carefully(self, frame: Frame) -> None:
         event = self._objects.read(frame.data)

@@ -26,9 +26,12 @@ _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 class GeminiFramer:
     """Frames of whichever form the bytes turn out to have."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
+    def __init__(self, most: int = MOST_BYTES, *, keeps_array: bool = False) -> None:
         self._most = most
+        self._keeps_array = keeps_array
         self._framer: Framer | None = None
+        self.is_array = False
+        """Whether the frames are pieces of an array, and are to be forwarded as such."""
 
     def feed(self, data: bytes) -> list[Frame]:
         if self._framer is not None:
@@ -36,7 +39,9 @@ class GeminiFramer:
         begun = data.lstrip(_BLANK)
         if not begun:
             return []
-        self._framer = ArrayFramer(self._most) if begun[:1] in b"[{" else SseFramer(self._most)
+        self.is_array = self._keeps_array and begun[:1] == b"["
+        is_json = begun[:1] in b"[{"
+        self._framer = ArrayFramer(self._most, keeps_array=self.is_array) if is_json else SseFramer(self._most)
         return self._framer.feed(begun)
 
     def finish(self) -> list[Frame]:
@@ -46,26 +51,33 @@ class GeminiFramer:
 class ArrayFramer:
     """Frames of the values of an array, or of one object.
 
-    A frame's `raw` is the event that it would be among server-sent ones, so that it can be handed on as such.
+    A frame's `raw` is the event that it would be among server-sent ones, so that it can be handed on as such; or all
+    bytes since the last frame (`keeps_array`). Then the end of the array is a frame too, without data.
     """
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
+    def __init__(self, most: int = MOST_BYTES, *, keeps_array: bool = False) -> None:
         self._most = most
+        self._keeps_array = keeps_array
         self._pieces: list[bytes] = []
+        """What came since the last frame."""
         self._size = 0
+        self._start = -1
+        """Where in that the value begins; -1 before it does."""
         self._depth = -1
         """Of what is open inside of the array; -1 before it, and after it."""
         self._in_string = False
         self._escaped = False
         self._is_begun = False
+        self._has_followed = False
+        """Whether something came behind the end."""
 
     def feed(self, data: bytes) -> list[Frame]:
         frames: list[Frame] = []
-        position = start = 0
+        position = taken = 0
         if not self._is_begun and data:
             self._is_begun = True
             self._depth = 0
-            position = start = 1 if data[:1] == b"[" else 0
+            position = 1 if data[:1] == b"[" else 0
         while self._depth >= 0 and position < len(data):
             if self._escaped:
                 self._escaped = False
@@ -78,16 +90,25 @@ class ArrayFramer:
             before = self._depth
             self._step(found[0])
             if before == 0 and self._depth == 1:
-                start = position - 1
+                self._start = self._size + position - 1 - taken
             elif before == 1 and self._depth == 0:
-                frames.append(self._frame(data[start:position]))
-        if self._depth > 0:
-            self._keep(data[start:])
+                frames.append(self._frame(data[taken:position]))
+                taken = position
+        if self._depth < 0:
+            self._keep_end(data[taken:position], data[position:])
+        elif self._depth > 0 or self._keeps_array:
+            self._keep(data[taken:])
+        else:
+            self._drop()
         return frames
 
     def finish(self) -> list[Frame]:
         """What was begun and did not end is a frame, which its reader will find wanting."""
-        return [self._frame(b"")] if self._pieces else []
+        if self._start >= 0:
+            return [self._frame(b"")]
+        end = b"".join(self._pieces)
+        self._drop()
+        return [Frame(b"", "", end)] if end and self._keeps_array else []
 
     def _step(self, mark: bytes) -> None:
         if mark == b"\\":
@@ -105,9 +126,21 @@ class ArrayFramer:
             )
         self._pieces.append(piece)
 
-    def _frame(self, piece: bytes) -> Frame:
-        self._keep(piece)
-        data = b"".join(self._pieces)
+    def _keep_end(self, end: bytes, rest: bytes) -> None:
+        """Keep the end of the array, with the blanks behind it. What else follows is left out."""
+        if self._keeps_array and not self._has_followed:
+            blanks = rest[: len(rest) - len(rest.lstrip())]
+            self._has_followed = blanks != rest
+            self._keep(end + blanks)
+
+    def _drop(self) -> None:
         self._pieces.clear()
         self._size = 0
-        return Frame(data, "", b"data: " + data.translate(_LINE_ENDS) + b"\n\n")
+        self._start = -1
+
+    def _frame(self, piece: bytes) -> Frame:
+        self._keep(piece)
+        raw = b"".join(self._pieces)
+        data = raw[self._start :]
+        self._drop()
+        return Frame(data, "", raw if self._keeps_array else b"data: " + data.translate(_LINE_ENDS) + b"\n\n")

@@ -88,7 +88,7 @@ def _blocked(body: Fields) -> StopReason | None:
 def _read_candidate(given: Fields) -> tuple[Turn, StopReason | None, Fields | None]:
     """The turn, why it ended, and what else the candidate says."""
     fields, snake = in_camel(given)
-    said, number = _reason(fields)
+    said, number = reason_of(fields)
     content = held_or_none(fields, "content", _read_content)
     turn = Turn("assistant") if content is None else content
     no_content = True if content is None else None
@@ -96,11 +96,11 @@ def _read_candidate(given: Fields) -> tuple[Turn, StopReason | None, Fields | No
     return turn, stop_of(said, has_calls=bool(turn.calls)), rest
 
 
-def _reason(fields: Fields) -> tuple[str | None, int | None]:
+def reason_of(fields: Fields) -> tuple[str | None, int | None]:
     """Why a candidate ended, in the provider's word, and the number that stood for it."""
     number: Any = fields.get("finishReason")
-    if type(number) is int and 0 <= number < len(_STOP_NUMBERS):
-        return _STOP_NUMBERS[number], number
+    if type(number) is int and number >= 0:
+        return _STOP_NUMBERS[number] if number < len(_STOP_NUMBERS) else "OTHER", number
     return optional(fields, "finishReason", str), None
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from toolglot.wire.gemini.framing import GeminiFramer
+from toolglot.wire.gemini.json_array import JsonArray
 from toolglot.wire.gemini.stream_reading import Decoder
 from toolglot.wire.gemini.stream_writing import Encoder
 
-__all__ = ["CONTENT_TYPE", "Decoder", "Encoder", "framer"]
+__all__ = ["CONTENT_TYPE", "Array", "Decoder", "Encoder", "framer", "own_framer"]
 
 CONTENT_TYPE: Final = "text/event-stream"
 
 framer: Final = GeminiFramer
+own_framer: Final = partial(GeminiFramer, keeps_array=True)
+"""For a stream that stays in its form: frames of an array are pieces of an array."""
+Array: Final = JsonArray
+"""What makes an array of the events that the encoder writes."""

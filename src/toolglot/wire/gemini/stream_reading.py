@@ -159,12 +159,14 @@ class Decoder:
     def _read_candidate(self, given: Fields) -> None:
         fields = self._candidate.add(given, but="content")
         failure = None
-        reason: Any = fields.get("finishReason")
-        if type(reason) is str:
+        written: Any = fields.get("finishReason")
+        # A number stands for a word, but for 0, which is no reason.
+        reason = reply.reason_of(fields)[0] if type(written) is str or (type(written) is int and written) else None
+        if reason is not None:
             self._reason = reason
             self.sequence.is_end_said = True
             # J3: what the model wrote was no call that can be run. That is no answer, whatever was said before.
-            rest = {key: value for key, value in given.items() if key != "content"}
+            rest = {key: value for key, value in given.items() if key != "content"} | {"finishReason": reason}
             failure = errors.decode(200, {"candidates": [rest]}, target=PROTOCOL)
         content: Any = fields.get("content")
         if type(content) is dict:
@@ -278,7 +280,7 @@ class Decoder:
         if self._reason is not None or is_blocked:
             self.sequence.finish(said.stop, said.extra)
         else:
-            self.sequence.finish_unsaid(extra=said.extra)
+            self.sequence.finish_unsaid(is_ended=False, extra=said.extra)
 
     def _tell_usage(self, said: Reply) -> None:
         if said.usage is not None:

@@ -102,7 +102,7 @@ class Decoder:
         return sequence.take()
 
     def finish(self) -> list[Event]:
-        self.sequence.finish_unsaid()
+        self.sequence.finish_unsaid(is_ended=False)
         return self.sequence.take()
 
     def _read_carefully(self, data: bytes) -> None:

@@ -24,7 +24,7 @@ from toolglot.wire.argument_text import read_arguments, with_read_note
 from toolglot.wire.openai_responses.items import read_model_item
 from toolglot.wire.openai_responses.parts import OUTPUT, PROTOCOL, is_refusal
 from toolglot.wire.reading import Fields, noted
-from toolglot.wire.sequence import Sequence
+from toolglot.wire.sequence import NO_LAST_ITEMS, Sequence
 
 INPUTS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
 """The items that are calls, and where their text is."""
@@ -131,7 +131,9 @@ class Assembly:
     def take_over(self, output: Any) -> None:
         """The last response: what was not streamed comes from it, what did not end is ended by it."""
         listed = output if type(output) is list else []
-        if len(listed) < len(self.items):
+        if output == [] and self.items and all(item.is_done for item in self.items):
+            self.sequence.tell(NO_LAST_ITEMS)
+        elif len(listed) < len(self.items):
             self.sequence.tell("the last response does not hold all items that were streamed")
         for index, fields in enumerate(listed):
             if type(fields) is not dict:

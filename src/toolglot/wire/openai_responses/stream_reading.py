@@ -44,6 +44,7 @@ _DEMANDED: Final = frozenset({"id", "created_at", "model", "output"})
 _KEPT: Final = frozenset(
     {
         *("response.output_item.added", "response.output_item.done", "response.output_text.annotation.added"),
+        *("response.output_text_annotation.added",),
         *("response.content_part.added", "response.content_part.done"),
     }
 )
@@ -77,6 +78,7 @@ class Decoder:
             "response.output_text.done": lambda fields: assembly.end_text(fields, fields.get("text")),
             "response.refusal.done": lambda fields: assembly.end_text(fields, fields.get("refusal")),
             "response.output_text.annotation.added": assembly.annotate,
+            "response.output_text_annotation.added": assembly.annotate,  # until May 2025
             "response.function_call_arguments.done": lambda fields: assembly.end_input(fields, "function_call"),
             "response.custom_tool_call_input.done": lambda fields: assembly.end_input(fields, "custom_tool_call"),
             "response.reasoning_summary_part.added": lambda fields: assembly.begin_thought(fields, "summary"),
@@ -121,14 +123,15 @@ class Decoder:
         return sequence.take()
 
     def finish(self) -> list[Event]:
-        self._finish_unsaid()
+        self._finish_unsaid(is_ended=False)
         return self.sequence.take()
 
-    def _finish_unsaid(self) -> None:
+    def _finish_unsaid(self, *, is_ended: bool) -> None:
         self._assembly.close_whole()
         if self._assembly.has_lost:
             self.sequence.fail(Failure("server", "the stream ended inside a call", in_band=True))
-        self.sequence.finish_unsaid(closes_blocks=True, extra={PROTOCOL: {"~status": "completed"}})
+        extra = {PROTOCOL: {"~status": "completed"}}
+        self.sequence.finish_unsaid(is_ended=is_ended, closes_blocks=True, extra=extra)
 
     def _add_piece(self, piece: Piece) -> None:
         """A piece that does not continue the one before it."""
@@ -150,7 +153,7 @@ class Decoder:
     def _read_with_care(self, frame: Frame) -> None:
         """Any event, whatever it holds."""
         if frame.data.strip() == b"[DONE]":
-            self._finish_unsaid()
+            self._finish_unsaid(is_ended=True)
             return
         try:
             fields = jsontext.parse(frame.data, limits=self._limits).value

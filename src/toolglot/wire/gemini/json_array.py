@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from typing import Final
 
-CONTENT_TYPE: Final = "application/json"
 _MARK: Final = b"data:"
 
 
 class JsonArray:
     """Whole events in, pieces of the array out."""
 
+    CONTENT_TYPE = "application/json"
+
     def __init__(self) -> None:
         self._is_begun = False
+
+    def begin(self) -> None:
+        """Note that something of the array has been written by somebody else."""
+        self._is_begun = True
 
     def add(self, events: bytes) -> bytes:
         """What whole events become."""
