@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from test_javascript_clients import JavaScript, javascript
 from toolglot.streams import StreamTranslator
 from toolglot.wire.openai_responses.stream import CLOSING
+
+__all__ = ["javascript"]
 
 RESPONSE = {
     "id": "resp_1",
@@ -146,3 +149,42 @@ def test_calls_of_one_chunk_at_one_index_are_written_at_several() -> None:
         deltas = [call for line in lines for call in line["choices"][0]["delta"].get("tool_calls") or []]
         assert {call["id"]: call["index"] for call in deltas if call.get("id")} == {"aaaaaaaa1": 0, "bbbbbbbb2": 1}
         assert any("same index" in str(entry) for entry in translator.report.entries)
+
+
+PROGRAMMATIC: list[dict[str, Any]] = [
+    {
+        "type": "message_start",
+        "message": {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        },
+    },
+    {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"city": "Oslo"}},
+    },
+    {"type": "content_block_stop", "index": 0},
+    {
+        "type": "message_delta",
+        "delta": {"stop_reason": "tool_use", "stop_sequence": None},
+        "usage": {"output_tokens": 9},
+    },
+    {"type": "message_stop"},
+]
+
+
+@pytest.mark.parametrize("reader", ["anthropic", "ai/anthropic"])
+def test_a_call_that_begins_with_its_input_stays_as_it_came_and_is_read(javascript: JavaScript, reader: str) -> None:
+    data = b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in PROGRAMMATIC)
+    translator = StreamTranslator(source="anthropic", target="anthropic")
+    assert translator.feed(data) + translator.finish() == data
+    assert len(translator.report) == 0
+    got = javascript.read(reader, data, translator.calls)
+    assert [(call["name"], call["input"]) for call in got["calls"]] == [("look", {"city": "Oslo"})]

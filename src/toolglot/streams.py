@@ -42,6 +42,7 @@ from toolglot.wire.codecs import ArrayWriter, StreamDecoder, StreamWish, codec
 from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.framing import Frame, Framer
 from toolglot.wire.sequence import (
+    BEGAN_WITH_INPUT,
     BESIDE_EVENTS,
     BYTE_ORDER_MARK,
     NO_ARGUMENTS,
@@ -296,7 +297,7 @@ def _own_ways(source: Profile, target: Profile, request: ConvertedRequest | None
     """What the protocol does not allow in general and this client expects of this provider, or of this request."""
     if source.protocol != target.protocol:
         return frozenset({NO_ARGUMENTS})
-    own = {PARTS_IN_CONTENT, NO_TYPE} if target.stream.calls == "whole" else set()
+    own = {BEGAN_WITH_INPUT} | ({PARTS_IN_CONTENT, NO_TYPE} if target.stream.calls == "whole" else set())
     choice = request.rendered.conversation.options.tool_choice if request is not None else None
     is_forced = choice is not None and choice.mode in ("required", "named")
     if is_forced or (request is None and source.stream.forced_stop):

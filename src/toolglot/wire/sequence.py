@@ -46,9 +46,10 @@ NO_TYPE: Final = "a call begins without its type"
 NO_ARGUMENTS: Final = "a call has no arguments"
 STOP_WITH_CALLS: Final = "the finish reason is stop although there are calls"
 NO_LAST_ITEMS: Final = "the last response holds none of the items that were streamed"
+BEGAN_WITH_INPUT: Final = "a call began with its input"
 """What only some clients cannot read. Mistral's know the first two; a client of another protocol is told of the third
 in its own way; some providers end in the fourth when a call was forced (`stream.forced_stop`), and some leave out what
-was streamed (`stream.last_items`)."""
+was streamed (`stream.last_items`). Anthropic does the last where a server tool calls, and its SDKs read it."""
 
 CUT_OFF: Final = Failure(
     "server", "the provider's stream was cut off: it ended without saying that the reply is over", in_band=True

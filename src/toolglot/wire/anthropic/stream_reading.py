@@ -31,7 +31,7 @@ from toolglot.wire.anthropic.blocks import PROTOCOL, READERS, unknown
 from toolglot.wire.argument_text import read_object
 from toolglot.wire.framing import Frame
 from toolglot.wire.reading import Fields, leftover, noted
-from toolglot.wire.sequence import DAMAGED, SAYING, THINKING, Sequence, call_of_object
+from toolglot.wire.sequence import BEGAN_WITH_INPUT, DAMAGED, SAYING, THINKING, Sequence, call_of_object
 
 _MOST_OPEN: Final = 1000
 """Blocks that are open at once. The protocol allows one."""
@@ -333,7 +333,7 @@ class Decoder:
         text = block.text if isinstance(block, Text | Thinking) else ""
         if isinstance(block, ToolCall):
             if started.get("input"):
-                self.sequence.tell("a call began with its arguments")
+                self.sequence.tell(BEGAN_WITH_INPUT)
             block = replace(block, arguments=None)
         elif text:
             if fields["type"] in _STARTS:

@@ -248,7 +248,9 @@ class Decoder:
             self._start()
         if type(delta) is not dict and type(message) is not dict:
             self.sequence.tell("a choice has no delta")
-        if type(message) is dict and not has_delta:  # Perplexity repeats beside each delta all that was said so far
+        if type(message) is dict and has_delta:  # Perplexity does so; OpenAI's SDK for JavaScript then reads both
+            self.sequence.tell("a chunk repeats beside its delta what was said so far")
+        elif type(message) is dict:
             self._read_whole(message)
         if type(reason) is str and reason:
             self._start()
