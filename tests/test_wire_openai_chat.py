@@ -833,11 +833,16 @@ def test_thinking_that_says_its_field_stays_in_it() -> None:
     assert message["reasoning"] == "hm"
 
 
-@pytest.mark.parametrize(("model", "role"), [("gpt-5.1", "developer"), ("gpt-4o", "system")])
-def test_a_developers_turn_has_a_role_that_the_target_knows(model: str, role: str) -> None:
-    assert written_for("openai", Text("x"), role="developer", model=model)["messages"] == [
-        {"role": role, "content": "x"}
-    ]
+@pytest.mark.parametrize(
+    ("target", "model", "role"),
+    [
+        ("openai", "gpt-5.1", "developer"),
+        ("openai", "gpt-4o", "developer"),  # recorded: older models take it too
+        ("mistral", "mistral-large-latest", "system"),
+    ],
+)
+def test_a_developers_turn_has_a_role_that_the_target_knows(target: str, model: str, role: str) -> None:
+    assert written_for(target, Text("x"), role="developer", model=model)["messages"] == [{"role": role, "content": "x"}]
 
 
 @pytest.mark.parametrize(("target", "field"), [("openai", "max_completion_tokens"), ("mistral", "max_tokens")])
