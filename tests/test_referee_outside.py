@@ -55,7 +55,7 @@ DIFFERENCES: Final[dict[str, tuple[Difference, ...]]] = {
         Difference("reader", r"type .*\.fps", "pydantic takes true for a number"),
         Difference(
             "judge",
-            r"type .*\.(threshold|category|level|mode|language|outcome|behavior)",
+            r"type .*\.(threshold|category|level|thinking_level|mode|language|outcome|behavior)",
             "the API takes the number of a value, as protocol buffers do",
         ),
     ),
