@@ -240,3 +240,18 @@ def test_a_body_of_another_protocol_than_the_named_one_is_refused_with_a_hint(cl
     assert "this looks like a request of openai_responses: --for openai_responses, or toolglot convert --to" in said
     ended = cli("convert", "request.json", "--from", "openai", "--to", "gemini@gemini-3-pro")
     assert "this looks like a request of openai_responses: --from openai_responses" in " ".join(ended.err.split())
+
+
+def test_the_diff_shows_what_is_written_and_no_other_order_of_fields(cli: Cli) -> None:
+    call = {"id": "call_too_long", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    messages = [
+        {"content": "Hi", "role": "user"},
+        {"tool_calls": [call], "content": "", "role": "assistant"},
+        {"name": "weather", "content": "7", "tool_call_id": "call_too_long", "role": "tool"},
+    ]
+    cli.write("request.json", {"messages": messages, "model": "mistral-large-latest"})
+    ended = cli("repair", "request.json", "--for", "mistral")
+    assert ended.code == 0
+    changed = [line for line in ended.err.splitlines() if line.startswith(("+ ", "- "))]
+    assert len(changed) == 4
+    assert all("id" in line for line in changed)

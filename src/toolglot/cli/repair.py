@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Final
 
 from toolglot.cli import targets
@@ -157,7 +158,9 @@ class _Work:
         if self.shown > MOST_DIFFS:
             return
         assert outcome.out is not None  # noqa: S101 - it changed
-        show_diff(outcome.before, outcome.out.body, outcome.record.where, page)
+        # What is written, whose fields are in the order of the file's.
+        written = json.loads(outcome.repaired.decode("utf-8-sig"))
+        show_diff(outcome.before, written, outcome.record.where, page)
         page.line()
         folded = 0
         for entry in order_by_gravity(outcome.entries):
