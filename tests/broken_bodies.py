@@ -261,19 +261,19 @@ def after_a_mishap(chance: random.Random, body: Fields) -> Fields:
     return broken
 
 
-def model_of(source: str, body: Fields) -> str:
+def model_of(source: str, body: Fields, sources: list[tuple[str, str]] = SOURCES) -> str:
     """The model that a body was made for, which may stand in the address."""
     named = body.get("model") or body.get("modelId")
-    return named if isinstance(named, str) else next(model for name, model in SOURCES if name == source)
+    return named if isinstance(named, str) else next(model for name, model in sources if name == source)
 
 
 @st.composite
 def broken_bodies(
-    draw: st.DrawFn, *, damaged: bool = False, providers: tuple[str, ...] | None = None
+    draw: st.DrawFn, *, damaged: bool = False, sources: list[tuple[str, str]] = SOURCES
 ) -> tuple[str, Fields]:
     """A source, and a body of its protocol to which something happened; or one that is damaged besides."""
     chance = draw(st.randoms(use_true_random=False))
-    source = chance.choice([each for each in SOURCES if providers is None or each[0] in providers])
+    source = chance.choice(sources)
     body = good_body(chance, source)
     messages = _messages(body)
     mishaps = [*MISHAPS, *[_damage] * len(MISHAPS)] if damaged else MISHAPS

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Conversation
+from toolglot.conversation import Conversation, Text
 from toolglot.errors import InputError
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
@@ -22,6 +22,8 @@ from toolglot.wire.openai_chat.tools import without_empty_tools
 
 Fields = dict[str, Any]
 
+_NO_CONTENT: Final = "null-content"
+"""The end of the id of a fact: a message that says nothing has at least an empty text."""
 MOST_MENDED: Final = 100
 """How many places of one body are told that had to be mended to be read."""
 
@@ -76,6 +78,16 @@ def decoded_split(split: SplitBody, source: Profile, policy: Policy) -> tuple[Co
     return conversation, mended
 
 
+def _with_empty_texts(conversation: Conversation, silent: list[int]) -> Conversation:
+    """A conversation whose turns without blocks say an empty text."""
+    turns = list(conversation.turns)
+    for number in silent:
+        turn = turns[number]
+        own = {**(turn.extra or {}).get("openai_chat", {}), "~content": "text"}
+        turns[number] = replace(turn, blocks=(Text(""),), extra={**(turn.extra or {}), "openai_chat": own})
+    return replace(conversation, turns=tuple(turns))
+
+
 def in_new_forms(
     asked: Conversation, source: Profile, target: Profile, policy: Policy
 ) -> tuple[Conversation, list[Entry]]:
@@ -92,6 +104,11 @@ def in_new_forms(
             sent = in_text
             told.append("arguments that are an object were written as text")
     is_home = source.name == target.name
+    if not is_home or any(fact.id.endswith(_NO_CONTENT) for fact in target.facts):
+        silent = [number for number, turn in enumerate(sent.turns) if not turn.blocks]
+        if silent:
+            sent = _with_empty_texts(sent, silent)
+            told.append("content without parts was read as empty")
     if not (target.as_told() if is_home else target).tools.allow_empty_list:
         without = without_empty_tools(sent)
         if without is not sent:

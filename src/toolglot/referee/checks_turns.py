@@ -34,6 +34,10 @@ def last(case: Case) -> Findings:
     message = _last_assistant(case)
     if message is not None and case.profile.turns.last == "user_or_result" and calls_of(message):
         yield Finding(message.path, "the request ends with calls", "end with their results")
+    turns, messages = case.profile.turns, case.view.messages
+    if turns.last == "user_or_result" and turns.system == "message" and turns.system_inside == "first_only":
+        if messages and not _spoken(case):
+            yield Finding(messages[-1].path, f"the request ends with a {messages[-1].role} message", "add a user turn")
 
 
 def prefill(case: Case) -> Findings:
@@ -135,7 +139,7 @@ def blank_text(case: Case) -> Findings:
 def empty_turn(case: Case) -> Findings:
     messages = case.view.messages
     for message in messages if not case.profile.turns.empty_turn else ():
-        is_final = message is messages[-1] and message.role == "assistant"
+        is_final = message is messages[-1] and message.role == "assistant" and case.profile.protocol != "gemini"
         if not is_final and not any(item.kind != "text" or item.text for item in message.items):
             blocks = any(item.kind == "text" for item in message.items) and not message.is_empty_string
             if not blocks:

@@ -28,8 +28,19 @@ def fill_empties(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     survey = job.survey(turns)
     if not survey.has_blanks and Thinking not in survey.kinds:
         return turns
-    filled = tuple(kept for turn in turns if (kept := _filled(turn, job)) is not None)
+    last = turns[-1] if job.goes_home and turns else None
+    filled = tuple(
+        kept for turn in turns if (kept := turn if _starts_nothing(turn, last, job) else _filled(turn, job)) is not None
+    )
     return unless_same(filled, turns)
+
+
+def _starts_nothing(turn: Turn, last: Turn | None, job: Job) -> bool:
+    """Whether a turn is the start of an answer that says nothing yet, as the target's own client wrote it."""
+    if turn is not last or turn.role != "assistant" or job.profile.results.body == "object":
+        return False
+    is_empty = not turn.blocks or (len(turn.blocks) == 1 and isinstance(turn.blocks[0], Text) and not turn.text)
+    return is_empty and job.profile.turns.prefill == "yes" and (not turn.blocks or job.profile.turns.empty_text)
 
 
 def _filled(turn: Turn, job: Job) -> Turn | None:
@@ -81,8 +92,9 @@ def _is_empty_prompt(turn: Turn, job: Job) -> bool:
 def _says_something(blocks: list[Block], job: Job) -> bool:
     # Where texts are blocks, an empty one that is accepted is content; elsewhere it is an empty message.
     takes_empty = job.profile.turns.empty_text and job.profile.results.carrier == "block"
+    takes_thought = job.goes_home and job.profile.reasoning.may_end_turn
     return any(
-        not isinstance(block, Thinking)
+        (takes_thought or not isinstance(block, Thinking))
         and (not isinstance(block, Text) or bool(block.text) or takes_empty or _is_signed(block, job))
         for block in blocks
     )
@@ -117,7 +129,8 @@ def _filled_result(result: ToolResult, job: Job) -> ToolResult:
     if accepted:
         # A block may leave its content out, a message may not (C8).
         is_absent = result.content is None and rules.carrier != "block"
-        return replace(result, content=result.error or "") if is_absent or isinstance(result.content, tuple) else result
+        is_list = isinstance(result.content, tuple) and (bool(result.content) or not job.goes_home)
+        return replace(result, content=result.error or "") if is_absent or is_list else result
     rule = job.rule("results.empty_error" if is_error else "results.empty")
     job.tell(
         "replaced", f"a result without content is refused {rule}; a word stands for it", call_ids=(result.call_id,)

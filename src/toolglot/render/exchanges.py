@@ -20,7 +20,7 @@ from toolglot.conversation import Block, Media, Opaque, Text, ToolCall, ToolResu
 from toolglot.ledger import Ledger
 from toolglot.render.cache_markers import is_marker
 from toolglot.render.job import Job
-from toolglot.render.survey import Answers
+from toolglot.render.survey import Answers, Survey
 from toolglot.report import Action
 
 ORPHANED: Final = "[Result of a tool call that is not part of this conversation{name}]"
@@ -33,7 +33,7 @@ _ASIDE: Final = {"late": LATE, "conflict": SECOND, "superseded": SECOND}
 def pair(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     """The turns with every exchange whole and in place."""
     survey = job.survey(turns)
-    if not survey.has_calls or (survey.is_paired and _are_sound(turns, job)):
+    if not survey.has_calls or (survey.is_paired and (_may_be_apart(survey, job) or _are_sound(turns, job))):
         return turns
     if survey.has_removed or not survey.is_paired:
         return tuple(_Pairing(turns, job).rebuilt())
@@ -44,6 +44,12 @@ def pair(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 
 
 # --- as the target wants it -------------------------------------------------------------------------
+
+
+def _may_be_apart(survey: Survey, job: Job) -> bool:
+    """Whether results of paired calls may stand anywhere behind these. Who wrote them for this target put them there."""
+    rules = job.profile.results
+    return job.goes_home and not rules.adjacent and not rules.call_order and None not in survey.answers.values()
 
 
 def _are_sound(turns: Sequence[Turn], job: Job) -> bool:

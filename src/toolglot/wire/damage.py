@@ -223,9 +223,6 @@ def _mend_said(message: Fields, path: str, told: Told) -> None:
     says_more = message.get("role") == "assistant" and any(message.get(key) for key in _SAID_BESIDE)
     if message.get("content") is not None or not says_more:
         _mend_content(message, path, told)
-    if message.get("content") == [] and not says_more:
-        message["content"] = ""
-        told.append((f"{path}.content", "content without parts was read as empty"))
 
 
 _SAID_BESIDE: Final = frozenset(

@@ -111,7 +111,7 @@ def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     for turn in conversation.turns:
         if turn.extra is not None and not _FRAMES.isdisjoint(turn.extra.get(protocol, ())):
             return True
-        if not turn.blocks and (turn.role != "assistant" or protocol == _CHAT):
+        if not turn.blocks and (_has_odd_content(turn) if protocol == _CHAT else turn.role != "assistant"):
             return True
         found = _marked(turn.blocks)
         if found < 0 or (protocol in _NOTES_ON_TEXT and _has_stray_notes(turn, protocol)):
@@ -121,6 +121,11 @@ def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
         return False
     marked += sum([tool.extra is not None for tool in conversation.tools])
     return marked >= MOST_CACHE_MARKERS and _has_many_markers(conversation)
+
+
+def _has_odd_content(turn: Turn) -> bool:
+    """Whether a Chat message that says nothing lacks its content; a list without parts is for the target to judge."""
+    return (turn.extra or {}).get(_CHAT, {}).get("~content") != "parts"
 
 
 def _marked(blocks: Iterable[Block]) -> int:
