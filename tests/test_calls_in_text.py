@@ -458,6 +458,35 @@ def test_thinking_in_text_is_thinking_and_calls_in_it_are_drafts() -> None:
     ]
 
 
+@pytest.mark.parametrize("client", ["anthropic", "openai_responses"])
+@pytest.mark.parametrize("more", ["", " or else"])
+def test_law_11_a_draft_in_a_thought_that_was_cut_off_is_no_call(client: str, more: str) -> None:
+    request = asked(client, "vllm")
+    stops: tuple[StopReason, ...] = ("length", "filter")
+    for stop in stops:
+        answer = reply(f"<think>I could {CALL}{more}", stop)
+        back = convert_reply(whole(answer, "vllm"), source="vllm", target=client, request=request)
+        assert back.reply.turn.calls == ()
+        assert "".join(block.text for block in back.reply.turn.blocks if isinstance(block, Thinking)) == (
+            f"I could {CALL}{more}"
+        )
+        assert not any("wrote calls as text" in entry.reason for entry in back.report.entries)
+        translator = StreamTranslator(source="vllm", target=client, request=request)
+        data = translator.feed(streamed(answer, "vllm")) + translator.finish()
+        assert told(data, client)[1].turn.calls == ()
+    ended = reply(f"<think>I could {CALL}{more}")
+    back = convert_reply(whole(ended, "vllm"), source="vllm", target=client, request=request)
+    assert [call.name for call in back.reply.turn.calls] == ["get_weather"]
+
+
+def test_law_11_calls_before_a_thought_that_was_cut_off_stay_calls() -> None:
+    answer = reply(f"{CALL}<think>I could also {OTHER}", "length")
+    back = convert_reply(whole(answer, "vllm"), source="vllm", target="anthropic", request=asked("anthropic", "vllm"))
+    assert [call.arguments for call in back.reply.turn.calls] == [{"city": "Bonn"}]
+    assert isinstance(back.reply.turn.blocks[-1], Thinking)
+    assert back.reply.stop == "length"
+
+
 def test_calls_of_a_provider_without_ids_differ_from_turn_to_turn() -> None:
     found = []
     for turns in (1, 3):

@@ -3,6 +3,9 @@
 A reply whose text holds calls becomes one with real calls. Text that holds none goes through as it came, as the very
 events. What the model thought is not looked into: calls there are drafts.
 
+A thought that nothing closed is ended by a call in it, unless the provider says that the answer was cut off: then nobody
+knows whether the call was meant, and it stays a thought.
+
 Never two calls for one: a reply that has calls of its own is not searched. Whether it has some is known at its end, so
 what was found waits until then; where a call of the reply's own comes first, the text stays what it was.
 """
@@ -10,7 +13,7 @@ what was found waits until then; where a call of the reply's own comes first, th
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -23,6 +26,15 @@ _REASONS: Final = frozenset({"~finish_reason", "~stop_reason"})
 """Notes of the codecs that hold the provider's word."""
 _ENDED: Final = frozenset({None, "stop", "tool_calls"})
 """What a provider says of an answer that it takes for whole, or that it says nothing of."""
+
+
+class _Draft(NamedTuple):
+    """Where events wait that tell a draft, its text, and the dialects of its calls."""
+
+    start: int
+    end: int
+    text: str
+    found: tuple[str, ...]
 
 
 class CallsInText:
@@ -70,6 +82,8 @@ class CallsInText:
         """Everything from the first call on that was found; None: none was."""
         self._beside: list[Event] = []
         """What the provider said meanwhile beside its text."""
+        self._drafts: list[_Draft] = []
+        """Calls among what waits that ended a thought which nothing else ended."""
 
     @property
     def is_settled(self) -> bool:
@@ -118,12 +132,17 @@ class CallsInText:
 
     def _pass_other(self, event: Event, passed: list[Event]) -> None:
         """What is no text. A call of the reply's own decides on those that were found, and so does the end."""
-        is_own_call = isinstance(event, BlockStarted) and isinstance(event.block, ToolCall)
+        is_own_call = _is_call_start(event)
         self._has_own_calls = self._has_own_calls or is_own_call
         waiting = self._waiting
         if waiting is not None and (is_own_call or isinstance(event, Finished | Failed)):
-            passed += self._taken_back() if is_own_call else waiting
-            self._waiting, self._beside = None, []
+            if is_own_call:
+                passed += self._taken_back()
+            elif self._drafts and not (isinstance(event, Finished) and event.stop in _ENDED):
+                passed += self._as_thoughts(waiting)
+            else:
+                passed += waiting
+            self._waiting, self._beside, self._drafts = None, [], []
         elif waiting is not None:
             waiting.append(event)
             self._beside.append(event)
@@ -139,6 +158,23 @@ class CallsInText:
         rest = Text(raw[place:])
         return [BlockStarted(Text("")), TextDelta(rest.text), BlockEnded(rest), *self._beside]
 
+    def _as_thoughts(self, waiting: list[Event]) -> list[Event]:
+        """What waited, with its drafts as thoughts: the answer was cut off inside of them."""
+        kept: list[Event] = []
+        place = 0
+        for draft in self._drafts:
+            thought = Thinking(draft.text)
+            kept += [*waiting[place : draft.start], BlockStarted(Thinking()), ThinkingDelta(draft.text)]
+            kept.append(BlockEnded(thought))
+            place = draft.end
+            for dialect in draft.found:
+                self._found.remove(dialect)
+        kept += waiting[place:]
+        ended = [event for event in kept if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall)]
+        self._has_calls = any(not event.cut for event in ended)
+        self._has_cut = any(event.cut for event in ended)
+        return kept
+
     def _new_stream(self) -> TextToolStream:
         number, self._blocks = self._blocks, self._blocks + 1
         ids = f"{self._id}|{self._place}|{number}"
@@ -148,6 +184,7 @@ class CallsInText:
 
     def _end(self, stream: TextToolStream, event: BlockEnded, passed: list[Event]) -> None:
         """The end of a text. One that said nothing is passed on as it is."""
+        known = len(stream.found)
         found = stream.finish()
         self._found += stream.found
         self._dropped += stream.dropped
@@ -155,14 +192,21 @@ class CallsInText:
         if not found and self._start is not None and self._is_silent:
             (passed if self._waiting is None else self._waiting).append(self._start)
             found = [event]
+        start = len(self._waiting or ())
         self._pass(found, event, passed)
         self._start = None
+        waiting = self._waiting
+        if stream.draft and waiting is not None:
+            calls = (at for at in range(start, len(waiting)) if _is_call_start(waiting[at]))
+            first = next(calls, None)
+            if first is not None:
+                self._drafts.append(_Draft(first, len(waiting), stream.draft, tuple(stream.found[known:])))
 
     def _pass(self, found: list[Event], said: Event, passed: list[Event]) -> None:
         """What was found; as the provider's own events, where it is what they say."""
         self._is_silent = self._is_silent and not found
         for event in found:
-            if self._waiting is None and isinstance(event, BlockStarted) and isinstance(event.block, ToolCall):
+            if self._waiting is None and _is_call_start(event):
                 self._waiting = []
             passed = passed if self._waiting is None else self._waiting
             if isinstance(event, TextDelta | ThinkingDelta) and self._waiting is None:
@@ -203,6 +247,10 @@ def _without_reason(extra: Extra | None) -> Extra | None:
         protocol: {key: value for key, value in fields.items() if key not in _REASONS}
         for protocol, fields in extra.items()
     }
+
+
+def _is_call_start(event: Event) -> bool:
+    return isinstance(event, BlockStarted) and isinstance(event.block, ToolCall)
 
 
 def _says_the_same(event: Event, said: Event) -> bool:

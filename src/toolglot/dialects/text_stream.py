@@ -126,6 +126,9 @@ class TextToolStream:
         """The dialects whose calls were found, in their order."""
         self.dropped: list[str] = []
         """The marks that were dropped since they said nothing."""
+        self.draft: str = ""
+        """The rest of the text, from a call on that ended a thought, since nothing else did. Whoever knows that the
+        text was cut off knows that its thought would have gone on."""
         self.is_marked: bool = False
         """Whether the first of them had a mark of its own, and was not what ordinary text looks like."""
         next(self._run)
@@ -242,7 +245,8 @@ class TextToolStream:
                 found = (yield from self._code(found, think, stops)) or ""
             elif found in calls:
                 end = None if is_unclosed else (yield from self._end_of_draft(found, stops))
-                is_unclosed = is_unclosed or end is None
+                if end is None and not is_unclosed:
+                    is_unclosed, self.draft = True, f"{found}{scanner.text[scanner.at :]}"
                 if end is None and (yield from self._candidate(found, found, think)) and not self._teller.is_thinking:
                     return ""
                 found = end or ""
