@@ -28,7 +28,7 @@ def fill_empties(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     survey = job.survey(turns)
     if not survey.has_blanks and Thinking not in survey.kinds:
         return turns
-    last = turns[-1] if job.goes_home and turns else None
+    last = turns[-1] if job.goes_home and len(turns) > 1 and turns[-2].role in ("user", "tool") else None
     filled = tuple(
         kept for turn in turns if (kept := turn if _starts_nothing(turn, last, job) else _filled(turn, job)) is not None
     )
