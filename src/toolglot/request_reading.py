@@ -102,7 +102,7 @@ def in_new_forms(
         in_text = with_text_arguments(sent)
         if in_text is not sent:
             sent = in_text
-            told.append("arguments that are an object were written as text")
+            told.append("arguments that are no text were written as one")
     is_home = source.name == target.name
     if not is_home or any(fact.id.endswith(_NO_CONTENT) for fact in target.facts):
         silent = [number for number, turn in enumerate(sent.turns) if not turn.blocks]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Conversation, Opaque, ToolCall, ToolResult, ToolSpec, Turn
+from toolglot.conversation import Block, Conversation, Extra, Opaque, ToolCall, ToolResult, ToolSpec, Turn
 from toolglot.jsontext import compact
 from toolglot.wire.argument_text import read_arguments, with_read_note
 from toolglot.wire.openai_chat.blocks import FUNCTION_CALL, PROTOCOL
@@ -34,7 +34,7 @@ def read_function_call(fields: Fields) -> ToolCall:
 
 
 def with_text_arguments(conversation: Conversation) -> Conversation:
-    """The conversation without calls that write their arguments as an object; itself where there is none."""
+    """The conversation without calls whose arguments are an object or null; itself where there is none."""
     turns = [_with_text(turn) for turn in conversation.turns]
     is_same = all(turn is before for turn, before in zip(turns, conversation.turns, strict=True))
     return conversation if is_same else replace(conversation, turns=tuple(turns))
@@ -43,12 +43,20 @@ def with_text_arguments(conversation: Conversation) -> Conversation:
 def _with_text(turn: Turn) -> Turn:
     if turn.role != "assistant" or not any(_is_object(block) for block in turn.blocks):
         return turn
-    blocks = [replace(block, extra=None) if _is_object(block) else block for block in turn.blocks]
+    blocks = [replace(block, extra=_unnoted(block.extra)) if _is_object(block) else block for block in turn.blocks]
     return replace(turn, blocks=tuple(blocks))
 
 
+def _unnoted(extra: Extra | None) -> Extra:
+    """What a call has besides, but for the note how its arguments were written; it has its own fields still."""
+    own = {key: value for key, value in (extra or {}).get(PROTOCOL, {}).items() if key != "~arguments"}
+    return {**(extra or {}), PROTOCOL: own}
+
+
 def _is_object(block: Block) -> bool:
-    return type(block) is ToolCall and block.extra is not None and note(block.extra, PROTOCOL, "arguments") == "object"
+    if type(block) is not ToolCall or block.extra is None:
+        return False
+    return note(block.extra, PROTOCOL, "arguments") in ("object", "none")
 
 
 def declares_functions(conversation: Conversation) -> bool:
