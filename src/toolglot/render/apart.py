@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Text, ToolCall, Turn
+from toolglot.conversation import Block, Text, Thinking, ToolCall, Turn
 from toolglot.render.job import Job, unless_same
 from toolglot.render.roles import bridge
 
@@ -31,6 +31,10 @@ def _split(turn: Turn, job: Job) -> list[Turn]:
         (calls if isinstance(block, ToolCall) else words).append(block)
     if not words:
         return [turn]
+    if not job.profile.reasoning.may_end_turn and all(isinstance(block, Thinking) for block in words):
+        rule = job.rule("reasoning.may_end_turn")
+        job.tell("dropped", f"thinking may not stand alone, nor beside calls {rule}", turn_key=turn.key)
+        return [replace(turn, blocks=tuple(calls), extra=None)]
     reason = f"words beside calls are refused {job.rule('calls.with_text')}; they stand before, with a bridge"
     job.tell("moved", reason, turn_key=turn.key)
     said = replace(turn, blocks=tuple(words), key=f"{turn.key}+said", extra=None)

@@ -129,7 +129,8 @@ def _filled_result(result: ToolResult, job: Job) -> ToolResult:
     if accepted:
         # A block may leave its content out, a message may not (C8).
         is_absent = result.content is None and rules.carrier != "block"
-        is_list = isinstance(result.content, tuple) and (bool(result.content) or not job.goes_home)
+        keeps_list = job.goes_home and rules.carrier == "message" and not result.content
+        is_list = isinstance(result.content, tuple) and not keeps_list
         return replace(result, content=result.error or "") if is_absent or is_list else result
     rule = job.rule("results.empty_error" if is_error else "results.empty")
     job.tell(
