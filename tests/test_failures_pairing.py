@@ -161,7 +161,7 @@ def test_A2_a_result_goes_back_to_its_call_wherever_it_stands(target: Target) ->
             assert ORPHAN not in said.everything
             assert MISSING not in said.everything
             stays = source == target[0] and not profiles.get(*target).results.adjacent
-            if not stays and (source, steps) != ("openai_responses", second_previous):  # there, these calls are one turn
+            if not stays and (source, steps) != ("openai_responses", second_previous):  # one turn
                 assert_told(out, "directly behind their calls", action="moved", fault="canonical")
 
 
