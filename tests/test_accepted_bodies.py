@@ -27,7 +27,7 @@ from toolglot.wire.codecs import codec
 
 UNDECIDED = (b'"content": null, "tool_calls": []', b'"id": ""', b'"parts": [', b'"role": "human"', b'"role": "ai"')
 """Forms that some servers take without reading them, and that are read as they are meant: messages without content and
-calls, ids that say nothing, and messages as another protocol writes them (Gemini's own content has parts, of course)."""
+calls, ids that say nothing, and messages as another protocol writes them."""
 
 OLD_FORMS = (b'"function_call":', b'"role": "function"')
 """Calls and results of the first Chat API: without the functions that they belong to, they are read as tools."""
