@@ -35,9 +35,9 @@ def last(case: Case) -> Findings:
     if message is not None and case.profile.turns.last == "user_or_result" and calls_of(message):
         yield Finding(message.path, "the request ends with calls", "end with their results")
     turns, messages = case.profile.turns, case.view.messages
-    if turns.last == "user_or_result" and turns.system == "message" and turns.system_inside == "first_only":
-        if messages and not _spoken(case):
-            yield Finding(messages[-1].path, f"the request ends with a {messages[-1].role} message", "add a user turn")
+    is_bound = turns.last == "user_or_result" and turns.system == "message" and turns.system_inside == "first_only"
+    if is_bound and messages and not _spoken(case):
+        yield Finding(messages[-1].path, f"the request ends with a {messages[-1].role} message", "add a user turn")
 
 
 def prefill(case: Case) -> Findings:

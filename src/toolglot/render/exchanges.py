@@ -47,7 +47,7 @@ def pair(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 
 
 def _may_be_apart(survey: Survey, job: Job) -> bool:
-    """Whether results of paired calls may stand anywhere behind these. Who wrote them for this target put them there."""
+    """Whether results of paired calls may stand anywhere behind these. Its own client put them there."""
     rules = job.profile.results
     return job.goes_home and not rules.adjacent and not rules.call_order and None not in survey.answers.values()
 
