@@ -3,8 +3,8 @@
 A reply whose text holds calls becomes one with real calls. Text that holds none goes through as it came, as the very
 events. What the model thought is not looked into: calls there are drafts.
 
-A thought that nothing closed is ended by a call in it, unless the provider says that the answer was cut off: then nobody
-knows whether the call was meant, and it stays a thought.
+A thought that nothing closed is ended by a call in it, unless the provider says that the answer was cut off: then
+nobody knows whether the call was meant, and it stays a thought.
 
 Never two calls for one: a reply that has calls of its own is not searched. Whether it has some is known at its end, so
 what was found waits until then; where a call of the reply's own comes first, the text stays what it was.
