@@ -33,7 +33,7 @@ COMMANDS: Final = {
     "serve": "the gateway: any client on any provider",
     "keys": "the keys of the gateway's clients, and what they may use",
     "usage": "what the gateway's clients used, and what it cost",
-    "simulate": "strict stand-ins for the providers, on a port of this machine",
+    "simulate": "simulated providers, as strict as the real ones, on a local port",
     "probe": "how an endpoint that is not known does tools",
     "doctor": "what is wrong with a gateway, and what to do about it",
     "init": "a commented toolglot.toml for the gateway, to begin with",
@@ -64,7 +64,7 @@ exit codes:
   2    the command was used wrongly, or its input cannot be read
   130  interrupted (Ctrl-C)
 
-'toolglot COMMAND --help' tells everything about a command.
+'toolglot COMMAND --help' describes a command in full.
 """
 
 

@@ -1,4 +1,4 @@
-"""`toolglot simulate`: strict stand-ins for the providers on a port of this machine."""
+"""`toolglot simulate`: simulated providers, as strict as the real ones, on a local port."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _LONGEST_REASON: Final = 140
 """Characters of a refusal in a line of the log."""
 
 _DESCRIPTION: Final = """\
-Serves strict stand-ins for Anthropic, OpenAI (Chat Completions and Responses), Gemini, Mistral, DeepSeek, Kimi,
-Bedrock, Cohere and Ollama. Each request is judged as the provider would and refused in its own words; answers come from
+Serves simulated providers, as strict as the real ones: Anthropic, OpenAI (Chat Completions and Responses), Gemini,
+Mistral, DeepSeek, Kimi, Bedrock, Cohere, Ollama and others. Each request is judged as the provider would and refused in its own words; answers come from
 a script, or from the default one: it calls the first suitable tool and then answers with what the tool said. Each
 request is a line on stderr: its path, the status, and whose answer it got.
 
