@@ -29,9 +29,9 @@ _LONGEST_REASON: Final = 140
 
 _DESCRIPTION: Final = """\
 Serves simulated providers, as strict as the real ones: Anthropic, OpenAI (Chat Completions and Responses), Gemini,
-Mistral, DeepSeek, Kimi, Bedrock, Cohere, Ollama and others. Each request is judged as the provider would and refused in its own words; answers come from
-a script, or from the default one: it calls the first suitable tool and then answers with what the tool said. Each
-request is a line on stderr: its path, the status, and whose answer it got.
+Mistral, DeepSeek, Kimi, Bedrock, Cohere, Ollama and others. Each request is judged as the provider would and refused
+in its own words; answers come from a script, or from the default one: it calls the first suitable tool and then
+answers with what the tool said. Each request is a line on stderr: its path, the status, and whose answer it got.
 
 Any API key is accepted that is not empty. The server needs uvicorn: pip install '.[simulator]' in a clone.
 The simulator has a port of its own: 8400 is where 'toolglot serve', the gateway, listens."""
