@@ -686,7 +686,7 @@ def test_what_stands_before_a_lone_end_of_thought_is_thinking_in_a_whole_reply(s
 
 @pytest.mark.parametrize(
     "text",
-    ["The tag `</think>` ends a thought.", "Write </think> and go on.", "a</think>\nb</think>\nc"],
+    ["The tag `</think>` ends a thought.", "Write </think> and go on.", "a</think>\nb</think>\nc", "Hello!</think>\n"],
 )
 def test_a_text_about_the_end_of_a_thought_stays_text(text: str) -> None:
     back = convert_reply(whole(reply(text), "vllm"), source="vllm", target="anthropic")

@@ -282,6 +282,8 @@ def with_leading_thought(reply: Reply) -> Reply:
     thought, rest = first.text[: end.start()], first.text[end.end() :].lstrip()
     if "<think>" in thought or not thought.strip() or "</think>" in rest:
         return reply
+    if not rest and not reply.turn.calls:
+        return reply  # all that was said, and a mark behind it
     left = (replace(first, text=rest),) if rest else ()
     return replace(reply, turn=replace(reply.turn, blocks=(Thinking(thought.strip()), *left, *reply.turn.blocks[1:])))
 
