@@ -138,8 +138,9 @@ def blank_text(case: Case) -> Findings:
 
 def empty_turn(case: Case) -> Findings:
     messages = case.view.messages
+    starts_answer = len(messages) > 1 and messages[-2].role in ("user", "tool") and case.profile.protocol != "gemini"
     for message in messages if not case.profile.turns.empty_turn else ():
-        is_final = message is messages[-1] and message.role == "assistant" and case.profile.protocol != "gemini"
+        is_final = starts_answer and message is messages[-1] and message.role == "assistant"
         if not is_final and not any(item.kind != "text" or item.text for item in message.items):
             blocks = any(item.kind == "text" for item in message.items) and not message.is_empty_string
             if not blocks:
