@@ -109,7 +109,7 @@ def _is_undecided(provider: str, body: Fields) -> bool:
     if profiles.get(provider).protocol == "gemini":
         return any(_lacks_signature(content) for content in body["contents"]) or '"id": ""' in json.dumps(body)
     if provider == "openai_responses":
-        return any(item == {"role": "assistant", "content": []} for item in body["input"])
+        return any(item.get("content") == [] for item in body["input"])
     return any(form in json.dumps(body).encode() for form in UNDECIDED)
 
 
