@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Conversation, Text
+from toolglot.conversation import Conversation, Text, Turn
 from toolglot.errors import InputError
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
@@ -78,6 +78,11 @@ def decoded_split(split: SplitBody, source: Profile, policy: Policy) -> tuple[Co
     return conversation, mended
 
 
+def _has_empty_parts(turn: Turn) -> bool:
+    """Whether a message of Chat says `content: []`; one without any content may say something beside it."""
+    return (turn.extra or {}).get("openai_chat", {}).get("~content") == "parts"
+
+
 def _with_empty_texts(conversation: Conversation, silent: list[int]) -> Conversation:
     """A conversation whose turns without blocks say an empty text."""
     turns = list(conversation.turns)
@@ -105,7 +110,7 @@ def in_new_forms(
             told.append("arguments that are no text were written as one")
     is_home = source.name == target.name
     if not is_home or any(fact.id.endswith(_NO_CONTENT) for fact in target.facts):
-        silent = [number for number, turn in enumerate(sent.turns) if not turn.blocks]
+        silent = [number for number, turn in enumerate(sent.turns) if not turn.blocks and _has_empty_parts(turn)]
         if silent:
             sent = _with_empty_texts(sent, silent)
             told.append("content without parts was read as empty")
