@@ -690,7 +690,7 @@ def test_a_reply_that_ended_otherwise_than_it_said_is_written_as_it_ended() -> N
         ({"candidates": [1]}, r"^\$\.candidates\[0\]: expected an object"),
         ({"candidates": [{"content": "x"}]}, r"^\$\.candidates\[0\]\.content: expected an object"),
         ({"candidates": [{"content": {"parts": [{"text": 1}]}}]}, r"^\$\.candidates\[0\]\.content\.parts\[0\]\.text: "),
-        ({"candidates": [{"finishReason": 99}]}, r"^\$\.candidates\[0\]\.finishReason: expected a string"),
+        ({"candidates": [{"finishReason": [1]}]}, r"^\$\.candidates\[0\]\.finishReason: expected a string"),
         ({"promptFeedback": 1}, r"^\$\.promptFeedback: expected an object"),
         ({"usageMetadata": {"promptTokenCount": "3"}}, r"^\$\.usageMetadata\.promptTokenCount: expected a whole"),
         ({"responseId": 1}, r"^\$\.responseId: expected a string"),

@@ -76,14 +76,16 @@ def _anthropic(message: Message) -> Seen:
 
 def _chat(completion: ChatCompletion) -> Seen:
     message, usage = completion.choices[0].message, completion.usage
+    old = message.function_call
+    calls = [
+        (call.id, call.function.name, written(call.function.arguments))
+        if call.type == "function"
+        else (call.id, call.custom.name, written(call.custom.input))
+        for call in message.tool_calls or ()
+    ]
     return Seen(
         _joined((message.content, message.refusal)),
-        tuple(
-            (call.id, call.function.name, written(call.function.arguments))
-            if call.type == "function"
-            else (call.id, call.custom.name, written(call.custom.input))
-            for call in message.tool_calls or ()
-        ),
+        (*calls, *([("", old.name, written(old.arguments))] if old is not None else [])),
         (usage.prompt_tokens, usage.completion_tokens) if usage else None,
         completion.choices[0].finish_reason,
         (message.model_extra or {}).get("reasoning_content") or "",

@@ -94,7 +94,7 @@ def _says_something(blocks: list[Block], job: Job) -> bool:
     takes_empty = job.profile.turns.empty_text and job.profile.results.carrier == "block"
     takes_thought = job.goes_home and job.profile.reasoning.may_end_turn
     return any(
-        (takes_thought or not isinstance(block, Thinking))
+        (not isinstance(block, Thinking) or (takes_thought and (bool(block.text) or block.extra is not None)))
         and (not isinstance(block, Text) or bool(block.text) or takes_empty or _is_signed(block, job))
         for block in blocks
     )

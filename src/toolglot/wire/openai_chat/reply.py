@@ -135,8 +135,12 @@ def _said_in_details(fields: Fields, rest: Fields) -> str | None:
 
 
 def _with_function(block: Block) -> Block:
+    """The call of old times as a call; what names no function, or says nothing of its arguments, is none."""
     if type(block) is Opaque and block.kind == FUNCTION_CALL:
-        return read_function_call(block.value[FUNCTION_CALL])
+        called = block.value[FUNCTION_CALL]
+        name = called.get("name")
+        if isinstance(name, str) and name and "arguments" in called:
+            return read_function_call(called)
     return block
 
 
