@@ -4,7 +4,7 @@
 #   make serve       the gateway on loopback
 #   make test        every check and every test, but for the coding agents; what cannot run here is listed at the end
 #   make test-agents the tests with Claude Code, Codex and Gemini CLI, which are installed the first time (770 MB)
-#   make quick       a minute: the tests without laws, servers and agents
+#   make quick       a minute: the fast tests, without laws, servers and agents
 #   make check       formatting, lint, strict types, import layers, generated docs
 #   make bench       speed, as ratios measured in one run
 #   make coverage    the tests again, with the branches that they take: at least 95 %
@@ -103,7 +103,7 @@ test-agents: $(READY) $(AGENTS)
 	@$(BIN)/pytest -n $(WORKERS) -m agents tests/test_agents.py
 
 quick: $(READY)
-	@$(BIN)/pytest -n $(WORKERS) -m "not law and not servers and not agents"
+	@$(BIN)/pytest -n $(WORKERS) --hypothesis-profile=quick -m "not law and not servers and not slow and not agents"
 
 coverage: $(READY) servers $(CLIENTS)
 	@$(BIN)/pytest -n auto -m "not law and not agents" --cov --cov-report=term

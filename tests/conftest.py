@@ -23,6 +23,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # it looks at a clock
     print_blob=True,
 )
+settings.register_profile("quick", settings.get_profile("default"), max_examples=10)
 settings.register_profile(
     "soak",
     deadline=None,
@@ -52,13 +53,23 @@ SERVERS = re.compile(
     r"|vault|workers)|javascript_clients|package|run_folder|runtime_(cancellation|kills|log_claims|mcp\w*|scenarios)"
     r"|simulator_(app|faults|sdks|use)|soak_gateway|store(_\w+)?|upstream_\w+|wire_errors_sdks)\.py"
 )
-"""The files whose tests start servers or other processes, or take as long: `make quick` leaves them out."""
+"""The files whose tests start servers or other processes: `make quick` leaves them out."""
+
+SLOW = re.compile(
+    r"test_(arguments|broken_chat_streams|calls_in_text|cli_(bare|chat_inside|demo|explain|locations|sessions)|convert_laws"
+    r"|dialect_(auto|laws|scanner|thoughts|truncation)|failures_(ids|more|pairing)|gateway_config|history_operations"
+    r"|ids_projection|jsontext|linear_faults|llama_\w+|performance_page|referee_outside|runtime_\w+|scenarios"
+    r"|schema_lower(_laws|_strict)|sdk_replies|simulation|stream(s|_gemini|s_\w+)|token_counting|tool_memory|types"
+    r"|wire_(errors|errors_known|laws|masking))\.py"
+)
+"""The files whose tests take most of the time: `make quick` leaves them out too."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     for line in (
         "law: a law of the design as a property; `make soak` runs it longer",
         "servers: starts servers or other processes; `make quick` leaves it out",
+        "slow: takes seconds; `make quick` leaves it out",
         "agents: runs a coding agent of somebody else; `make test-agents` runs it",
     ):
         config.addinivalue_line("markers", line)
@@ -67,3 +78,5 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     if SERVERS.fullmatch(item.path.name):
         item.add_marker(pytest.mark.servers)
+    if SLOW.fullmatch(item.path.name):
+        item.add_marker(pytest.mark.slow)

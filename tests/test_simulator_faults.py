@@ -506,4 +506,6 @@ def test_a_stream_adds_up_to_the_answer_given_whole(provider: str, said: Body) -
     assert [(call.name, call.arguments) for call in heard.reply.turn.calls] == [
         (call.name, call.arguments) for call in whole.turn.calls
     ]
-    assert decoder.sequence.told == [] or not said.get("calls") or said["calls"] != 3
+    own_forms = {"mistral": ["the content of a chunk is a list of parts"]}  # its thinking
+    is_plain = decoder.sequence.told in ([], own_forms.get(provider))
+    assert is_plain or not said.get("calls") or said["calls"] != 3

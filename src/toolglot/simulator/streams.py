@@ -41,7 +41,8 @@ def frames_of(
     if ask.protocol == "gemini" and is_malformed:
         return [_sse(body)]
     protocol = codec(ask.protocol)
-    wish = StreamWish(usage=_wants_usage(provider, ask.body), created=now, model=ask.model)
+    usage, whole_calls = _wants_usage(provider, ask.body), provider.whole_calls
+    wish = StreamWish(usage=usage, created=now, model=ask.model, whole_calls=whole_calls)
     encoder = protocol.stream.Encoder(wish)
     framer = protocol.stream.framer()
     # As it would be sent whole: what cannot be written as it is becomes the same in both.
