@@ -39,7 +39,7 @@ class Forks:
     """A process that forks those that are killed."""
 
     def __init__(self) -> None:
-        path = os.pathsep.join([str(HERE.parent / "src"), str(HERE)])
+        path = os.pathsep.join(map(str, (HERE.parents[1] / "src", HERE.parent, HERE)))
         self._process = subprocess.Popen(
             [sys.executable, str(HERE / "kill_target.py")],
             stdin=subprocess.PIPE,
