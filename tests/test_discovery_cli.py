@@ -154,7 +154,7 @@ def test_a_dry_run_prints_every_probe_and_sends_nothing(cli: Cli) -> None:
         (("http://127.0.0.1:9", "--header", "x:env:NO_SUCH"), "NO_SUCH is not set"),
         (("http://127.0.0.1:9", "--only", "everything"), "there is no probe 'everything'"),
         (("http://127.0.0.1:9", "--diff", "nobody"), "unknown profile 'nobody'"),
-        (("http://127.0.0.1:9", "--max-requests", "0"), "--max-requests: expected a number from 1"),
+        (("http://127.0.0.1:9", "--max-requests", "0"), "--max-requests: expected a whole number from 1"),
         (("http://127.0.0.1:9", "--timeout", "0"), "--timeout: expected seconds"),
         (("http://127.0.0.1:9", "-o", "there"), "exists already"),
         (("http://127.0.0.1:9", "--diff", "two.toml"), "the file has 2 profiles"),

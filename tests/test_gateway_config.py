@@ -176,7 +176,7 @@ def test_credentials_of_aws_are_a_key_of_bedrock() -> None:
         ("[gateway]\nretention_hours = nan", "toolglot.toml:2: gateway.retention_hours", "got nan", ""),
         ('[gateway]\nlog = "josn"', "toolglot.toml:2: gateway.log", 'one of "text", "json", "off", got \'josn\'', ""),
         ("[gateway]\nlog = []", "toolglot.toml:2: gateway.log", "got a list", ""),
-        ("[gateway]\nreports = -1", "toolglot.toml:2: gateway.reports", "from 0, got -1", ""),
+        ("[gateway]\nreports = -1", "toolglot.toml:2: gateway.reports", "from 0 to 1000000, got -1", ""),
         (
             '[gateway]\nmiddleware = ["x"]',
             "toolglot.toml:2: gateway.middleware",
@@ -360,9 +360,13 @@ def test_a_key_may_have_limits() -> None:
         (
             '[keys.a]\nkey = "env:TEAM"\ntokens_total = 0',
             "keys.a.tokens_total",
-            "expected a whole number from 1, got 0",
+            "expected a whole number from 1 to 1000000000000000, got 0",
         ),
-        ('[keys.a]\nkey = "env:TEAM"\nspend_total = 0', "keys.a.spend_total", "expected a number above 0, got 0"),
+        (
+            '[keys.a]\nkey = "env:TEAM"\nspend_total = 0',
+            "keys.a.spend_total",
+            "expected a number above 0, at most 1000000, got 0",
+        ),
         ('[keys.a]\nkey = "env:TEAM"\n[keys.b]\nkey = "env:TEAM"', "keys.b.key", "another name has the same key"),
         (f'[keys."{"a" * 65}"]\nkey = "env:TEAM"', f"keys.{'a' * 65}", "a name has 1 to 64 printable characters"),
     ],
@@ -524,7 +528,7 @@ def test_a_provider_that_needs_no_key_gets_the_one_that_is_there() -> None:
         ('proxy = "socks5://a"', "proxy", "no address of an http proxy", ""),
         ('proxy = "http://u:p@a"', "proxy", "a password must not stand in the file", "env:NAME"),
         ('proxy = "env:NOPE"', "proxy", "'NOPE' is not set", ""),
-        ("connect_seconds = 0", "connect_seconds", "a number of seconds above 0, got 0", ""),
+        ("connect_seconds = 0", "connect_seconds", "a number of seconds above 0, at most 86400, got 0", ""),
         ('models = ["a b"]', "models", "no name of a model", ""),
         ("models = [1]", "models", "a list of names, got a list", ""),
     ],

@@ -148,7 +148,12 @@ def test_the_policy_of_the_file_is_what_a_name_changes() -> None:
         ("force = { temprature = 1 }", "models.x.force.temprature", "no setting", "did you mean temperature?"),
         ("force = { temperature = 3 }", "models.x.force.temperature", "a number from 0 to 2, got 3", ""),
         ("force = { temperature = nan }", "models.x.force.temperature", "a number from 0 to 2", ""),
-        ("default = { max_tokens = 0 }", "models.x.default.max_tokens", "a whole number from 1, got 0", ""),
+        (
+            "default = { max_tokens = 0 }",
+            "models.x.default.max_tokens",
+            "a whole number from 1 to 1000000000, got 0",
+            "",
+        ),
         ('default = { reasoning_effort = "much" }', "models.x.default.reasoning_effort", 'one of "none"', ""),
         ("default = 3", "models.x.default", "expected a table, got 3", ""),
         ("policy = { stream = 1 }", "models.x.policy.stream", "no setting", "did you mean"),
@@ -159,7 +164,7 @@ def test_the_policy_of_the_file_is_what_a_name_changes() -> None:
         ('headers = { a = "env:NOBODY" }', "models.x.headers.a", "'NOBODY' is not set", ""),
         (f'headers = {{ a = "{KEY}" }}', "models.x.headers.a", "looks like a key", ""),
         ("retries = 11", "models.x.retries", "from 0 to 10, got 11", ""),
-        ("idle_seconds = 0", "models.x.idle_seconds", "a number of seconds above 0, got 0", ""),
+        ("idle_seconds = 0", "models.x.idle_seconds", "a number of seconds above 0, at most 86400, got 0", ""),
         ("system = 7", "models.x.system", "a text", ""),
     ],
 )

@@ -201,7 +201,7 @@ def _system(given: str | None) -> str | None:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 6 and int(text) >= 1):
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1, not {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 999999, not {text[:40]!r}")
     return int(text)
 
 
@@ -211,5 +211,5 @@ def _seconds(text: str) -> float:
     except ArithmeticError:
         seconds = Decimal("NaN")
     if not seconds.is_finite() or not 0 < seconds <= LONGEST:
-        raise argparse.ArgumentTypeError(f"expected seconds such as 30 or 2.5, not {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"expected seconds such as 30 or 2.5, at most {LONGEST}, not {text[:40]!r}")
     return float(seconds)

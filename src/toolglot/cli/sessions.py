@@ -28,6 +28,7 @@ Act = Callable[[argparse.Namespace, Terminal], int]
 
 NOTHING_FOUND: Final = 1
 LARGEST: Final = 256 * 1024 * 1024
+MAX_LISTED: Final = 1_000_000
 
 _DESCRIPTION: Final = """\
 Lists, searches and shows the sessions that 'toolglot chat' and 'toolglot run' have kept, and copies, cuts, moves or
@@ -175,8 +176,8 @@ def _show(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _limit(arguments: argparse.Namespace) -> int:
-    if arguments.limit < 1:
-        raise InputError("expected a whole number from 1", path="--limit")
+    if not 1 <= arguments.limit <= MAX_LISTED:
+        raise InputError(f"expected a whole number from 1 to {MAX_LISTED}", path="--limit")
     limit: int = arguments.limit
     return limit
 

@@ -23,6 +23,7 @@ _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta
 _COUNT: Final = re.compile(r"([0-9][0-9_,]*)(\.[0-9]+)?([kKmMgG]?)")
 _TIMES: Final = {"": 1, "k": 1000, "m": 1_000_000, "g": 1_000_000_000}
 MOST: Final = 10**15
+MAX_DOLLARS: Final = 10**6
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +86,9 @@ def whole(text: str) -> int:
     number = Decimal(found[1].replace(",", "").replace("_", "") + (found[2] or "")) if found else Decimal(0)
     count = number * _TIMES[found[3].lower()] if found else number
     if count != int(count) or not 1 <= count <= MOST:
-        raise argparse.ArgumentTypeError(f"expected a number such as 250, 500k or 2M, not {text[:40]!r}")
+        raise argparse.ArgumentTypeError(
+            f"expected a number such as 250, 500k or 2M, at most {MOST}, not {text[:40]!r}"
+        )
     return int(count)
 
 
@@ -95,8 +98,10 @@ def dollars(text: str) -> Decimal:
         amount = Decimal(text.strip().removeprefix("$").replace(",", ""))
     except InvalidOperation:
         amount = Decimal("NaN")
-    if not amount.is_finite() or not 0 < amount <= 10**6:
-        raise argparse.ArgumentTypeError(f"expected US dollars such as 50 or 12.50, not {text[:40]!r}")
+    if not amount.is_finite() or not 0 < amount <= MAX_DOLLARS:
+        raise argparse.ArgumentTypeError(
+            f"expected US dollars such as 50 or 12.50, at most {MAX_DOLLARS}, not {text[:40]!r}"
+        )
     return amount
 
 

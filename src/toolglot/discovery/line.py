@@ -39,6 +39,9 @@ MOST_TRIES: Final = 3
 LONGEST_WAIT: Final = 20.0
 """Seconds that are waited because an endpoint says so."""
 CHARACTERS_A_TOKEN: Final = 3.5
+MAX_COUNT: Final = 10**12
+"""Requests or tokens of a discovery."""
+MAX_SECONDS: Final = 1_000_000
 
 
 class Budget(Struct, frozen=True, kw_only=True):
@@ -53,11 +56,11 @@ class Budget(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in ("requests", "tokens"):
-            if getattr(self, name) < 1:
-                raise InputError("expected a number from 1", path=name)
+            if not 1 <= getattr(self, name) <= MAX_COUNT:
+                raise InputError(f"expected a whole number from 1 to {MAX_COUNT}", path=name)
         for name in ("seconds", "timeout"):
-            if not 0 < getattr(self, name) < 10**6:
-                raise InputError("expected seconds, more than none", path=name)
+            if not 0 < getattr(self, name) <= MAX_SECONDS:
+                raise InputError(f"expected seconds, more than none and at most {MAX_SECONDS}", path=name)
 
 
 class StoppedError(ToolglotError):

@@ -246,8 +246,21 @@ def unknown(key: str, known: list[str], text: ConfigText, *at: str) -> ConfigErr
 
 
 def allowed(kind: Any) -> str:
-    """In words, what a setting may be."""
-    return next((meta.title for meta in get_args(kind) if isinstance(meta, Meta) and meta.title), "")
+    """In words, what a setting may be; of a number, also its maximum."""
+    title = next((meta.title for meta in get_args(kind) if isinstance(meta, Meta) and meta.title), "")
+    largest = _maximum(kind)
+    if largest is None or title.endswith(f" to {largest}"):
+        return title
+    return f"{title} to {largest}" if " from " in title else f"{title}, at most {largest}"
+
+
+def _maximum(kind: Any) -> int | float | None:
+    """The largest number that a type takes; None: it is no number, or has no maximum."""
+    for part in get_args(kind):
+        found = part.le if isinstance(part, Meta) else _maximum(part)
+        if found is not None:
+            return found
+    return None
 
 
 def _value(value: Any, kind: Any, text: ConfigText, *at: str) -> Any:

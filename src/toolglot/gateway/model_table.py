@@ -147,7 +147,8 @@ class _Reader:
         self.each[name] = table.get("each", "conversation")
         weights = table.get("weights", [1] * count)
         if not (isinstance(weights, list) and len(weights) == count and all(map(_is_weight, weights))):
-            hint = 'write { to = ["a/model", "b/model"], weights = [3, 1] }: a number above 0 for each'
+            hint = 'write { to = ["a/model", "b/model"], weights = [3, 1] }: a number above 0 for each, '
+            hint += f"at most {MOST_WEIGHT}"
             raise self.text.error("expected targets and as many weights", "models", name, hint=hint)
         self.weights[name] = tuple(map(float, weights))
 
