@@ -139,7 +139,8 @@ def test_a_connection_that_the_server_closes_is_not_used_again() -> None:
 
 
 def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct_http, "IDLE_CONNECTION", 0.02)
+    monkeypatch.setattr(direct_http, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(direct_http, "kept_seconds", lambda *_: 0.02)
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
         assert await body_of(transport, server) == b"{}"
@@ -147,16 +148,6 @@ def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch
         while pool.all or pool._sweeping:
             await asyncio.sleep(0.005)
         assert not pool._free
-        await body_of(transport, server)
-        assert server.connections == 2
-
-    play(says(answer(b"{}")), script)
-
-
-def test_a_connection_that_is_too_old_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(transport: HttpTransport, server: RawServer) -> None:
-        await body_of(transport, server)
-        monkeypatch.setattr(direct_http, "IDLE_CONNECTION", -1.0)
         await body_of(transport, server)
         assert server.connections == 2
 

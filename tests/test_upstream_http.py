@@ -372,40 +372,6 @@ def test_closing_an_unread_stream_ends_a_tls_connection_at_once() -> None:
     asyncio.run(steps())
 
 
-def test_a_kept_connection_that_the_server_closes_is_replaced_once() -> None:
-    """The server closes just when the second request comes: it never took it."""
-
-    async def handler(server: RawServer, reader: Reader, writer: Writer) -> None:
-        await server.next_request(reader)
-        writer.write(answer(b"%d" % server.connections))
-        await writer.drain()
-        await server.next_request(reader)
-
-    async def script(transport: HttpTransport, server: RawServer) -> None:
-        bodies = [await (await transport.send(Ask(url=server.url), LIMITS)).whole(10) for _ in range(2)]
-        assert bodies == [b"1", b"2"]
-        assert len(server.requests) == 3
-
-    play(handler, script)
-
-
-def test_a_request_is_not_sent_a_third_time() -> None:
-    async def handler(server: RawServer, reader: Reader, writer: Writer) -> None:
-        if server.connections == 1:
-            await server.next_request(reader)
-            writer.write(answer())
-            await writer.drain()
-        await server.next_request(reader)
-
-    async def script(transport: HttpTransport, server: RawServer) -> None:
-        await (await transport.send(Ask(url=server.url), LIMITS)).whole(10)
-        error = await failure_of(transport.send(Ask(url=server.url), LIMITS))
-        assert error.failure.kind == "server"
-        assert (server.connections, len(server.requests)) == (2, 3)
-
-    play(handler, script)
-
-
 # --- TLS --------------------------------------------------------------------------------------------
 
 

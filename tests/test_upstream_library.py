@@ -25,8 +25,6 @@ LAWS: list[Callable[[], None]] = [
     told.test_two_requests_use_one_connection,
     told.test_closing_an_unread_stream_ends_the_connection_at_once,
     told.test_closing_an_unread_stream_ends_a_tls_connection_at_once,
-    told.test_a_kept_connection_that_the_server_closes_is_replaced_once,
-    told.test_a_request_is_not_sent_a_third_time,
     told.test_a_server_without_tls_is_told_as_such,
     told.test_a_proxy_of_the_environment_carries_http_and_https,
     told.test_a_proxy_that_refuses_or_is_not_there_is_told_without_its_password,

@@ -423,7 +423,10 @@ class Gateway:
         told.status = converted.status
         if isinstance(error, GatewayRefusal) and converted.failure.status is not None:
             told.status = converted.failure.status
-        if not 400 <= told.status <= 599:  # nothing that a server could send, or a client take for an error
+        is_upstreams = isinstance(failure, Failure) and failure.kind == "server" and failure.status is None
+        if (
+            is_upstreams or not 400 <= told.status <= 599
+        ):  # no answer that is one; or nothing that a server could send, or a client take for an error
             told.status = 502
         given = {name: self._own_keys.hidden(value) for name, value in converted.headers.items()}
         data = self._own_keys.hidden_bytes(converted.data)

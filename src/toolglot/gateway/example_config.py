@@ -65,6 +65,7 @@ _HEAD: Final = """\
 #connect_seconds = 10
 #first_byte_seconds = 600
 #idle_seconds = 300
+#keep_alive_seconds = 4                   # a connection that was idle for longer is not used again
 #retries = 0                              # how often it is asked again where it is busy, down or silent
 #retry_seconds = 8                        # the longest wait before that
 #max_concurrent = 0                       # requests at the same time; 0: any number

@@ -27,6 +27,9 @@ from toolglot.upstream.providers import PROVIDERS, Auth, Provider, aws_credentia
 OWN_TARGET: Final = "openai_compatible"
 """The profile of an upstream of which nothing is known but its address."""
 
+UNKNOWN_KEEP_ALIVE: Final = 4.0
+"""Seconds that a connection to a server is kept of which nothing is known: Node, uvicorn and Apache close after 5."""
+
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
@@ -84,6 +87,15 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
     connect_seconds: Annotated[Seconds, Meta(description="How long connecting may take.")] = 10
     first_byte_seconds: Annotated[Seconds, Meta(description="How long the answer may take to begin.")] = 600
     idle_seconds: Annotated[Seconds, Meta(description="How long an answer that has begun may be silent.")] = 300
+    keep_alive_seconds: Annotated[
+        Seconds | None,
+        Meta(
+            title="a number of seconds above 0",
+            description="How long a connection is kept without a request. It should be shorter than its server waits "
+            "before it closes one, because a POST that was on its way then is not sent again. Default: the provider's, "
+            "30 for hosted ones; 4 at an address of your own.",
+        ),
+    ] = None
     retries: Annotated[
         int,
         Meta(
@@ -149,6 +161,7 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     connect_seconds: float = 10
     first_byte_seconds: float = 600
     idle_seconds: float = 300
+    keep_alive_seconds: float = 4
     retries: int = 0
     retry_seconds: float = 8
     max_concurrent: int = 0
@@ -200,6 +213,7 @@ class _Reader:
             connect_seconds=table.connect_seconds,
             first_byte_seconds=table.first_byte_seconds,
             idle_seconds=table.idle_seconds,
+            keep_alive_seconds=self._keep_alive(),
             retries=table.retries,
             retry_seconds=table.retry_seconds,
             max_concurrent=table.max_concurrent,
@@ -242,6 +256,14 @@ class _Reader:
                 raise self._error(error.message, "url", error.hint) from None
         self._raise(wrong_url(url, insecure=self.table.insecure), "url")
         return url.rstrip("/")
+
+    def _keep_alive(self) -> float:
+        """Seconds that a connection is kept. Of a server that is not its provider's own, the provider's data says
+        nothing."""
+        if self.table.keep_alive_seconds is not None:
+            return self.table.keep_alive_seconds
+        is_known = self.provider is not None and not self.table.url
+        return self.provider.keep_alive if self.provider is not None and is_known else UNKNOWN_KEEP_ALIVE
 
     def _key(self, auth: Auth) -> tuple[str, Secret]:
         """The variable of the key, and the key; none of both where none is needed."""

@@ -97,7 +97,12 @@ class Upstreams:
             key=settings.key.reveal(),
             aws=settings.aws,
             headers={header: value.reveal() for header, value in settings.headers.items()},
-            limits=TimeLimits(settings.connect_seconds, settings.first_byte_seconds, settings.idle_seconds),
+            limits=TimeLimits(
+                settings.connect_seconds,
+                settings.first_byte_seconds,
+                settings.idle_seconds,
+                settings.keep_alive_seconds,
+            ),
             retries=settings.retries,
             retry_seconds=settings.retry_seconds,
             also=provider.also if provider is not None and is_own and not settings.is_target_fixed else (),
@@ -147,6 +152,7 @@ def _with(upstream: Upstream, settings: RouteSettings) -> Upstream:
             _first(patience.connect_seconds, limits.connect),
             _first(patience.first_byte_seconds, limits.first_byte),
             _first(patience.idle_seconds, limits.idle),
+            limits.keep_alive,
         ),
     )
 

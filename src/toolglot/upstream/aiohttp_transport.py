@@ -27,10 +27,12 @@ from yarl import URL
 
 from toolglot.conversation import FailureKind
 from toolglot.errors import InputError
+from toolglot.upstream.liveness import is_quiet
 from toolglot.upstream.proxies import Proxies, shown
 from toolglot.upstream.transport import (
     CHECK_NETWORK,
     CHECK_PROXY,
+    CLOSED_KEPT,
     REFUSED,
     UNKNOWN_HOST,
     Ask,
@@ -43,12 +45,13 @@ from toolglot.upstream.transport import (
 )
 from toolglot.wire.failures import ProviderError
 
+_NO_ANSWER: Final = "closed the connection without an answer"
 _LARGE: Final = 2**20
 """Bodies above this are written in steps: aiohttp would write one bytes object at once."""
 _LONGEST_HEADER: Final = 32_768
-_IDLE_CONNECTION: Final = 30.0
-"""Seconds that a connection is kept for the next request; servers close them sooner or later themselves."""
 _MOST_TIMEOUTS: Final = 100
+_MOST_SESSIONS: Final = 10
+"""Different times that connections are kept; beyond them, the shortest one is taken for all."""
 
 
 class AiohttpTransport:
@@ -63,16 +66,18 @@ class AiohttpTransport:
     ) -> None:
         self._proxies = Proxies(proxy, os.environ if environ is None else environ)
         self._tls = tls
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[float, aiohttp.ClientSession] = {}
+        """By the seconds that their connections are kept: aiohttp knows one number for all."""
         self._timeouts: dict[TimeLimits, aiohttp.ClientTimeout] = {}
         self._is_closed = False
 
     async def send(self, ask: Ask, limits: TimeLimits) -> AiohttpAnswer:
         """The answer, as soon as it begins.
 
-        A connection of the pool that the server closed just then is replaced, once: it has not taken the request.
+        A kept connection that the server has closed by now is replaced before anything is sent, and never after that:
+        the library itself repeats only what may be sent twice.
         """
-        session = self._session or self._begin()
+        session = self._sessions.get(limits.keep_alive) or self._begin(limits.keep_alive)
         connected = _Connected()
         _CONNECTED.set(connected)
         proxy = None
@@ -80,20 +85,15 @@ class AiohttpTransport:
             parts = urlsplit(ask.url)
             proxy = self._proxies.between(parts.scheme, parts.hostname or "", parts.port)
             async with asyncio.timeout(limits.connect + limits.first_byte):
-                try:
-                    response = await self._request(session, ask, limits, proxy)
-                except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError) as error:
-                    if not connected.again or isinstance(error, aiohttp.ClientConnectorError):
-                        raise
-                    response = await self._request(session, ask, limits, proxy)
+                response = await self._request(session, ask, limits, proxy)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            _give_up(ask, limits, proxy, error)
+            _give_up(ask, limits, proxy, error, is_kept=connected.is_kept)
         return self._answer(ask, limits, response)
 
     async def close(self) -> None:
         self._is_closed = True
-        session, self._session = self._session, None
-        if session is not None:
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
             await session.close()
 
     async def _request(
@@ -130,20 +130,21 @@ class AiohttpTransport:
             self._timeouts[limits] = timeout
         return timeout
 
-    def _begin(self) -> aiohttp.ClientSession:
+    def _begin(self, keep_alive: float) -> aiohttp.ClientSession:
         """A session belongs to the event loop of the first request."""
         if self._is_closed:
             raise InputError("this transport is closed", path="transport")
-        self._session = aiohttp.ClientSession(
-            connector=_Connector(
-                limit=0, keepalive_timeout=_IDLE_CONNECTION, ssl=True if self._tls is None else self._tls
-            ),
+        if len(self._sessions) >= _MOST_SESSIONS:
+            return self._sessions[min(self._sessions)]
+        session = aiohttp.ClientSession(
+            connector=_Connector(limit=0, keepalive_timeout=keep_alive, ssl=True if self._tls is None else self._tls),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,  # it would also send what a .netrc has for the host
             max_line_size=_LONGEST_HEADER,
             max_field_size=_LONGEST_HEADER,
         )
-        return self._session
+        self._sessions[keep_alive] = session
+        return session
 
 
 class AiohttpAnswer:
@@ -183,10 +184,10 @@ class AiohttpAnswer:
 class _Connected:
     """What became of one request's connection."""
 
-    __slots__ = ("again",)
+    __slots__ = ("is_kept",)
 
     def __init__(self) -> None:
-        self.again = False
+        self.is_kept = False
         """It had served a request before."""
 
 
@@ -194,7 +195,10 @@ _CONNECTED: Final[ContextVar[_Connected]] = ContextVar("connected")
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Tells whether a connection is a used one. (A trace would tell as well, for a tenth of the request's time.)"""
+    """Hands out a kept connection only if its server has not closed it, and tells whether a connection is a kept one.
+
+    (A trace would tell as well, for a tenth of the request's time.)
+    """
 
     def __init__(self, *, limit: int, keepalive_timeout: float, ssl: bool | ssl.SSLContext) -> None:
         super().__init__(limit=limit, keepalive_timeout=keepalive_timeout, ssl=ssl)
@@ -203,10 +207,15 @@ class _Connector(aiohttp.TCPConnector):
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
-        connection = await super().connect(req, traces, timeout)
-        protocol = connection.protocol
+        while True:  # each round takes one of the kept connections away
+            connection = await super().connect(req, traces, timeout)
+            protocol = connection.protocol
+            is_kept = protocol is not None and protocol in self._used
+            if not is_kept or (connection.transport is not None and is_quiet(connection.transport)):
+                break
+            connection.close()
         if protocol is not None:
-            _CONNECTED.get().again = protocol in self._used
+            _CONNECTED.get().is_kept = is_kept
             self._used.add(protocol)
         return connection
 
@@ -214,7 +223,7 @@ class _Connector(aiohttp.TCPConnector):
 # --- what goes wrong --------------------------------------------------------------------------------
 
 
-def _give_up(ask: Ask, limits: TimeLimits, proxy: str | None, error: Exception) -> NoReturn:
+def _give_up(ask: Ask, limits: TimeLimits, proxy: str | None, error: Exception, *, is_kept: bool) -> NoReturn:
     if isinstance(error, InputError):
         raise error
     if isinstance(error, ValueError) and not isinstance(error, OSError):
@@ -222,6 +231,8 @@ def _give_up(ask: Ask, limits: TimeLimits, proxy: str | None, error: Exception) 
             f"a request to {ask.whom} cannot be sent: its address or one of its headers is not one", path="request"
         ) from None
     kind, reason = _reason(limits, proxy or "", error)
+    if is_kept and reason == _NO_ANSWER:
+        reason = CLOSED_KEPT
     raise failed(ask, kind, reason) from None
 
 
@@ -242,7 +253,7 @@ def _reason(limits: TimeLimits, proxy: str, error: Exception) -> tuple[FailureKi
         return "unreachable", f"cannot be reached: {_why_not(error)}"
     if isinstance(error, aiohttp.ClientResponseError):
         return "server", "sent what is not HTTP, or headers that are too large"
-    return "server", "closed the connection without an answer"
+    return "server", _NO_ANSWER
 
 
 def _why_not(error: aiohttp.ClientError) -> str:

@@ -4,7 +4,8 @@ It does what requests to providers need, and no more: one request at a time on a
 bodies of a known length, in chunks or up to the end, packed with gzip or deflate. httptools reads what comes. Whatever
 is unusual (`plain_place`, `head_of`) it leaves to `aiohttp_transport.py`.
 
-Law: that of `transport.py`. A connection is used again only if all of its last answer came, and nothing beyond it.
+Law: that of `transport.py`. A connection is used again only if all of its last answer came, nothing beyond it, and it
+was not idle for longer than `keep_alive` or than its server said (`Keep-Alive: timeout=…`).
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ import aiohappyeyeballs
 import httptools
 
 from toolglot.conversation import FailureKind
+from toolglot.upstream.liveness import is_quiet
 from toolglot.upstream.outbox import Outbox, outbox_of
 from toolglot.upstream.transport import (
     CHECK_NETWORK,
+    CLOSED_KEPT,
     REFUSED,
+    REPEATABLE,
     UNKNOWN_HOST,
     Ask,
     TimeLimits,
@@ -41,13 +45,16 @@ from toolglot.upstream.transport import (
 MOST_HEAD: Final = 64 * 1024
 MOST_AHEAD: Final = 64 * 1024
 """Bytes of an answer that wait for who reads it; more stay in the provider's hands."""
-IDLE_CONNECTION: Final = 30.0
-"""Seconds that a connection is kept for the next request; servers close them sooner or later themselves."""
+SWEEP_SECONDS: Final = 5.0
+"""How often connections that nobody has used for too long are closed."""
+KEEP_ALIVE_MARGIN: Final = 1.0
+"""Seconds before a server's own limit (`Keep-Alive: timeout=…`) at which a connection is not used any more."""
 MOST_JOINED: Final = 64 * 1024
 """Bytes of a request that are copied behind its head, to be sent with it."""
 _STEP: Final = 256 * 1024
 """A packed piece is unpacked in pieces of this size."""
 
+_SERVER_LIMIT: Final = re.compile(r"timeout=(\d{1,6})", re.IGNORECASE)
 _NAMES: Final = re.compile(r"(?:[A-Za-z0-9!#$%&'*+.^_`|~-]+,)*")
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]")
 _NOT_OURS: Final = frozenset(
@@ -109,12 +116,12 @@ def with_length(ask: Ask, head: bytes) -> bytes:
 class LostError(Exception):
     """There is no answer, and why."""
 
-    def __init__(self, kind: FailureKind, reason: str, *, is_untouched: bool = False) -> None:
+    def __init__(self, kind: FailureKind, reason: str, *, is_kept: bool = False) -> None:
         super().__init__(reason)
         self.kind = kind
         self.reason = reason
-        self.is_untouched = is_untouched
-        """The connection ended before anything came."""
+        self.is_kept = is_kept
+        """The connection had served a request before, and ended before anything came."""
 
 
 _NOT_HTTP: Final = "sent what is not HTTP, or headers that are too large"
@@ -142,7 +149,7 @@ class Connection(asyncio.Protocol):
         "_parser",
         "_pool",
         "_timer",
-        "free_since",
+        "free_until",
         "is_used",
         "loop",
         "place",
@@ -161,7 +168,8 @@ class Connection(asyncio.Protocol):
         self.place: Place = place
         self.is_used: bool = False
         """It has served a request before."""
-        self.free_since: float = 0.0
+        self.free_until: float = 0.0
+        """When it is too old to be used again, if it is free."""
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -238,7 +246,8 @@ class Connection(asyncio.Protocol):
             self._answer = None
             answer.end()
         else:
-            self._lose(LostError("server", _NO_ANSWER, is_untouched=not self._came))
+            is_kept = self.is_used and not self._came
+            self._lose(LostError("server", CLOSED_KEPT if is_kept else _NO_ANSWER, is_kept=is_kept))
 
     def eof_received(self) -> None:
         """The server has said everything; then so have we."""
@@ -296,7 +305,7 @@ class Connection(asyncio.Protocol):
         answer.end()
         if keeps:
             self.is_used = True
-            self._pool.give_back(self)
+            self._pool.give_back(self, kept_seconds(self._limits, answer.headers))
         else:
             self.transport.close()
 
@@ -490,13 +499,13 @@ class Pool:
         return outbox_of(self.loop)
 
     async def send(self, ask: Ask, head: bytes, place: Place, limits: TimeLimits) -> DirectAnswer:
-        """The answer to a request; a kept connection that the server closed just then is replaced, once."""
+        """The answer to a request. Where a kept connection ends before the answer, only who may be asked twice is."""
         try:
             connection = self._kept(place) or await self._opened(place, limits)
             try:
                 answer = await connection.ask(head, ask.body, limits)
             except LostError as lost:
-                if not (lost.is_untouched and connection.is_used):
+                if not lost.is_kept or ask.method not in REPEATABLE:
                     raise
                 answer = await (await self._opened(place, limits)).ask(head, ask.body, limits)
         except LostError as lost:
@@ -507,14 +516,15 @@ class Pool:
             refuse_redirect(ask, answer.status, answer.headers)
         return answer
 
-    def give_back(self, connection: Connection) -> None:
-        if self._is_closed or connection.transport.is_closing():
+    def give_back(self, connection: Connection, seconds: float) -> None:
+        """A connection that is free, and how long it may be used again."""
+        if self._is_closed or seconds <= 0 or connection.transport.is_closing():
             connection.transport.close()
             return
-        connection.free_since = self.loop.time()
+        connection.free_until = self.loop.time() + seconds
         self._free.setdefault(connection.place, []).append(connection)
         if self._sweeping is None:
-            self._sweeping = self.loop.call_later(IDLE_CONNECTION, self._sweep)
+            self._sweeping = self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -526,29 +536,27 @@ class Pool:
         await asyncio.sleep(0)
 
     def _kept(self, place: Place) -> Connection | None:
-        """The connection that was used last, if the server has not closed it."""
+        """The connection that was used last, if the server has neither closed it nor is about to."""
         free = self._free.get(place)
-        oldest = self.loop.time() - IDLE_CONNECTION
+        now = self.loop.time()
         while free:
             connection = free.pop()
-            if connection.transport.is_closing():
-                continue
-            if connection.free_since > oldest:
+            if connection.free_until > now and is_quiet(connection.transport):
                 return connection
             connection.transport.close()
         return None
 
     def _sweep(self) -> None:
         """Close what nobody has used for long."""
-        oldest = self.loop.time() - IDLE_CONNECTION
+        now = self.loop.time()
         for place, free in list(self._free.items()):
             for connection in free:
-                if connection.free_since <= oldest:
+                if connection.free_until <= now:
                     connection.transport.close()
             self._free[place] = [one for one in free if not one.transport.is_closing()]
             if not self._free[place]:
                 del self._free[place]
-        self._sweeping = self.loop.call_later(IDLE_CONNECTION / 2, self._sweep) if self._free else None
+        self._sweeping = self.loop.call_later(SWEEP_SECONDS, self._sweep) if self._free else None
 
     async def _opened(self, place: Place, limits: TimeLimits) -> Connection:
         try:
@@ -580,6 +588,13 @@ class Pool:
             self._tls = ssl.create_default_context()
             self._tls.set_alpn_protocols(["http/1.1"])
         return self._tls
+
+
+def kept_seconds(limits: TimeLimits, headers: Mapping[str, str]) -> float:
+    """How long a connection may be used again: as configured, and shorter than its server says it waits."""
+    said = headers.get("keep-alive")
+    found = _SERVER_LIMIT.search(said[:200]) if said else None
+    return limits.keep_alive if found is None else min(limits.keep_alive, int(found[1]) - KEEP_ALIVE_MARGIN)
 
 
 def why_not(error: OSError) -> str:

@@ -57,6 +57,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     models: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     """Further profiles that it serves under the same address, each in a protocol of its own."""
+    keep_alive: float = 30.0
+    """Seconds without a request after which a connection to it is not used again."""
     source: str = ""
 
 

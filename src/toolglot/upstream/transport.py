@@ -9,6 +9,7 @@
 Law: no redirect is followed, no cookie is kept, nothing is read ahead that was not asked for. Whatever goes wrong is a
 `ProviderError` that names the host and the reason, and never a key, a path or a query. An answer that is closed before
 its end ends the connection at once, so that the provider stops working; one that was read to its end gives it back.
+A request that may have reached the server is not sent again, unless its method may be repeated (`REPEATABLE`).
 
 `http_transport.py` has the one over HTTP, `asgi_transport.py` one for an app in this process; a test can write its own.
 """
@@ -32,6 +33,16 @@ REFUSED: Final = "the connection was refused; check that it is running, and its 
 CHECK_NETWORK: Final = "check its url and the network"
 CHECK_PROXY: Final = "check the proxy's address and that it is running"
 """Why there is no connection, and what to check. The same words for every transport."""
+
+
+CLOSED_KEPT: Final = (
+    "closed a kept connection while the request was on its way, and may or may not have taken it: it was not sent again"
+    " (retries allows it, keep_alive_seconds makes it rarer)"
+)
+"""What a failure says of a kept connection that ended without an answer. The same words for every transport."""
+
+REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"})
+"""Methods that do the same once and twice (RFC 9110, 9.2.2). POST is none."""
 
 
 class FixedHeaders(dict[str, str]):
@@ -77,9 +88,11 @@ class TimeLimits(Struct, frozen=True):
     """From there until the answer begins."""
     idle: float = 300.0
     """Between two pieces of the answer."""
+    keep_alive: float = 4.0
+    """Without a request, after which a connection is not used again. Shorter than servers wait: many close after 5."""
 
     def __post_init__(self) -> None:
-        for name in ("connect", "first_byte", "idle"):
+        for name in ("connect", "first_byte", "idle", "keep_alive"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError("expected seconds, more than none", path=name)
 

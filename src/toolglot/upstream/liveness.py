@@ -1,0 +1,39 @@
+"""Whether a kept connection can be used again, asked of the system and not of the event loop.
+
+A server that closes an idle connection says so with an end of input, which lies in the socket until the event loop
+comes to read it. Whoever is about to send a request looks there first: a request that was sent on a closed connection
+may or may not have reached the server, and a POST is not sent twice.
+
+Law: looking reads nothing and waits for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from typing import Final
+
+_HAS_POLL: Final = hasattr(select, "poll")
+"""Windows has none; its `select` takes any descriptor."""
+
+
+def is_quiet(transport: asyncio.BaseTransport) -> bool:
+    """Whether a connection is open and its server has said nothing: neither its end nor anything else."""
+    if transport.is_closing():
+        return False
+    descriptor = _descriptor(transport)
+    if descriptor < 0:
+        return False
+    try:
+        if _HAS_POLL:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            return not poll.poll(0)
+        return not select.select([descriptor], [], [], 0)[0]
+    except (OSError, ValueError):
+        return False
+
+
+def _descriptor(transport: asyncio.BaseTransport) -> int:
+    sock = transport.get_extra_info("socket")
+    return -1 if sock is None else int(sock.fileno())
