@@ -48,12 +48,12 @@ providers._get_local_constants = _constants
 
 SERVERS = re.compile(
     r"test_(agents|cli_(chat|chat_parts|doctor|run|shell|store_servers)|clients(_sdks)?|discovery_\w+|docs"
-    r"|gateway_(apart|connections|dashboard|doors|drain|fallback|hostile|in_band|javascript|listing|llama|memory|metrics"
+    r"|gateway_(apart|connections|dashboard|doors|drain|fallback|in_band|javascript|listing|llama|memory|metrics"
     r"|middleware|openapi|passing|probes|reloading|room|route_settings|safety|sdks|stored_responses|tracing|unreachable"
-    r"|vault|workers)|javascript_clients|package|run_folder|runtime_(cancellation|kills|log_claims|mcp\w*|scenarios)"
-    r"|simulator_(app|faults|sdks|use)|soak_gateway|store(_\w+)?|upstream_\w+|wire_errors_sdks)\.py"
+    r"|vault|workers)|javascript_clients|package|run_folder|runtime_(cancellation|log_claims|mcp\w*|scenarios)"
+    r"|simulator_(app|faults|sdks|use)|store(_\w+)?|upstream_\w+|wire_errors_sdks)\.py"
 )
-"""The files whose tests start servers or other processes: `make quick` leaves them out."""
+"""The files whose tests start servers or other processes, besides those in `hostile/`: `make quick` leaves them out."""
 
 SLOW = re.compile(
     r"test_(arguments|broken_chat_streams|calls_in_text|cli_(bare|chat_inside|demo|explain|locations|sessions)|convert_laws"
@@ -76,7 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if SERVERS.fullmatch(item.path.name):
+    if SERVERS.fullmatch(item.path.name) or item.path.parent.name == "hostile":
         item.add_marker(pytest.mark.servers)
     if SLOW.fullmatch(item.path.name):
         item.add_marker(pytest.mark.slow)

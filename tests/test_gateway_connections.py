@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import socket
 from collections.abc import Awaitable, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from uvicorn.server import ServerState
 
 from gateway_client import request_of
 from gateway_fixture import Served, gateway
+from raw_sockets import connect, exchange, post, read_answer, read_to_end
 from toolglot.gateway.asgi_caller import asgi_request
 from toolglot.gateway.connections import (
     MOST_AHEAD,
@@ -48,50 +46,11 @@ def served(simulated: Server) -> Iterator[Served]:
         yield running
 
 
-def connected(served: Served) -> socket.socket:
-    parts = urlsplit(served.url)
-    return socket.create_connection((parts.hostname, parts.port), timeout=SOON)
-
-
-def all_of(sock: socket.socket) -> bytes:
-    """Everything up to the end of the connection."""
-    got = b""
-    with contextlib.suppress(ConnectionError):
-        while piece := sock.recv(65536):
-            got += piece
-    sock.close()
-    return got
-
-
-def said(served: Served, data: bytes) -> bytes:
-    sock = connected(served)
-    sock.sendall(data)
-    return all_of(sock)
-
-
-def one_answer(sock: socket.socket) -> tuple[bytes, bytes]:
-    """The head and the body of an answer that has a length."""
-    got = b""
-    while b"\r\n\r\n" not in got:
-        got += sock.recv(65536)
-    head, _, body = got.partition(b"\r\n\r\n")
-    length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-    while len(body) < length:
-        body += sock.recv(65536)
-    return head, body
-
-
-def posted(body: Any, more: str = "", version: str = "1.1") -> bytes:
-    data = json.dumps(body).encode()
-    head = f"POST /v1/chat/completions HTTP/{version}\r\nhost: 127.0.0.1\r\n{more}content-length: {len(data)}\r\n\r\n"
-    return head.encode() + data
-
-
 def test_a_connection_is_kept_for_the_next_request(served: Served) -> None:
-    sock = connected(served)
+    sock = connect(served)
     for _ in range(3):
         sock.sendall(HEALTH + b"\r\n")
-        head, body = one_answer(sock)
+        head, body = read_answer(sock)
         assert head.startswith(b"HTTP/1.1 200 OK\r\n")
         assert b"\r\ndate: " in head
         assert b"connection:" not in head
@@ -100,31 +59,31 @@ def test_a_connection_is_kept_for_the_next_request(served: Served) -> None:
 
 
 def test_a_connection_ends_when_its_client_says_so(served: Served) -> None:
-    got = said(served, HEALTH + b"connection: close\r\n\r\n")
+    got = exchange(served, HEALTH + b"connection: close\r\n\r\n")
     assert b"\r\nconnection: close\r\n" in got
     assert got.endswith(b'{"status":"ok"}')
 
 
 def test_what_follows_a_request_that_ends_the_connection_is_not_answered(served: Served) -> None:
-    got = said(served, HEALTH + b"connection: close\r\n\r\n" + HEALTH + b"\r\n")
+    got = exchange(served, HEALTH + b"connection: close\r\n\r\n" + HEALTH + b"\r\n")
     assert got.count(b"HTTP/1.1 ") == 1
 
 
 def test_an_old_client_gets_its_answer_up_to_the_end_of_the_connection(served: Served) -> None:
-    got = said(served, b"GET /health HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n")
+    got = exchange(served, b"GET /health HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 200")
     assert b"\r\nconnection: close\r\n" in got
 
 
 def test_a_stream_for_an_old_client_has_no_chunks(served: Served) -> None:
-    head, _, body = said(served, posted({**CHAT, "stream": True}, version="1.0")).partition(b"\r\n\r\n")
+    head, _, body = exchange(served, post({**CHAT, "stream": True}, version="1.0")).partition(b"\r\n\r\n")
     assert b"transfer-encoding" not in head
     assert body.startswith(b"data: {")
     assert body.endswith(b"data: [DONE]\n\n")
 
 
 def test_a_stream_comes_in_chunks_and_leaves_the_connection_in_order(served: Served) -> None:
-    got = said(served, posted({**CHAT, "stream": True}) + HEALTH + b"connection: close\r\n\r\n")
+    got = exchange(served, post({**CHAT, "stream": True}) + HEALTH + b"connection: close\r\n\r\n")
     head, _, rest = got.partition(b"\r\n\r\n")
     assert b"\r\ntransfer-encoding: chunked" in head
     body, last, after = rest.partition(b"\r\n0\r\n\r\n")
@@ -136,50 +95,50 @@ def test_a_stream_comes_in_chunks_and_leaves_the_connection_in_order(served: Ser
 def test_requests_at_once_are_answered_in_their_order(served: Served) -> None:
     paths = ["/health", "/v1/models", "/nothing", "/health", "/"]
     asked = [f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode() for path in paths]
-    got = said(served, b"".join(asked) + HEALTH + b"connection: close\r\n\r\n")
+    got = exchange(served, b"".join(asked) + HEALTH + b"connection: close\r\n\r\n")
     assert [part[:3] for part in got.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"404", b"200", b"200", b"200"]
     assert got.index(b'"object":"list"') < got.index(b'"name":"toolglot"')
 
 
 def test_many_requests_at_once_are_all_answered(served: Served) -> None:
-    got = said(served, posted(CHAT) * 100 + HEALTH + b"connection: close\r\n\r\n")
+    got = exchange(served, post(CHAT) * 100 + HEALTH + b"connection: close\r\n\r\n")
     assert got.count(b"HTTP/1.1 200") == 101
 
 
 def test_more_requests_at_once_than_may_wait_end_the_connection_after_those_that_may(served: Served) -> None:
-    got = said(served, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n" * (MOST_PIPELINED + 100))
+    got = exchange(served, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n" * (MOST_PIPELINED + 100))
     assert MOST_PIPELINED < got.count(b"HTTP/1.1 200") == got.count(b"HTTP/1.1 ") < MOST_PIPELINED + 100
     assert b"\r\nconnection: close\r\n" in got[got.rindex(b"HTTP/1.1 ") :]
 
 
 def test_who_asks_whether_to_send_a_body_is_told_to(served: Served) -> None:
-    sock = connected(served)
-    whole = posted(CHAT, "expect: 100-continue\r\n")
+    sock = connect(served)
+    whole = post(CHAT, "expect: 100-continue\r\n")
     head, _, body = whole.partition(b"\r\n\r\n")
     sock.sendall(head + b"\r\n\r\n")
     assert sock.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
     sock.sendall(body)
-    head, _ = one_answer(sock)
+    head, _ = read_answer(sock)
     assert head.startswith(b"HTTP/1.1 200")
     sock.close()
 
 
 def test_who_is_refused_is_not_asked_for_a_body(served: Served) -> None:
     head = b"POST /v1/messages HTTP/1.1\r\nhost: evil.example\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n"
-    sock = connected(served)
+    sock = connect(served)
     sock.sendall(head)
-    got, _ = one_answer(sock)
+    got, _ = read_answer(sock)
     assert got.startswith(b"HTTP/1.1 403")
     sock.close()
 
 
 def test_a_body_in_pieces_is_read_as_one(served: Served) -> None:
-    sock = connected(served)
+    sock = connect(served)
     long = {**CHAT, "messages": [{"role": "user", "content": "x" * 300_000}]}
-    data = posted(long)
+    data = post(long)
     for start in range(0, len(data), 50_000):
         sock.sendall(data[start : start + 50_000])
-    head, _ = one_answer(sock)
+    head, _ = read_answer(sock)
     assert head.startswith(b"HTTP/1.1 200")
     sock.close()
 
@@ -188,19 +147,21 @@ def test_a_body_in_chunks_is_read_as_one(served: Served) -> None:
     data = json.dumps(CHAT).encode()
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n"
     chunks = b"".join(b"%x\r\n%b\r\n" % (len(data[at : at + 7]), data[at : at + 7]) for at in range(0, len(data), 7))
-    got = said(served, head + b"connection: close\r\n\r\n" + chunks + b"0\r\n\r\n")
+    got = exchange(served, head + b"connection: close\r\n\r\n" + chunks + b"0\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 200")
 
 
 def test_a_head_without_a_body_is_answered_without_one(served: Served) -> None:
-    head, _, body = said(served, HEALTH.replace(b"GET", b"HEAD") + b"connection: close\r\n\r\n").partition(b"\r\n\r\n")
+    head, _, body = exchange(served, HEALTH.replace(b"GET", b"HEAD") + b"connection: close\r\n\r\n").partition(
+        b"\r\n\r\n"
+    )
     assert head.startswith(b"HTTP/1.1 200")
     assert b"content-length: 15" in head
     assert body == b""
 
 
 def test_an_upgrade_to_something_else_is_answered_as_what_it_is_besides(served: Served) -> None:
-    got = said(served, HEALTH + b"connection: upgrade, close\r\nupgrade: websocket\r\n\r\n")
+    got = exchange(served, HEALTH + b"connection: upgrade, close\r\nupgrade: websocket\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 200")
 
 
@@ -208,26 +169,26 @@ UPGRADE = "Connection: Upgrade, HTTP2-Settings\r\nUPGRADE: h2c\r\nHTTP2-Settings
 
 
 def test_the_body_of_a_request_that_asks_for_an_upgrade_is_its_body(served: Served) -> None:
-    for asked in (posted(CHAT, UPGRADE), posted({**CHAT, "user": "Upgrade: h2c\r\n\r\n"}, UPGRADE)):
-        got = said(served, asked + asked + HEALTH + b"connection: upgrade, close\r\nupgrade: h2c\r\n\r\n")
+    for asked in (post(CHAT, UPGRADE), post({**CHAT, "user": "Upgrade: h2c\r\n\r\n"}, UPGRADE)):
+        got = exchange(served, asked + asked + HEALTH + b"connection: upgrade, close\r\nupgrade: h2c\r\n\r\n")
         assert got.count(b"HTTP/1.1 200") == got.count(b"HTTP/1.1 ") == 3
         assert got.count(b"Hello.") == 2
     data = json.dumps(CHAT).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n{UPGRADE}transfer-encoding: chunked\r\n\r\n"
     chunked = head.encode() + b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data)
-    got = said(served, chunked + HEALTH + b"connection: close\r\n\r\n")
+    got = exchange(served, chunked + HEALTH + b"connection: close\r\n\r\n")
     assert (got.count(b"HTTP/1.1 200"), got.count(b"Hello.")) == (2, 1)
 
 
 def test_a_request_that_asks_for_an_upgrade_and_for_the_end_is_the_last(served: Served) -> None:
-    got = said(served, posted(CHAT, f"connection: close\r\n{UPGRADE}") + HEALTH + b"\r\n")
+    got = exchange(served, post(CHAT, f"connection: close\r\n{UPGRADE}") + HEALTH + b"\r\n")
     assert (got.count(b"HTTP/1.1 "), got.count(b"Hello.")) == (1, 1)
     assert b"\r\nconnection: close\r\n" in got
 
 
 @pytest.mark.parametrize("more", ["transfer-encoding: chunked\r\n", "content-length: 3\r\n"])
 def test_an_upgrade_does_not_hide_two_lengths(served: Served, more: str) -> None:
-    got = said(served, posted(CHAT, UPGRADE + more))
+    got = exchange(served, post(CHAT, UPGRADE + more))
     assert got.startswith(b"HTTP/1.1 400")
     assert got.count(b"HTTP/1.1 ") == 1
 
@@ -235,12 +196,12 @@ def test_an_upgrade_does_not_hide_two_lengths(served: Served, more: str) -> None
 def test_an_upgrade_does_not_make_two_requests_of_one(served: Served) -> None:
     inner = HEALTH + b"\r\n"
     head = f"POST /nothing HTTP/1.1\r\nhost: 127.0.0.1\r\n{UPGRADE}content-length: {len(inner)}\r\n\r\n".encode()
-    sock = connected(served)
+    sock = connect(served)
     sock.sendall(head)
-    one = one_answer(sock)[0]
+    one = read_answer(sock)[0]
     sock.sendall(inner + HEALTH + b"connection: close\r\n\r\n")
     assert one.startswith(b"HTTP/1.1 404")
-    assert all_of(sock).count(b"HTTP/1.1 ") == 1
+    assert read_to_end(sock).count(b"HTTP/1.1 ") == 1
 
 
 REFUSED = {
@@ -263,51 +224,51 @@ REFUSED = {
 
 @pytest.mark.parametrize(("data", "status"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_cannot_be_served_is_told_so_and_ends_the_connection(served: Served, data: bytes, status: int) -> None:
-    got = said(served, data)
+    got = exchange(served, data)
     assert got.startswith(b"HTTP/1.1 %d " % status)
     assert b"\r\nconnection: close\r\n" in got
     assert got.count(b"HTTP/1.1 ") == 1
 
 
 def test_an_old_client_is_not_told_to_go_on(served: Served) -> None:
-    got = said(served, posted(CHAT, "expect: 100-continue\r\n", version="1.0"))
+    got = exchange(served, post(CHAT, "expect: 100-continue\r\n", version="1.0"))
     assert got.startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("more", ["connection: close\r\n", ""])
 def test_an_answer_is_heard_by_who_says_everything_first(served: Served, more: str) -> None:
     head = f"POST /v1/messages HTTP/1.1\r\nhost: evil.example\r\n{more}content-length: 9000000\r\n\r\n"
-    sock = connected(served)
+    sock = connect(served)
     sock.sendall(head.encode() + b"x" * 9_000_000)
-    assert one_answer(sock)[0].startswith(b"HTTP/1.1 403")
+    assert read_answer(sock)[0].startswith(b"HTTP/1.1 403")
     sock.close()
 
 
 @pytest.mark.parametrize("data", [b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"GET http:// HTTP/1.1\r\n\r\n"])
 def test_what_is_no_request_is_told_so(served: Served, data: bytes) -> None:
-    got = said(served, data)
+    got = exchange(served, data)
     assert got.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert got.endswith(b"Invalid HTTP request received.")
 
 
-@pytest.mark.parametrize("nonsense", [b"\0\0\0", posted(CHAT, "transfer-encoding: xchunked\r\n")])
+@pytest.mark.parametrize("nonsense", [b"\0\0\0", post(CHAT, "transfer-encoding: xchunked\r\n")])
 def test_nonsense_after_requests_is_told_after_their_answers(served: Served, nonsense: bytes) -> None:
-    got = said(served, posted({**CHAT, "stream": True}) + posted(CHAT) + nonsense)
+    got = exchange(served, post({**CHAT, "stream": True}) + post(CHAT) + nonsense)
     assert [part[:3] for part in got.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"400"]
     assert b"data: [DONE]" in got
 
 
 def test_headers_that_are_too_long_are_refused_in_words(served: Served) -> None:
-    got = said(served, HEALTH + b"x-long: " + b"a" * 65_600 + b"\r\nconnection: close\r\n\r\n")
+    got = exchange(served, HEALTH + b"x-long: " + b"a" * 65_600 + b"\r\nconnection: close\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 431")
 
 
 def test_a_name_that_no_header_may_hold_does_not_get_into_one(served: Served) -> None:
     body = {**CHAT, "model": "openai_chat/gpt-4.1é\r\nx-evil: 1"}
-    got = said(served, posted(body, "connection: close\r\n"))
+    got = exchange(served, post(body, "connection: close\r\n"))
     assert b"\r\nx-evil" not in got
     body = {**CHAT, "model": "openai_chat/gpt-é"}
-    assert b"\r\nx-toolglot-upstream: openai_chat/gpt-?\r\n" in said(served, posted(body, "connection: close\r\n"))
+    assert b"\r\nx-toolglot-upstream: openai_chat/gpt-?\r\n" in exchange(served, post(body, "connection: close\r\n"))
 
 
 # --- one connection by itself -----------------------------------------------------------------------

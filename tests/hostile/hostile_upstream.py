@@ -62,33 +62,46 @@ def endless(begin: bytes, piece: bytes, pause: float = 0.0) -> Way:
 class Hostile:
     """A provider that runs."""
 
-    def __init__(self, ways: Mapping[str, Way]) -> None:
+    def __init__(self, ways: Mapping[str, Way], *, keeps_connections: bool = False) -> None:
         self._ways = ways
+        self._keeps_connections = keeps_connections
         self.url = ""
         self.open = 0
         """Connections that are open."""
         self.heads: list[bytes] = []
+        self.models: list[str] = []
+        """What was asked for, in the order in which it came."""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            self.heads.append(head)
-            sized = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-            body = await reader.readexactly(int(sized[1])) if sized else b""
-            named = re.search(rb'"model":\s*"([^"]*)"', body)
-            way = self._ways[named[1].decode() if named else "passed"]
-            sending = asyncio.ensure_future(_send(way(head), writer))
-            leaving = asyncio.ensure_future(reader.read())
-            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
-            for task in (sending, leaving):
-                task.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
+            while await self._answer_one(reader, writer):
+                pass
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             self.open -= 1
             writer.close()
+
+    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection is kept for another request."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
+        sized = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+        body = await reader.readexactly(int(sized[1])) if sized else b""
+        named = re.search(rb'"model":\s*"([^"]*)"', body)
+        self.models.append(named[1].decode() if named else "passed")
+        way = self._ways[self.models[-1]]
+        if self._keeps_connections:
+            await _send(way(head), writer)
+            return True
+        sending = asyncio.ensure_future(_send(way(head), writer))
+        leaving = asyncio.ensure_future(reader.read())
+        await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        for task in (sending, leaving):
+            task.cancel()
+        await asyncio.gather(sending, leaving, return_exceptions=True)
+        return False
 
 
 async def _send(pieces: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
@@ -97,10 +110,21 @@ async def _send(pieces: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> N
         await writer.drain()
 
 
+def upstream_at(provider: Hostile, *settings: str, name: str = "h", target: str = "openai") -> str:
+    """An upstream of a configuration: this provider, with patience, and asked however often it fails."""
+    lines = [f"[upstreams.{name}]", 'provider = "openai"', f'target = "{target}"', f'url = "{provider.url}"']
+    lines += ['key_env = "HOSTILE_KEY"', "breaker_failures = 10000"]
+    given = {line.split(" = ")[0] for line in settings}
+    lines += [
+        line for line in ("first_byte_seconds = 3600", "idle_seconds = 3600") if line.split(" = ")[0] not in given
+    ]
+    return "\n".join([*lines, *settings])
+
+
 @contextlib.contextmanager
-def hostile(ways: Mapping[str, Way]) -> Iterator[Hostile]:
+def hostile(ways: Mapping[str, Way], *, keeps_connections: bool = False) -> Iterator[Hostile]:
     """The provider, in a thread, as long as the block lasts."""
-    provider = Hostile(ways)
+    provider = Hostile(ways, keeps_connections=keeps_connections)
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(asyncio.start_server(provider.answer, "127.0.0.1", 0))
     provider.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"

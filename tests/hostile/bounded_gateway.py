@@ -1,0 +1,36 @@
+"""A gateway whose patience with its clients is short, so that a test of slow clients takes as long as that."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+from gateway_fixture import Served
+from toolglot.gateway import Gateway
+from toolglot.gateway.connections import BoundedProtocol
+from toolglot.gateway.serving import server_of
+from toolglot.simulator.serving import listening
+from waiting import wait_until
+
+
+class Short(BoundedProtocol):
+    head_seconds = 1.0
+    linger_seconds = 1.0
+    unread_seconds = 1.0
+
+
+@contextlib.contextmanager
+def bounded(app: Gateway) -> Iterator[Served]:
+    """The gateway on loopback, with connections whose limits are short."""
+    server = server_of(app, grace=1)
+    server.config.http = Short
+    with listening(0) as sock:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+        thread.start()
+        try:
+            wait_until(lambda: server.started)
+            yield Served(f"http://127.0.0.1:{sock.getsockname()[1]}", app)
+        finally:
+            server.should_exit = True
+            thread.join()
