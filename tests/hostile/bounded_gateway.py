@@ -20,11 +20,16 @@ class Short(BoundedProtocol):
     unread_seconds = 1.0
 
 
+class ShortBody(BoundedProtocol):
+    pause_seconds = 0.5
+    upload_seconds = 1.0
+
+
 @contextlib.contextmanager
-def bounded(app: Gateway) -> Iterator[Served]:
+def bounded(app: Gateway, limits: type[BoundedProtocol] = Short) -> Iterator[Served]:
     """The gateway on loopback, with connections whose limits are short."""
     server = server_of(app, grace=1)
-    server.config.http = Short
+    server.config.http = limits
     with listening(0) as sock:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
         thread.start()

@@ -71,6 +71,8 @@ class Hostile:
         self.heads: list[bytes] = []
         self.models: list[str] = []
         """What was asked for, in the order in which it came."""
+        self.sent = 0
+        """Bytes that somebody took, or that lie in buffers of the system."""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1
@@ -93,9 +95,9 @@ class Hostile:
         self.models.append(named[1].decode() if named else "passed")
         way = self._ways[self.models[-1]]
         if self._keeps_connections:
-            await _send(way(head), writer)
+            await self._send(way(head), writer)
             return True
-        sending = asyncio.ensure_future(_send(way(head), writer))
+        sending = asyncio.ensure_future(self._send(way(head), writer))
         leaving = asyncio.ensure_future(reader.read())
         await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
         for task in (sending, leaving):
@@ -103,11 +105,11 @@ class Hostile:
         await asyncio.gather(sending, leaving, return_exceptions=True)
         return False
 
-
-async def _send(pieces: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
-    async for piece in pieces:
-        writer.write(piece)
-        await writer.drain()
+    async def _send(self, pieces: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
+        async for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            self.sent += len(piece)
 
 
 def upstream_at(provider: Hostile, *settings: str, name: str = "h", target: str = "openai") -> str:

@@ -144,7 +144,7 @@ def test_an_answer_that_can_be_read_in_two_ways_is_an_error_and_never_the_next_o
 
 def _is_complete(protocol: str, got: Got) -> bool:
     """Whether a stream tells its client that the turn came to its end."""
-    if got.status != 200 or b'"error"' in got.data:
+    if got.status != 200 or b'"error":{' in got.data or b'"error":"' in got.data:
         return False
     ends = {"anthropic": b"message_stop", "openai": b"[DONE]", "openai_responses": b"response.completed"}
     return ends.get(protocol, b"finishReason" if protocol == "gemini" else b'"done":true') in got.data

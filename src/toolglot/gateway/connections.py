@@ -30,7 +30,15 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from toolglot.gateway.app import Gateway
-from toolglot.gateway.requests import ClientRequest, GoneError, Headers, read_pieces, refuse_large
+from toolglot.gateway.requests import (
+    LONGEST_PAUSE,
+    LONGEST_UPLOAD,
+    ClientRequest,
+    GoneError,
+    Headers,
+    read_pieces,
+    refuse_large,
+)
 from toolglot.upstream.outbox import outbox_of
 
 HEAD_SECONDS: Final = 30.0
@@ -100,6 +108,8 @@ class BoundedProtocol(asyncio.Protocol):
     head_seconds = HEAD_SECONDS
     linger_seconds = LINGER_SECONDS
     unread_seconds = UNREAD_SECONDS
+    pause_seconds = LONGEST_PAUSE
+    upload_seconds = LONGEST_UPLOAD
 
     def __init__(
         self,
@@ -601,7 +611,9 @@ class Call:
 
     async def read(self, most: int) -> bytes:
         if not self.is_whole:
-            return await read_pieces(self._more, most)
+            connection = self._connection
+            limits = {"pause": connection.pause_seconds, "upload": connection.upload_seconds}
+            return await read_pieces(self._more, most, **limits)
         if self.is_gone:
             raise GoneError
         refuse_large(self._size, most)

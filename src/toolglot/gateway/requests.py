@@ -144,14 +144,20 @@ class ClientRequest:
         return await asyncio.to_thread(unpacked, data, packed, most)
 
 
-async def read_pieces(more: Callable[[], Awaitable[tuple[bytes, bool]]], most: int) -> bytes:
+async def read_pieces(
+    more: Callable[[], Awaitable[tuple[bytes, bool]]],
+    most: int,
+    *,
+    pause: float = LONGEST_PAUSE,
+    upload: float = LONGEST_UPLOAD,
+) -> bytes:
     """A body out of its pieces, in time. `more` gives the next one, and whether it is the last."""
     pieces: list[bytes] = []
     size = 0
     clock = asyncio.get_running_loop().time
-    end = clock() + LONGEST_UPLOAD
+    end = clock() + upload
     try:
-        async with asyncio.timeout(LONGEST_PAUSE) as limit:
+        async with asyncio.timeout(pause) as limit:
             while True:
                 piece, is_last = await more()
                 size += len(piece)
@@ -160,9 +166,11 @@ async def read_pieces(more: Callable[[], Awaitable[tuple[bytes, bool]]], most: i
                 if is_last:
                     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
                 if piece:
-                    limit.reschedule(min(end, clock() + LONGEST_PAUSE))
+                    limit.reschedule(min(end, clock() + pause))
     except TimeoutError:
-        raise refusal("timeout", "the request took too long to arrive", 408) from None
+        # Whoever is so slow with a body has no use for the connection, and the rest of it is nobody's.
+        close = {"connection": "close"}
+        raise refusal("timeout", "the request took too long to arrive", 408, headers=close) from None
 
 
 def refuse_large(size: int, most: int) -> None:
