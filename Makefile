@@ -4,7 +4,7 @@
 #   make serve       the gateway on loopback
 #   make test        every check and every test, but for the coding agents; what cannot run here is listed at the end
 #   make test-agents the tests with Claude Code, Codex and Gemini CLI, which are installed the first time (770 MB)
-#   make quick       a minute: the fast tests, without laws, servers and agents
+#   make quick       a minute: formatting, lint, types, and the fast tests with a sample of their cases
 #   make check       formatting, lint, strict types, import layers, generated docs
 #   make bench       speed, as ratios measured in one run
 #   make coverage    the tests again, with the branches that they take: at least 95 %
@@ -28,6 +28,9 @@ SERVING := $(VENV)/.serving
 CLIENTS := tests/javascript/node_modules/.package-lock.json
 AGENTS := tests/agents/node_modules/.package-lock.json
 WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
+
+# Where it is set, every process of the tests compiles the project and its libraries again: it doubles the time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test test-agents quick check servers coverage bench soak docs clean
@@ -103,7 +106,8 @@ test-agents: $(READY) $(AGENTS)
 	@$(BIN)/pytest -n $(WORKERS) -m agents tests/test_agents.py
 
 quick: $(READY)
-	@$(BIN)/pytest -n $(WORKERS) --hypothesis-profile=quick -m "not law and not servers and not slow and not agents"
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary
+	@$(BIN)/pytest -n $(WORKERS) --hypothesis-profile=quick --quick
 
 coverage: $(READY) servers $(CLIENTS)
 	@$(BIN)/pytest -n auto -m "not law and not agents" --cov --cov-report=term

@@ -1,10 +1,11 @@
-"""How the suite runs: hypothesis profiles, and the markers by which the commands of the Makefile choose tests."""
+"""How the suite runs: hypothesis profiles, markers, and what `make quick` chooses."""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -64,19 +65,37 @@ SLOW = re.compile(
 )
 """The files whose tests take most of the time: `make quick` leaves them out too."""
 
+QUICK_CASES = 20
+"""How many cases of one test `make quick` runs, evenly chosen: some tests have a thousand."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick", action="store_true", help="the fast tests only, with a sample of the cases of each: make quick"
+    )
+
 
 def pytest_configure(config: pytest.Config) -> None:
     for line in (
         "law: a law of the design as a property; `make soak` runs it longer",
-        "servers: starts servers or other processes; `make quick` leaves it out",
-        "slow: takes seconds; `make quick` leaves it out",
         "agents: runs a coding agent of somebody else; `make test-agents` runs it",
     ):
         config.addinivalue_line("markers", line)
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    if SERVERS.fullmatch(item.path.name) or item.path.parent.name == "hostile":
-        item.add_marker(pytest.mark.servers)
-    if SLOW.fullmatch(item.path.name):
-        item.add_marker(pytest.mark.slow)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    name = collection_path.name
+    left_out = name == "hostile" or SERVERS.fullmatch(name) or SLOW.fullmatch(name)
+    return True if config.getoption("quick") and left_out else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("quick"):
+        return
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("law") is None:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    chosen = {item for group in cases.values() for item in group[:: -(-len(group) // QUICK_CASES)]}
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
