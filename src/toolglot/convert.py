@@ -240,8 +240,11 @@ def read_request(
     try:
         from_ = _profile(source, "", overrides, "source")
         if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
+            jsontext.refuse_many_values(body, limits, "$")
             split = memory.split(body, from_.protocol)
             if split is not None:
+                # Tools that are known were looked at when they came for the first time.
+                jsontext.refuse_deep(body, split.fields if split.tools is None else split.rest, limits, "$")
                 conversation, mended = decoded_split(split, from_, policy)
                 return ReceivedRequest(body, split.fields, conversation, mended, from_, policy, overrides)
         reading: list[str] = []
@@ -831,9 +834,10 @@ def _parsed(body: Body, limits: Limits, reading: list[str] | None = None) -> Fie
         return plain
     if not isinstance(body, bytes | str):
         raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
-    jsontext.refuse_large(body, limits, "$")
     try:
-        value = msgspec.json.decode(body)
+        value = jsontext.parse_plain(body, limits=limits)
+    except LimitError:
+        raise
     except (ValueError, RecursionError):
         parsed = jsontext.parse(body, limits=limits)
         value = parsed.value
@@ -847,9 +851,10 @@ def _parsed(body: Body, limits: Limits, reading: list[str] | None = None) -> Fie
 def _parsed_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
     """The same for an answer, with what was fixed in its text."""
     if isinstance(body, bytes | str):
-        jsontext.refuse_large(body, limits, "$")
         try:
-            value = msgspec.json.decode(body)
+            value = jsontext.parse_plain(body, limits=limits)
+        except LimitError:
+            raise
         except (ValueError, RecursionError):
             parsed = jsontext.parse(body, limits=limits)
             if isinstance(parsed.value, dict):

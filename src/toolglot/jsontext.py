@@ -53,6 +53,14 @@ ID_FIELDS: Final = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "t
 _ID_VALUE: Final = re.compile(
     rb'"(?:id|call_id|tool_call_id|tool_use_id|toolUseId)"\s*+:\s*+"(?:[^"\\]++|\\.)*+"', re.DOTALL
 )
+_BACKSLASHES: Final = re.compile(rb"\\*+.?", re.DOTALL)
+_SLICE: Final = 256 * 1024
+"""Bytes that are looked through at once: other threads go on in between."""
+_MARKS: Final = (b",", b"[", b"{")
+_NOT_MARKS: Final = bytes(set(range(256)) - set(b",[{"))
+_NOT_OPENING: Final = bytes(set(range(256)) - set(b"[{"))
+_SMALL: Final = 16 * 1024
+"""Bytes of a text in which opening brackets are counted sooner than the containers of its value are."""
 _STEPS: Final = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 _SHAPE: Final = bytes.maketrans(b"123456789E", b"000000000e")
@@ -91,9 +99,7 @@ class Cloned(Struct, frozen=True):
 def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> Parsed:
     """The value of a JSON text. Half surrogate pairs become U+FFFD; nothing else is mended."""
     encoded, mended = _encoded(data, limits, path)
-    containers = encoded.count(b"[") + encoded.count(b"{")
-    if containers + encoded.count(b",") >= limits.max_nodes:
-        refuse_many_values(encoded, limits, path)
+    refuse_many_values(encoded, limits, path)
     try:
         value = _read(encoded, catch_duplicate_keys=True)
     except ValueError:
@@ -107,14 +113,25 @@ def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$"
         except ValueError as error:
             raise _diagnosis(str(error), encoded, limits, path) from None
         mended = (*mended, *(["escapes of half a surrogate pair became U+FFFD"] if encoded != halves else []), *twice)
-    if containers > limits.max_depth and _depth(value) > limits.max_depth:
-        raise _too_deep(encoded, limits, path)
+    refuse_deep(encoded, value, limits, path)
     shape = encoded.translate(_SHAPE, b"+")
     if any(mark in shape for mark in _LARGE):
         # jiter reads 1e400 as infinity, the one thing in a parsed value that a clone would change.
         for change in clone(value, limits=limits, path=path).changes:
             raise InputError("a number is too large", path=change.path, hint="write it as a string")
     return Parsed(value, mended)
+
+
+def parse_plain(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> Any:
+    """The value of a JSON text in order, by the fastest parser; ValueError or RecursionError for any other, which
+    `parse` reads or explains. What is too large is refused as there."""
+    refuse_large(data, limits, path)
+    if isinstance(data, str):
+        data = data.encode()
+    refuse_many_values(data, limits, path)
+    value = msgspec.json.decode(data)
+    refuse_deep(data, value, limits, path)
+    return value
 
 
 def _numbered(escape: re.Match[bytes]) -> bytes:
@@ -207,12 +224,50 @@ def _encoded(data: bytes | str, limits: Limits, path: str) -> tuple[bytes, tuple
 
 
 def refuse_many_values(encoded: bytes, limits: Limits, path: str) -> None:
-    """A comma or an opening bracket outside strings precedes each value but the first."""
-    bare = _TOKEN.sub(lambda found: found[0] if len(found[0]) == 1 else b"0", encoded)
-    bare = bare.translate(None, b" \t\r\n")
-    nodes = 1 + sum(map(bare.count, (b",", b"[", b"{"))) - bare.count(b"[]") - bare.count(b"{}")
-    if nodes > limits.max_nodes:
+    """Raise if a text has more values than the limit. Only one that might have them is looked at closely."""
+    if len(encoded) < 2 * limits.max_nodes or count_marks(encoded) < limits.max_nodes:
+        return
+    if _count_values(encoded, limits.max_nodes) > limits.max_nodes:
         raise exceeds("max_nodes", limits.max_nodes, path)
+
+
+def count_marks(encoded: bytes) -> int:
+    """The commas and opening brackets of a JSON text, those in strings too: it has no more values than that and one."""
+    if len(encoded) <= _SLICE:
+        return len(encoded.translate(None, _NOT_MARKS))
+    starts = range(0, len(encoded), _SLICE)
+    return sum([len(encoded[start : start + _SLICE].translate(None, _NOT_MARKS)) for start in starts])
+
+
+def _count_values(encoded: bytes, enough: int) -> int:
+    """The values of a JSON text: a comma or an opening bracket outside strings precedes each but the first. Counted
+    slice by slice, until there are more than enough."""
+    values, start, last, is_in_string = 1, 0, b"", False
+    while start < len(encoded) and values <= enough:
+        stop = start + _SLICE
+        if encoded[stop - 1 : stop] == b"\\":  # no escape is cut in two
+            run = _BACKSLASHES.match(encoded, stop)
+            stop = run.end() if run is not None else stop
+        part = encoded[start:stop]
+        if b"\\" in part:
+            part = part.replace(b"\\\\", b"").replace(b'\\"', b"")
+        pieces = part.split(b'"')
+        bare = last + b"0".join(pieces[is_in_string::2]).translate(None, b" \t\r\n")
+        is_in_string ^= len(pieces) % 2 == 0
+        if is_in_string:
+            bare += b"0"
+        values += sum(map(bare.count, _MARKS)) - bare.count(b"[]") - bare.count(b"{}") - len(last)
+        last = bare[-1:] if bare[-1:] in (b"[", b"{") else b""
+        start = stop
+    return values
+
+
+def refuse_deep(encoded: bytes, value: Any, limits: Limits, path: str) -> None:
+    """Raise if the value of a text nests deeper than the limit."""
+    if len(encoded) <= _SMALL and len(encoded.translate(None, _NOT_OPENING)) <= limits.max_depth:
+        return
+    if _depth(value) > limits.max_depth:
+        raise _too_deep(encoded, limits, path)
 
 
 def _diagnosis(problem: str, encoded: bytes, limits: Limits, path: str) -> InputError:

@@ -30,6 +30,7 @@ from toolglot.convert import (
 )
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.events import Accumulator, Event, TextDelta, Used
+from toolglot.jsontext import refuse_many_values
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
@@ -158,14 +159,19 @@ class StreamReader:
         events: list[Event] = []
         try:
             frames = self._framer.feed(given)
-            if len(frames) == 1:
+            if len(frames) == 1 and len(frames[0].data) < self._limits.max_nodes:
                 events = self._decoder.read(frames[0])
             else:
                 for frame in frames:
-                    events += self._decoder.read(frame)
+                    events += self._read(frame)
         except InputError as error:
             return self._pass(events) + self.fail(_unreadable(error))
         return self._pass(events) if events else events
+
+    def _read(self, frame: Frame) -> list[Event]:
+        """The events of a frame, which may be one of millions of values."""
+        refuse_many_values(frame.data, self._limits, "$")
+        return self._decoder.read(frame)
 
     def finish(self) -> list[Event]:
         """The bytes ended as they should: the connection was closed in order."""
@@ -176,7 +182,7 @@ class StreamReader:
         events: list[Event] = []
         try:
             for frame in self._framer.finish():
-                events += self._decoder.read(frame)
+                events += self._read(frame)
             events += self._decoder.finish()
         except InputError as error:
             return self._pass(events) + self.fail(_unreadable(error))
@@ -638,7 +644,7 @@ class _HomeReader(StreamReader):
         self._decoder.sequence.remark(reason)
 
     def read(self, frame: Frame) -> list[Event]:
-        events = self._decoder.read(frame)
+        events = self._read(frame)
         passed = self._pass(events) if events else events
         if self._has_told or (self.failure is not None and not _is_own_reason(self.failure)):
             self.was_changed = True  # also an error: its words may hold a secret
