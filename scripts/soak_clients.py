@@ -64,7 +64,7 @@ def parsed(text: str | bytes) -> Any:
 def arguments_of(text: str) -> Any:
     try:
         return json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

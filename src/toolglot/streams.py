@@ -63,6 +63,8 @@ _LAST: Final = b"[DONE]"
 
 _EMPTY_DATA: Final = re.compile(rb"(?:^|[\r\n])data\b")
 """Data that is empty, in an event that has no other."""
+_NO_FIELD: Final = re.compile(rb"(?:^|[\r\n])(?![\r\n:]|\Z|\xef\xbb\xbf|(?:event|id|retry)\b)")
+"""A line of a stream of events that is neither a comment nor a field: what a broken server or a proxy wrote into it."""
 
 _EVENTS: Final = "text/event-stream"
 
@@ -462,6 +464,8 @@ class StreamTranslator:
         """What says nothing: a comment keeps the connection alive and goes at once, unless the end is near."""
         if _EMPTY_DATA.search(frame.raw) is not None:
             home.remark("an event has no data; it is left out, since clients try to read it")
+        elif self.content_type == _EVENTS and _NO_FIELD.search(frame.raw) is not None:
+            home.remark("a line is no part of an event; it is left out")
         elif self._array is not None or (self._raw and (home.is_end_said or not frame.raw.strip())):
             self._raw.append(frame.raw)
         else:
