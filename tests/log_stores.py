@@ -52,9 +52,16 @@ class HookedStore:
         return await self.store.remove(kind, client, keys)
 
     async def add(
-        self, kind: str, client: str, key: str, amounts: Mapping[str, float], *, until: float
+        self,
+        kind: str,
+        client: str,
+        key: str,
+        amounts: Mapping[str, float],
+        *,
+        until: float,
+        once: tuple[str, str] | None = None,
     ) -> dict[str, float]:
-        return await self.store.add(kind, client, key, amounts, until=until)
+        return await self.store.add(kind, client, key, amounts, until=until, once=once)
 
     async def scan(
         self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int

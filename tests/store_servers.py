@@ -15,7 +15,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
@@ -132,24 +132,56 @@ def postgres_user() -> str | None:
 
 @cache
 def postgres() -> Server:
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("no Postgres server is installed (Debian: postgresql)")
-    user = postgres_user()
-    folder = folder_for("postgres", user)
+    return start_postgres()
+
+
+def start_postgres(host: str = "127.0.0.1", within: Sequence[str] = ()) -> Server:
+    """A server of one's own. `within`: the words of a command that runs it elsewhere, where it has that address."""
+    programs, user, folder = _postgres_place()
     (folder / "password").write_text(PASSWORD)
     (folder / "password").chmod(0o644)
     data = folder / "data"
     made = [str(programs / "initdb"), "-D", str(data), "-U", "toolglot", "-E", "UTF8", "--locale=C.UTF-8"]
     made += ["-A", "scram-sha-256", f"--pwfile={folder / 'password'}"]
     subprocess.run(made, check=True, capture_output=True, user=user, cwd=folder)
+    if host != "127.0.0.1":
+        with (data / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all samenet scram-sha-256\n")
+    return _run_postgres(programs, folder, user, host, within)
+
+
+def start_postgres_standby(primary: Server) -> Server:
+    """A standby that streams from a server, and has all that it has."""
+    programs, user, folder = _postgres_place()
+    made = [str(programs / "pg_basebackup"), "-h", "127.0.0.1", "-p", str(primary.port), "-U", "toolglot", "-R"]
+    made += ["-D", str(folder / "data"), "-X", "stream", "-c", "fast"]
+    environ = {**os.environ, "PGPASSWORD": PASSWORD}
+    subprocess.run(made, check=True, capture_output=True, user=user, cwd=folder, env=environ)
+    (folder / "data").chmod(0o700)
+    return _run_postgres(programs, folder, user)
+
+
+def _postgres_place() -> tuple[Path, str | None, Path]:
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("no Postgres server is installed (Debian: postgresql)")
+    user = postgres_user()
+    return programs, user, folder_for("postgres", user)
+
+
+def _run_postgres(
+    programs: Path, folder: Path, user: str | None, host: str = "127.0.0.1", within: Sequence[str] = ()
+) -> Server:
     port = free_port()
-    settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "shared_buffers": "32MB", "fsync": "on"}
-    words = [str(programs / "postgres"), "-D", str(data), "-p", str(port)]
+    settings = {"listen_addresses": host, "unix_socket_directories": "", "shared_buffers": "32MB", "fsync": "on"}
+    words = [str(programs / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
     words += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    if within and user is not None:  # who may run it elsewhere is root: the program itself is not
+        words = [*within, "setpriv", f"--reuid={user}", "--clear-groups", *words]
+        user = None
 
     def answers() -> bool:
-        ready = [str(programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
+        ready = [str(programs / "pg_isready"), "-q", "-h", host, "-p", str(port)]
         return subprocess.run(ready, check=False).returncode == 0
 
     return Server(words, port, folder, answers, signal.SIGQUIT, user)  # at once: nobody needs its files
@@ -167,16 +199,16 @@ def redis_program() -> str | None:
     return shutil.which("redis-server")
 
 
-def start_redis(*settings: str) -> Server:
+def start_redis(*settings: str, host: str = "127.0.0.1", within: Sequence[str] = ()) -> Server:
     program = redis_program()
     if program is None:
         pytest.skip("no Redis server is installed (Debian: redis-server)")
     folder, port = folder_for("redis", None), free_port()
-    words = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--requirepass", PASSWORD]
+    words = [*within, program, "--port", str(port), "--bind", host, "--dir", str(folder), "--requirepass", PASSWORD]
 
     def answers() -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", port), 1) as asking:
+            with socket.create_connection((host, port), 1) as asking:
                 asking.sendall(f"AUTH {PASSWORD}\r\nPING\r\n".encode())
                 asking.shutdown(socket.SHUT_WR)
                 return b"+PONG" in asking.makefile("rb").read()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from store_use import LASTING, LATER, NOW, STORES, Clock, Use
 from toolglot import InputError, LimitError
 from toolglot.store import Row, Store, StoreConflictError, StoreError, StoreLimits, open_store
+from toolglot.store.interface import ONCE_SECONDS
 
 SMALL = StoreLimits(max_value_bytes=100, max_name_bytes=20, max_rows=5, max_call_bytes=250)
 
@@ -143,6 +144,31 @@ def test_a_total_lasts_until_the_latest_time_and_begins_anew_after_it(use: Use) 
         await store.prune(NOW + 20)
         use.clock.now = 0
         assert await store.scan("usage", limit=5) == []
+
+    use(act)
+
+
+def test_an_addition_that_its_writer_repeats_counts_once(use: Use) -> None:
+    async def act(store: Store) -> None:
+        async def add(key: str, amount: float, once: tuple[str, str] | None) -> dict[str, float]:
+            return await store.add("u", "a", key, {"n": amount}, until=LATER + 10 * ONCE_SECONDS, once=once)
+
+        assert await add("k", 1, ("w", "1")) == {"n": 1}
+        assert await add("k", 1, ("w", "1")) == {"n": 1}
+        assert await add("k", 1, ("other writer", "1")) == {"n": 2}
+        assert await add("k", 1, ("w", "2")) == {"n": 3}
+        assert await add("k", 1, ("w", "2")) == {"n": 3}
+        assert await add("other key", 1, ("w", "2")) == {"n": 1}
+        assert await add("k", 1, None) == {"n": 4}
+        twice = await asyncio.gather(*(add("k", 1, ("w", "3")) for _ in range(5)))
+        assert twice == [{"n": 5}] * 5
+        use.clock.now += ONCE_SECONDS
+        await store.prune(use.clock.now)
+        assert await add("k", 1, ("w", "3")) == {"n": 6}, "after a day it is not known any more"
+        for once, path in ((("", "1"), "$.once[0]"), (("w", ""), "$.once[1]")):
+            with pytest.raises(InputError) as refused:
+                await add("k", 1, once)
+            assert refused.value.path == path
 
     use(act)
 

@@ -25,13 +25,14 @@ from toolglot.convert import error_for
 from toolglot.errors import InputError
 from toolglot.gateway.answers import Answers
 from toolglot.gateway.asgi_caller import asgi_request
+from toolglot.gateway.bounded_store import BoundedStore
 from toolglot.gateway.chain import Chain, MiddlewareError, load_steps
 from toolglot.gateway.choosing import Rotation
 from toolglot.gateway.config import Config
 from toolglot.gateway.config_checks import is_loopback
 from toolglot.gateway.doors import Door, find, spoken_at
 from toolglot.gateway.exchange import Exchange
-from toolglot.gateway.keys import KeyRing
+from toolglot.gateway.keys import KeyRing, saved_keys
 from toolglot.gateway.metering import Meter
 from toolglot.gateway.metrics import CONTENT_TYPE, Metrics
 from toolglot.gateway.openapi import OPEN
@@ -61,11 +62,15 @@ from toolglot.gateway.upstreams import Upstreams
 from toolglot.gateway.vault import Vault
 from toolglot.limits import Limits
 from toolglot.middleware import ToolMiddleware
-from toolglot.store import Store, StoreError, open_store
+from toolglot.store import Store, StoreError, open_store, shown
 from toolglot.wire.failures import ProviderError
 
 INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
 PRUNE_SECONDS: Final = 600.0
+STORE_AWAY: Final = (
+    "the gateway's store, which this request needs, cannot be used now: try again in some seconds; whoever runs the "
+    "gateway finds the reason in its log"
+)
 RETIRE_SECONDS: Final = 0.5
 LONGEST_REMEMBERED: Final = 300
 _KEYS: Final = frozenset({"auth", "billing"})
@@ -132,7 +137,9 @@ class Gateway:
     async def _start(self) -> None:
         settings = self.config.gateway
         if settings.store != "off":
-            self._store = await asyncio.to_thread(open_store, settings.store)
+            store = await asyncio.to_thread(open_store, settings.store)
+            self._store = BoundedStore(store, settings.store_seconds, place=shown(settings.store))
+            await saved_keys(store)  # waited for as long as it takes to connect and to make the tables
         services = await self._served_by(self.config, self.upstreams, self._steps)
         self._serve_by(services)
         meter = services.meter
@@ -173,7 +180,14 @@ class Gateway:
             Chain(steps),
             OwnKeys(config),
             ring,
-            Meter(self._store, ring, prices, usage_seconds=usage_seconds, tell=self.teller.say),
+            Meter(
+                self._store,
+                ring,
+                prices,
+                usage_seconds=usage_seconds,
+                tell=self.teller.say,
+                patience=settings.store_seconds,
+            ),
         )
 
     def _serve_by(self, services: Services) -> None:
@@ -229,7 +243,10 @@ class Gateway:
         if self._services is not None:
             await self._services.meter.close()
         if self._store is not None:
-            await self._store.close()
+            try:
+                await self._store.close()
+            except StoreError as error:
+                self._store_failed(error)
         if self.tracing is not None:
             await asyncio.to_thread(self.tracing.close)
         if self._services is not None:
@@ -445,7 +462,7 @@ class Gateway:
             return error
         if isinstance(error, StoreError):
             self._store_failed(error)
-            return Failure("overloaded", "what the gateway has stored cannot be reached now; its log says why", 503)
+            return Failure("overloaded", STORE_AWAY, 503, retry_after=1)
         if isinstance(error, MiddlewareError):
             self.teller.say("".join(traceback.format_exception(error)), event="error")
             return Failure("server", str(error), 500)

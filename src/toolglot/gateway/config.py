@@ -97,6 +97,16 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             "`$XDG_STATE_HOME` or `~/.local/state`.",
         ),
     ] = ""
+    store_seconds: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=3600,
+            title="a number above 0",
+            description="How long a request waits for the store. What is good without it goes on then; what needs it "
+            "is answered with 503. [When the server is away](stores.md#when-the-server-is-away).",
+        ),
+    ] = 3
     retention_hours: Annotated[
         float,
         Meta(gt=0, le=876_000, title="a number above 0", description="How long what is stored is kept."),

@@ -44,8 +44,6 @@ from toolglot.upstream.protocol_choice import RESPONSES
 from toolglot.wire.failures import ProviderError
 from toolglot.wire.gemini.json_array import JsonArray
 
-STORE_PATIENCE: Final = 3.0
-"""Seconds that an answer waits for the store."""
 AFTER_END: Final = 1.0
 MOST_AFTER_END: Final = 64 * 1024
 """Seconds and bytes that a provider has, after the end of its answer, to end what it sends as well."""
@@ -434,13 +432,9 @@ class Exchange:
     ) -> None:
         """Keep what the client does not: for its own next request, or because its protocol says so."""
         try:
-            async with asyncio.timeout(STORE_PATIENCE):
-                await self._kept(serves, out, said, told, upstream, body)
+            await self._kept(serves, out, said, told, upstream, body)
         except StoreError as error:  # the answer is there, and it is the client's
             self._told.error = f"nothing was kept: {error}"
-            self._told.store_errors += 1
-        except TimeoutError:  # what was queued is kept later
-            self._told.error = f"the store took longer than {STORE_PATIENCE:g} s to keep the answer"
             self._told.store_errors += 1
 
     async def _kept(

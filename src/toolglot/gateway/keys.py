@@ -49,6 +49,8 @@ FRESH: Final = 3.0
 """Seconds for which what was read of the store holds."""
 EAGER: Final = 1.0
 """Seconds after which an unknown key is reason to look again: it may be new."""
+MOMENT: Final = 0.25
+"""Seconds that a request waits for keys while the store fails."""
 _PAGE: Final = 1000
 
 State = Literal["active", "revoked", "expired"]
@@ -205,6 +207,7 @@ class KeyRing:
         self._read_at = -math.inf
         self._reading = asyncio.Lock()
         self._is_failing = False
+        self._looking: asyncio.Task[None] | None = None
 
     @property
     def is_demanded(self) -> bool:
@@ -252,7 +255,7 @@ class KeyRing:
     async def admit(self, secret: str) -> str:
         """The hash by which a client is known; raises a refusal where a key is demanded and this is none."""
         if self._store is not None and self._monotonic() - self._read_at >= FRESH:
-            await self.refresh(FRESH)
+            await self._look_again()
         client = digest(secret)
         if not self.is_demanded or self._has(client):
             return client
@@ -274,6 +277,15 @@ class KeyRing:
         if hmac.compare_digest(self._metrics_key, client):
             return client
         raise refusal("auth", "the metrics of this gateway have a key of their own (metrics_key)", 401)
+
+    async def _look_again(self) -> None:
+        """Read what is old; while the store fails, nobody waits for it longer than a moment."""
+        if not self._is_failing:
+            await self.refresh(FRESH)
+            return
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self.refresh(FRESH))
+        await asyncio.wait([self._looking], timeout=MOMENT)
 
     async def fresh(self, seconds: float) -> None:
         """See to it that what is known is not older than that."""

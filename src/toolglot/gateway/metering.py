@@ -9,15 +9,18 @@ seconds later, and what an answer costs is known when it ends: a limit can be ov
 in those seconds, and by the answers that are under way. Against bursts, a request under way counts as many tokens as
 its length suggests.
 
-Laws: no use is counted twice, or lost but by a process that dies within the second. A limit that was reached is told
+Laws: no use is counted twice, also when the store's answer is lost, or lost but by a process that dies within the
+second. A limit that was reached is told
 with its name, its size and when there is more. What has no known price is never spent from a budget of money.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
@@ -26,6 +29,8 @@ from functools import lru_cache
 from typing import Final
 
 from toolglot.conversation import Failure
+from toolglot.errors import InputError
+from toolglot.gateway.bounded_store import STORE_SECONDS
 from toolglot.gateway.keys import BUDGETS, ClientKey, KeyRing, Period, Unit
 from toolglot.gateway.model_names import matches, spellings
 from toolglot.gateway.prices import Prices
@@ -74,13 +79,16 @@ Name = tuple[str, str, str]
 class Total:
     """Totals under one name of the store: what all have added, as last heard, and what this process has since."""
 
-    __slots__ = ("_heard", "_pending", "_sending", "until")
+    __slots__ = ("_addition", "_heard", "_pending", "_sending", "is_sending", "until")
 
     def __init__(self, until: float) -> None:
         self.until: float = until
         self._heard: Mapping[str, float] = {}
         self._sending: dict[str, float] = {}
+        """What the store was told, and has not answered: it is told the same again, and knows it by its name."""
+        self._addition = ""
         self._pending: dict[str, float] = {}
+        self.is_sending: bool = False
 
     def of(self, name: str) -> float:
         return self._heard.get(name, 0.0) + self._sending.get(name, 0.0) + self._pending.get(name, 0.0)
@@ -92,28 +100,32 @@ class Total:
     @property
     def is_waiting(self) -> bool:
         """Whether there is something to tell the store."""
-        return bool(self._pending) and not self._sending
-
-    @property
-    def is_sending(self) -> bool:
-        return bool(self._sending)
+        return bool(self._pending or self._sending) and not self.is_sending
 
     def hear(self, amounts: Mapping[str, float]) -> None:
         """What the store has; while it is being told something, nobody knows whether that is in it."""
         if not self._sending:
             self._heard = amounts
 
-    async def send(self, store: Store, name: Name) -> None:
-        self._sending, self._pending = self._pending, {}
-        sent = self._sending
+    async def send(self, store: Store, name: Name, writer: str, addition: str) -> None:
+        """Tell the store: what it did not answer again, under the same name, and then what is new."""
+        self.is_sending = True
         try:
-            self._heard = await store.add(*name, sent, until=self.until)
+            if self._sending:
+                await self._told(store, name, writer)
+            if self._pending:
+                self._sending, self._pending, self._addition = self._pending, {}, addition
+                await self._told(store, name, writer)
+        finally:
+            self.is_sending = False
+
+    async def _told(self, store: Store, name: Name, writer: str) -> None:
+        try:
+            self._heard = await store.add(*name, self._sending, until=self.until, once=(writer, self._addition))
+        except InputError:  # no store takes it, however often it is told
             self._sending = {}
-        except Exception:
-            self._sending, later = {}, self._pending
-            self._pending = sent
-            self.add(later)
             raise
+        self._sending = {}
 
 
 class Rule:
@@ -161,8 +173,13 @@ class Meter:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         tell: Callable[[str], None] = lambda _: None,
+        patience: float = STORE_SECONDS,
     ) -> None:
         self._store = store
+        self._patience = patience
+        self._writer = uuid.uuid4().hex
+        self._additions = itertools.count(1)
+        self._late: set[asyncio.Future[None]] = set()
         self._ring = ring
         self._prices = prices
         self._usage_seconds = usage_seconds
@@ -419,9 +436,23 @@ class Meter:
         failures: list[BaseException] = []
         for start in range(0, len(waiting), _AT_ONCE):
             some = waiting[start : start + _AT_ONCE]
-            ended = await asyncio.gather(*(total.send(store, name) for name, total in some), return_exceptions=True)
-            failures += [error for error in ended if error is not None]
+            sending = [
+                asyncio.ensure_future(total.send(store, name, self._writer, f"{next(self._additions)}"))
+                for name, total in some
+            ]
+            ended, late = await asyncio.wait(sending, timeout=self._patience)
+            failures += [error for task in ended if (error := task.exception()) is not None]
+            if late:  # not cut off: nobody would know what the store has got
+                failures.append(StoreError(f"the store has not answered in {self._patience:g} s"))
+                self._late |= late
+                for task in late:
+                    task.add_done_callback(self._is_done)
         return failures
+
+    def _is_done(self, task: asyncio.Future[None]) -> None:
+        self._late.discard(task)
+        if not task.cancelled():
+            task.exception()  # it is told again
 
     async def _hear(self, store: Store) -> list[BaseException]:
         """What other processes have counted for the clients that are here."""
@@ -463,6 +494,8 @@ class Meter:
         if self._flushing is not None:
             await asyncio.gather(self._flushing, return_exceptions=True)
         await self.flush()
+        for task in self._late:
+            task.cancel()
 
 
 # --- names of rows, and time ------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from toolglot.errors import InputError
 from toolglot.gateway.config import FILE, Config
 
 LOOK_SECONDS: Final = 1.0
-FIXED: Final = ("host", "port", "store", "tracing")
+FIXED: Final = ("host", "port", "store", "store_seconds", "tracing")
 """Settings that only a new start can change."""
 
 Mark = tuple[int, int, int]

@@ -9,12 +9,14 @@ Law: no text that is made here for a message holds the password, nor anything th
 from __future__ import annotations
 
 import re
+import socket
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from toolglot.errors import InputError
 
+UNHEARD_SECONDS: Final = 15
 HIDDEN: Final = "***"
 HINTS: Final = {
     "postgres": "write postgres://USER:PASSWORD@HOST:5432/DATABASE, with %XX for / @ : ? # % in the password",
@@ -67,6 +69,12 @@ def _secrets(parts: SplitResult, asked: list[tuple[str, str]]) -> tuple[str, ...
     written = parts.password or ""
     found = {written, unquote(written), *(value for key, value in asked if SECRET.search(key))}
     return tuple(sorted(found - {""}, key=lambda text: (-len(text), text)))
+
+
+def unheard_options() -> dict[int, int]:
+    """Options of a TCP connection by which it ends when its packets are not acknowledged, where the system has them."""
+    named = {"TCP_USER_TIMEOUT": UNHEARD_SECONDS * 1000, "TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 2}
+    return {getattr(socket, name): value for name, value in named.items() if hasattr(socket, name)}
 
 
 def is_address(where: str) -> bool:

@@ -7,7 +7,7 @@ Laws of a store:
 - `find` and `remove` know only the rows of one kind and one client, and none whose time `until` has come.
 - `add` is atomic, between processes too: no addition is lost, and each asker is told a total that holds his own. A
   total past its time begins at nothing again. Totals are beside the rows of bytes, under names of their own: `find` and
-  `remove` do not see them.
+  `remove` do not see them. With `once`, an addition that is repeated by its writer counts once.
 - `claim` is atomic, between processes too: a name has one holder at a time, until the time that he asked for. Clocks
   that differ make a claim longer or shorter by that much: what must never be written twice has `unless` besides. Claims
   are under names of their own, which nothing else sees.
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -83,9 +83,20 @@ class Store(Protocol):
         ...
 
     async def add(
-        self, kind: str, client: str, key: str, amounts: Mapping[str, float], *, until: float
+        self,
+        kind: str,
+        client: str,
+        key: str,
+        amounts: Mapping[str, float],
+        *,
+        until: float,
+        once: tuple[str, str] | None = None,
     ) -> dict[str, float]:
-        """Adds to the totals of a key, by their names; all totals of the key then. The later end of its time counts."""
+        """Adds to the totals of a key, by their names; all totals of the key then. The later end of its time counts.
+
+        once: the name of the writer and of this addition. Where it was this writer's last addition to the key, within a
+        day, it is not made again: who was not told whether it was made can repeat it.
+        """
         ...
 
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
@@ -106,6 +117,10 @@ class Store(Protocol):
     async def close(self) -> None:
         """Ends the store when all that was asked before is done."""
         ...
+
+
+ONCE_SECONDS: Final = 86_400.0
+"""How long the last addition of a writer is known."""
 
 
 class StoreLimits(Struct, frozen=True, kw_only=True):
@@ -192,6 +207,29 @@ def added(kind: str, client: str, key: str, amounts: Mapping[str, float], limits
             raise InputError(f"expected a number of at most {LARGEST_AMOUNT:.0e}, not {quote(amount)}", path=path)
         found[name] = float(amount)
     return found
+
+
+class Mark(NamedTuple):
+    """The last addition of a writer to a total: a claim under a name that nobody else claims."""
+
+    kind: str
+    client: str
+    key: str
+    addition: str
+    until: float
+
+
+def mark_of(
+    kind: str, client: str, key: str, once: tuple[str, str] | None, now: float, limits: StoreLimits
+) -> Mark | None:
+    """What keeps an addition from being made twice; None: nothing does."""
+    if once is None:
+        return None
+    writer, addition = once
+    for value, path in ((writer, "$.once[0]"), (addition, "$.once[1]")):
+        if not name_bytes(value, path, limits):
+            raise InputError("expected a name", path=path)
+    return Mark(f"added {kind}", client, f"{writer} {key}", addition, now + ONCE_SECONDS)
 
 
 def check_unless(unless: Sequence[str], limits: StoreLimits) -> tuple[str, ...]:

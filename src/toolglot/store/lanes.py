@@ -6,7 +6,8 @@ part of it, and a lane carries out so many groups at once as it is wide.
 
     asker's loop: queued ──▶ home's loop: a group is carried out ──▶ asker's loop: told
 
-Law: a job that was queued is carried out whether or not somebody still waits for it.
+Law: a job that was queued is carried out whether or not somebody still waits for it; but a lane that only reads
+(`skips_forsaken`) leaves out what nobody waits for any more.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+from toolglot.store.interface import StoreError
 from toolglot.store.jobs import Door, Job, job_for, tell
 
 W = TypeVar("W")
 CarryOut = Callable[[list[Job[W]]], Awaitable[None]]
 """Gives each job of a group its result or its error."""
+CLOSE_SECONDS: Final = 10.0
+"""How long a store that is closed waits for its server, from one answer to the next."""
 
 
 class Home:
@@ -43,10 +47,20 @@ class Home:
         self._lanes.append(lane)
 
     async def close(self) -> None:
-        """Returns when the last job is done and the connections are closed."""
+        """Returns when the last job is done and the connections are closed; raises when the server says nothing for
+        `CLOSE_SECONDS`: then what waits is lost."""
         for lane in self._lanes:
             lane.end()
-        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._join)
+
+    def _join(self) -> None:
+        done = -1
+        while done != (done := sum(lane.groups for lane in self._lanes)):
+            self._thread.join(CLOSE_SECONDS)
+            if not self._thread.is_alive():
+                return
+        place = self._lanes[0].place
+        raise StoreError(f"{place}: closed without an answer of the server: what was to be written may be lost")
 
     async def _live(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -66,10 +80,20 @@ class Lane(Generic[W]):
     """A queue of jobs for one kind of work."""
 
     def __init__(
-        self, home: Home, carry_out: CarryOut[W], *, place: str, max_waiting: int, width: int, group_bytes: int
+        self,
+        home: Home,
+        carry_out: CarryOut[W],
+        *,
+        place: str,
+        max_waiting: int,
+        width: int,
+        group_bytes: int,
+        skips_forsaken: bool = False,
     ) -> None:
         self.groups: int = 0
         """How many have been carried out."""
+        self.place = place
+        self._skips_forsaken = skips_forsaken
         self._home = home
         self._carry_out = carry_out
         self._door = Door(place, max_waiting)
@@ -107,6 +131,8 @@ class Lane(Generic[W]):
         self._begin()
 
     def _begin(self) -> None:
+        if self._skips_forsaken and len(self._running) < self._width:
+            self._skip()
         if self._queue and len(self._running) < self._width:
             task = asyncio.get_running_loop().create_task(self._serve(self._gather()))
             self._running.add(task)
@@ -128,6 +154,11 @@ class Lane(Generic[W]):
                 job.error = error
         self._door.leave(group)
         tell(group)
+
+    def _skip(self) -> None:
+        """Leaves out the first jobs as far as nobody waits for them."""
+        while self._queue and self._queue[0].future.cancelled():
+            self._door.leave([self._queue.popleft()])
 
     def _gather(self) -> list[Job[W]]:
         group = [self._queue.popleft()]

@@ -29,6 +29,7 @@ from toolglot.store.interface import (
     check_keys,
     check_scan,
     check_unless,
+    mark_of,
     merged,
     moment,
     row_bytes,
@@ -66,6 +67,11 @@ TOO_OLD: Final = (
 )
 """The age up to which rows must go, so that the rest is not too much; none where that would not do."""
 
+READ_ONLY: Final = (
+    "the server takes no writes (a standby, or default_transaction_read_only is on): put the address of the server "
+    "that does into `store`, or end its read-only state"
+)
+
 Read = Callable[[Connection], Awaitable[Any]]
 
 
@@ -94,7 +100,13 @@ class PostgresStore:
             self._home, self._write, place=place, max_waiting=waiting, width=1, group_bytes=GROUP_BYTES
         )
         self._reader: Lane[Read] = Lane(
-            self._home, self._read, place=place, max_waiting=waiting, width=READERS, group_bytes=1
+            self._home,
+            self._read,
+            place=place,
+            max_waiting=waiting,
+            width=READERS,
+            group_bytes=1,
+            skips_forsaken=True,
         )
 
     def __repr__(self) -> str:
@@ -138,11 +150,19 @@ class PostgresStore:
         return gone
 
     async def add(
-        self, kind: str, client: str, key: str, amounts: Mapping[str, float], *, until: float
+        self,
+        kind: str,
+        client: str,
+        key: str,
+        amounts: Mapping[str, float],
+        *,
+        until: float,
+        once: tuple[str, str] | None = None,
     ) -> dict[str, float]:
         more = added(kind, client, key, amounts, self._limits)
-        end = moment(until, "$.until")
-        totals: dict[str, float] = await self._writer.run(Add(kind, client, key, more, end, self._clock()))
+        end, now = moment(until, "$.until"), self._clock()
+        mark = mark_of(kind, client, key, once, now, self._limits)
+        totals: dict[str, float] = await self._writer.run(Add(kind, client, key, more, end, now, mark))
         return totals
 
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
@@ -298,18 +318,20 @@ def _is_lost(error: Exception) -> bool:
 
 
 def _is_gone(error: Exception) -> bool:
-    """Whether the connection went with it."""
-    gone = asyncpg.PostgresConnectionError | asyncpg.OperatorInterventionError
+    """Whether the connection went with it, or leads to a server that takes no writes: the address may change."""
+    gone = asyncpg.PostgresConnectionError | asyncpg.OperatorInterventionError | asyncpg.ReadOnlySQLTransactionError
     return isinstance(error, gone) and not isinstance(error, asyncpg.QueryCanceledError)
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, asyncpg.LockNotAvailableError):
         return "other processes have held the store too long"
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return READ_ONLY
     if isinstance(error, TimeoutError):
-        return "the server takes too long to answer"
+        return "the server takes too long to answer: see that it runs, can be reached and is not overloaded"
     if isinstance(error, StoreError):
         return str(error)
     if isinstance(error, OSError):
-        return f"the server cannot be reached: {error.strerror or error}"
+        return f"the server cannot be reached: {error.strerror or error}; start it, or put its address into `store`"
     return f"the store failed: {str(error) or type(error).__name__}"

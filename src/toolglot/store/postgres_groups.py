@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot.store.interface import conflict
+from toolglot.store.interface import Mark, conflict
 from toolglot.store.jobs import Job
 from toolglot.store.postgres_schema import Connection, lock_space
 
@@ -55,6 +55,7 @@ class Add:
     amounts: dict[str, float]
     until: float
     now: float
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +149,27 @@ class Group:
     async def _add_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Add]]) -> None:
         read = await self._read(connection, self._counted, "amounts", [_name(work) for _, work in jobs])
         totals = {name: (until, _amounts(text)) for name, until, text in read}
+        marked = [work.mark[:3] for _, work in jobs if work.mark is not None]
+        last = {
+            name: (until, addition)
+            for name, until, addition in await self._read(connection, self._claimed, "holder", marked)
+        }
         for job, work in jobs:
             end, amounts = totals.get(_name(work), (work.now, {}))
             amounts = dict(amounts) if end > work.now else {}
+            if work.mark is not None:
+                known_until, addition = last.get(work.mark[:3], (work.now, ""))
+                if known_until > work.now and addition == work.mark.addition:
+                    job.result = amounts
+                    continue
+                last[work.mark[:3]] = (work.mark.until, work.mark.addition)
             for each, amount in work.amounts.items():
                 amounts[each] = amounts.get(each, 0.0) + amount
             totals[_name(work)] = (max(end, work.until) if end > work.now else work.until, amounts)
             job.result = dict(amounts)
         written = {name: (until, msgspec.json.encode(amounts).decode()) for name, (until, amounts) in totals.items()}
         await self._put(connection, self._counted, "amounts", written)
+        await self._put(connection, self._claimed, "holder", last)
 
     async def _claim_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Claim]]) -> None:
         read = await self._read(connection, self._claimed, "holder", [_name(work) for _, work in jobs])

@@ -8,13 +8,15 @@ Law: tables of a newer version are left as they are.
 
 from __future__ import annotations
 
+import socket
 import zlib
 from collections.abc import Sequence
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg  # type: ignore[import-untyped]
 
+from toolglot.store.addresses import unheard_options
 from toolglot.store.interface import StoreError
 
 Connection = Any
@@ -23,6 +25,8 @@ Connection = Any
 CONNECT_SECONDS: Final = 10.0
 STATEMENT_SECONDS: Final = 60.0
 LOCK_SECONDS: Final = 10.0
+MARGIN_SECONDS: Final = 5.0
+"""What the server's own answer that a statement took too long may take."""
 IDLE_SECONDS: Final = 30.0
 """How long a transaction may wait for us: a process that was stopped in its middle holds the others up no longer."""
 
@@ -79,13 +83,34 @@ async def connect(url: str, *, durable: bool) -> Connection:
         "lock_timeout": str(int(LOCK_SECONDS * 1000)),
         "idle_in_transaction_session_timeout": str(int(IDLE_SECONDS * 1000)),
     }
-    given = dict(parse_qsl(urlsplit(url).query))
+    parts = urlsplit(url)
+    given = dict(parse_qsl(parts.query))
+    patience = _seconds(given.get("connect_timeout"), CONNECT_SECONDS)
+    rest = [(name, value) for name, value in parse_qsl(parts.query) if name != "connect_timeout"]
+    url = urlunsplit(parts._replace(query=urlencode(rest)))
+    statement = _seconds(given.get("statement_timeout"), STATEMENT_SECONDS, unit=1000)
     settings = {name: value for name, value in own.items() if name not in given}
     if durable:
         settings["synchronous_commit"] = "on"
-    return await asyncpg.connect(
-        url, timeout=CONNECT_SECONDS, command_timeout=STATEMENT_SECONDS + 5, server_settings=settings
+    connection = await asyncpg.connect(
+        url, timeout=patience, command_timeout=statement + MARGIN_SECONDS, server_settings=settings
     )
+    _end_when_unheard(connection)
+    return connection
+
+
+def _seconds(written: str | None, default: float, unit: int = 1) -> float:
+    """A time of the address, written as a whole number; another spelling is the server's to read."""
+    return int(written) / unit if written and written.isascii() and written.isdigit() and int(written) else default
+
+
+def _end_when_unheard(connection: Connection) -> None:
+    """A connection whose packets nobody acknowledges is ended by the system, not by its time limits alone."""
+    sock = connection._transport.get_extra_info("socket")  # noqa: SLF001 - the driver has no other way to it
+    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+        for option, value in unheard_options().items():
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 async def upgrade(connection: Connection, schema: str, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:

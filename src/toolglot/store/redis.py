@@ -21,13 +21,13 @@ from typing import Any, Final
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, NoScriptError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, NoScriptError, ReadOnlyError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from toolglot.errors import quote
 from toolglot.store import redis_scripts as scripts
-from toolglot.store.addresses import read_address
+from toolglot.store.addresses import read_address, unheard_options
 from toolglot.store.interface import (
     DEFAULT_STORE_LIMITS,
     Row,
@@ -40,6 +40,7 @@ from toolglot.store.interface import (
     check_scan,
     check_unless,
     conflict,
+    mark_of,
     moment,
     row_bytes,
 )
@@ -63,6 +64,12 @@ SHA: Final = {script: sha1(script.encode()).hexdigest() for script in scripts.SC
 GONE: Final = "the server keeps nothing on disk: when it ends, all rows are gone (set appendonly yes)"
 SNAPSHOTS: Final = "the server writes snapshots only: a crash takes what came after the last one (set appendonly yes)"
 SECONDS: Final = "the server writes to disk each second: a crash may take the last one's rows (set appendfsync always)"
+READ_ONLY: Final = (
+    "the server is a replica and takes no writes: put the address of its master into `store`, or promote it"
+)
+TOO_FEW_REPLICAS: Final = (
+    "the server takes no writes while it has fewer replicas than min-replicas-to-write: start them, or lower that"
+)
 EVICTS: Final = "the server may throw away any row when its memory is full (set maxmemory-policy noeviction)"
 
 
@@ -89,7 +96,7 @@ class RedisStore:
             Lane[Script], self._home, place=self._address.place, max_waiting=limits.max_waiting_bytes, width=1
         )
         self._writer = lane(partial(self._carry_out, WRITING), group_bytes=GROUP_BYTES)
-        self._reader = lane(partial(self._carry_out, READING), group_bytes=GROUP_BYTES)
+        self._reader = lane(partial(self._carry_out, READING), group_bytes=GROUP_BYTES, skips_forsaken=True)
 
     def __repr__(self) -> str:
         return f"RedisStore({self._address.place!r})"
@@ -133,12 +140,25 @@ class RedisStore:
         return gone
 
     async def add(
-        self, kind: str, client: str, key: str, amounts: Mapping[str, float], *, until: float
+        self,
+        kind: str,
+        client: str,
+        key: str,
+        amounts: Mapping[str, float],
+        *,
+        until: float,
+        once: tuple[str, str] | None = None,
     ) -> dict[str, float]:
         more = added(kind, client, key, amounts, self._limits)
-        end = moment(until, "$.until")
+        end, now = moment(until, "$.until"), self._clock()
+        mark = mark_of(kind, client, key, once, now, self._limits)
         pairs = (word for name, amount in more.items() for word in (name, repr(amount)))
-        given = (repr(self._clock()), repr(end), kind, client, key, *pairs)
+        marked = (
+            ("", "", "")
+            if mark is None
+            else (f"{mark.kind}\0{mark.client}\0{mark.key}", mark.addition, repr(mark.until))
+        )
+        given = (repr(now), repr(end), kind, client, key, *marked, *pairs)
         return _totals(await self._writer.run((scripts.ADD, given)))
 
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
@@ -198,6 +218,8 @@ class RedisStore:
                 answers = [next(again) if isinstance(answer, NoScriptError) else answer for answer in answers]
         except (StoreError, *FAILURES) as error:
             answers = [error] * len(jobs)
+        if any(map(_is_read_only, answers)):
+            await self._leave(lane)
         for job, answer in zip(jobs, answers, strict=True):
             if isinstance(answer, Exception):
                 job.error = self._told(answer)
@@ -228,6 +250,7 @@ class RedisStore:
                 socket_connect_timeout=CONNECT_SECONDS,
                 socket_timeout=ANSWER_SECONDS,
                 socket_keepalive=True,
+                socket_keepalive_options=unheard_options(),
                 decode_responses=False,
             )
             try:
@@ -237,6 +260,12 @@ class RedisStore:
                 raise
             self._clients[lane] = client
         return self._clients[lane]
+
+    async def _leave(self, lane: str) -> None:
+        """Connect anew next time: the server has become a replica, and the address may lead to another by now."""
+        client = self._clients.pop(lane, None)
+        if client is not None:
+            await client.aclose()
 
     async def _load(self, client: Redis) -> None:
         """Looks at the server, and gives it the scripts."""
@@ -278,13 +307,22 @@ def _text(answer: object) -> str:
     return answer.decode(errors="replace") if isinstance(answer, bytes) else str(answer)
 
 
+def _is_read_only(answer: object) -> bool:
+    """Older servers say it inside the error of a script."""
+    return isinstance(answer, ReadOnlyError) or (isinstance(answer, ResponseError) and "READONLY" in str(answer))
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, StoreError):
         return str(error)
     if isinstance(error, TimeoutError | RedisTimeoutError):
-        return "the server takes too long to answer"
+        return "the server takes too long to answer: see that it runs, can be reached and is not overloaded"
+    if _is_read_only(error):
+        return READ_ONLY
+    if isinstance(error, ResponseError) and "NOREPLICAS" in str(error):
+        return TOO_FEW_REPLICAS
     if isinstance(error, OSError | RedisConnectionError) and not isinstance(error, AuthenticationError):
-        return f"the server cannot be reached: {error}"
+        return f"the server cannot be reached: {error}; start it, or put its address into `store`"
     return f"the store failed: {str(error) or type(error).__name__}"
 
 

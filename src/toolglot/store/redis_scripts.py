@@ -104,11 +104,20 @@ end
 return gone
 """
 
-# now, until, kind, client, key, then name and amount of each: names, each after an n, and totals
+# now, until, kind, client, key, the name of the writer's claim, this addition and how long it is known, or nothing;
+# name and amount of each: names, each after an n, and totals
 ADD: Final = f"""{_HEAD}
 local now, ends = number(ARGV[1]), ARGV[2]
 local name = ARGV[3] .. '\\0' .. ARGV[4] .. '\\0' .. ARGV[5]
-local key = P .. ':sum:' .. name
+local key, marked, addition = P .. ':sum:' .. name, ARGV[6], ARGV[7]
+if marked ~= '' then
+    local claim = P .. ':claim:' .. marked
+    if lives(claim, now) and redis.call('HGET', claim, 'h') == addition then
+        return lives(key, now) and redis.call('HGETALL', key) or {{}}
+    end
+    redis.call('HSET', claim, 'h', addition, 'u', ARGV[8])
+    redis.call('ZADD', P .. ':ends:claim', ARGV[8], marked)
+end
 if lives(key, now) then
     local old = redis.call('HGET', key, 'u')
     if number(old) > number(ends) then ends = old end
@@ -118,7 +127,7 @@ end
 redis.call('HSET', key, 'u', ends)
 redis.call('ZADD', P .. ':ends:sum', ends, name)
 redis.call('ZADD', P .. ':names:' .. ARGV[3], 0, ARGV[4] .. '\\0' .. ARGV[5])
-for n = 6, #ARGV, 2 do
+for n = 9, #ARGV, 2 do
     local total = tonumber(redis.call('HGET', key, 'n' .. ARGV[n]) or '0') + tonumber(ARGV[n + 1])
     redis.call('HSET', key, 'n' .. ARGV[n], string.format('%.17g', total))
 end

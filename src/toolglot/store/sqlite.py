@@ -29,6 +29,7 @@ from toolglot.store.interface import (
     check_scan,
     check_unless,
     conflict,
+    mark_of,
     merged,
     moment,
     row_bytes,
@@ -154,16 +155,29 @@ class SqliteStore:
         return max(await self._writer.run(work), 0)
 
     async def add(
-        self, kind: str, client: str, key: str, amounts: Mapping[str, float], *, until: float
+        self,
+        kind: str,
+        client: str,
+        key: str,
+        amounts: Mapping[str, float],
+        *,
+        until: float,
+        once: tuple[str, str] | None = None,
     ) -> dict[str, float]:
         more = added(kind, client, key, amounts, self._limits)
-        end = moment(until, "$.until")
-        name, now = (kind, client, key), self._clock()
+        end, now = moment(until, "$.until"), self._clock()
+        mark = mark_of(kind, client, key, once, now, self._limits)
+        name = (kind, client, key)
 
         def work(connection: sqlite3.Connection) -> dict[str, float]:
             row = connection.execute(COUNTED, name).fetchone()
             is_live = row is not None and row[0] > now
             totals: dict[str, float] = msgspec.json.decode(row[1], type=dict[str, float]) if is_live else {}
+            if mark is not None:
+                last = connection.execute(CLAIMED, (mark.kind, mark.client, mark.key, now)).fetchone()
+                if last is not None and last[0] == mark.addition:
+                    return totals
+                connection.execute(CLAIM, (mark.kind, mark.client, mark.key, mark.until, mark.addition))
             for each, amount in more.items():
                 totals[each] = totals.get(each, 0.0) + amount
             written = msgspec.json.encode(totals).decode()
