@@ -17,7 +17,7 @@ import pytest
 from closing_server import Close, ClosingServer, Exchange, closing_server
 from gateway_client import ask, request_of
 from gateway_fixture import gateway
-from hostile_upstream import GOOD, whole
+from hostile_upstream import GOOD
 from toolglot import ProviderError
 from toolglot.upstream import Ask, HttpTransport, TimeLimits, Transport
 from toolglot.upstream.aiohttp_transport import AiohttpTransport
@@ -179,10 +179,27 @@ def test_a_connection_is_not_kept_where_its_server_closes_it_at_once() -> None:
         assert server.connections == 2
 
 
+def test_a_server_that_closes_connections_sooner_than_expected_is_left_sooner() -> None:
+    """The first time it may cost a request; from then on its connections are not used for so long."""
+
+    async def steps(server: ClosingServer) -> None:
+        async with opened(HttpTransport) as transport:
+            await body_of(transport, server)
+            with pytest.raises(ProviderError):
+                await body_of(transport, server)
+            for _ in range(3):
+                await body_of(transport, server)
+
+    with closing_server([Exchange(), Exchange("after_body"), Exchange()]) as server:
+        asyncio.run(steps(server))
+        assert (posts(server), server.connections) == (5, 4), "it was idle for no time at all: none is kept for long"
+
+
 # --- through the gateway ----------------------------------------------------------------------------
 
 UPSTREAM = '[upstreams.box]\nurl = "{url}/v1"\nkeep_alive_seconds = 60\nretry_seconds = 1\nretries = {retries}\n'
-WELL = Exchange(answer=whole(json.dumps(GOOD).encode()))
+_GOOD = json.dumps(GOOD).encode()
+WELL = Exchange(answer=b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(_GOOD), _GOOD))
 
 
 def served_by(server: ClosingServer, retries: int) -> Any:

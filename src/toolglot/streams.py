@@ -40,7 +40,7 @@ from toolglot.reply_events import of_reply
 from toolglot.reply_report import report_arguments, report_losses, report_reading, report_signatures
 from toolglot.report import Entry, Report
 from toolglot.wire.codecs import ArrayWriter, StreamDecoder, StreamWish, codec
-from toolglot.wire.failures import ProviderError, from_input_error
+from toolglot.wire.failures import ProviderError, from_answer_limit, from_input_error
 from toolglot.wire.framing import Frame, Framer
 from toolglot.wire.sequence import (
     BEGAN_WITH_INPUT,
@@ -327,6 +327,8 @@ def _checked(data: object) -> bytes:
 
 
 def _unreadable(error: InputError) -> Failure:
+    if isinstance(error, LimitError):
+        return from_answer_limit(error)
     return Failure("server", f"the provider's stream cannot be read: {error.message}", in_band=True)
 
 

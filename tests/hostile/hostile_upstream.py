@@ -17,7 +17,9 @@ from waiting import HANG_SECONDS
 Way = Callable[[bytes], AsyncIterator[bytes]]
 """What is sent for a request, given its head."""
 
-EVENTS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+EVENTS = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+)
 GOOD = {
     "id": "c",
     "object": "chat.completion",
@@ -38,8 +40,8 @@ def delta(words: str) -> bytes:
 
 
 def whole(data: bytes, status: int = 200, headers: str = "") -> bytes:
-    head = f"HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}content-length: {len(data)}\r\n\r\n"
-    return head.encode() + data
+    head = f"HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}connection: close\r\n"
+    return f"{head}content-length: {len(data)}\r\n\r\n".encode() + data
 
 
 def once(data: bytes) -> Way:

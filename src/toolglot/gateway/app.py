@@ -172,6 +172,7 @@ class Gateway:
         return Services(
             config,
             Limits(max_bytes=settings.max_body_bytes),
+            Limits(max_bytes=settings.max_answer_bytes),
             Router(config),
             upstreams,
             Rotation(),
@@ -441,9 +442,9 @@ class Gateway:
         if isinstance(error, GatewayRefusal) and converted.failure.status is not None:
             told.status = converted.failure.status
         is_upstreams = isinstance(failure, Failure) and failure.kind == "server" and failure.status is None
-        if (
-            is_upstreams or not 400 <= told.status <= 599
-        ):  # no answer that is one; or nothing that a server could send, or a client take for an error
+        if is_upstreams:  # 500 is the gateway's own
+            told.status = 502
+        if not 400 <= told.status <= 599:  # nothing that a server could send, or a client take for an error
             told.status = 502
         given = {name: self._own_keys.hidden(value) for name, value in converted.headers.items()}
         data = self._own_keys.hidden_bytes(converted.data)

@@ -34,8 +34,6 @@ from toolglot.upstream.failures import failure_of, is_opaque_refused, wait_befor
 from toolglot.upstream.protocol_choice import RESPONSES, asking_encrypted, target_for
 from toolglot.wire.failures import ProviderError
 
-MOST_ANSWER: Final = 64 * 1024 * 1024
-"""Bytes of an answer, whole or streamed."""
 LARGE: Final = 256 * 1024
 """Bytes from which on a body is worked on in a thread: it takes so long that others would wait."""
 
@@ -187,7 +185,7 @@ class Asking:
             if answer.status < 300:
                 is_open = True
                 return answer, NO_FAILURE
-            failure = await failure_of(answer, out, MOST_ANSWER)
+            failure = await failure_of(answer, out, self._services.answer_limits.max_bytes)
         except ProviderError as error:
             failure = error.failure
         finally:

@@ -129,6 +129,16 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             description="The longest request that is read.",
         ),
     ] = 64 * 1024 * 1024
+    max_answer_bytes: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            le=1024 * 1024 * 1024,
+            title="a whole number from 1024",
+            description="The longest answer of an upstream that is read, whole or streamed. A longer one is the "
+            "upstream's failure: the next one of a chain is asked.",
+        ),
+    ] = 64 * 1024 * 1024
     max_concurrent: Annotated[
         int,
         Meta(

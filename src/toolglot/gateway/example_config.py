@@ -26,6 +26,7 @@ _HEAD: Final = """\
 #retention_hours = 168                    # how long what is stored is kept
 #usage_days = 400                         # how long what each client used is kept
 #max_body_bytes = 67108864
+#max_answer_bytes = 67108864              # of an upstream's answer
 #max_concurrent = 1000                    # requests at the same time
 #max_connections = 20000                  # connections at the same time, idle ones too
 #ping_seconds = 15                        # a sign of life in silent streams; 0: none

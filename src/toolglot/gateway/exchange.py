@@ -20,8 +20,8 @@ from toolglot import jsontext
 from toolglot.believed_usage import COUNTS, NOT_BELIEVED, believed
 from toolglot.conversation import Failure, Reply
 from toolglot.convert import ConvertedReply, ConvertedRequest, ReceivedRequest, convert_reply, read_request
-from toolglot.errors import InputError, RefusedError
-from toolglot.gateway.asking import LARGE, MOST_ANSWER, Asked, Asking, in_step, moves_on
+from toolglot.errors import InputError, LimitError, RefusedError
+from toolglot.gateway.asking import LARGE, Asked, Asking, in_step, moves_on
 from toolglot.gateway.chain import Chain, MiddlewareError
 from toolglot.gateway.choosing import conversation_key, ordered
 from toolglot.gateway.doors import Door
@@ -41,7 +41,7 @@ from toolglot.streams import StreamTranslator
 from toolglot.tool_memory import ToolMemory
 from toolglot.upstream import Answer, Upstream
 from toolglot.upstream.protocol_choice import RESPONSES
-from toolglot.wire.failures import ProviderError
+from toolglot.wire.failures import ANSWER_LIMIT, ProviderError, from_answer_limit
 from toolglot.wire.gemini.json_array import JsonArray
 
 AFTER_END: Final = 1.0
@@ -93,6 +93,7 @@ class Exchange:
                     if self._told.status or place + 1 == len(routes) or not moves_on(error):
                         raise
                     entries.append(_switched(route, routes[place + 1], error))
+                    self._told.start_over()
                 else:
                     return
         finally:
@@ -227,7 +228,7 @@ class Exchange:
 
     async def _whole(self, asked: Asked) -> Failure | None:
         out, answer, upstream = asked.out, asked.answer, asked.upstream
-        data = await answer.whole(MOST_ANSWER)
+        data = await _all_of(answer, self._services.answer_limits.max_bytes)
         self._told.heard = time.perf_counter()
         is_much = len(data) > LARGE or len(self._request.body) > LARGE
         replied = await asyncio.to_thread(self._reply, data, out) if is_much else self._reply(data, out)
@@ -249,17 +250,20 @@ class Exchange:
 
     def _reply(self, data: bytes, out: ConvertedRequest) -> tuple[ConvertedReply, Fields, bytes]:
         """A whole answer, as the client gets it: read, as an object and as it is sent."""
-        reply = convert_reply(
-            data,
-            source=out.target.name,
-            target=self._door.source,
-            request=out,
-            policy=self._asking.policy,
-            overrides=self._config.overrides,
-            limits=self._services.limits,
-            reply_id=self._reply_id(),
-            reply_model=self._reply_model(out),
-        )
+        try:
+            reply = convert_reply(
+                data,
+                source=out.target.name,
+                target=self._door.source,
+                request=out,
+                policy=self._asking.policy,
+                overrides=self._config.overrides,
+                limits=self._services.answer_limits,
+                reply_id=self._reply_id(),
+                reply_model=self._reply_model(out),
+            )
+        except LimitError as error:  # nothing that the client sent, or could send otherwise
+            raise ProviderError(from_answer_limit(error)) from error
         body = self._dated(reply.body, out)
         return reply, body, reply.data if body is reply.body else msgspec.json.encode(body)
 
@@ -272,7 +276,7 @@ class Exchange:
             request=out,
             policy=self._asking.policy,
             overrides=self._config.overrides,
-            limits=self._services.limits,
+            limits=self._services.answer_limits,
             created=int(time.time()),
             reply_id=self._reply_id(),
             reply_model=self._reply_model(out),
@@ -345,7 +349,7 @@ class Exchange:
     async def _translated(self, answer: Answer, translator: StreamTranslator) -> AsyncIterator[bytes]:
         """The answer as the client reads it, piece by piece, with one end whatever happens."""
         pieces = answer.pieces()
-        size = 0
+        size, most = 0, self._services.answer_limits.max_bytes
         try:
             async for piece in pieces:
                 if not self._told.sent:
@@ -356,8 +360,8 @@ class Exchange:
                     yield data if translator.failure is None else self._services.own_keys.hidden_bytes(data)
                 if translator.is_over:
                     break
-                if size > MOST_ANSWER:
-                    yield translator.fail(Failure("server", f"the answer is longer than {MOST_ANSWER} bytes"))
+                if size > most:
+                    yield translator.fail(from_answer_limit(LimitError(f"it is longer than max_bytes={most}")))
                     break
             if translator.is_over and translator.failure is None:
                 async for data in _after_end(pieces, translator):
@@ -396,9 +400,10 @@ class Exchange:
             self._told.error = f"a middleware failed on what was streamed: {error}"
 
     def _tell_stream(self, translator: StreamTranslator) -> None:
+        """Tell how a stream went. One of which the client got nothing is no stream: it is told as an error."""
         self._told.reply_entries = translator.report.entries
         self._count(translator.reply)
-        if translator.failure is not None:
+        if translator.failure is not None and self._told.status:
             self._told.is_broken = True
             if translator.failure is not STOPPING:
                 self._told.failures.append((self._told.upstream, translator.failure.kind))
@@ -472,6 +477,18 @@ class Exchange:
         if hidden(all_of_it) == all_of_it:
             return headers
         return {name: hidden(value) for name, value in headers.items()}
+
+
+async def _all_of(answer: Answer, most: int) -> bytes:
+    """A whole answer; one that is too long is its provider's failure, which names the setting."""
+    try:
+        return await answer.whole(most)
+    except ProviderError as error:
+        failure = error.failure
+        if failure.code != ANSWER_LIMIT:
+            raise
+        message = f"{failure.message} (max_answer_bytes of the gateway)"
+        raise ProviderError(msgspec.structs.replace(failure, message=message)) from None
 
 
 async def _after_end(pieces: AsyncIterator[bytes], translator: StreamTranslator) -> AsyncIterator[bytes]:

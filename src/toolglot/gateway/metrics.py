@@ -330,8 +330,8 @@ class Metrics:
             self._repairs.add((self._rule(entry, told), entry.action, entry.gravity))
         for entry in told.reply_entries:
             self._reply_changes.add((entry.action, entry.gravity))
-        if told.tries > 1:
-            self._retries.add((way.labels[2],), told.tries - 1)
+        for name in told.repeated:
+            self._retries.add((self._upstreams.of(name) if name != told.upstream else way.labels[2],))
         for name, kind in told.failures:
             self._errors.add((self._upstreams.of(name) if name != told.upstream else way.labels[2], kind))
         if told.usage:

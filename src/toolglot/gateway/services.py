@@ -22,6 +22,9 @@ class Services(Struct, frozen=True):
 
     config: Config
     limits: Limits
+    """Of requests."""
+    answer_limits: Limits
+    """Of the answers of upstreams."""
     router: Router
     upstreams: Upstreams
     rotation: Rotation

@@ -73,6 +73,8 @@ class Told:
     """When that was sent to the client."""
     tries: int = 0
     """How often an upstream was asked."""
+    asked_last: float = 0.0
+    """When the upstream was asked that answered, or was to."""
     is_broken: bool = False
     """It went wrong after the answer had begun."""
     is_cut: bool = False
@@ -102,13 +104,25 @@ class Told:
         self.begun: float = time.time()
         self.failures: list[tuple[str, str]] = []
         """Of each try that failed: the upstream, and the kind of failure."""
+        self.repeated: list[str] = []
+        """Of each try but the first: the upstream."""
 
     def asking(self, upstream: Upstream) -> dict[str, str]:
         """An upstream is asked now; headers that it gets for this."""
         self.tries += 1
+        self.asked_last = time.perf_counter()
         if self.tries == 1:
-            self.asked = time.perf_counter()
+            self.asked = self.asked_last
+        else:
+            self.repeated.append(upstream.name)
         return self.trace.asking(self, upstream) if self.trace is not None else {}
+
+    def start_over(self) -> None:
+        """The answer of an upstream failed before the client got anything of it, and another one is asked: nothing of
+        the first is told of the second. Who failed stays in `failures`."""
+        self.is_broken, self.error = False, ""
+        self.reply_entries, self.usage, self.stop, self.reply_model = (), None, "", ""
+        self.first_byte, self.first_heard, self.heard, self.sent = None, 0.0, 0.0, 0.0
 
     def answered_by(self, model: str) -> dict[str, str]:
         """Headers that say who answered."""

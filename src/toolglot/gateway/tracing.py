@@ -157,7 +157,7 @@ def _answer(told: Told) -> dict[str, Any]:
     if told.reply_model:
         known["gen_ai.response.model"] = mask(told.reply_model[:_LONGEST])
     if told.first_heard:
-        known["gen_ai.response.time_to_first_chunk"] = told.first_heard - told.asked
+        known["gen_ai.response.time_to_first_chunk"] = told.first_heard - told.asked_last
     return known
 
 

@@ -21,6 +21,7 @@ from weakref import WeakSet
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
+from aiohttp.http_exceptions import LineTooLong
 from aiohttp.tracing import Trace
 from multidict import CIMultiDictProxy
 from yarl import URL
@@ -33,6 +34,8 @@ from toolglot.upstream.transport import (
     CHECK_NETWORK,
     CHECK_PROXY,
     CLOSED_KEPT,
+    LARGE_HEAD,
+    NOT_HTTP,
     REFUSED,
     UNKNOWN_HOST,
     Ask,
@@ -252,8 +255,18 @@ def _reason(limits: TimeLimits, proxy: str, error: Exception) -> tuple[FailureKi
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
         return "unreachable", f"cannot be reached: {_why_not(error)}"
     if isinstance(error, aiohttp.ClientResponseError):
-        return "server", "sent what is not HTTP, or headers that are too large"
+        return "server", LARGE_HEAD.format(_LONGEST_HEADER) if _is_large(error) else NOT_HTTP
     return "server", _NO_ANSWER
+
+
+def _is_large(error: BaseException) -> bool:
+    """Whether a line of the head was too long: what aiohttp raises for it is inside what it raises in the end."""
+    cause: BaseException | None = error
+    for _ in range(5):
+        if cause is None or isinstance(cause, LineTooLong):
+            return cause is not None
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def _why_not(error: aiohttp.ClientError) -> str:

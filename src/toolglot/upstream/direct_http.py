@@ -30,6 +30,8 @@ from toolglot.upstream.outbox import Outbox, outbox_of
 from toolglot.upstream.transport import (
     CHECK_NETWORK,
     CLOSED_KEPT,
+    LARGE_HEAD,
+    NOT_HTTP,
     REFUSED,
     REPEATABLE,
     UNKNOWN_HOST,
@@ -48,7 +50,11 @@ MOST_AHEAD: Final = 64 * 1024
 SWEEP_SECONDS: Final = 5.0
 """How often connections that nobody has used for too long are closed."""
 KEEP_ALIVE_MARGIN: Final = 1.0
-"""Seconds before a server's own limit (`Keep-Alive: timeout=…`) at which a connection is not used any more."""
+"""Seconds before a server's own limit, said (`Keep-Alive: timeout=…`) or seen, at which a connection is not used."""
+SEEN_SECONDS: Final = 60.0
+"""How long it is remembered after how long a server closed a connection that was idle."""
+MOST_SEEN: Final = 1_000
+"""Servers of which that is remembered."""
 MOST_JOINED: Final = 64 * 1024
 """Bytes of a request that are copied behind its head, to be sent with it."""
 _STEP: Final = 256 * 1024
@@ -124,7 +130,7 @@ class LostError(Exception):
         """The connection had served a request before, and ended before anything came."""
 
 
-_NOT_HTTP: Final = "sent what is not HTTP, or headers that are too large"
+_LARGE_HEAD: Final = LARGE_HEAD.format(MOST_HEAD)
 _NO_ANSWER: Final = "closed the connection without an answer"
 _BROKEN: Final = "broke off in the middle of its answer"
 
@@ -149,7 +155,9 @@ class Connection(asyncio.Protocol):
         "_parser",
         "_pool",
         "_timer",
+        "free_since",
         "free_until",
+        "idle",
         "is_used",
         "loop",
         "place",
@@ -168,8 +176,12 @@ class Connection(asyncio.Protocol):
         self.place: Place = place
         self.is_used: bool = False
         """It has served a request before."""
+        self.free_since: float = 0.0
+        """When its last answer ended; 0: it has had none, or is closed by this side."""
         self.free_until: float = 0.0
         """When it is too old to be used again, if it is free."""
+        self.idle: float | None = None
+        """Seconds between its last answer and the request after it."""
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -180,7 +192,10 @@ class Connection(asyncio.Protocol):
         self._limits = limits
         self._parser = httptools.HttpResponseParser(self)
         self._headers, self._came = {}, 0
-        due = self._due = self.loop.time() + limits.first_byte
+        now = self.loop.time()
+        if self.free_since:
+            self.idle = now - self.free_since
+        due = self._due = now + limits.first_byte
         timer = self._timer
         if timer is not None and timer.when() > due:
             timer.cancel()
@@ -247,6 +262,8 @@ class Connection(asyncio.Protocol):
             answer.end()
         else:
             is_kept = self.is_used and not self._came
+            if is_kept or self._asked is None:
+                self._pool.see_closed(self)
             self._lose(LostError("server", CLOSED_KEPT if is_kept else _NO_ANSWER, is_kept=is_kept))
 
     def eof_received(self) -> None:
@@ -260,10 +277,10 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
-            self._lose(LostError("server", _NOT_HTTP))
+            self._lose(LostError("server", NOT_HTTP))
             return
         if self._came > MOST_HEAD and (self._asked is not None or self._answer is not None):
-            self._lose(LostError("server", _NOT_HTTP))
+            self._lose(LostError("server", _LARGE_HEAD))
 
     # --- of the parser ------------------------------------------------------------------------------
 
@@ -284,7 +301,7 @@ class Connection(asyncio.Protocol):
         if status < 200 or asked is None or asked.done():
             return  # news of an answer to come, or nobody waits
         if self._came > MOST_HEAD and sum(len(name) + len(text) for name, text in self._headers.items()) > MOST_HEAD:
-            self._lose(LostError("server", _NOT_HTTP))
+            self._lose(LostError("server", _LARGE_HEAD))
             return
         self._asked = None
         self._answer = DirectAnswer(self, status, self._headers, self._limits)
@@ -486,6 +503,8 @@ class Pool:
         self._is_closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self.all: set[Connection] = set()
+        self._seen: dict[Place, tuple[float, float]] = {}
+        """Of servers that closed an idle connection: how long theirs are kept, and until when that is believed."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -518,13 +537,28 @@ class Pool:
 
     def give_back(self, connection: Connection, seconds: float) -> None:
         """A connection that is free, and how long it may be used again."""
+        now = self.loop.time()
+        seen = self._seen.get(connection.place)
+        if seen is not None and seen[1] > now:
+            seconds = min(seconds, seen[0])
         if self._is_closed or seconds <= 0 or connection.transport.is_closing():
             connection.transport.close()
             return
-        connection.free_until = self.loop.time() + seconds
+        connection.free_since, connection.free_until, connection.idle = now, now + seconds, None
         self._free.setdefault(connection.place, []).append(connection)
         if self._sweeping is None:
             self._sweeping = self.loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def see_closed(self, connection: Connection) -> None:
+        """A server has closed a connection that waited for a request, or just when one came: it keeps them no longer
+        than that, and the next ones are left before it closes them."""
+        if not connection.free_since:
+            return
+        now = self.loop.time()
+        idle = now - connection.free_since if connection.idle is None else connection.idle
+        if len(self._seen) >= MOST_SEEN:
+            self._seen.clear()
+        self._seen[connection.place] = (idle - KEEP_ALIVE_MARGIN, now + SEEN_SECONDS)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -541,8 +575,11 @@ class Pool:
         now = self.loop.time()
         while free:
             connection = free.pop()
-            if connection.free_until > now and is_quiet(connection.transport):
-                return connection
+            if connection.free_until > now:
+                if is_quiet(connection.transport):
+                    return connection
+                self.see_closed(connection)
+            connection.free_since = 0.0
             connection.transport.close()
         return None
 
@@ -552,6 +589,7 @@ class Pool:
         for place, free in list(self._free.items()):
             for connection in free:
                 if connection.free_until <= now:
+                    connection.free_since = 0.0
                     connection.transport.close()
             self._free[place] = [one for one in free if not one.transport.is_closing()]
             if not self._free[place]:

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from toolglot.conversation import Failure, FailureKind
 from toolglot.errors import InputError
-from toolglot.wire.failures import ProviderError
+from toolglot.wire.failures import ANSWER_LIMIT, ProviderError
 
 UNKNOWN_HOST: Final = "its host is not known; check its url and the network's DNS"
 REFUSED: Final = "the connection was refused; check that it is running, and its url"
@@ -34,6 +34,10 @@ CHECK_NETWORK: Final = "check its url and the network"
 CHECK_PROXY: Final = "check the proxy's address and that it is running"
 """Why there is no connection, and what to check. The same words for every transport."""
 
+
+NOT_HTTP: Final = "sent what is not HTTP"
+LARGE_HEAD: Final = "sent headers that are longer than is read (a fixed limit of {} bytes)"
+"""What a failure says of an answer that cannot be read. The same words for every transport."""
 
 CLOSED_KEPT: Final = (
     "closed a kept connection while the request was on its way, and may or may not have taken it: it was not sent again"
@@ -172,6 +176,7 @@ async def read_whole(ask: Ask, answer: Answer, most: int) -> bytes:
         size += len(piece)
         if size > most:
             await answer.close()
-            raise failed(ask, "server", f"sent an answer of more than {most} bytes")
+            reason = f"sent an answer of more than {most} bytes"
+            raise ProviderError(Failure("server", f"{ask.whom} {reason}", code=ANSWER_LIMIT))
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -213,6 +213,17 @@ def from_input_error(error: InputError) -> Failure:
     return Failure(kind, message_of(str(error)), code=code, param=word_of(error.path))
 
 
+ANSWER_LIMIT: Final = "answer_limit"
+"""The code of a failure that is an answer larger, deeper or longer than toolglot reads."""
+
+
+def from_answer_limit(error: LimitError) -> Failure:
+    """An answer that breaks a limit: its provider's failure. Whoever asked could not have made it smaller."""
+    named = next((name for name in ("max_bytes", "max_nodes", "max_depth") if name in error.message), "")
+    setting = f" (Limits.{named}{', max_answer_bytes of the gateway' if named == 'max_bytes' else ''})" if named else ""
+    return Failure("server", f"the provider's answer breaks a limit: {error.message}{setting}", code=ANSWER_LIMIT)
+
+
 # --- to a client ------------------------------------------------------------------------------------
 
 
