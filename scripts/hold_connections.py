@@ -36,6 +36,15 @@ START_SECONDS: Final = 120.0
 SPARE: Final = 1_500
 """Descriptors that a gateway keeps for requests and files (see docs/operations.md)."""
 
+_PATIENT_GATEWAY: Final = """\
+import sys
+from toolglot.cli.main import main
+from toolglot.gateway import connections, serving
+connections.BoundedProtocol.head_seconds = 3600.0
+serving.KEEP_ALIVE = 3600
+sys.exit(main())
+"""
+"""Opening all of them may take longer, on a busy machine, than a gateway waits for the next request of a connection."""
 _HELLO: Final = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
@@ -76,7 +85,7 @@ class Gateway:
     def __init__(self, folder: Path, settings: str = "") -> None:
         config = folder / "toolglot.toml"
         config.write_text(f'[gateway]\nstore = ":memory:"\nlog = "off"\n{settings}\n')
-        command = [sys.executable, "-m", "toolglot", "serve", "--config", str(config), "--port", "0", "--quiet"]
+        command = [sys.executable, "-c", _PATIENT_GATEWAY, "serve", "--config", str(config), "--port", "0", "--quiet"]
         self._process = subprocess.Popen(  # noqa: S603 - a command of our own
             command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
         )

@@ -147,16 +147,29 @@ def test_a_claim_is_renewed_and_its_loss_is_noticed() -> None:
             if moment == "after claim":
                 asked.put_nowait(None)
 
+        renewed_again, may_go_on = asyncio.Event(), asyncio.Event()
+
+        async def hold(moment: str) -> None:
+            if moment == "before claim":
+                await may_go_on.wait()
+            await watch(moment)
+
+        async def watch_once(moment: str) -> None:
+            if moment == "after claim":
+                store.hook = hold
+                renewed_again.set()
+
         first = Claim(store, "s", lease=0.03, clock=lambda: now)
         await first.take()
         store.hook = watch
         await asked.get()  # renewed
         store.hook = fail
         await asyncio.sleep(0)
-        store.hook = watch
-        await asked.get()  # and again, after the store had failed
+        store.hook = watch_once
+        await renewed_again.wait()  # after the store had failed; the next time it waits
         await store.store.claim("sessions", "", "s", first.holder, until=0.0)
         assert await store.store.claim("sessions", "", "s", "other", until=now + 60) == "other"
+        may_go_on.set()
         while first.lost_to is None:
             await asked.get()
             await asyncio.sleep(0)
