@@ -19,8 +19,6 @@ from store_servers import postgres, redis, start_postgres_standby
 from store_stage import Stage, stage
 from waiting import wait_until
 
-pytestmark = [pytest.mark.servers, pytest.mark.slow]
-
 STEPS = 3
 """Of each client, under each fault and after it."""
 KINDS = ["postgres", "redis"]

@@ -20,8 +20,6 @@ from toolglot.gateway.prices import Prices
 from toolglot.gateway.telling import Told
 from toolglot.store import Row, SqliteStore, Store, StoreError, open_store
 
-pytestmark = [pytest.mark.servers, pytest.mark.slow]
-
 COMMITS = {"postgres": b"COMMIT", "redis": b"EVALSHA"}
 """What the server is sent when it is to write for good."""
 
