@@ -2,25 +2,31 @@
 
     python scripts/fuzz.py --minutes 10            every decoder, the time split evenly
     python scripts/fuzz.py --only gemini.reply     one of them
+    python scripts/fuzz.py --seed 7                the same mutations again
     python scripts/fuzz.py --replay FILE --only …  one input again, with its traceback
 
 Coverage-guided with atheris, which is installed under .venv-fuzz the first time; where there is no atheris for this
 Python the same mutations run blind, and the output says so. What is found is made small, written to build/fuzz and
 shown; the exit code is then 1. Each decoder has a process of its own, so that a hang or a crash of one is a finding
-too and does not end the others.
+too and does not end the others; as many run at once as there are cores (`--jobs`).
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import math
+import os
 import random
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from soak_report import Part, write_part
 
 if TYPE_CHECKING:
     from fuzz_decoders import Hunt
@@ -42,8 +48,13 @@ GRACE_SECONDS: Final = 60
 def hunt_for(name: str) -> Hunt:
     """A hunt, ready to begin. Imports toolglot only now: atheris must be there before it."""
     decoders = importlib.import_module("fuzz_decoders")
-    made: Hunt = decoders.Hunt(name, decoders.decoder(name, PROTOCOLS), FOUND)
+    made: Hunt = decoders.Hunt(name, decoders.decoder(name, PROTOCOLS), FOUND, counts_of(name))
     return made
+
+
+def counts_of(name: str) -> Path:
+    """Where a hunt writes down how much it has tried: a process that libFuzzer ends says nothing at its end."""
+    return FOUND / f"{name}.counts"
 
 
 # --- engines ----------------------------------------------------------------------------------------
@@ -76,34 +87,35 @@ def install_atheris() -> str:
     return "" if imported_atheris() is not None else "it was installed but cannot be imported"
 
 
-def hunt_guided(atheris: Any, name: str, seconds: int) -> None:
+def hunt_guided(atheris: Any, name: str, seconds: int, seed: int) -> None:
     """Fuzzes one decoder with atheris, which ends the process when the time is over."""
     with atheris.instrument_imports(include=["toolglot"]):
         hunt = hunt_for(name)
     mutate = hunt.decoder.mutation()
 
-    def mutated(data: bytes, max_size: int, seed: int) -> bytes:
-        if seed % 8:
-            made = mutate(data, seed)
+    def mutated(data: bytes, max_size: int, draw: int) -> bytes:
+        if draw % 8:
+            made = mutate(data, draw)
             if made is not None and len(made) <= max_size:
                 return made
         return bytes(atheris.Mutate(data, max_size))
 
     corpus = FOUND / "corpus" / name
     corpus.mkdir(parents=True, exist_ok=True)
-    for number, seed in enumerate(hunt.decoder.seeds):
-        (corpus / f"seed-{number}").write_bytes(seed)
+    for number, example in enumerate(hunt.decoder.seeds):
+        (corpus / f"seed-{number}").write_bytes(example)
     options = [f"-max_total_time={seconds}", f"-max_len={LARGEST}", "-timeout=20", "-rss_limit_mb=2048"]
+    options += [f"-seed={seed + 1}", "-len_control=20"]  # 0 would be a random one; longer bodies soon
     options += [f"-artifact_prefix={FOUND}/{name}-", "-verbosity=0", "-print_final_stats=1"]
     atheris.Setup([sys.argv[0], *options, str(corpus)], hunt.try_one, custom_mutator=mutated)
     atheris.Fuzz()
 
 
-def hunt_blind(name: str, seconds: int) -> None:
+def hunt_blind(name: str, seconds: int, seed: int) -> None:
     """The same without coverage: mutations of seeds, and of some mutations."""
     hunt = hunt_for(name)
     mutate = hunt.decoder.mutation()
-    draw = random.Random(0)  # noqa: S311 - no secret hangs on it
+    draw = random.Random(f"{seed}/{name}")  # noqa: S311 - no secret hangs on it
     end = time.monotonic() + seconds
     pool = list(hunt.decoder.seeds)
     while time.monotonic() < end:
@@ -117,6 +129,7 @@ def hunt_blind(name: str, seconds: int) -> None:
             pool.append(made)
             if len(pool) > POOL:
                 pool = list(hunt.decoder.seeds)
+    hunt.write_counts()
     print(f"stat::number_of_executed_units: {hunt.tried}", flush=True)
 
 
@@ -128,16 +141,26 @@ def _bytes_changed(data: bytes, draw: random.Random) -> bytes:
 # --- runs -------------------------------------------------------------------------------------------
 
 
-def run_one(name: str, seconds: int, engine: str) -> bool:
-    """Fuzzes a decoder in a process of its own; says whether nothing was found."""
+class Hunted(NamedTuple):
+    """What came of fuzzing one decoder."""
+
+    found: int
+    inputs: int = 0
+    bytes: int = 0
+
+
+def run_one(name: str, seconds: int, engine: str, seed: int) -> Hunted:
+    """Fuzzes a decoder in a process of its own."""
     command = [sys.executable, __file__, "--engine", engine, "--inside", str(seconds), "--only", name]
+    command += ["--seed", str(seed)]
+    counts_of(name).unlink(missing_ok=True)
     try:
         done = subprocess.run(  # noqa: S603 - this script
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds + GRACE_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         print(f"{name:<26}FOUND: it did not end in {seconds + GRACE_SECONDS} s")
-        return False
+        return Hunted(1)
     lines = done.stdout.decode(errors="replace").splitlines()
     tried = next((line.split()[-1] for line in lines if "number_of_executed_units" in line), "?")
     shown = _shown(lines)
@@ -145,9 +168,10 @@ def run_one(name: str, seconds: int, engine: str) -> bool:
     if done.returncode or tried == "?":
         found += 1
         shown += [f"  the process ended with {done.returncode}:", *(f"  {line}" for line in lines[-25:])]
-    print(f"{name:<26}{tried:>10} inputs  {found} found", flush=True)
-    print("".join(f"  {line}\n" for line in shown), end="", flush=True)
-    return found == 0
+    inputs, size = json.loads(counts_of(name).read_text()) if counts_of(name).exists() else (0, 0)
+    text = f"{name:<26}{tried:>10} inputs {size:>13,} bytes  {found} found\n"
+    print(text + "".join(f"  {line}\n" for line in shown), end="", flush=True)
+    return Hunted(found, inputs, size)
 
 
 def _shown(lines: list[str]) -> list[str]:
@@ -156,23 +180,31 @@ def _shown(lines: list[str]) -> list[str]:
     return [line for start in starts for line in lines[start : start + 4]]
 
 
-def run_all(names: tuple[str, ...], minutes: float, engine: str) -> int:
+def run_all(names: tuple[str, ...], minutes: float, engine: str, seed: int, jobs: int) -> int:
+    begun = time.monotonic()
     FOUND.mkdir(parents=True, exist_ok=True)
     reason = "as asked" if engine == "blind" else install_atheris()
     chosen = "blind" if reason else "guided"
-    seconds = max(1, math.floor(minutes * 60 / len(names)))
+    seconds = max(1, math.floor(minutes * 60 / math.ceil(len(names) / jobs)))
     said = f"blind mutation, no coverage ({reason})" if reason else "atheris, coverage-guided"
-    print(f"==> fuzzing {len(names)} decoders, {seconds} s each: {said}", flush=True)
-    clean = [run_one(name, seconds, chosen) for name in names]
-    return 0 if all(clean) else 1
+    print(f"==> fuzzing {len(names)} decoders, {seconds} s each, {jobs} at once, seed {seed}: {said}", flush=True)
+    with ThreadPoolExecutor(jobs) as pool:
+        hunted = list(pool.map(lambda name: run_one(name, seconds, chosen, seed), names))
+    spent = time.monotonic() - begun
+    size = sum(one.bytes for one in hunted)
+    inputs, wrong = sum(one.inputs for one in hunted), sum(one.found for one in hunted)
+    print(f"{'together':<26}{inputs:>10} inputs {size:>13,} bytes, {size / spent:,.0f} a second")
+    again = f"python scripts/fuzz.py --minutes {minutes:g} --engine {chosen} --seed {seed} --jobs {jobs}"
+    write_part(Part("decoders fuzzed", again, spent, wrong, inputs=inputs, bytes=size, seed=str(seed)))
+    return int(wrong > 0)
 
 
-def inside(name: str, seconds: int, engine: str) -> None:
+def inside(name: str, seconds: int, engine: str, seed: int) -> None:
     atheris = imported_atheris() if engine == "guided" else None
     if atheris is None:
-        hunt_blind(name, seconds)
+        hunt_blind(name, seconds, seed)
     else:
-        hunt_guided(atheris, name, seconds)
+        hunt_guided(atheris, name, seconds, seed)
 
 
 def main() -> int:
@@ -180,6 +212,8 @@ def main() -> int:
     options.add_argument("--minutes", type=float, default=10.0, help="for all decoders together")
     options.add_argument("--only", action="append", choices=NAMES, help="this decoder; may be given again")
     options.add_argument("--engine", choices=("guided", "blind"), default="guided")
+    options.add_argument("--seed", type=int, default=0, help="other numbers, other mutations")
+    options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="decoders that are fuzzed at once")
     options.add_argument("--replay", type=Path, help="give this input to the decoder of --only")
     options.add_argument("--inside", type=int, help=argparse.SUPPRESS)
     given = options.parse_args()
@@ -189,9 +223,9 @@ def main() -> int:
             hunt_for(name).decoder.run(given.replay.read_bytes())
         return 0
     if given.inside is not None:
-        inside(names[0], given.inside, given.engine)
+        inside(names[0], given.inside, given.engine, given.seed)
         return 0
-    return run_all(names, given.minutes, given.engine)
+    return run_all(names, given.minutes, given.engine, given.seed, given.jobs)
 
 
 if __name__ == "__main__":

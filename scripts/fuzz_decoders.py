@@ -29,6 +29,9 @@ SHRINKING_SECONDS: Final = 5.0
 KEPT: Final = 20
 """Different findings of one decoder that are written down; one is usually many."""
 
+COUNTED_EVERY: Final = 500
+"""Inputs after which is written down how many there were."""
+
 Run = Callable[[bytes], None]
 Mutation = Callable[[bytes, int], bytes | None]
 
@@ -187,11 +190,21 @@ class Hunt:
     name: str
     decoder: Decoder
     folder: Path
+    counts: Path | None = None
     tried: int = 0
+    bytes_tried: int = 0
     marks: set[str] = field(default_factory=set)
+
+    def write_counts(self) -> None:
+        """How many inputs, and how many bytes they were."""
+        if self.counts is not None:
+            self.counts.write_text(json.dumps([self.tried, self.bytes_tried]))
 
     def try_one(self, data: bytes) -> None:
         self.tried += 1
+        self.bytes_tried += len(data)
+        if self.tried % COUNTED_EVERY == 0:
+            self.write_counts()
         error = finding(self.decoder.run, data)
         if error is None or mark(error) in self.marks or len(self.marks) >= KEPT:
             return
