@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -61,13 +61,21 @@ def config_text(simulated: Server, store: str, settings: str = "") -> str:
 
 
 @contextlib.contextmanager
-def process(folder: Path, simulated: Server, *words: str, settings: str = "") -> Iterator[Process]:
-    """The gateway until the block ends, and no longer; its store is in the folder."""
+def process(
+    folder: Path,
+    simulated: Server,
+    *words: str,
+    settings: str = "",
+    environ: Mapping[str, str] | None = None,
+    command: Sequence[str] = (),
+) -> Iterator[Process]:
+    """The gateway until the block ends, and no longer; its store is in the folder. `command` is what starts it, such as
+    `prlimit`."""
     config = folder / "toolglot.toml"
     config.write_text(config_text(simulated, str(folder / "store.db"), settings))
-    command = [sys.executable, "-m", "toolglot", "serve", "--config", str(config), "--quiet", *words]
-    environment = {**os.environ, "SIMULATED_KEY": "simulated-key"}
-    popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    whole = [*command, sys.executable, "-m", "toolglot", "serve", "--config", str(config), "--quiet", *words]
+    environment = {**os.environ, "SIMULATED_KEY": "simulated-key", **(environ or {})}
+    popen = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     assert popen.stdout is not None
     assert popen.stderr is not None
     stderr = popen.stderr

@@ -85,7 +85,7 @@ def test_the_defaults_that_it_shows_are_the_defaults() -> None:
     on = uncommented(example_config(BARE))
     found = read(on, KEYS)
     same = msgspec.structs.replace(
-        found.gateway, client_keys=(), metrics_key="", middleware=(), simulate=None, store=""
+        found.gateway, client_keys=(), allowed_origins=(), metrics_key="", middleware=(), simulate=None, store=""
     )
     assert same == GatewaySettings()
     assert found.policy == read("", KEYS).policy

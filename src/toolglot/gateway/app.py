@@ -15,7 +15,6 @@ import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -37,6 +36,7 @@ from toolglot.gateway.metering import Meter
 from toolglot.gateway.metrics import CONTENT_TYPE, Metrics
 from toolglot.gateway.openapi import OPEN
 from toolglot.gateway.own_keys import OwnKeys
+from toolglot.gateway.pages import PageCaller, is_allowed, preflight_answer, refuse_pages
 from toolglot.gateway.passing import Passing
 from toolglot.gateway.prices import Prices
 from toolglot.gateway.reloading import ConfigWatch, running_with, watched_file
@@ -72,7 +72,6 @@ STORE_AWAY: Final = (
     "gateway finds the reason in its log"
 )
 RETIRE_SECONDS: Final = 0.5
-LONGEST_REMEMBERED: Final = 300
 _KEYS: Final = frozenset({"auth", "billing"})
 """Failures that are about somebody's key."""
 _TRACED: Final = frozenset({"generate", "count", "pass"})
@@ -304,6 +303,9 @@ class Gateway:
         """Answer a request, unless its client goes away first: then everything that was begun for it is cancelled."""
         if self._services is None:
             await self.start()
+        origin = request.headers.get("origin")
+        if origin is not None and is_allowed(origin, self.config.gateway.allowed_origins):
+            request.caller = PageCaller(request.caller, origin)
         caller = request.caller
         door = find(request.method, request.path, request.query, request.headers)
         told = Told(request.id, "", request.method, request.path)
@@ -340,6 +342,12 @@ class Gateway:
                 self.open -= 1
 
     async def _answer(self, door: Door | None, request: ClientRequest, told: Told) -> None:
+        if request.method == "OPTIONS" and isinstance(request.caller, PageCaller):
+            headers = preflight_answer(request.headers)
+            if headers is not None:  # a browser asks before the page does: without a key, and for nothing
+                told.status, told.is_answered = 200, True
+                await request.caller.answer(200, headers, b"")
+                return
         admit = self._gate(door, request)
         if admit is not None:
             request.client = await admit(request.key)
@@ -380,7 +388,7 @@ class Gateway:
         assert self._services is not None  # noqa: S101 - started
         ring, settings = self._services.ring, self.config.gateway
         if not ring.is_demanded and _is_loopback(settings.host):
-            _refuse_pages(request)
+            refuse_pages(request, settings.allowed_origins)
         is_open = settings.metrics == "open"
         if door is not None and (door.action in OPEN or (is_open and door.action == "metrics")):
             return None
@@ -482,35 +490,8 @@ def _watcher(told: Told, task: asyncio.Task[None] | None) -> Callable[[], None]:
     return left
 
 
-def _refuse_pages(request: ClientRequest) -> None:
-    """A web page may not use a gateway that asks for no key: neither as itself nor under a name that leads here."""
-    host = request.headers.get("host", "")
-    origin = request.headers.get("origin", "")
-    if host and not _is_local(f"//{host}"):
-        raise refusal("permission", "a gateway without client keys answers to loopback names only (Host)", 403)
-    if origin and not _is_local(origin):
-        raise refusal("permission", "a gateway without client keys answers to no web page (Origin)", 403)
-
-
-def _is_local(address: str) -> bool:
-    """Whether an address is one of this machine; those that are asked for are few."""
-    return _remembered_local(address) if len(address) <= LONGEST_REMEMBERED else is_loopback(_host_of(address))
-
-
-@lru_cache(maxsize=64)
-def _remembered_local(address: str) -> bool:
-    return is_loopback(_host_of(address))
-
-
 _is_loopback: Final = lru_cache(maxsize=16)(is_loopback)
 """For names of the configuration."""
-
-
-def _host_of(address: str) -> str:
-    try:
-        return urlsplit(address).hostname or ""
-    except ValueError:
-        return ""
 
 
 def _go_on() -> None:

@@ -24,8 +24,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from toolglot import profiles
-from toolglot.errors import ProfileError
-from toolglot.gateway.config_checks import Wrong, is_loopback, wrong_host
+from toolglot.errors import ProfileError, quote
+from toolglot.gateway.config_checks import Wrong, is_loopback, wrong_host, wrong_origin
 from toolglot.gateway.config_file import (
     ConfigError,
     ConfigText,
@@ -83,6 +83,17 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             '`"sha256:HEX"`, its hash; `"store"`: those of [`toolglot keys`](keys.md), which count here or not, and '
             "are demanded then even while there is none. Without any, and none in the store, every key and none is "
             "accepted.",
+        ),
+    ] = ()
+    allowed_origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=100,
+            title="a list of origins",
+            description="[Web pages](gateway.md#safety) whose browser may show them answers, and that may use a "
+            'gateway without client keys: `"https://chat.example"`, `"http://localhost:3000"`, `"app://obsidian.md"`, '
+            '`"vscode-webview://*"` (any host of this scheme, not of http and https), `"null"` (every local file and '
+            "sandboxed frame).",
         ),
     ] = ()
     store: Annotated[
@@ -412,6 +423,7 @@ def _gateway(
         hint = "keys that `toolglot keys` makes are in a file"
         raise text.error(f'"{STORED_KEYS}" needs a store in a file', *at, hint=hint)
     _check_host(settings, text)
+    _check_origins(settings, text)
     return settings, notes
 
 
@@ -430,6 +442,13 @@ def _check_host(settings: GatewaySettings, text: ConfigText) -> None:
         )
     if wrong is not None:
         raise text.error(wrong.message, *keys, hint=wrong.hint)
+
+
+def _check_origins(settings: GatewaySettings, text: ConfigText) -> None:
+    for origin in settings.allowed_origins:
+        wrong = wrong_origin(origin)
+        if wrong is not None:
+            raise text.error(f"{quote(origin)} {wrong.message}", "gateway", "allowed_origins", hint=wrong.hint)
 
 
 def _store_of(name: str, environ: Mapping[str, str], text: ConfigText) -> str:

@@ -18,6 +18,9 @@ from toolglot.errors import InputError
 from toolglot.upstream.providers import checked_url
 
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_ORIGIN: Final = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]{0,40})://(?P<host>\*|[a-z0-9._-]{1,253}|\[[0-9a-f:]+\])(?::\d{1,5})?"
+)
 _TRANSPORTS_OWN: Final = frozenset(
     {
         *("connection", "content-length", "content-type", "expect", "host", "keep-alive", "te", "trailer"),
@@ -53,6 +56,18 @@ def wrong_host(host: str) -> Wrong | None:
     if re.fullmatch(r"[A-Za-z0-9._:%-]{1,253}", host):
         return None
     return Wrong("this is no address to listen on", 'for example "127.0.0.1" or "::1"; the port has a key of its own')
+
+
+def wrong_origin(origin: str) -> Wrong | None:
+    """What is wrong with the origin of a web page, as browsers write it."""
+    found = _ORIGIN.fullmatch(origin)
+    if origin == "null" or (found is not None and (found["host"] != "*" or found["scheme"] not in ("http", "https"))):
+        return None
+    return Wrong(
+        "is no origin of a web page",
+        'scheme://host or scheme://host:port in lowercase, without a path, such as "https://chat.example", '
+        '"vscode-webview://*" or "null"',
+    )
 
 
 def wrong_url(url: str, *, insecure: bool) -> Wrong | None:

@@ -22,6 +22,7 @@ _HEAD: Final = """\
 #host = "127.0.0.1"                       # any other address than this machine's own demands client_keys
 #port = 8400
 #client_keys = ["env:TOOLGLOT_CLIENT_KEY"] # the keys that clients must have one of; or "sha256:HEX", "store"
+#allowed_origins = ["vscode-webview://*"] # web pages that may use it; without client_keys, none else may
 #store = ":memory:"                       # a file, ":memory:" or "off"; default: ~/.local/state/toolglot/gateway.db
 #retention_hours = 168                    # how long what is stored is kept
 #usage_days = 400                         # how long what each client used is kept

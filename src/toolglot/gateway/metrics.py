@@ -270,11 +270,12 @@ class Metrics:
     """Counts requests. One for each gateway, that is for each process that serves."""
 
     def __init__(
-        self, *, overrides: Callable[[], Overrides | None] = lambda: None, clock: Callable[[], float] = time.time
+        self, *, overrides: Callable[[], Overrides | None] = lambda: None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._overrides = overrides
         self._clock = clock
-        self._started = clock()
+        self._began = clock()
+        self._started = time.time()
         self._open: set[Told] = set()
         self._upstreams = Names(MOST_UPSTREAMS)
         self._models: dict[str, Names] = {}
@@ -408,7 +409,7 @@ class Metrics:
         return {
             OPEN.name: len(self._open),
             STREAMS.name: streams,
-            UPTIME.name: round(self._clock() - self._started, 3),
+            UPTIME.name: round(self._clock() - self._began, 3),
         }
 
 

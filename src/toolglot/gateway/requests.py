@@ -47,9 +47,13 @@ class Caller(Protocol):
     without an error: whoever waits for that asks to be told (`watch`).
     """
 
-    is_gone: bool
-    task: asyncio.Task[None] | None
-    """Which answers it."""
+    @property
+    def is_gone(self) -> bool: ...
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """Which answers it."""
+        ...
 
     def watch(self, left: Callable[[], None]) -> None:
         """Call `left` when the client goes away, once all of its body is here."""

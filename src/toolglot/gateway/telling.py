@@ -102,6 +102,7 @@ class Told:
         self.method = method
         self.path = path
         self.begun: float = time.time()
+        self._began = time.perf_counter()
         self.failures: list[tuple[str, str]] = []
         """Of each try that failed: the upstream, and the kind of failure."""
         self.repeated: list[str] = []
@@ -135,7 +136,11 @@ class Told:
         """Something of the answer came, and the client has nothing of it yet."""
         self.heard = time.perf_counter()
         if self.first_byte is None:
-            self.first_byte, self.first_heard = time.time() - self.begun, self.heard
+            self.first_byte, self.first_heard = self.heard - self._began, self.heard
+
+    def elapsed(self) -> float:
+        """Seconds since it began, wherever the clock of the machine was set to meanwhile."""
+        return time.perf_counter() - self._began
 
     def sends(self) -> None:
         """The client gets the first of the answer now."""
@@ -264,7 +269,7 @@ class Teller:
 
     def end(self, told: Told) -> None:
         """A request is over. One that had nothing to say is not remembered."""
-        told.seconds = time.time() - told.begun
+        told.seconds = told.elapsed()
         if self._most and told.request:
             kept = self._told
             kept[told.id] = told
