@@ -9,6 +9,7 @@ client that goes away takes its upstream request with it; what is open at the sa
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import time
 import traceback
@@ -50,7 +51,7 @@ from toolglot.gateway.requests import (
     Send,
     refusal,
 )
-from toolglot.gateway.room import Room
+from toolglot.gateway.room import Room, overloaded_body
 from toolglot.gateway.routing import NoRouteError, Router
 from toolglot.gateway.services import Services
 from toolglot.gateway.siblings import Siblings
@@ -66,6 +67,11 @@ from toolglot.store import Store, StoreError, open_store, shown
 from toolglot.wire.failures import ProviderError
 
 INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
+EXHAUSTED: Final = Failure(
+    "overloaded", "the system gives the gateway no memory or no descriptor for this request now", 503, retry_after=2
+)
+_EXHAUSTED_BODY: Final = overloaded_body(EXHAUSTED.message, "exhausted")
+_NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 PRUNE_SECONDS: Final = 600.0
 STORE_AWAY: Final = (
     "the gateway's store, which this request needs, cannot be used now: try again in some seconds; whoever runs the "
@@ -441,7 +447,12 @@ class Gateway:
         if told.status:  # the answer has begun: its own end is all that the client can still be told
             return
         source = told.source
-        converted = error_for(failure, target=source, overrides=self.config.overrides)
+        try:
+            converted = error_for(failure, target=source, overrides=self.config.overrides)
+        except (OSError, MemoryError):  # what is needed to say it in the client's protocol cannot be read either
+            told.status = 503
+            await request.caller.answer(503, {"retry-after": "2", "x-toolglot-request": told.id}, _EXHAUSTED_BODY)
+            return
         if isinstance(failure, Failure) and converted.status < 400:
             # It stood in an answer of status 200: that body is no error to whom it comes with another status.
             failure = replace(failure, status=None, extra=None)
@@ -472,6 +483,9 @@ class Gateway:
         if isinstance(error, StoreError):
             self._store_failed(error)
             return Failure("overloaded", STORE_AWAY, 503, retry_after=1)
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR):
+            self.teller.say(f"no memory or no descriptor is left for a request: {error!r}", event="error")
+            return EXHAUSTED
         if isinstance(error, MiddlewareError):
             self.teller.say("".join(traceback.format_exception(error)), event="error")
             return Failure("server", str(error), 500)

@@ -35,7 +35,7 @@ MOST_DESCRIPTORS: Final = 1 << 20
 LINGER_SECONDS: Final = 2.0
 """That whoever is not taken has, to say what it will not be heard saying."""
 MOST_LINGERING: Final = 64
-"""Connections that are not taken and have that time: fewer than SPARE."""
+"""Connections that are not taken and have that time: fewer than SPARE, and than an eighth of all descriptors."""
 MOST_UNHEARD: Final = 16 * 1024 * 1024
 """Bytes that each of them may say."""
 SAY_SECONDS: Final = 60.0
@@ -76,7 +76,7 @@ class Room:
             self._said = self._clock()
             why = "max_connections" if most == self._settings().max_connections else "descriptors: see ulimit -n"
             self._say(f"no room for more than {most} connections ({why}); further ones are told to come again")
-        if len(self._lingering) < MOST_LINGERING:
+        if len(self._lingering) < min(MOST_LINGERING, self.descriptors // 8):
             refused = Refused(self._lingering.discard)
             self._lingering.add(refused)
             refused.connection_made(transport)
@@ -117,10 +117,16 @@ class Refused(asyncio.Protocol):
         self._ended(self)
 
 
+def overloaded_body(message: str, code: str) -> bytes:
+    """An error that the clients of most protocols can read, for when it is not known which one speaks."""
+    return msgspec.json.encode(
+        {"type": "error", "error": {"type": "overloaded_error", "message": message, "code": code}}
+    )
+
+
 def _answer() -> bytes:
     message = "the gateway holds as many connections as it may (max_connections); come again"
-    error = {"type": "overloaded_error", "message": message, "code": "too_many_connections"}
-    body = msgspec.json.encode({"type": "error", "error": error})
+    body = overloaded_body(message, "too_many_connections")
     head = (
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 2\r\nconnection: close\r\n"
     )
