@@ -8,7 +8,8 @@
 #   make check       formatting, lint, strict types, import layers, generated docs
 #   make bench       speed, as ratios measured in one run
 #   make coverage    the tests again, with the branches that they take: at least 95 %
-#   make soak        the property tests for longer, the fuzzer, 10,000 idle connections, the gateway under faults and kills
+#   make soak        an hour: the property tests for longer, the fuzzer, 10,000 idle connections, gateways, sessions and stores
+#                    under faults and kills; one table of it at the end (docs/reliability.md)
 #   make docs        write the generated pages of docs/
 #   make clean       remove .venv and caches
 #
@@ -16,6 +17,8 @@
 # SOAK_EXAMPLES=20000 make soak   how many examples each property gets: otherwise 5,000, and 200,000 those of rendering
 # FUZZ_MINUTES=60 make soak       how long the fuzzer runs after that
 # SOAK_MINUTES=60 make soak       how long the gateway is soaked after that
+# STORES_MINUTES=20 SOAK_KILLS=9000 SOAK_SEED=7 make soak    gateways on Postgres and Redis, kills of sessions, other draws
+# SOAK_REPORT=--docs make soak    writes the table into docs/reliability.md
 # BENCH_PEERS=0 make bench        without the other translators, which are installed the first time
 
 SHELL := bash
@@ -115,11 +118,19 @@ coverage: $(READY) servers $(CLIENTS)
 bench: $(READY)
 	@failed=0; for bench in ids wire render streams dialects store observing scheduler sessions gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
 
-soak: $(READY)
-	@$(BIN)/pytest -n auto -m law --hypothesis-profile=soak
-	@$(BIN)/python scripts/fuzz.py --minutes $${FUZZ_MINUTES:-10}
-	@$(BIN)/python scripts/hold_connections.py
-	@$(BIN)/python scripts/soak_gateway.py --minutes $${SOAK_MINUTES:-15}
+# Each part leaves what it did in build/soak/parts; at the end one table is made of them. All parts run, also when one fails.
+SEEDED := --seed $${SOAK_SEED:-1}
+soak: $(READY) servers
+	@$(BIN)/python scripts/soak_report.py --clear
+	@failed=0; \
+	SOAK_PART="laws of the design" $(BIN)/pytest -n auto -m law --hypothesis-profile=soak --hypothesis-seed=$${SOAK_SEED:-1} || failed=1; \
+	$(BIN)/python scripts/fuzz.py --minutes $${FUZZ_MINUTES:-10} $(SEEDED) || failed=1; \
+	$(BIN)/python scripts/hold_connections.py || failed=1; \
+	$(BIN)/python scripts/soak_sessions.py --kills $${SOAK_KILLS:-1000} $(SEEDED) || failed=1; \
+	$(BIN)/python scripts/soak_stores.py --minutes $${STORES_MINUTES:-6} $(SEEDED) || failed=1; \
+	$(BIN)/python scripts/soak_gateway.py --minutes $${SOAK_MINUTES:-15} $(SEEDED) || failed=1; \
+	$(BIN)/python scripts/soak_report.py --parts 7 $(SOAK_REPORT) || failed=1; \
+	exit $$failed
 
 docs: $(READY)
 	@$(BIN)/python scripts/generate_docs.py

@@ -27,6 +27,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
+from soak_report import Part, write_part
+
 SLOW: Final = 1.0
 """Seconds that the slowest of a hundred answers may take while they are held."""
 MOST_BYTES: Final = 20_000
@@ -226,13 +228,17 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--connections", type=int, default=10_000)
-    wanted = options.parse_args(arguments).connections
+    wanted, begun = options.parse_args(arguments).connections, time.perf_counter()
     found = measured(possible(wanted))
     print("\n".join(f"{name:16} {value}" for name, value in found.items()))
     if found["connections"] < wanted:
         print(f"no more than {found['connections']}: the descriptors of a process are bounded here (ulimit -Hn)")
     wrong = found["ms_beside_p99"] > SLOW * 1000 or found["bytes_each"] > MOST_BYTES
-    return int(wrong or found["still_open"] != found["connections"])
+    wrong = wrong or found["still_open"] != found["connections"]
+    command = f"python scripts/hold_connections.py --connections {wanted}"
+    requests = 2 * ASKED + found["connections"] * 2 // 3
+    write_part(Part("idle connections", command, time.perf_counter() - begun, int(wrong), requests=requests))
+    return int(wrong)
 
 
 if __name__ == "__main__":

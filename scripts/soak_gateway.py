@@ -33,6 +33,7 @@ from typing import Any, Final, NamedTuple
 
 from soak_loops import PAIRS, Tally, Traffic
 from soak_processes import Place, ended_by_itself, summary
+from soak_report import MOST_GROWTH, Part, write_part
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 KEPT: Final = ROOT / "build" / "soak"
@@ -42,7 +43,6 @@ CHAOS: Final = 1 / 3
 WARM: Final = 1 / 2
 """The part of the rest that is not measured: the vault's cache and the reports take some minutes to be full, and what
 they hold is bounded. What grows after that is what is looked for."""
-MOST_GROWTH: Final = 0.10
 LEAST_MEASURED: Final = 60.0
 """Seconds that memory must be measured for, to say anything."""
 SPARE_FDS: Final = 6
@@ -321,6 +321,24 @@ def told(report: dict[str, Any], kept: Path) -> str:
     return "\n".join(lines)
 
 
+def part_of(report: dict[str, Any], command: str) -> Part:
+    """What the table of the whole soak shows of a report."""
+    ends = report["restarts"]
+    memory = report["memory"]
+    return Part(
+        "gateway with faults",
+        command,
+        report["seconds"],
+        len(report["violations"]),
+        requests=report["requests"],
+        kills=sum(count for name, count in ends.items() if name.endswith("SIGKILL")),
+        ended=sum(count for name, count in ends.items() if name.endswith("SIGTERM")),
+        warm_mb=memory.get("early_mb", 0.0),
+        end_mb=memory.get("late_mb", 0.0),
+        seed=str(report["seed"]),
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--minutes", type=float, default=15.0)
@@ -351,6 +369,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         soak.check_memory()
         report = soak.report()
     (given.out / "report.json").write_text(json.dumps(report, indent=1))
+    command = f"python scripts/soak_gateway.py --minutes {given.minutes:g} --seed {seed}"
+    write_part(part_of(report, command), given.out / "parts" if given.out != KEPT else None)
     print(("\n" if sys.stderr.isatty() else "") + told(report, given.out), flush=True)
     return 1 if report["violations"] else 0
 

@@ -151,7 +151,9 @@ def page_text(parts: Sequence[Part]) -> str:
     minutes = sum(part.seconds for part in parts) / 60
     said = f"{minutes:.0f} minutes, ended on {ended}; {where}."
     again = [f"{part.command}" for part in parts if part.command]
-    return "\n".join([said, "", *lines, "", "```sh", *again, "```"])
+    return "\n".join(
+        [said, "", *lines, "", f"<!-- not run: it takes {minutes:.0f} minutes -->", "```sh", *again, "```"]
+    )
 
 
 def write_page(parts: Sequence[Part], page: Path = PAGE) -> None:

@@ -171,3 +171,6 @@ def streams_to(primary: Server) -> bool:
 def redis_replica(master: Server) -> Server:
     words = ["--replicaof", "127.0.0.1", str(master.port), "--masterauth", PASSWORD]
     return start_redis(*words, "--appendonly", "yes", "--appendfsync", "always", "--save", "")
+
+
+FAILOVERS = {"postgres": postgres_failover, "redis": redis_failover}

@@ -118,7 +118,7 @@ class Stage:
         self.gateways = gateways
         self.steps: list[Step] = []
         self.kills = 0
-        self._direct = direct
+        self.direct = direct
         self._seed = seed
         self._lock = threading.Lock()
         self._epoch = 0
@@ -146,6 +146,17 @@ class Stage:
 
         wait_until(is_so)
         return self.steps[begun:]
+
+    def pass_every_kind(self) -> None:
+        """Wait until something was continued and something recalled, rightly and undisturbed."""
+        begun = len(self.steps)
+
+        def is_so() -> bool:
+            assert not self._failures, self._failures
+            done = {step.kind for step in self.steps[begun:] if step.status == 200 and not step.is_disturbed}
+            return {"continued", "recalled"} <= done
+
+        wait_until(is_so)
 
     @contextlib.contextmanager
     def disturbance(self) -> Iterator[None]:
@@ -326,7 +337,7 @@ class Stage:
 
     async def _stored_tokens(self) -> dict[str, int]:
         names = {digest(key): name for name, key in KEYS.items()}
-        store = open_store(self._direct)
+        store = open_store(self.direct)
         try:
             found = dict.fromkeys(KEYS, 0)
             for row in await read_usage(store):
