@@ -18,6 +18,7 @@
 # FUZZ_MINUTES=60 make soak       how long the fuzzer runs after that
 # SOAK_MINUTES=60 make soak       how long the gateway is soaked after that
 # STORES_MINUTES=20 SOAK_KILLS=9000 SOAK_SEED=7 make soak    gateways on Postgres and Redis, kills of sessions, other draws
+# HOSTILE_KILLS=500 make soak     kills of a gateway in the long form of tests/hostile
 # SOAK_REPORT=--docs make soak    writes the table into docs/reliability.md
 # BENCH_PEERS=0 make bench        without the other translators, which are installed the first time
 
@@ -92,13 +93,14 @@ $(AGENTS): tests/agents/package.json tests/agents/package-lock.json
 
 # RUNLEVEL=1 keeps the packages from starting servers of their own: the tests start theirs and end them.
 servers:
-	@if ! command -v redis-server >/dev/null || ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then \
+	@if ! command -v redis-server >/dev/null || ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 \
+	  || ! ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1; then \
 	  if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
-	    echo "==> setting up PostgreSQL and Redis (once)"; \
+	    echo "==> setting up PostgreSQL, Redis and libfaketime (once)"; \
 	    { apt-get update -q && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
-	      apt-get install -y -q --no-install-recommends postgresql redis-server; } >.servers.log 2>&1 \
+	      apt-get install -y -q --no-install-recommends postgresql redis-server libfaketime; } >.servers.log 2>&1 \
 	      || echo "==> they could not be installed (see .servers.log): tests on them are skipped"; \
-	  else echo "==> tests on PostgreSQL and Redis are skipped: install the packages postgresql and redis-server"; fi; fi
+	  else echo "==> tests are skipped that need the packages postgresql, redis-server and libfaketime: install them"; fi; fi
 
 test: check servers $(CLIENTS)
 	@echo "==> tests and laws"
@@ -120,16 +122,18 @@ bench: $(READY)
 
 # Each part leaves what it did in build/soak/parts; at the end one table is made of them. All parts run, also when one fails.
 SEEDED := --seed $${SOAK_SEED:-1}
+ATTACKS := HOSTILE_LONG=1 HOSTILE_KILLS=$${HOSTILE_KILLS:-50} HOSTILE_SEED=$${SOAK_SEED:-1}
 soak: $(READY) servers
 	@$(BIN)/python scripts/soak_report.py --clear
 	@failed=0; \
 	SOAK_PART="laws of the design" $(BIN)/pytest -n auto -m law --hypothesis-profile=soak --hypothesis-seed=$${SOAK_SEED:-1} || failed=1; \
+	SOAK_PART="attacks" SOAK_COMMAND="$(ATTACKS) pytest tests/hostile" $(ATTACKS) $(BIN)/pytest tests/hostile || failed=1; \
 	$(BIN)/python scripts/fuzz.py --minutes $${FUZZ_MINUTES:-10} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/hold_connections.py || failed=1; \
 	$(BIN)/python scripts/soak_sessions.py --kills $${SOAK_KILLS:-1000} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/soak_stores.py --minutes $${STORES_MINUTES:-6} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/soak_gateway.py --minutes $${SOAK_MINUTES:-15} $(SEEDED) || failed=1; \
-	$(BIN)/python scripts/soak_report.py --parts 7 $(SOAK_REPORT) || failed=1; \
+	$(BIN)/python scripts/soak_report.py --parts 8 $(SOAK_REPORT) || failed=1; \
 	exit $$failed
 
 docs: $(READY)

@@ -1,4 +1,4 @@
-"""A plugin of pytest for `make soak`: counts the examples of the property tests for the table of the soak.
+"""A plugin of pytest for `make soak`: counts examples of property tests and kills for the table.
 
 It does something where `SOAK_PART` names the part of the soak that the run is (see scripts/soak_report.py).
 """
@@ -19,6 +19,8 @@ sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 from soak_report import Part, write_part
 
 EXAMPLES = "hypothesis examples"
+KILLS = "kills"
+"""Properties that tests record: what they did."""
 TRIED = re.compile(r"(\d+) (?:passing|failing|invalid)")
 
 
@@ -34,20 +36,27 @@ class Counting:
         self._config = config
         self._begun = time.monotonic()
         self._examples = 0
+        self._kills = 0
         self._failed = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._failed += report.failed
-        self._examples += sum(int(str(value)) for name, value in report.user_properties if name == EXAMPLES)
+        counted = [(name, int(str(value))) for name, value in report.user_properties if name in (EXAMPLES, KILLS)]
+        self._examples += sum(value for name, value in counted if name == EXAMPLES)
+        if report.when == "teardown":  # a test's own properties are in the report of each of its phases
+            self._kills += sum(value for name, value in counted if name == KILLS)
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         seed = self._config.getoption("--hypothesis-seed", None) or ""
         given = os.environ.get("SOAK_EXAMPLES", "")
         prefix = f"SOAK_EXAMPLES={given} " if given else ""
-        command = f"{prefix}pytest -n auto -m law --hypothesis-profile=soak --hypothesis-seed={seed or 'random'}"
+        laws = f"{prefix}pytest -n auto -m law --hypothesis-profile=soak --hypothesis-seed={seed or 'random'}"
+        command = os.environ.get("SOAK_COMMAND", laws)
         wrong = max(self._failed, int(exitstatus != 0))
         seconds = time.monotonic() - self._begun
-        write_part(Part(os.environ["SOAK_PART"], command, seconds, wrong, examples=self._examples, seed=str(seed)))
+        seed = seed or os.environ.get("HOSTILE_SEED", "")
+        name, examples, kills = os.environ["SOAK_PART"], self._examples, self._kills
+        write_part(Part(name, command, seconds, wrong, examples=examples, kills=kills, seed=str(seed)))
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)

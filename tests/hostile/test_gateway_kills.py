@@ -6,6 +6,7 @@ The checker is tested first: each thing that must not be is planted into a run t
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,12 @@ def test_the_checker_finds_what_was_planted(words: str) -> None:
     assert all(each.startswith(words) for each in found), found
 
 
-def test_a_gateway_that_is_killed_keeps_what_it_acknowledged_and_executes_nothing_twice(tmp_path: Path) -> None:
+def test_a_gateway_that_is_killed_keeps_what_it_acknowledged_and_executes_nothing_twice(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     run = KilledGateway(tmp_path, seed=SEED)
     run.until(KILLS)
+    record_property("kills", run.kills)
     assert run.kills == KILLS
     seen = run.seen()
     assert len(seen.acknowledged) >= KILLS
