@@ -41,7 +41,7 @@ from toolglot.runtime.session import Session
 from toolglot.runtime.session_log import SessionLog, SessionMissingError
 from toolglot.runtime.tools import ToolContext, tool
 from toolglot.simulator import Simulator, url_of
-from toolglot.store import SqliteStore, Store, open_store
+from toolglot.store import SqliteStore, Store, StoreError, open_store
 from toolglot.upstream import AsgiTransport, Upstream
 
 T = TypeVar("T")
@@ -54,6 +54,8 @@ STEPS = 2
 CALLS = 2
 """Calls in each of them, run side by side."""
 DONE = "All of it is done."
+STORE_FAILED = 3
+"""The exit code of a process whose store failed, where that may be."""
 
 
 class Order(Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,6 +66,8 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     """An address; otherwise a file in the folder."""
     kill_after: float | None = None
     """Seconds after which it is killed from outside."""
+    may_fail: bool = False
+    """Whether the store may fail: then the process ends with `STORE_FAILED`, and the next one takes over."""
     die_at: int | None = None
     """The moment at which it kills itself, counted from 1: before and after each commit and each thing a tool does."""
 
@@ -296,7 +300,9 @@ def run_child(order: Order, written: int) -> NoReturn:
         count = asyncio.run(work(order))
         os.write(written, str(count).encode())
         code = 0
-    except BaseException:  # noqa: BLE001 - whatever it is, it is told, and the process ends
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is told, and the process ends
+        if order.may_fail and isinstance(error, StoreError):
+            os._exit(STORE_FAILED)
         write_line(Path(order.folder) / "wrong", traceback.format_exc())
     os._exit(code)
 

@@ -6,6 +6,7 @@
         proxy.refuse = True        # a connection is closed as soon as it is made
         proxy.switch(other.port)   # to another server: what is connected is cut
         proxy.lose_answer_to(b"COMMIT")  # that much is passed on, its answer is not, and the connection ends
+        proxy.lose_answer_to(b"COMMIT", after=3)  # the same with the fourth
 
 It runs in a thread of its own; what is called here may be called from any thread.
 """
@@ -35,6 +36,7 @@ class StoreProxy:
         self.lost = 0
         """Answers that were lost on order."""
         self._lose: bytes | None = None
+        self._before = 0
         self._passing: asyncio.Event
         self._open: set[asyncio.StreamWriter] = set()
         self._loop: asyncio.AbstractEventLoop
@@ -70,10 +72,10 @@ class StoreProxy:
         self.target = target
         self.cut()
 
-    def lose_answer_to(self, mark: bytes) -> None:
-        """Once: the next piece for the server with these bytes gets there, its answer does not get back."""
+    def lose_answer_to(self, mark: bytes, *, after: int = 0) -> None:
+        """Once: a piece for the server with these bytes gets there, after so many others; its answer is lost."""
         self.lost = 0
-        self._lose = mark
+        self._lose, self._before = mark, after
 
     def _call(self, act: object) -> None:
         done = threading.Event()
@@ -142,8 +144,11 @@ class StoreProxy:
         while data := await reader.read(PIECE):
             await self._wait()
             if self._lose is not None and self._lose in data:
-                self._lose = None
-                losing.set()
+                if self._before:
+                    self._before -= 1
+                else:
+                    self._lose = None
+                    losing.set()
             there.write(data)
             await there.drain()
 

@@ -211,6 +211,8 @@ class Stage:
                         self.steps.append(step)
                     if self._is_over.is_set():
                         return
+                    if step.status == 0:
+                        self._is_over.wait(0.05)  # its gateway is being started: to ask again at once helps nobody
                     if step.status != 200:
                         break
         except BaseException as error:  # noqa: BLE001 - whoever waits hears of it

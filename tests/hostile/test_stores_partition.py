@@ -1,0 +1,43 @@
+"""The server of a store is at the other end of a cable that is cut: packets are lost, and nobody is told.
+
+Requests that need no store go on, nobody waits longer than `store_seconds`, and when packets get through again
+everything works without a restart.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import store_faults
+from network_namespace import network_namespace
+from store_checker import violations
+from store_servers import start_postgres, start_redis
+from store_stage import stage
+
+
+@pytest.mark.parametrize("kind", ["postgres", "redis"])
+def test_gateways_outlive_a_network_that_loses_every_packet_to_their_store(kind: str, tmp_path: Path) -> None:
+    with network_namespace() as far:
+        if kind == "postgres":
+            server = start_postgres(far.address, far.command)
+        else:
+            words = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
+            server = start_redis(*words, host=far.address, within=far.command)
+        try:
+            url = store_faults.url_of(kind, tmp_path, server.port, host=far.address)
+            patient = store_faults.url_of(kind, tmp_path, server.port, host=far.address, patient=True)
+            with stage(patient, tmp_path, direct=url, seed=f"far{kind}") as held:
+                held.pass_every_kind()
+                with held.disturbance():
+                    far.cut()
+                    try:
+                        held.pass_by(2)
+                    finally:
+                        far.join()
+                held.pass_every_kind()
+                assert violations(held.end()) == []
+                assert any(step.is_disturbed and step.status == 503 for step in held.steps)
+        finally:
+            server.remove()

@@ -1,0 +1,91 @@
+"""Sessions on PostgreSQL and Redis whose server is killed, or its answers lost: no turn is lost, nothing runs twice.
+
+A session whose store fails ends; the next process takes it over, checks it (`kill_target.py`) and goes on. The answers
+to its commits are lost, one at a time, and the server is killed at drawn moments.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kill_target import CALLS, STEPS, STORE_FAILED, WORDS, lines_of
+from run_folder import memory_folder
+from store_faults import SERVERS, url_of
+from store_proxy import StoreProxy
+from test_runtime_kills import Forks, made
+
+COMMITS = {"postgres": b"COMMIT", "redis": b"EVALSHA"}
+"""What the server is sent when it is to write for good; Redis also when it is asked."""
+EVERY = 5
+"""So many commits are between two whose answer is lost."""
+MOST_RUNS = 20
+DATABASE_KILLS = 2
+MOST_TRIES = 20
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def forks() -> Iterator[Forks]:
+    started = Forks()
+    try:
+        yield started
+    finally:
+        started.end()
+
+
+def finish(forks: Forks, place: Path, url: str) -> int:
+    """Processes take the session over until its work is done; how many the store failed."""
+    for failed in range(MOST_RUNS):
+        if forks.run(place, store=url, may_fail=True).code == 0:
+            effects = lines_of(place / "effects")
+            assert len(effects) <= len(WORDS) * STEPS * CALLS
+            return failed
+    pytest.fail(f"not done after {MOST_RUNS} processes")
+
+
+@pytest.mark.parametrize("kind", COMMITS)
+def test_a_session_goes_on_when_the_answer_to_any_of_its_commits_is_lost(kind: str, forks: Forks, folder: Path) -> None:
+    with StoreProxy(SERVERS[kind]().port) as proxy:
+        losses = 0
+        for number in range(0, 200, EVERY):
+            place = made(folder / str(number))
+            proxy.lose_answer_to(COMMITS[kind], after=number)
+            finish(forks, place, url_of(kind, place, proxy.port))
+            if not proxy.lost:
+                break
+            losses += 1
+        assert losses >= 5
+
+
+@pytest.mark.parametrize("kind", COMMITS)
+def test_a_session_goes_on_when_its_server_was_killed_at_any_moment(kind: str, forks: Forks, folder: Path) -> None:
+    draw = random.Random(kind)  # noqa: S311 - a draw that can be repeated
+    server = SERVERS[kind]()
+    place = made(folder / "alone")
+    length = forks.run(place, store=url_of(kind, place, server.port)).seconds
+    failed = 0
+    for number in range(MOST_TRIES):
+        if failed >= DATABASE_KILLS:
+            return
+        place = made(folder / str(number))
+        url = url_of(kind, place, server.port)
+        killing = threading.Timer(draw.uniform(0.1, 0.8) * length, server.end, (signal.SIGKILL,))
+        killing.start()
+        outcome = forks.run(place, store=url, may_fail=True)
+        killing.join()
+        server.start()
+        failed += outcome.code == STORE_FAILED
+        finish(forks, place, url)
+    pytest.fail(f"the server was killed {MOST_TRIES} times, and only {failed} sessions noticed")
