@@ -66,13 +66,14 @@ def process(
     simulated: Server,
     *words: str,
     settings: str = "",
+    store: str = "",
     environ: Mapping[str, str] | None = None,
     command: Sequence[str] = (),
 ) -> Iterator[Process]:
-    """The gateway until the block ends, and no longer; its store is in the folder. `command` is what starts it, such as
-    `prlimit`."""
+    """The gateway until the block ends, and no longer; its store is in the folder, unless another file is named.
+    `command` is what starts it, such as `prlimit`."""
     config = folder / "toolglot.toml"
-    config.write_text(config_text(simulated, str(folder / "store.db"), settings))
+    config.write_text(config_text(simulated, store or str(folder / "store.db"), settings))
     whole = [*command, sys.executable, "-m", "toolglot", "serve", "--config", str(config), "--quiet", *words]
     environment = {**os.environ, "SIMULATED_KEY": "simulated-key", **(environ or {})}
     popen = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)

@@ -159,11 +159,15 @@ class Answers:
         return 200, {"name": "toolglot", "version": __version__, "docs": "docs/gateway.md"}, {}
 
     async def _health(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
-        is_simulated = self._services.config.simulates_known
-        return 200, {"status": "ok", **({"simulated": True} if is_simulated else {})}, {}
+        said: dict[str, Any] = {"status": "ok"}
+        if self._services.config.simulates_known:
+            said["simulated"] = True
+        if self._services.store_watch.reason:  # as last seen: this looks at nothing
+            said["store"] = "failing"
+        return 200, said, {}
 
     async def _ready(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
-        reason = await self._services.vault.why_not_ready()
+        reason = await self._services.store_watch.why_not()
         if reason:
             return 503, {"status": "not ready", "reason": reason}, {}
         return 200, {"status": "ready"}, {}

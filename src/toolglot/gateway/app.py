@@ -56,6 +56,7 @@ from toolglot.gateway.routing import NoRouteError, Router
 from toolglot.gateway.services import Services
 from toolglot.gateway.siblings import Siblings
 from toolglot.gateway.stopping import CLOSE, STOPPING, Stopping, taken_back
+from toolglot.gateway.store_watch import StoreWatch
 from toolglot.gateway.stored_responses import StoredResponses
 from toolglot.gateway.telling import GONE, Teller, Told
 from toolglot.gateway.tracing import Tracing, open_tracing
@@ -63,7 +64,7 @@ from toolglot.gateway.upstreams import Upstreams
 from toolglot.gateway.vault import Vault
 from toolglot.limits import Limits
 from toolglot.middleware import ToolMiddleware
-from toolglot.store import Store, StoreError, open_store, shown
+from toolglot.store import Store, StoreError, is_address, open_store, shown
 from toolglot.wire.failures import ProviderError
 
 INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
@@ -114,6 +115,7 @@ class Gateway:
         self.upstreams: Upstreams = upstreams or Upstreams(config)
         self._steps = [*load_steps(settings.middleware, config.origin), *middleware]
         self._store: Store | None = None
+        self._store_watch = StoreWatch(None)
         self._services: Services | None = None
         self._answers: Answers | None = None
         self._own_keys = OwnKeys(config)
@@ -144,6 +146,13 @@ class Gateway:
         if settings.store != "off":
             store = await asyncio.to_thread(open_store, settings.store)
             self._store = BoundedStore(store, settings.store_seconds, place=shown(settings.store))
+            is_file = not is_address(settings.store) and settings.store != ":memory:"
+            self._store_watch = StoreWatch(
+                self._store,
+                file=settings.store if is_file else "",
+                say=lambda text: self.teller.say(text, event="store"),
+                count=self.metrics.store_failed,
+            )
             await saved_keys(store)  # waited for as long as it takes to connect and to make the tables
         services = await self._served_by(self.config, self.upstreams, self._steps)
         self._serve_by(services)
@@ -159,6 +168,7 @@ class Gateway:
         self._tasks = [asyncio.create_task(meter.run())]
         if self._store is not None:
             self._tasks.append(asyncio.create_task(self._prune(self._store)))
+            self._tasks.append(asyncio.create_task(self._store_watch.run()))
         file = watched_file(self.config)
         if self._reread is not None and file is not None:
             watch = ConfigWatch(file, self._reread, self.reload, lambda text: self.teller.say(text, event="reload"))
@@ -194,6 +204,7 @@ class Gateway:
                 tell=self.teller.say,
                 patience=settings.store_seconds,
             ),
+            self._store_watch,
         )
 
     def _serve_by(self, services: Services) -> None:
@@ -248,6 +259,7 @@ class Gateway:
             await self.siblings.close()
         if self._services is not None:
             await self._services.meter.close()
+        await self._store_watch.close()
         if self._store is not None:
             try:
                 await self._store.close()

@@ -29,7 +29,7 @@ from toolglot.gateway.metering import BYTES_PER_TOKEN, Ticket
 from toolglot.gateway.model_names import SIMULATED
 from toolglot.gateway.pings import Pings
 from toolglot.gateway.requests import ClientRequest, refusal
-from toolglot.gateway.response_items import with_request
+from toolglot.gateway.response_items import unstored_events, wants_stored, with_request
 from toolglot.gateway.routing import Route
 from toolglot.gateway.services import Services
 from toolglot.gateway.stopping import STOPPING, taken_back
@@ -61,6 +61,19 @@ _KEPT: Final = ("anthropic-ratelimit-", "x-ratelimit-", "anthropic-organization-
 """Headers of a provider that its own clients look at."""
 
 
+UNSTORED: Final = Entry(
+    action="dropped",
+    reason="the response was not stored, so that it cannot be read or continued by its id: send the whole conversation",
+    fault="loss",
+    path="$.store",
+)
+UNKEPT: Final = Entry(
+    action="dropped",
+    reason="what the provider signed was not kept, since the gateway's store failed: the next request goes without it",
+    fault="loss",
+)
+
+
 class Exchange:
     """One request to a model."""
 
@@ -79,6 +92,10 @@ class Exchange:
         """The route that was taken last, and who it leads to."""
         self._has_rules = False
         """Its client has a key that may have limits."""
+        self._unkept: list[Entry] = []
+        """What the store did not take of the answer."""
+        self._is_unstored = False
+        """The client asked for a response that it can continue by its id, and cannot."""
 
     async def run(self) -> None:
         """Answer the request. What goes wrong before the answer begins is raised."""
@@ -243,6 +260,10 @@ class Exchange:
             written = written if body == given else msgspec.json.encode(body)
         if (serves := self._tell_reply(out, reply.said, reply.reply)) or self._door.source == RESPONSES:
             await self._keep(serves, out, reply.said, reply.reply, upstream, body)
+        self._told.reply_entries += tuple(self._unkept)
+        if self._is_unstored:
+            body = {**body, "store": False}
+            written = msgspec.json.encode(body)
         self._told.status, self._told.is_answered = 200, True
         self._told.sends()
         await self._caller.answer(200, self._headers(out, answer), written)
@@ -302,7 +323,8 @@ class Exchange:
                 pings.stirred()
                 if not self._told.sent:
                     self._told.sends()
-                await give(data if array is None else array.add(data))
+                written = unstored_events(data) if self._is_unstored else data
+                await give(written if array is None else array.add(written))
             if not is_kept:  # some protocols end with their bytes, and not with an event
                 await self._streamed(out, translator, upstream)
             self._told.is_answered = True
@@ -401,7 +423,7 @@ class Exchange:
 
     def _tell_stream(self, translator: StreamTranslator) -> None:
         """Tell how a stream went. One of which the client got nothing is no stream: it is told as an error."""
-        self._told.reply_entries = translator.report.entries
+        self._told.reply_entries = (*translator.report.entries, *self._unkept)
         self._count(translator.reply)
         if translator.failure is not None and self._told.status:
             self._told.is_broken = True
@@ -435,25 +457,45 @@ class Exchange:
     async def _keep(
         self, serves: bool, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
     ) -> None:
-        """Keep what the client does not: for its own next request, or because its protocol says so."""
+        """Keep what the client does not: for its own next request, or because its protocol says so. What the store did
+        not take is told with the answer."""
+        asked = await self._asking.apart(self._given_fields) if body is not None and self._is_responses else None
         try:
-            await self._kept(serves, out, said, told, upstream, body)
+            is_stored = await self._kept(serves, out, said, told, upstream, (asked, body))
         except StoreError as error:  # the answer is there, and it is the client's
             self._told.error = f"nothing was kept: {error}"
             self._told.store_errors += 1
+            is_stored = False
+            if serves:
+                self._unkept.append(UNKEPT)
+        if asked is not None and not is_stored and wants_stored(asked):
+            self._is_unstored = True
+            self._unkept.append(UNSTORED)
 
     async def _kept(
-        self, serves: bool, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
-    ) -> None:
+        self,
+        serves: bool,
+        out: ConvertedRequest,
+        said: Reply,
+        told: Reply,
+        upstream: Upstream,
+        exchanged: tuple[Fields | None, Fields | None],
+    ) -> bool:
+        """Whether a response can be continued by its id, here or at its provider. `exchanged`: the request and it."""
         client = self._request.client
         if serves:
             home = upstream.home(out.model, out.target.name)
             await self._services.vault.keep(client, self._asking.said, said, told, home)
-        if body is not None and self._door.source == RESPONSES:
-            stored_by = upstream.name if out.target.protocol == RESPONSES else ""
-            await self._services.responses.keep(
-                client, await self._asking.apart(self._given_fields), body, home=stored_by
-            )
+        asked, body = exchanged
+        if asked is None or body is None:
+            return False
+        stored_by = upstream.name if out.target.protocol == RESPONSES else ""
+        responses = self._services.responses
+        return await responses.keep(client, asked, body, home=stored_by) or bool(stored_by and not responses.is_on)
+
+    @property
+    def _is_responses(self) -> bool:
+        return self._door.source == RESPONSES
 
     def _given_fields(self) -> Fields:
         """The request as the client sent it."""

@@ -98,8 +98,9 @@ _SUMMARIES: Final[dict[Action, str]] = {
     "show": "one model, as Ollama tells it",
     "version": "the version of Ollama's API",
     "root": "who is there",
-    "health": "whether the process answers; `simulated` where nothing is configured and no real model does",
-    "ready": "whether it can serve: 503 where its store fails, and while it drains",
+    "health": "whether the process answers; `simulated` where nothing is configured and no real model does, `store` "
+    "where its store fails",
+    "ready": "whether it can serve: 503 where its store takes no writes, and while it drains",
     "metrics": "what Prometheus reads",
     "requests": "the last requests of this client key",
     "request": "everything about one of them",

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from toolglot.gateway.response_refusals import invalid, missing_item
+from toolglot.wire.framing import Frame, SseFramer
 
 Item = dict[str, Any]
 
@@ -93,6 +96,25 @@ def with_request(asked: Mapping[str, Any], answered: Mapping[str, Any]) -> dict[
         if asked.get(key) is not None and (body.get(key) is None or body[key] == unsaid):
             body[key] = asked[key]
     return body
+
+
+def wants_stored(asked: Mapping[str, Any]) -> bool:
+    """Whether a request asks for a response that can be continued by its id."""
+    return asked.get("store") is not False and asked.get("conversation") is None
+
+
+def unstored_events(data: bytes) -> bytes:
+    """The last events of a stream, which say that the response was not stored."""
+    framer = SseFramer(len(data) + 1)
+    return b"".join(_unstored(frame) for frame in [*framer.feed(data), *framer.finish()])
+
+
+def _unstored(frame: Frame) -> bytes:
+    if b'"response.completed"' not in frame.data and b'"response.incomplete"' not in frame.data:
+        return frame.raw
+    event = msgspec.json.decode(frame.data)
+    event["response"]["store"] = False
+    return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), msgspec.json.encode(event))
 
 
 # --- listings ---------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from toolglot.gateway.keys import KeyRing
 from toolglot.gateway.metering import Meter
 from toolglot.gateway.own_keys import OwnKeys
 from toolglot.gateway.routing import Router
+from toolglot.gateway.store_watch import StoreWatch
 from toolglot.gateway.stored_responses import StoredResponses
 from toolglot.gateway.upstreams import Upstreams
 from toolglot.gateway.vault import Vault
@@ -34,3 +35,4 @@ class Services(Struct, frozen=True):
     own_keys: OwnKeys
     ring: KeyRing
     meter: Meter
+    store_watch: StoreWatch

@@ -99,6 +99,11 @@ class StoredResponses:
         self._most_links = most_links
         self._most_bytes = most_bytes
 
+    @property
+    def is_on(self) -> bool:
+        """Whether there is a store."""
+        return self._store is not None
+
     # --- before a request ---------------------------------------------------------------------------
 
     async def expanded(

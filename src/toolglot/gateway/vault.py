@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Conversation, Extra, Issuer, Reply, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import Profile
 from toolglot.report import Entry
-from toolglot.store import Store, StoreError
+from toolglot.store import Store
 
 KIND: Final = "vault"
 MOST_REMEMBERED: Final = 16 * 1024 * 1024
@@ -101,16 +101,6 @@ class Vault:
         if target.reasoning.carrier == "none":
             return False
         return is_renamed or source.protocol != target.protocol or source.protocol not in HAVE_PLACE
-
-    async def why_not_ready(self) -> str:
-        """What is wrong with the store; empty: nothing."""
-        if self._store is None:
-            return ""
-        try:
-            await self._store.find(KIND, "", ["ready"])
-        except StoreError as error:
-            return str(error)
-        return ""
 
     # --- before a request ---------------------------------------------------------------------------
 

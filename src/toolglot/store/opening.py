@@ -60,6 +60,8 @@ def patiently(act: Callable[[], T], seconds: float) -> T:
 
 def told(error: Exception, file: str) -> Exception:
     """The same error in our words; what is no error of SQLite's stays what it is."""
+    if isinstance(error, OSError):
+        return StoreError(f"{file}: the store failed: {error.strerror or error}")
     if not isinstance(error, sqlite3.Error):
         return error
     code = primary_code(error)
@@ -124,6 +126,25 @@ def opened(file: str, seconds: float, synchronous: str) -> tuple[sqlite3.Connect
         raise
     reading.execute("PRAGMA query_only = ON")
     return writing, reading
+
+
+def reopened(file: str, seconds: float, *, durable: bool, is_reader: bool) -> sqlite3.Connection:
+    """A connection to a file that has come into the place of the one that was opened. None is made where there is none:
+    an empty store would not know the keys of clients, and let everybody in."""
+    check_head(Path(file))
+    writing, reading = opened(file, seconds, "FULL" if durable else "NORMAL")
+    kept, other = (reading, writing) if is_reader else (writing, reading)
+    other.close()
+    return kept
+
+
+def identity_of(file: str) -> tuple[int, int] | None:
+    """Which file it is that has this name; None: there is none, or it is in memory."""
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def connected(address: str, seconds: float) -> sqlite3.Connection:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ from toolglot.store.interface import (
     moment,
     row_bytes,
 )
-from toolglot.store.opening import open_connections, resolved
+from toolglot.store.opening import open_connections, reopened, resolved
 from toolglot.store.worker import Worker
 
 BUSY_SECONDS: Final = 10.0
@@ -91,10 +92,20 @@ class SqliteStore:
         self._limits = limits
         writing, reading = open_connections(file, busy_seconds, durable=durable)
         waiting = limits.max_waiting_bytes
-        self._writer = Worker(writing, "BEGIN IMMEDIATE", file=file, seconds=busy_seconds, max_waiting=waiting)
-        self._reader = self._writer
-        if reading is not None:
-            self._reader = Worker(reading, "BEGIN", file=file, seconds=busy_seconds, max_waiting=waiting)
+
+        def worker(connection: sqlite3.Connection, begin: str, *, is_reader: bool) -> Worker:
+            reopen = partial(reopened, file, busy_seconds, durable=durable, is_reader=is_reader)
+            return Worker(
+                connection,
+                begin,
+                file=file,
+                seconds=busy_seconds,
+                max_waiting=waiting,
+                reopen=None if reading is None else reopen,
+            )
+
+        self._writer = worker(writing, "BEGIN IMMEDIATE", is_reader=False)
+        self._reader = self._writer if reading is None else worker(reading, "BEGIN", is_reader=True)
 
     @property
     def commits(self) -> int:

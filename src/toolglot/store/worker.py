@@ -7,6 +7,10 @@ undoes the group, and then each of its jobs is tried alone, so that one asker's 
                           │ error: ROLLBACK
                           └──▶ each alone ── COMMIT or ROLLBACK ──▶ told
 
+SQLite goes on with a file that was removed or replaced, and nobody else would ever see what it writes there. So before
+each group the thread looks which file has the name: one that is gone is an error until it is back, and one that has
+come into its place is opened.
+
 Law: a job that was queued is run whether or not somebody still waits for it, and its asker is told exactly once.
 """
 
@@ -20,8 +24,10 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from toolglot.errors import InputError
+from toolglot.store.interface import StoreError
 from toolglot.store.jobs import GROUP_BYTES, Door, Job, job_for, tell
-from toolglot.store.opening import patiently, told
+from toolglot.store.opening import identity_of, patiently, told
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
@@ -31,13 +37,23 @@ class Worker:
     """Runs jobs in a thread of its own, from any number of event loops, until it is closed."""
 
     def __init__(
-        self, connection: sqlite3.Connection, begin: str, *, file: str, seconds: float, max_waiting: int
+        self,
+        connection: sqlite3.Connection,
+        begin: str,
+        *,
+        file: str,
+        seconds: float,
+        max_waiting: int,
+        reopen: Callable[[], sqlite3.Connection] | None = None,
     ) -> None:
+        """reopen: a connection to the file that has the name now; None: it is in memory."""
         self.groups: int = 0
         """How many transactions were committed."""
         self._connection = connection
         self._begin_statement = begin
         self._file = file
+        self._reopen = reopen
+        self._identity = identity_of(file) if reopen is not None else None
         self._seconds = seconds
         self._queue: SimpleQueue[Job[Work] | None] = SimpleQueue()
         self._door = Door(file, max_waiting)
@@ -88,10 +104,26 @@ class Worker:
 
     def _begin(self) -> Exception | None:
         try:
+            self._follow_file()
             patiently(lambda: self._connection.execute(self._begin_statement), self._seconds)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError, StoreError) as error:
             return error
+        except InputError as error:  # what has come into the place of the file is no store
+            return StoreError(str(error))
         return None
+
+    def _follow_file(self) -> None:
+        """See that the connection is to the file that has the name."""
+        if self._reopen is None:
+            return
+        identity = identity_of(self._file)
+        if identity == self._identity:
+            return
+        if identity is None:
+            raise StoreError(f"{self._file}: the store's file is gone: put it back, or start toolglot anew")
+        connection = self._reopen()
+        self._connection.close()  # SQLite leaves the journals of the new file alone
+        self._connection, self._identity = connection, identity
 
     def _carry_out(self, group: list[Job[Work]]) -> None:
         """Inside a transaction; ends it."""
