@@ -33,14 +33,14 @@ from typing import Any, Final, NamedTuple
 
 from soak_loops import PAIRS, Tally, Traffic
 from soak_processes import Place, ended_by_itself, summary
-from soak_report import MOST_GROWTH, Part, write_part
+from soak_report import LEAST_WARM, MOST_GROWTH, Part, write_part
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 KEPT: Final = ROOT / "build" / "soak"
 """Where evidence and the report go, unless told."""
 CHAOS: Final = 1 / 3
 """The part of the time in which the gateway itself is ended."""
-WARM: Final = 1 / 2
+WARM: Final = 2 / 3
 """The part of the rest that is not measured: the vault's cache and the reports take some minutes to be full, and what
 they hold is bounded. What grows after that is what is looked for."""
 LEAST_MEASURED: Final = 60.0
@@ -245,6 +245,7 @@ class Soak:
         early, late = (statistics.median(s.rss for s in some) for some in (warm[:part], warm[-part:]))
         slope = statistics.linear_regression([s.at for s in warm], [s.rss for s in warm]).slope
         return {
+            "warm_seconds": round(warm[0].at - begin),
             "measured_seconds": round(warm[-1].at - warm[0].at),
             "early_mb": round(early / 1e6, 1),
             "late_mb": round(late / 1e6, 1),
@@ -261,7 +262,7 @@ class Soak:
         found = self.memory()
         if not found or found["measured_seconds"] < LEAST_MEASURED:
             return
-        if found["growth"] > MOST_GROWTH:
+        if found["growth"] > MOST_GROWTH and found["warm_seconds"] >= LEAST_WARM:
             self.tally.found("memory", f"it grew by {found['growth']:.0%}: {found}")
         if found["quiet_fds"] > found["idle_fds"] + len(self.place.upstreams) * self.loops + SPARE_FDS:
             self.tally.found("descriptors", f"some are left open when nobody asks: {found}")
@@ -335,6 +336,7 @@ def part_of(report: dict[str, Any], command: str) -> Part:
         ended=sum(count for name, count in ends.items() if name.endswith("SIGTERM")),
         warm_mb=memory.get("early_mb", 0.0),
         end_mb=memory.get("late_mb", 0.0),
+        warm_seconds=memory.get("warm_seconds", 0.0),
         seed=str(report["seed"]),
     )
 

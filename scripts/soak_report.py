@@ -28,6 +28,8 @@ BEGIN: Final = "<!-- soak: written by scripts/soak_report.py -->"
 END: Final = "<!-- end of soak -->"
 MOST_GROWTH: Final = 0.05
 """By which the memory of a gateway may differ between the end of its warm-up and its end."""
+LEAST_WARM: Final = 300.0
+"""Seconds of warm-up from which on memory is judged: caches are bounded, and take minutes to be full."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Part:
     warm_mb: float = 0.0
     end_mb: float = 0.0
     """Resident memory of the gateway after warm-up and at the end; 0: not measured."""
+    warm_seconds: float = 0.0
+    """How long it warmed up."""
     seed: str = ""
     machine: str = ""
     at: float = field(default=0.0)
@@ -63,7 +67,12 @@ class Part:
 
     @property
     def is_wrong(self) -> bool:
-        return bool(self.wrong) or self.growth > MOST_GROWTH
+        return bool(self.wrong) or self.grew
+
+    @property
+    def grew(self) -> bool:
+        """Whether its memory grew by more than it may, as far as that can be said."""
+        return self.warm_seconds >= LEAST_WARM and self.growth > MOST_GROWTH
 
 
 def write_part(part: Part, folder: Path | None = None) -> None:
@@ -119,6 +128,8 @@ def rows(parts: Sequence[Part]) -> list[tuple[str, ...]]:
 def _row(part: Part) -> tuple[str, ...]:
     counts = (part.examples, part.inputs, part.bytes, part.requests, part.kills, part.ended)
     memory = f"{part.warm_mb:.1f} → {part.end_mb:.1f} MB ({part.growth:+.1%})" if part.warm_mb else ""
+    if part.warm_mb and part.warm_seconds < LEAST_WARM:
+        memory = f"{memory}, not judged: warm for {part.warm_seconds:.0f} s"
     return (
         part.name,
         _time(part.seconds),
@@ -180,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     print(plain_table(parts))
     for part in parts:
-        if part.growth > MOST_GROWTH:
+        if part.grew:
             print(f"WRONG: {part.name}: memory grew by {part.growth:.1%} after warm-up, more than {MOST_GROWTH:.0%}")
         if part.wrong:
             print(f"WRONG: {part.name}: {part.wrong} times; again: {part.command}")

@@ -15,7 +15,9 @@ from soak_report import BEGIN, END, Part, main, write_page, write_part
 
 FUZZED = Part("decoders fuzzed", "python scripts/fuzz.py --seed 1", 600.0, 0, inputs=5, bytes=1_000_000_007, at=1.0)
 KILLED = Part("sessions killed", "python scripts/soak_sessions.py", 59.0, 0, kills=1_000, seed="7", at=2.0)
-SERVED = Part("gateway with faults", "", 900.0, 0, requests=4_321, kills=20, warm_mb=100.0, end_mb=104.0, at=3.0)
+SERVED = Part(
+    "gateway with faults", "", 900.0, 0, requests=4_321, kills=20, warm_mb=100.0, end_mb=104.0, warm_seconds=400, at=3.0
+)
 
 
 def written(folder: Path, *parts: Part) -> list[str]:
@@ -51,6 +53,12 @@ def test_what_is_wrong_is_said_and_fails(
 ) -> None:
     assert main(written(tmp_path, FUZZED, part)) == 1
     assert said in capsys.readouterr().out
+
+
+def test_memory_is_not_judged_while_caches_fill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short = SERVED.__class__(**{**vars(SERVED), "end_mb": 120.0, "warm_seconds": 60.0})
+    assert main(written(tmp_path, short)) == 0
+    assert "(+20.0%), not judged: warm for 60 s" in capsys.readouterr().out
 
 
 def test_a_part_that_left_nothing_is_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
