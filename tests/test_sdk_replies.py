@@ -9,12 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as struct_replace
 
 from sdk import definitions, features, reading
 from sdk.loopback import Loopback, serving
 from sdk.made_replies import REPLIES
 from sdk.recording import FOLDER, MODULES, Sdk, load
+from toolglot import profiles
 from toolglot.conversation import Conversation, Reply
+from toolglot.wire.refusals import only_refuses, without_refusals
 
 PROTOCOLS = {
     "anthropic": "anthropic",
@@ -108,9 +111,13 @@ def as_shown_by(name: str, reply: Reply) -> reading.Seen:
 @pytest.mark.parametrize(("name", "found"), SERVED)
 def test_a_reply_from_elsewhere_is_read_by_the_sdk(clients: Clients, name: str, found: str) -> None:
     reply = CLIENTS[name][found]
+    if name == "mistral" and not profiles.get("mistral").turns.refusals:
+        reply = struct_replace(reply, turn=struct_replace(reply.turn, blocks=without_refusals(reply.turn.blocks)))
     body = codec(PROTOCOLS[name], "reply").encode(reply)
     client, answer = clients.ask(name, body)
     seen, expected = reading.SEEN[name](answer), as_shown_by(name, reply)
+    if name == "openai" and only_refuses(reply.turn.blocks):
+        expected = replace(expected, stop="stop")  # as OpenAI itself says it: `refusal` says the rest
     assert seen == (expected if expected.stop is not None else replace(expected, stop=seen.stop))
     reading.refuse_invalid(name, body, answer, client)
 

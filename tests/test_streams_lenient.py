@@ -101,6 +101,46 @@ def test_a_gemini_client_is_told_of_a_call_that_cannot_be_read_by_its_own_reason
     assert any("cannot be run" in entry.reason for entry in translator.report.entries)
 
 
+UNREADABLE = ["[1, 2]", "nonsense", '{"a":', '{"a":tru}', '"x"']
+
+
+@pytest.mark.parametrize("finish", ["tool_calls", "stop", "length"])
+@pytest.mark.parametrize("written", UNREADABLE)
+@pytest.mark.parametrize("target", ["openai_responses", "gemini", "anthropic"])
+def test_law_8_arguments_that_cannot_be_read_end_a_stream_as_they_end_the_whole_reply(
+    target: str, written: str, finish: str
+) -> None:
+    called = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": written}}
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "tool_calls": [called]}}
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    whole = convert_reply(body, source="openai", target=target).reply.stop
+    _, translator = translated(chat_stream(*calling(written[:3], written[3:]), finish=finish), "openai", target)
+    if target == "anthropic" and written == '{"a":tru}':
+        assert translator.reply.stop == "length", "its pieces were shown: the answer was cut short"
+    else:
+        assert translator.reply.stop == whole
+    assert all(call.arguments is None for call in translator.calls)
+
+
+def test_J4_a_cut_call_that_is_said_to_be_whole_goes_home_as_it_came_and_is_told() -> None:
+    raw = chat_stream(*calling('{"a":'), finish="tool_calls")
+    output, translator = translated(raw, "openai", "openai")
+    assert output == raw
+    assert translator.calls == ()
+    assert any("cannot be run" in entry.reason for entry in translator.report.entries)
+
+
+def test_text_before_a_lone_end_of_a_thought_is_thinking_whole_and_was_shown_in_a_stream() -> None:
+    text = "Let me think.\n</think>\n\nFour."
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    whole = convert_reply(body, source="vllm", target="anthropic")
+    assert [block["type"] for block in whole.body["content"]] == ["thinking", "text"]
+    raw = chat_stream({"role": "assistant", "content": text[:9]}, {"content": text[9:]}, finish="stop")
+    _, translator = translated(raw, "vllm", "anthropic")
+    assert translator.reply.turn.text == text, "docs/streams.md says so"
+
+
 # --- Gemini's own reasons ---------------------------------------------------------------------------
 
 
@@ -112,6 +152,26 @@ def test_a_gemini_client_gets_geminis_own_reason_with_its_counts(reason: str) ->
     assert output == raw
     home = convert_reply(body, source="gemini", target="gemini")
     assert (home.body, home.report.entries) == (body, ())
+
+
+@pytest.mark.parametrize("reason", ["UNEXPECTED_TOOL_CALL", "MALFORMED_FUNCTION_CALL"])
+def test_J3_what_an_unusable_answer_cost_is_told_before_its_error(reason: str) -> None:
+    said = {"candidates": [{"content": {"role": "model", "parts": [{"text": "I look."}]}, "index": 0}]}
+    first = {**said, "usageMetadata": {"promptTokenCount": 50, "candidatesTokenCount": 1}}
+    counts = {"promptTokenCount": 50, "candidatesTokenCount": 7}
+    last = {"candidates": [{"finishReason": reason, "index": 0}], "usageMetadata": counts}
+    raw = b"".join(b"data: " + json.dumps(body).encode() + b"\n\n" for body in (first, last))
+    output, translator = translated(raw, "gemini", "openai")
+    assert translator.failure is not None
+    assert translator.failure.retryable
+    usage = translator.reply.usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.output_tokens) == (50, 7)
+    *_, cost, error = [json.loads(line[6:]) for line in output.decode().split("\n\n") if line.startswith("data: {")]
+    assert (cost["choices"], cost["usage"]["total_tokens"], "error" in error) == ([], 57, True)
+    output, _ = translated(raw, "gemini", "openai_responses")
+    final = json.loads(output.decode().rsplit("data: ", 1)[1])
+    assert (final["type"], final["response"]["usage"]["total_tokens"]) == ("response.failed", 57)
 
 
 # --- parts of a Responses stream --------------------------------------------------------------------

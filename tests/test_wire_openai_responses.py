@@ -742,7 +742,7 @@ def test_F2_a_refusal_is_text_that_others_show() -> None:
     assert found.turn.text == "no"
     assert same_json(reply.encode(found), body)
     shown = chat_reply.encode(found)["choices"][0]
-    assert (shown["message"]["content"], shown["finish_reason"]) == ("no", "content_filter")
+    assert (shown["message"]["refusal"], shown["message"]["content"], shown["finish_reason"]) == ("no", None, "stop")
     answered = {**body, "output": [SAID, REFUSED]}
     assert reply.decode(answered).stop == "stop"
 

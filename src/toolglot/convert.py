@@ -48,6 +48,7 @@ from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.lenient_replies import missing_fields, read_as_meant
 from toolglot.wire.losses import unwritten
 from toolglot.wire.openai_responses.request import stores_answers
+from toolglot.wire.refusals import without_refusals
 from toolglot.wire.shared_fields import asking_usage, carried
 from toolglot.wire.stored_history import continued_by
 
@@ -644,6 +645,8 @@ def _converted_reply(
     rendered = request.rendered if request is not None else None
     reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy), job)
     client = for_client(reply, from_, to, rendered, job, reply_id=reply_id, reply_model=reply_model)
+    if not to.turns.refusals and from_.protocol != to.protocol:
+        client = replace(client, turn=replace(client.turn, blocks=without_refusals(client.turn.blocks)))
     written = codec(to.protocol).reply.encode(client)
     is_same = False
     if from_.protocol != to.protocol:

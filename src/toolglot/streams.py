@@ -18,6 +18,8 @@ import re
 from collections.abc import Callable, Collection
 from typing import Any, Final, Protocol
 
+from msgspec.structs import replace
+
 from toolglot import profiles
 from toolglot.conversation import Block, Conversation, Failure, Reply, ToolCall
 from toolglot.convert import (
@@ -46,6 +48,7 @@ from toolglot.wire.sequence import (
     BEGAN_WITH_INPUT,
     BESIDE_EVENTS,
     BYTE_ORDER_MARK,
+    CUT_UNSAID,
     NO_ARGUMENTS,
     NO_LAST_EVENT,
     NO_LAST_ITEMS,
@@ -305,7 +308,11 @@ def _own_ways(source: Profile, target: Profile, request: ConvertedRequest | None
     """What the protocol does not allow in general and this client expects of this provider, or of this request."""
     if source.protocol != target.protocol:
         return frozenset({NO_ARGUMENTS})
-    own = {BEGAN_WITH_INPUT} | ({PARTS_IN_CONTENT, NO_TYPE} if target.stream.calls == "whole" else set())
+    own = {BEGAN_WITH_INPUT, CUT_UNSAID}
+    if target.stream.calls == "whole":
+        own.add(NO_TYPE)
+    if target.stream.thinking == "parts":
+        own.add(PARTS_IN_CONTENT)
     choice = request.rendered.conversation.options.tool_choice if request is not None else None
     is_forced = choice is not None and choice.mode in ("required", "named")
     if is_forced or (request is None and source.stream.forced_stop):
@@ -394,7 +401,7 @@ class StreamTranslator:
         self._new_array: Callable[[], ArrayWriter] | None = stream.Array if own_framer is not None else None  # type: ignore[attr-defined]
         if self._home is not None and own_framer is not None:
             self._home.use_framer(own_framer())
-        self._encoder = stream.Encoder(_wish(request, created, whole_calls=wants_whole))
+        self._encoder = stream.Encoder(_wish(request, created, to))
         self._closing: Collection[str] = getattr(stream, "CLOSING", ())
         """Events that wait for the end of their block: where that does not come, we write them with it ourselves."""
         self._final: bytes = getattr(stream, "LAST", b"")
@@ -573,12 +580,18 @@ class StreamTranslator:
         return Report((*self._in.report.entries, *job.entries))
 
 
-def _wish(request: ConvertedRequest | None, created: int, *, whole_calls: bool) -> StreamWish:
+def _wish(request: ConvertedRequest | None, created: int, client: Profile) -> StreamWish:
+    wish = StreamWish(
+        created=created,
+        whole_calls=client.stream.calls == "whole",
+        thinking_parts=client.stream.thinking == "parts",
+        refusals=client.turns.refusals,
+    )
     if request is None:
-        return StreamWish(created=created, whole_calls=whole_calls)
+        return wish
     asked = (request.rendered.conversation.extra or {}).get("openai_chat", {}).get("stream_options")
     usage = asked.get("include_usage") if isinstance(asked, dict) else None
-    return StreamWish(created=created, model=request.model, usage=bool(usage), whole_calls=whole_calls)
+    return replace(wish, model=request.model, usage=bool(usage))
 
 
 class _HomeReader(StreamReader):

@@ -203,6 +203,7 @@ class TurnRules(Group, frozen=True, kw_only=True):
         ),
     ] = ("data",)
     assistant_media: Annotated[Names, Meta(description="Media kinds in assistant turns.")] = ()
+    refusals: Annotated[bool, Meta(description="A reply may say a refusal beside its content.")] = True
     document_name: Annotated[
         str | None,
         Meta(
@@ -447,6 +448,10 @@ class StreamRules(Group, frozen=True, kw_only=True):
     last_items: Annotated[bool, Meta(description="The last event holds all items that were streamed.")] = True
     forced_stop: Annotated[bool, Meta(description="A reply whose call was forced may end with `stop`.")] = False
     usage: Annotated[Literal["asked", "always", "never"], Meta(description="When token counts are sent.")] = "asked"
+    thinking: Annotated[
+        Literal["field", "parts"],
+        Meta(description="Where a Chat Completions stream has thinking: in a field of its own, or in the content."),
+    ] = "field"
 
 
 class ContextRules(Group, frozen=True, kw_only=True):

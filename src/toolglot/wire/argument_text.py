@@ -15,7 +15,7 @@ import jiter
 from toolglot import arguments, jsontext
 from toolglot.canonical_json import ENVELOPE_DEPTH
 from toolglot.conversation import FREE_TEXT, Extra, ToolCall
-from toolglot.errors import InputError
+from toolglot.errors import InputError, TruncatedArgumentsError
 from toolglot.jsontext import compact
 from toolglot.limits import DEEPEST, Limits
 from toolglot.wire.reading import note, noted
@@ -84,6 +84,17 @@ def read_arguments(text: str) -> Read:
     except InputError:
         return None, text, ()
     return parsed.arguments, text, tuple(note.reason for note in parsed.notes)
+
+
+def ends_early(text: str) -> bool:
+    """Whether arguments end before they are complete, so that they were cut; other text was never to be an object."""
+    try:
+        arguments.parse(text, limits=LIMITS)
+    except TruncatedArgumentsError:
+        return True
+    except InputError:
+        return False
+    return False
 
 
 def with_read_note(extra: Extra | None, protocol: str, done: tuple[str, ...]) -> Extra | None:

@@ -55,6 +55,10 @@ class StreamWish(Struct, frozen=True, kw_only=True):
     """The model that the client asked for, where the provider does not say which one answered."""
     whole_calls: bool = False
     """Whether it reads each call from one event alone and what the reply cost from the last one, as Mistral's does."""
+    thinking_parts: bool = False
+    """Whether it reads thinking from parts of the content, where a Chat Completions provider wrote it so."""
+    refusals: bool = True
+    """Whether it knows refusals beside the content of a Chat Completions reply."""
 
 
 class StreamDecoder(Protocol):

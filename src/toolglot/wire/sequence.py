@@ -31,7 +31,7 @@ from toolglot.events import (
     Used,
 )
 from toolglot.limits import DEFAULT_LIMITS, Limits
-from toolglot.wire.argument_text import read_arguments, with_read_note
+from toolglot.wire.argument_text import ends_early, read_arguments, with_read_note
 from toolglot.wire.json_end import ObjectEnd
 from toolglot.wire.stop_reason import derived
 
@@ -47,9 +47,11 @@ NO_ARGUMENTS: Final = "a call has no arguments"
 STOP_WITH_CALLS: Final = "the finish reason is stop although there are calls"
 NO_LAST_ITEMS: Final = "the last response holds none of the items that were streamed"
 BEGAN_WITH_INPUT: Final = "a call began with its input"
+CUT_UNSAID: Final = "the reply was cut inside a tool call, which it does not say"
 """What only some clients cannot read. Mistral's know the first two; a client of another protocol is told of the third
 in its own way; some providers end in the fourth when a call was forced (`stream.forced_stop`), and some leave out what
-was streamed (`stream.last_items`). Anthropic does the last where a server tool calls, and its SDKs read it."""
+was streamed (`stream.last_items`). Anthropic does the sixth where a server tool calls, and its SDKs read it. The last
+is no fault of the form: a client of the same protocol gets such a call as it came, whole or in pieces (J4)."""
 
 CUT_OFF: Final = Failure(
     "server", "the provider's stream was cut off: it ended without saying that the reply is over", in_band=True
@@ -270,7 +272,7 @@ class Sequence:
         self._end_all(is_cut_off=said in ("length", "error"))
         stop = derived(said or "stop", has_calls=self.has_calls)
         if self.has_cut_calls and stop in ("stop", "tool_calls"):
-            self.tell("the reply was cut inside a tool call, which it does not say")
+            self.tell(CUT_UNSAID)
             stop = "length"
         self.is_over = True
         self.events.append(Finished(stop, extra))
@@ -375,7 +377,8 @@ class Sequence:
         block, text = opened.block, opened.text.getvalue()
         if isinstance(block, ToolCall):
             block = self._build_call(block, text)
-            cut = cut or (opened.end is not None and block.arguments is None and not self._is_whole_call(opened))
+            is_open = opened.end is not None and block.arguments is None and not self._is_whole_call(opened)
+            cut = cut or (is_open and ends_early(text))
             self.has_calls = self.has_calls or not cut
             self.has_cut_calls = self.has_cut_calls or cut
         elif isinstance(block, Text | Thinking):

@@ -175,6 +175,7 @@ class Decoder:
         elif content is not None:
             self.sequence.tell("a content that is no object was left out")
         if failure is not None:
+            self._tell_usage(self._whole_reply())  # what the model wrote was paid for, usable or not
             self.sequence.fail(failure)
 
     # --- parts ----------------------------------------------------------------------------------------

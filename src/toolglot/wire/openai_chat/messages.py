@@ -28,6 +28,7 @@ from toolglot.wire.openai_chat.blocks import (
     write_result,
 )
 from toolglot.wire.reading import Fields, each, leftover, note, noted, one_of, optional, refilled, required
+from toolglot.wire.refusals import REFUSAL, is_refusal
 
 _MESSAGE = frozenset({"role", "content"})
 _REASONING: Final = ("reasoning_content", "reasoning")
@@ -46,6 +47,8 @@ class Style(NamedTuple):
     """Whether an assistant's content may hold media."""
     nothing: Literal["null", "empty", "omit"] = "null"
     """What stands for the content of a message that only calls."""
+    refusals: bool = False
+    """Whether a refusal from elsewhere has a field of its own."""
 
 
 PLAIN: Final = Style()
@@ -206,6 +209,8 @@ def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Sty
                 fields[FUNCTION_CALL] = old
         elif type(block) is Text and block.extra is None:
             parts.append(block.text)
+        elif style.refusals and type(block) is Text and is_refusal(block):
+            fields.setdefault(REFUSAL, []).append(block.text)
         elif type(block) is Thinking:
             _write_thinking(block, fields, parts, style)
         elif type(block) is ToolResult:
@@ -220,7 +225,8 @@ def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Sty
     if own is not None:
         _write_as_it_was(fields, parts, calls, own)
         return
-    fields["content"] = write_content(parts, None, joined=True) if parts or not calls else None
+    is_silent = not parts and (bool(calls) or (style.refusals and REFUSAL in fields))
+    fields["content"] = None if is_silent else write_content(parts, None, joined=True)
     if calls:
         fields["tool_calls"] = calls
 

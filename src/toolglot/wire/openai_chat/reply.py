@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Opaque, Reply, StopReason, Text, ToolCall, Turn, Usage
+from toolglot.conversation import Block, Opaque, Reply, StopReason, ToolCall, Turn, Usage
 from toolglot.errors import InputError
 from toolglot.wire.openai_chat.blocks import FUNCTION_CALL, PROTOCOL
 from toolglot.wire.openai_chat.messages import PLAIN, read_assistant, write_assistant
@@ -29,6 +29,7 @@ from toolglot.wire.reading import (
     restored,
     with_rest,
 )
+from toolglot.wire.refusals import only_refuses
 from toolglot.wire.stop_reason import meant_by, word_for
 from toolglot.wire.token_counts import read_details, write_details
 
@@ -37,8 +38,8 @@ _CHOICE = frozenset({"message", "finish_reason"})
 _USAGE = frozenset({"prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"})
 _PROMPT: Final = "prompt_tokens_details"
 _COMPLETION: Final = "completion_tokens_details"
-_FOREIGN: Final = PLAIN._replace(media=False)
-"""In a reply, content is a string."""
+_FOREIGN: Final = PLAIN._replace(media=False, refusals=True)
+"""In a reply, content is a string, and a refusal stands beside it."""
 
 _STOPS: Final[dict[str, StopReason]] = {
     "stop": "stop",
@@ -152,10 +153,15 @@ def meaning_of(said: str) -> StopReason | None:
     return _STOPS.get(said)
 
 
-def reason_for(stop: StopReason, said: str | None) -> str:
+def reason_for(stop: StopReason, said: str | None, turn: Turn) -> str:
     """The finish reason of a stream: what the provider said where that is just what it means."""
     is_meant = said is not None and said != "function_call" and _STOPS.get(said) == stop
-    return said if said is not None and is_meant else _STOPS_BACK[stop]
+    return said if said is not None and is_meant else _word_for(stop, turn)
+
+
+def _word_for(stop: StopReason, turn: Turn) -> str:
+    """The protocol's own word. A reply that only refuses came to its end: its `refusal` says what it is."""
+    return "stop" if stop == "filter" and only_refuses(turn.blocks) else _STOPS_BACK[stop]
 
 
 def stop_of(said: str | None, turn: Turn) -> StopReason | None:
@@ -166,14 +172,7 @@ def stop_of(said: str | None, turn: Turn) -> StopReason | None:
     if has_calls and said == "tool_calls":
         return "tool_calls"  # as nearly all say it
     meant = meant_by(said, _STOPS, has_calls=has_calls)
-    return "filter" if meant == "stop" and _only_refuses(turn) else meant
-
-
-def _only_refuses(turn: Turn) -> bool:
-    texts = [block for block in turn.blocks if isinstance(block, Text) and block.text]
-    return bool(texts) and all(
-        note(text.extra, PROTOCOL, "refusal") or note(text.extra, PROTOCOL, "place") == "refusal" for text in texts
-    )
+    return "filter" if meant == "stop" and only_refuses(turn.blocks) else meant
 
 
 def _read_usage(fields: Fields) -> Usage:
@@ -228,6 +227,8 @@ def encode(reply: Reply) -> Fields:
 
 def _write_stop(reply: Reply) -> str | None:
     said: str | None = note(reply.extra, PROTOCOL, "finish_reason")
+    if said is None and reply.stop is not None:
+        return _word_for(reply.stop, reply.turn)
     return word_for(reply.stop, said, stop_of(said, reply.turn), _STOPS_BACK)
 
 

@@ -30,6 +30,7 @@ from toolglot.wire.openai_chat.stream_beside import Beside
 from toolglot.wire.openai_chat.stream_calls import Calls
 from toolglot.wire.openai_chat.stream_chunks import Delta, Entry, Piece, decode_chunk, piece_of, read_piece
 from toolglot.wire.openai_chat.stream_shapes import TEXT, Shape, Shapes, decode_text
+from toolglot.wire.openai_chat.stream_snapshots import Snapshots
 from toolglot.wire.reading import Fields, note
 from toolglot.wire.sequence import (
     DAMAGED,
@@ -49,6 +50,7 @@ _CHUNK: Final = "chunk"
 _DELTA: Final = frozenset(
     {"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"}
 )
+_SNAPSHOTS: Final = "the deltas of the text hold all of it so far"
 _SAID: Final = _DELTA - {"role"}
 """Fields of a delta that hold something of the reply."""
 _REFUSED: Final = Turn("assistant", (Text("No", extra=placed("refusal")),))
@@ -88,6 +90,8 @@ class Decoder:
         self._has_tool_calls = False
         self._snapshot = ""
         """What a message said that stood in the place of a delta: the next one says it again, and more."""
+        self._watch: Snapshots | None = Snapshots()
+        """What tells whether deltas of text hold all of it so far; None where they do not."""
         self._add = self._calls.add
         self._by_index = self._calls.by_index
         self._say = self.sequence.say
@@ -128,7 +132,7 @@ class Decoder:
         if shape.index == TEXT:
             if not self._in_text:
                 self._turn_to_text()
-            self._say(SAYING, text)
+            self._say(SAYING, text if self._watch is None else self._watched(self._watch, text))
         else:
             call = self._by_index.get(shape.index)
             if call is None:
@@ -169,14 +173,36 @@ class Decoder:
         if content:
             if not self._in_text:
                 self._turn_to_text()
-            self._say(SAYING, content)
+            self._say(SAYING, content if self._watch is None else self._watched(self._watch, content))
         if delta.refusal:
             self._refuse(delta.refusal)
         if delta.tool_calls:
             self._has_tool_calls = True
             self._read_pieces([piece_of(entry) for entry in delta.tool_calls])
 
+    def _watched(self, watch: Snapshots, text: str) -> str:
+        """What is new of a text, while it is not known whether its deltas hold all of it so far, or they do."""
+        new, goes_on = watch.take(text)
+        self._watch = watch if goes_on else None
+        self.sequence.holds_back = watch.is_waiting or self._said is not None
+        if watch.are_found:
+            self.sequence.tell(_SNAPSHOTS)
+        return new
+
+    def _release(self) -> None:
+        """Something else follows the text, or nothing: say what waited of it."""
+        watch = self._watch
+        if watch is None or not watch.is_waiting:
+            return
+        text = watch.release()
+        self._watch = watch if watch.are_found else None
+        self.sequence.holds_back = self._said is not None
+        if watch.are_found:
+            self.sequence.tell(_SNAPSHOTS)
+        self._say(SAYING, text)
+
     def _read_pieces(self, pieces: list[Piece], *, are_whole: bool = False) -> None:
+        self._release()
         self._stop_refusing()
         self._in_text = False
         self._calls.read(pieces, are_whole=are_whole)
@@ -359,6 +385,7 @@ class Decoder:
         self._say(THINKING, piece)
 
     def _begin_to_think(self, field: str) -> None:
+        self._release()
         self._stop_refusing()
         self._calls.pause()
         self._thinks_in = field
@@ -374,6 +401,7 @@ class Decoder:
         if not self.sequence.is_open(_REFUSING):
             if not piece:
                 return
+            self._release()
             self._calls.pause()
             self._has_refused, self._in_text = True, False
             self.sequence.open(_REFUSING, Text("", extra=placed("refusal")))
@@ -402,6 +430,7 @@ class Decoder:
             self._tell_whole(block)
 
     def _tell_whole(self, block: Block) -> None:
+        self._release()
         self._turn_to_text()
         key = object()
         if isinstance(block, Text):
@@ -436,6 +465,7 @@ class Decoder:
         """Nothing follows: tell what waits."""
         self._start()
         self._is_over, self._is_flowing = True, False
+        self._release()
         self._stop_refusing()
         self._calls.finish()
         self._tell_usage()

@@ -33,6 +33,7 @@ from toolglot.wire.json_line import json_bytes
 from toolglot.wire.openai_chat import errors, reply
 from toolglot.wire.openai_chat.blocks import PROTOCOL, write_call, write_part
 from toolglot.wire.reading import Fields, note
+from toolglot.wire.refusals import REFUSAL, is_refusal, without_refusals
 
 _NOT_IN_CHUNKS: Final = frozenset({"choices", "usage", "object"})
 _NOT_IN_CHOICES: Final = frozenset({"index", "message", "finish_reason"})
@@ -128,7 +129,7 @@ class Encoder:
         self._is_over = True
         started = self._started or Started()
         extra = _laid_over(started.extra, finished.extra)
-        turn = Turn("assistant", tuple(self._blocks))
+        turn = Turn("assistant", tuple(self._blocks) if self._wish.refusals else without_refusals(self._blocks))
         body = reply.encode(Reply(turn, finished.stop, self._usage, started.id, started.model, extra))
         choice = body["choices"][0]
         delta: Fields = dict(note(extra, PROTOCOL, "message") or {})
@@ -136,7 +137,7 @@ class Encoder:
             delta["content"] = ""
         rest = {key: value for key, value in choice.items() if key not in _NOT_IN_CHOICES and value is not None}
         said = note(extra, PROTOCOL, "finish_reason")
-        reason = said if self._is_old and said == "function_call" else reply.reason_for(finished.stop, said)
+        reason = said if self._is_old and said == "function_call" else reply.reason_for(finished.stop, said, turn)
         written = {"index": 0, "delta": delta, **rest, "finish_reason": reason}
         cost = b',"usage":' + json_bytes(body["usage"]) if "usage" in body else b""
         out.append(self._chunk + json_bytes(written) + b"]" + (cost if self._wish.whole_calls else b"") + b"}\n\n")
@@ -145,8 +146,12 @@ class Encoder:
         out.append(DONE)
 
     def _fail(self, failure: Failure, out: list[bytes]) -> None:
-        """An error, which clients of a stream know by this one name."""
+        """What the reply cost so far, where that is known, and an error, which clients know by this one name."""
         self._is_over = True
+        if self._usage is not None and self._wish.usage and not self._wish.whole_calls and not self._is_home:
+            started = self._started or Started()
+            body = reply.encode(Reply(Turn("assistant"), None, self._usage, started.id, started.model))
+            out.append(self._chunk + b'],"usage":' + json_bytes(body["usage"]) + b"}\n\n")
         _, body = errors.encode(failure)
         if not body.get("error"):
             _, body = errors.encode(replace(failure, extra=None))
@@ -159,7 +164,7 @@ class Encoder:
         if isinstance(block, ToolCall):
             self._begin_call(block)
         elif isinstance(block, Text):
-            place = note(block.extra, PROTOCOL, "place")
+            place = self._place(block)
             if place is not None:
                 self._before = self._field(place)
             elif type(write_part(block)) is str:
@@ -167,12 +172,18 @@ class Encoder:
         elif isinstance(block, Thinking):
             self._begin_thinking(block)
 
+    def _place(self, block: Text) -> str | None:
+        """The field of a text that is no part of the content."""
+        place: str | None = note(block.extra, PROTOCOL, "place")
+        is_foreign = place is None and not self._is_home and self._wish.refusals
+        return REFUSAL if is_foreign and is_refusal(block) else place
+
     def _field(self, key: str) -> bytes:
         return self._delta + json_bytes(key) + b":"
 
     def _begin_thinking(self, block: Thinking) -> None:
         field = note(block.extra, PROTOCOL, "field")
-        if self._wish.whole_calls and field is None and note(block.extra, PROTOCOL, "chunk") is not None:
+        if self._wish.thinking_parts and field is None and note(block.extra, PROTOCOL, "chunk") is not None:
             self._before = self._field("content") + b'[{"type":"thinking","thinking":[{"type":"text","text":'
             self._after = b"}]}]" + _END_OF_DELTA
         else:

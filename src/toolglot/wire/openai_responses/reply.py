@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from toolglot.conversation import Reply, StopReason, Text, Turn, Usage
+from toolglot.conversation import Reply, StopReason, Turn, Usage
 from toolglot.wire.openai_responses.items import ItemWriter, read_model_item
-from toolglot.wire.openai_responses.parts import OUTPUT, PROTOCOL, is_refusal
+from toolglot.wire.openai_responses.parts import OUTPUT, PROTOCOL
 from toolglot.wire.reading import (
     Fields,
     each,
@@ -21,6 +21,7 @@ from toolglot.wire.reading import (
     required,
     restored,
 )
+from toolglot.wire.refusals import only_refuses
 from toolglot.wire.token_counts import read_details, write_details
 
 _BODY = frozenset({"id", "model", "output", "status", "usage"})
@@ -86,8 +87,7 @@ def stop_of(said: str | None, cut_by: str | None, turn: Turn) -> StopReason | No
         return reason
     if turn.calls:
         return "tool_calls"
-    texts = [block for block in turn.blocks if isinstance(block, Text) and block.text]
-    return "filter" if texts and all(map(is_refusal, texts)) else "stop"
+    return "filter" if only_refuses(turn.blocks) else "stop"
 
 
 def _read_usage(fields: Fields) -> Usage:
