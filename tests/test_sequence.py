@@ -287,3 +287,27 @@ def test_whatever_is_said_in_whatever_order_the_grammar_holds_and_no_text_is_los
     assert thought == "".join(said.get(THINKING, []))
     written = "".join(event.text for event in events if isinstance(event, InputDelta))
     assert sorted(written) == sorted("".join("".join(said.get(key, [])) for key in range(4)))
+
+
+def test_F3_a_call_with_null_for_its_arguments_is_whole_and_the_next_one_is_in_its_turn() -> None:
+    sequence = Sequence()
+    for number in range(2):
+        sequence.open(number, ToolCall(f"c{number}", "f"))
+        sequence.add(number, "nu")
+        sequence.add(number, "ll")
+    sequence.finish("length")
+    _, found = summed(sequence)
+    assert [call.arguments for call in found.calls] == [{}, {}]
+    assert sequence.told == []
+
+
+@pytest.mark.parametrize("written", ["nonsense", "[1, 2", '{"a" 1'])
+def test_arguments_that_were_never_to_be_an_object_are_no_cut(written: str) -> None:
+    sequence = Sequence()
+    sequence.open(0, ToolCall("a", "f"))
+    sequence.add(0, written)
+    sequence.finish("tool_calls")
+    events, found = summed(sequence)
+    is_cut = written == "[1, 2"
+    assert [block.cut for block in events if isinstance(block, BlockEnded)] == [is_cut]
+    assert found.reply.stop == ("length" if is_cut else "tool_calls")

@@ -347,6 +347,7 @@ def test_F1_a_whole_call_in_an_answer_that_was_cut_is_whole() -> None:
         ([], "tool_use", "stop", True),
         ([], "end_turn", "stop", False),
         ([], "pause_turn", "pause", False),
+        ([], "compaction", "pause", False),
         ([], "later", "stop", False),
     ],
 )

@@ -224,7 +224,7 @@ def test_what_is_our_own_is_written_where_it_stood() -> None:
             chunk({}, "stop"),
         ]
     )
-    again = Heard(stream.Encoder(StreamWish(whole_calls=True)).write(heard.events))
+    again = Heard(stream.Encoder(StreamWish(thinking_parts=True)).write(heard.events))
     assert again.reply.turn == heard.reply.turn
     assert again.reply.extra is not None
     assert again.reply.extra["openai_chat"]["~message"] == {"annotations": [1]}

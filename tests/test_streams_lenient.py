@@ -249,3 +249,37 @@ def test_snapshots_beside_deltas_count_for_nothing_and_are_left_out() -> None:
     home, forwarded = translated(raw, "openai_compatible", "openai")
     assert b'"message"' not in home, "the SDK for JavaScript would read both"
     assert any("beside its delta" in entry.reason for entry in forwarded.report.entries)
+
+
+# --- thoughts in text, at home ----------------------------------------------------------------------
+
+THOUGHT = ["<think>", "Let me ", "think.", "\n</think>", "\n\nFour", "."]
+
+
+@pytest.mark.parametrize("pieces", [THOUGHT, ["Well.</think>", "Four."]])
+def test_marks_of_thinking_in_text_go_to_the_providers_own_clients_as_they_came(pieces: list[str]) -> None:
+    raw = chat_stream({"role": "assistant", "content": ""}, *({"content": piece} for piece in pieces), finish="stop")
+    output, translator = translated(raw, "openai_compatible", "openai")
+    assert (output, translator.report.entries) == (raw, ())
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "".join(pieces)}}
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    whole = convert_reply(body, source="openai_compatible", target="openai")
+    assert (whole.body, whole.report.entries) == (body, ())
+
+
+def test_a_thought_in_text_is_forwarded_while_it_comes() -> None:
+    translator = StreamTranslator(source="openai_compatible", target="openai")
+    head, *rest = [{"role": "assistant", "content": ""}, *({"content": piece} for piece in THOUGHT)]
+    parts = [chat_stream(delta).split(b"\n\n")[0] + b"\n\n" for delta in (head, *rest)]
+    sent = [translator.feed(part) for part in parts]
+    assert b"think." in sent[3], "the client need not wait for the end of the thought"
+
+
+def test_thinking_in_text_is_reported_to_clients_of_another_protocol() -> None:
+    raw = chat_stream({"role": "assistant"}, *({"content": piece} for piece in THOUGHT), finish="stop")
+    _, translator = translated(raw, "openai_compatible", "anthropic")
+    assert any("in marks of thinking" in entry.reason for entry in translator.report.entries)
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "".join(THOUGHT)}}
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    whole = convert_reply(body, source="openai_compatible", target="anthropic")
+    assert any("in marks of thinking" in entry.reason for entry in whole.report.entries)

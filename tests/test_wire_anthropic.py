@@ -163,6 +163,7 @@ SAID: list[Fields] = [{"type": "text", "text": "x"}]
         ("model_context_window_exceeded", SAID, "length"),
         ("refusal", SAID, "filter"),
         ("pause_turn", SAID, "pause"),
+        ("compaction", SAID, "pause"),
         ("something_new", SAID, "stop"),
         (None, SAID, None),
     ],

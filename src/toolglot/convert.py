@@ -730,8 +730,13 @@ def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, job: 
             job.tell("converted", "what the text says before its </think> is thinking", "canonical")
     reader = text_reader(dialect, asked, job.policy)
     found = dialects.with_calls(reply, reader)
+    is_home = job.source is not None and job.source.protocol == job.profile.protocol
+    if is_home and found.turn.calls == reply.turn.calls:
+        return reply  # its own client reads the marks of thoughts, or shows them, as it would without us
     if reader.found:
         job.tell("converted", calls_were_text(reader.found), "canonical")
+    if reader.has_thoughts:
+        job.tell("converted", THOUGHTS_WERE_TEXT, "canonical")
     if reader.dropped:
         job.tell("dropped", marks_said_nothing(reader.dropped), "canonical")
     return found
@@ -746,6 +751,9 @@ def text_reader(dialect: str, asked: Conversation, policy: Policy) -> dialects.C
         place=len(asked.turns),
         unoffered=policy.unoffered_calls,
     )
+
+
+THOUGHTS_WERE_TEXT: Final = "what the model wrote in marks of thinking is thinking of the answer now"
 
 
 def calls_were_text(found: Iterable[str]) -> str:

@@ -21,8 +21,9 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from toolglot import profiles
-from toolglot.conversation import Block, Conversation, Failure, Reply, ToolCall
+from toolglot.conversation import Block, Conversation, Failure, Reply, Text, Thinking, ToolCall
 from toolglot.convert import (
+    THOUGHTS_WERE_TEXT,
     ConvertedRequest,
     calls_were_text,
     decode_reply,
@@ -31,7 +32,7 @@ from toolglot.convert import (
     text_reader,
 )
 from toolglot.errors import InputError, LimitError, quote
-from toolglot.events import Accumulator, Event, TextDelta, Used
+from toolglot.events import Accumulator, BlockEnded, BlockStarted, Event, TextDelta, ThinkingDelta, Used
 from toolglot.jsontext import refuse_many_values
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
@@ -149,6 +150,8 @@ class StreamReader:
         self._own = Accumulator()
         self._sum = Accumulator()
         self._own_ways: frozenset[str] = _own_ways(self.source, self.target, request)
+        self._keeps_thoughts: bool = False
+        """Whether the client gets marks of thinking in the text as they came, as long as there are no calls in it."""
         self.is_over: bool = False
         """The answer is finished or failed, or nobody listens any more. What comes then is ignored."""
 
@@ -295,8 +298,13 @@ class StreamReader:
         told += [("dropped", reason) for reason in sequence.remarks]
         found = getattr(self._reader, "found", ())  # a reader of somebody's own need not say it
         told += [("converted", calls_were_text(found))] if found else []
-        dropped = getattr(self._reader, "dropped", ())
+        if self._keeps_thoughts and not found:
+            dropped, has_thoughts = (), False
+        else:
+            dropped = getattr(self._reader, "dropped", ())
+            has_thoughts = not self._keeps_thoughts and getattr(self._reader, "has_thoughts", False)
         told += [("dropped", marks_said_nothing(dropped))] if dropped else []
+        told += [("converted", THOUGHTS_WERE_TEXT)] if has_thoughts else []
         entries = [
             Entry(action=action, reason=reason, fault="canonical", target=self.target.name)  # type: ignore[arg-type]
             for action, reason in told
@@ -602,6 +610,8 @@ class _HomeReader(StreamReader):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
+        # Where blocks are counted, thinking that is taken for text would leave a gap behind it.
+        self._keeps_thoughts = not getattr(codec(self.source.protocol).stream, "COUNTS_BLOCKS", True)
         self._said: list[Event] = []
         self._passed: list[Event] = []
         """What the provider said, and what the client was told, since the last time that nothing waited."""
@@ -675,9 +685,15 @@ class _HomeReader(StreamReader):
             self._said += events
             self._passed += passed
             if self.is_settled or self.is_over:
-                self.was_changed = self.was_changed or not _say_the_same(self._said, self._passed)
+                self.was_changed = self.was_changed or not self._are_same(self._said, self._passed)
                 self._said, self._passed = [], []
         return passed
+
+    def _are_same(self, said: list[Event], passed: list[Event]) -> bool:
+        if _say_the_same(said, passed):
+            return True
+        has_calls = bool(getattr(self._reader, "found", ()))
+        return self._keeps_thoughts and not has_calls and _beside_words(said) == _beside_words(passed)
 
     @property
     def is_settled(self) -> bool:
@@ -693,6 +709,17 @@ def _is_own_reason(failure: Failure) -> bool:
 def _say_the_same(one: list[Event], other: list[Event]) -> bool:
     """Whether events are the same but for where their text is cut, and for when the costs are told."""
     return one == other or _joined(one) == _joined(other)
+
+
+def _beside_words(events: list[Event]) -> list[Event]:
+    """The events that are neither of text nor of thinking."""
+    return [
+        event for event in events if not isinstance(event, Used | TextDelta | ThinkingDelta) and not _is_word(event)
+    ]
+
+
+def _is_word(event: Event) -> bool:
+    return isinstance(event, BlockStarted | BlockEnded) and isinstance(event.block, Text | Thinking)
 
 
 def _joined(events: list[Event]) -> list[Event]:

@@ -66,6 +66,8 @@ class CallsInText:
         """The start of a text of which the client has been told nothing yet."""
         self._is_silent = True
         """Whether the text that is read has said nothing so far, no call either."""
+        self.has_thoughts: bool = False
+        """Whether thinking was found in the text."""
         self._has_calls = False
         self._has_cut = False
         self._found: list[str] = []
@@ -90,7 +92,7 @@ class CallsInText:
         """Nothing of the text is kept back."""
         if self._waiting is not None:
             return False
-        return self._stream is None or (self._stream.is_settled and self._start is None)
+        return self._stream is None or (self._stream.is_settled and (self._start is None or not self._is_silent))
 
     @property
     def found(self) -> tuple[str, ...]:
@@ -211,10 +213,12 @@ class CallsInText:
             passed = passed if self._waiting is None else self._waiting
             if isinstance(event, TextDelta | ThinkingDelta) and self._waiting is None:
                 self._told.append(event.text)
-            if isinstance(event, BlockStarted) and isinstance(event.block, Text) and self._start is not None:
-                passed.append(self._start)
-                self._start = None
-                continue
+            if isinstance(event, BlockStarted):
+                self.has_thoughts = self.has_thoughts or isinstance(event.block, Thinking)
+                if isinstance(event.block, Text) and self._start is not None:
+                    passed.append(self._start)
+                    self._start = None
+                    continue
             if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall):
                 self._has_calls = self._has_calls or not event.cut
                 self._has_cut = self._has_cut or event.cut

@@ -44,6 +44,8 @@ class Provider(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     whole_calls: bool = False
     """A stream has each call in one chunk."""
+    thinking_parts: bool = False
+    """A stream has thinking in parts of the content."""
     usage_at_end: bool = False
     """A stream has its usage in the chunk that says why it ended."""
 
@@ -176,6 +178,7 @@ PROVIDERS: Final[dict[str, Provider]] = {
             words=Words(no_key="Unauthorized", bad_key="Unauthorized", not_json="Invalid JSON: {reason}"),
             models=("mistral-large-latest", "magistral-medium-latest"),
             whole_calls=True,
+            thinking_parts=True,
             usage_at_end=True,
         ),
         _chat(

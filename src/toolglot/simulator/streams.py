@@ -41,8 +41,13 @@ def frames_of(
     if ask.protocol == "gemini" and is_malformed:
         return [_sse(body)]
     protocol = codec(ask.protocol)
-    usage, whole_calls = _wants_usage(provider, ask.body), provider.whole_calls
-    wish = StreamWish(usage=usage, created=now, model=ask.model, whole_calls=whole_calls)
+    wish = StreamWish(
+        usage=_wants_usage(provider, ask.body),
+        created=now,
+        model=ask.model,
+        whole_calls=provider.whole_calls,
+        thinking_parts=provider.thinking_parts,
+    )
     encoder = protocol.stream.Encoder(wish)
     framer = protocol.stream.framer()
     # As it would be sent whole: what cannot be written as it is becomes the same in both.

@@ -116,6 +116,15 @@ _DELTAS: Final[dict[type, Callable[[str], Event]]] = {
 }
 
 
+_LONGEST_NULL: Final = 16
+"""How long a text is at most that is looked at for a null."""
+
+
+def _says_null(text: StringIO) -> bool:
+    """Whether arguments are null, as Groq writes those of a call that has none."""
+    return text.getvalue().strip() == "null"
+
+
 class Sequence:
     """The events of one reply. `take` hands over those that are there."""
 
@@ -331,7 +340,9 @@ class Sequence:
 
     def _is_whole_call(self, opened: _Open) -> bool:
         """Whether a call has all of its arguments, so that nothing of it can follow."""
-        return opened.end is not None and self.end_of(opened.key) is not None
+        if opened.end is None:
+            return False
+        return self.end_of(opened.key) is not None or (opened.looked_at <= _LONGEST_NULL and _says_null(opened.text))
 
     def end_of(self, key: Hashable) -> int | None:
         """Where the first JSON value ends in the arguments said so far; None while it is open, or not begun."""

@@ -35,6 +35,7 @@ _STOPS: Final[dict[str, StopReason]] = {
     "model_context_window_exceeded": "length",
     "refusal": "filter",
     "pause_turn": "pause",
+    "compaction": "pause",  # the history was summed up; sent back, the model goes on from there
 }
 _STOPS_BACK: Final[dict[StopReason, str]] = {
     "stop": "end_turn",

@@ -41,6 +41,7 @@ from toolglot.wire.sequence import SAYING, THINKING, Sequence
 from toolglot.wire.whole_blocks import call_as_known, say_block
 
 CONTENT_TYPE: Final = "application/x-ndjson"
+COUNTS_BLOCKS: Final = False
 
 framer: Final = LineFramer
 

@@ -209,13 +209,11 @@ def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Sty
                 fields[FUNCTION_CALL] = old
         elif type(block) is Text and block.extra is None:
             parts.append(block.text)
-        elif style.refusals and type(block) is Text and is_refusal(block):
-            fields.setdefault(REFUSAL, []).append(block.text)
         elif type(block) is Thinking:
             _write_thinking(block, fields, parts, style)
         elif type(block) is ToolResult:
             apart.append(write_result(block))
-        elif not (type(block) is Media and not style.media) and not _write_placed(block, fields, calls, apart):
+        elif not (type(block) is Media and not style.media) and not _write_placed(block, fields, calls, apart, style):
             part = write_part(block)
             if part is not None:
                 parts.append(part)
@@ -256,9 +254,11 @@ def _write_thinking(block: Thinking, fields: Fields, parts: list[str | Fields], 
         fields.setdefault(field, []).append(block.text)
 
 
-def _write_placed(block: Block, fields: Fields, calls: list[Fields], apart: list[Fields]) -> bool:
-    """Write what stood beside the content; whether it did."""
+def _write_placed(block: Block, fields: Fields, calls: list[Fields], apart: list[Fields], style: Style) -> bool:
+    """Write what stood beside the content, or stands there for this client; whether it did."""
     place = _place(block) if isinstance(block, Text | Opaque) else None
+    if place is None and style.refusals and isinstance(block, Text) and is_refusal(block):
+        place = REFUSAL
     if place is None:
         return False
     if isinstance(block, Text):
