@@ -44,11 +44,13 @@ from toolglot.request_reading import decoded, decoded_split, in_new_forms
 from toolglot.tool_memory import ToolMemory, text_of
 from toolglot.wire.codecs import codec
 from toolglot.wire.damage import Told
+from toolglot.wire.detection import detect
 from toolglot.wire.failures import ProviderError, from_input_error
 from toolglot.wire.lenient_replies import missing_fields, read_as_meant
 from toolglot.wire.losses import unwritten
 from toolglot.wire.openai_responses.request import stores_answers
 from toolglot.wire.refusals import without_refusals
+from toolglot.wire.reply_detection import protocol_of_reply
 from toolglot.wire.shared_fields import asking_usage, carried
 from toolglot.wire.stored_history import continued_by
 
@@ -684,8 +686,10 @@ def decode_reply(
         raise
     except InputError as error:
         where = f" at {error.path}" if error.path not in ("", "$") else ""
-        failure = Failure("bad_output", f"the provider's answer cannot be read{where}: {error.message}", in_band=True)
-        raise ProviderError(failure) from error
+        reason = f"the provider's answer cannot be read{where}: {error.message}"
+        if error.hint:
+            reason = f"{reason}; {error.hint}"
+        raise ProviderError(Failure("bad_output", reason, in_band=True)) from error
     raise ProviderError(failure)
 
 
@@ -693,15 +697,31 @@ def _decoded_reply(fields: Fields, protocol: str, mended: Told) -> tuple[Fields,
     """An answer that a strict reading refuses is read as it is plainly meant, if that is possible."""
     decode = codec(protocol).reply.decode
     try:
-        return fields, decode(fields), mended
+        reply = decode(fields)
     except InputError as refused:
         meant, told = read_as_meant(fields, protocol)
         if not told:
+            _refuse_foreign(fields, protocol)
             raise
         try:
             return fields, decode(meant), [*mended, *told]
         except InputError:
+            _refuse_foreign(fields, protocol)
             raise refused from None
+    if not reply.turn.blocks and reply.stop is None:
+        _refuse_foreign(fields, protocol)  # it says nothing, perhaps since what it says stands elsewhere
+    return fields, reply, mended
+
+
+def _refuse_foreign(fields: Fields, protocol: str) -> None:
+    """Say what an answer looks like that is none of the protocol that it is said to be of."""
+    seen = protocol_of_reply(fields)
+    if seen is not None and seen != protocol:
+        reason = f"it is not an answer of the protocol {protocol}, but looks like one of {seen}"
+        raise InputError(reason, hint=f'pass source="{seen}"')
+    asked = detect(fields) if seen is None else None
+    if asked is not None:
+        raise InputError(f"it is not an answer, but looks like a request of {asked}", hint="use convert for a request")
 
 
 def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: Policy) -> str:
