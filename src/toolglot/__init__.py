@@ -43,19 +43,17 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.convert import (
-    Converted,
     ConvertedError,
-    ConvertedReply,
     ConvertedRequest,
     ReceivedRequest,
     convert,
     convert_error,
-    convert_reply,
     error_for,
     read_request,
     repair,
     request_for,
 )
+from toolglot.converted import Converted
 from toolglot.errors import (
     ArgumentsError,
     EmptyConversationError,
@@ -83,6 +81,7 @@ from toolglot.parsers import ReplyParser, ToolParser, get_parser, register_parse
 from toolglot.policy import Policy
 from toolglot.profiles import Capabilities, get_capabilities, register_capabilities
 from toolglot.referee import Violation, lint
+from toolglot.reply_conversion import ConvertedReply, convert_reply
 from toolglot.report import Entry, Report
 from toolglot.streams import StreamReader, StreamTranslator
 from toolglot.wire.failures import ProviderError

@@ -1,21 +1,19 @@
-"""From one protocol to another: a client's request for a provider, and the provider's reply for the client.
+"""From one protocol to another: a client's request for a provider, and the provider's errors for the client.
 
     out = toolglot.convert(body, source="anthropic", target="openai", model="gpt-5.2")
     out.data, out.report                          # what to send, and what was changed
-    back = toolglot.convert_reply(answer, source="openai", target="anthropic", request=out)
 
-This is where wire, history and render are joined; nothing else does. Law 3 (do no harm): a request that goes
-home and needs no change is forwarded as it came, byte for byte.
+Replies are in `reply_conversion.py`. In these two wire, history and render are joined; nothing else does so. Law 3 (do
+no harm): a request that goes home and needs no change is forwarded as it came, byte for byte.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, ParamSpec, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -29,37 +27,34 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
-from toolglot.errors import InputError, LimitError, StoredHistoryError, quote
+from toolglot.converted import (
+    Body,
+    Converted,
+    Fields,
+    bounded_depth,
+    check_policy,
+    encoded_body,
+    parsed_body,
+    profile_named,
+    too_deep,
+)
+from toolglot.errors import InputError, StoredHistoryError, quote
 from toolglot.history import History
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.name_patterns import matches
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
 from toolglot.render import Rendered, render
-from toolglot.render.answer import for_client
 from toolglot.render.job import Job
-from toolglot.reply_report import report_arguments, report_differences, report_losses, report_missing, report_reading
 from toolglot.report import Entry, Report
 from toolglot.request_reading import decoded, decoded_split, in_new_forms
 from toolglot.tool_memory import ToolMemory, text_of
 from toolglot.wire.codecs import codec
-from toolglot.wire.damage import Told
-from toolglot.wire.detection import detect
 from toolglot.wire.failures import ProviderError, from_input_error
-from toolglot.wire.lenient_replies import missing_fields, read_as_meant
 from toolglot.wire.losses import unwritten
 from toolglot.wire.openai_responses.request import stores_answers
-from toolglot.wire.refusals import without_refusals
-from toolglot.wire.reply_detection import protocol_of_reply
 from toolglot.wire.shared_fields import asking_usage, carried
 from toolglot.wire.stored_history import continued_by
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-Body = bytes | str | Mapping[str, Any]
-"""A body as JSON, or as the object that it means."""
-Fields = dict[str, Any]
 
 _SETTINGS: Final = frozenset(
     {
@@ -68,34 +63,6 @@ _SETTINGS: Final = frozenset(
     }
 )
 """Fields of a request that continues a stored history which say how it is answered, and not what was said."""
-
-
-class Converted:
-    """A body in another protocol, and what was changed on the way.
-
-    body: the body, as an object.
-    report: what was changed.
-    data: the same as bytes, where they are known already.
-    """
-
-    def __init__(self, body: Fields, report: Report, *, data: bytes | None = None) -> None:
-        self.body = body
-        self.report = report
-        self._data = data
-        """The bytes that came, where they say the same; otherwise those that were written, once they are asked for."""
-
-    @property
-    def data(self) -> bytes:
-        """The body as it is sent: the very bytes that came, where nothing was changed."""
-        if self._data is None:
-            self._data = self._written()
-        return self._data
-
-    def _written(self) -> bytes:
-        return _encoded(self.body)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {len(self.report)} changes>"
 
 
 class ConvertedRequest(Converted):
@@ -125,25 +92,7 @@ class ConvertedRequest(Converted):
     def _written(self) -> bytes:
         body = self.body
         known = text_of(self.rendered.conversation.tools, self.target.protocol, body.get("tools"))
-        return _encoded(body if known is None else {**body, "tools": known})
-
-
-class ConvertedReply(Converted):
-    """A reply for a client.
-
-    body: the reply for the client, as an object.
-    report: what was changed.
-    reply: the reply in canonical form, under the client's names.
-    said: the reply in canonical form, as the provider sent it.
-    data: the body as bytes, where they are known already.
-    """
-
-    def __init__(self, body: Fields, report: Report, reply: Reply, *, said: Reply, data: bytes | None) -> None:
-        super().__init__(body, report, data=data)
-        self.reply = reply
-        """The answer in canonical form, under the client's names and ids."""
-        self.said = said
-        """The same in the provider's own names and ids, with what only the provider can read."""
+        return encoded_body(body if known is None else {**body, "tools": known})
 
 
 class ConvertedError(Struct, frozen=True, kw_only=True):
@@ -161,25 +110,7 @@ class ConvertedError(Struct, frozen=True, kw_only=True):
 
     @property
     def data(self) -> bytes:
-        return _encoded(self.body)
-
-
-def _too_deep() -> LimitError:
-    """What nests too deeply for the stack is refused like anything else that is too large."""
-    return LimitError("nests too deeply", hint="flatten it")
-
-
-def _bounded(run: Callable[P, T]) -> Callable[P, T]:
-    """A function that says so. Those that every request goes through do without: passing arguments on takes time."""
-
-    @functools.wraps(run)
-    def bounded(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return run(*args, **kwargs)
-        except RecursionError:
-            raise _too_deep() from None
-
-    return bounded
+        return encoded_body(self.body)
 
 
 # --- requests ---------------------------------------------------------------------------------------
@@ -239,9 +170,9 @@ def read_request(
     overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
     limits: how large and how deep the JSON may be (`toolglot.Limits`).
     """
-    _check_policy(policy)
+    check_policy(policy)
     try:
-        from_ = _profile(source, "", overrides, "source")
+        from_ = profile_named(source, "", overrides, "source")
         if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
             jsontext.refuse_many_values(body, limits, "$")
             split = memory.split(body, from_.protocol)
@@ -251,11 +182,11 @@ def read_request(
                 conversation, mended = decoded_split(split, from_, policy)
                 return ReceivedRequest(body, split.fields, conversation, mended, from_, policy, overrides)
         reading: list[str] = []
-        fields = _parsed(body, limits, reading)
+        fields = parsed_body(body, limits, reading)
         conversation, mended = decoded(fields, from_, policy)
         return ReceivedRequest(body, fields, conversation, mended, from_, policy, overrides, reading=tuple(reading))
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
 
 
 class ReceivedRequest:
@@ -330,15 +261,15 @@ class ReceivedRequest:
         try:
             return self._for_target(target, model, home, entries, policy if policy is not None else self._policy)
         except RecursionError:
-            raise _too_deep() from None
+            raise too_deep() from None
 
     def _for_target(
         self, target: str, model: str, home: Issuer | None, entries: Iterable[Entry], policy: Policy
     ) -> ConvertedRequest:
         fields, said = self.fields, self.conversation
         named, continued = model or said.model, self.continues
-        to = _profile(target, named, self._overrides, "target")
-        from_ = _profile(self._source.name, said.model, self._overrides, "source")
+        to = profile_named(target, named, self._overrides, "target")
+        from_ = profile_named(self._source.name, said.model, self._overrides, "source")
         if continued is not None and from_.name != to.name:
             raise StoredHistoryError(
                 f"continues what only {from_.name} has stored", path=f"$.{continued}", hint="send the whole history"
@@ -385,7 +316,7 @@ class ReceivedRequest:
         )
 
 
-@_bounded
+@bounded_depth
 def request_for(
     conversation: Conversation | History,
     *,
@@ -411,7 +342,7 @@ def request_for(
     policy: what to do where there is a choice (`toolglot.Policy`).
     overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
     """
-    _check_policy(policy)
+    check_policy(policy)
     if isinstance(conversation, History):
         conversation = conversation.conversation
     if not isinstance(conversation, Conversation):
@@ -515,24 +446,6 @@ def repair(
     return convert(body, source=target, target=target, model=model, policy=policy, overrides=overrides, limits=limits)
 
 
-def _profile(name: str, model: str, overrides: Overrides | None, kind: str) -> Profile:
-    """What the profiles say, looked up in one step where it was before."""
-    try:
-        return _known_profile(name, model, overrides, kind)
-    except TypeError:  # which no name is that can be looked up
-        return profiles.get(name, model, overrides=overrides, kind=kind)
-
-
-@functools.lru_cache(maxsize=1024)
-def _known_profile(name: str, model: str, overrides: Overrides | None, kind: str) -> Profile:
-    return profiles.get(name, model, overrides=overrides, kind=kind)
-
-
-def _check_policy(policy: object) -> None:
-    if not isinstance(policy, Policy):
-        raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint='Policy(required="keep")')
-
-
 def is_foreign_model(target: Profile) -> bool:
     """Whether the model that a profile is for plainly belongs to another provider."""
     patterns = target.request.foreign_models
@@ -589,207 +502,10 @@ def _unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) ->
     return job.entries
 
 
-# --- replies ----------------------------------------------------------------------------------------
-
-
-def convert_reply(
-    body: Body,
-    *,
-    source: str,
-    target: str,
-    request: ConvertedRequest | None = None,
-    policy: Policy = DEFAULT_POLICY,
-    overrides: Overrides | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    reply_id: str = "",
-    reply_model: str = "",
-) -> ConvertedReply:
-    """A provider's answer (`source`) as the client (`target`) reads it.
-
-    With the `request` that it answers (what `convert` or `repair` returned), tools get their own names back,
-    free-text calls their free text, and arguments are checked against the client's schema; what does not fit is in
-    the report. A call whose arguments cannot be read is never handed on as one that can be run. `reply_id` is the id
-    that the answer gets for a client of another protocol, where the provider's own is not to be used; `reply_model`
-    is the model that it names, where that is not the one that the provider names.
-
-    Raises `ProviderError` for an answer that is an error, or that cannot be read.
-
-    body: the JSON, as bytes or text, or the object that it means.
-    source: the provider that answered.
-    target: the protocol of the client.
-    policy: what to do where there is a choice (`toolglot.Policy`).
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
-    limits: how large and how deep the JSON may be (`toolglot.Limits`).
-    """
-    _check_policy(policy)
-    if request is not None and not isinstance(request, ConvertedRequest):
-        raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
-    try:
-        from_, to = _profile(source, "", overrides, "source"), _profile(target, "", overrides, "target")
-        return _converted_reply(body, from_, to, request, policy, limits, reply_id, reply_model)
-    except RecursionError:
-        raise _too_deep() from None
-
-
-def _converted_reply(
-    body: Body,
-    from_: Profile,
-    to: Profile,
-    request: ConvertedRequest | None,
-    policy: Policy,
-    limits: Limits,
-    reply_id: str,
-    reply_model: str,
-) -> ConvertedReply:
-    fields, answered, mended = decode_reply(body, from_, limits, keeps_reason=from_.protocol == to.protocol)
-    job = Job(to, policy, from_)
-    report_reading(mended, job)
-    rendered = request.rendered if request is not None else None
-    reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy), job)
-    client = for_client(reply, from_, to, rendered, job, reply_id=reply_id, reply_model=reply_model)
-    if not to.turns.refusals and from_.protocol != to.protocol:
-        client = replace(client, turn=replace(client.turn, blocks=without_refusals(client.turn.blocks)))
-    written = codec(to.protocol).reply.encode(client)
-    is_same = False
-    if from_.protocol != to.protocol:
-        report_missing(missing_fields(fields, from_.protocol), job)
-        report_arguments(answered, from_.protocol, job)
-        report_losses(client, written, job)
-    elif written != fields:
-        report_differences(fields, written, job, renamed=(answered.model, reply_model))
-    else:
-        is_same = not mended
-    data = body if is_same and isinstance(body, bytes) else None
-    return ConvertedReply(fields if is_same else written, Report(tuple(job.entries)), client, said=reply, data=data)
-
-
-def decode_reply(
-    body: Body, source: Profile, limits: Limits, *, keeps_reason: bool = False
-) -> tuple[Fields, Reply, Told]:
-    """What a provider answered, and what had to be fixed to read it. What it should not have sent is its fault, not the
-    caller's.
-
-    keeps_reason: a reply that says why nobody can use it is a reply, since the client knows the provider's own words.
-    """
-    if type(body) is not bytes and not isinstance(body, bytes | str | Mapping):
-        raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
-    try:
-        fields, mended = _parsed_reply(body, limits)
-        failure = codec(source.protocol).errors.decode(200, fields, target=source.name)
-        if failure is None:
-            return _decoded_reply(fields, source.protocol, mended)
-        if keeps_reason and failure.kind == "bad_output":
-            read = _decoded_reply(fields, source.protocol, mended)
-            if read[1].stop == "error":
-                return read
-    except LimitError:
-        raise
-    except InputError as error:
-        where = f" at {error.path}" if error.path not in ("", "$") else ""
-        reason = f"the provider's answer cannot be read{where}: {error.message}"
-        if error.hint:
-            reason = f"{reason}; {error.hint}"
-        raise ProviderError(Failure("bad_output", reason, in_band=True)) from error
-    raise ProviderError(failure)
-
-
-def _decoded_reply(fields: Fields, protocol: str, mended: Told) -> tuple[Fields, Reply, Told]:
-    """An answer that a strict reading refuses is read as it is plainly meant, if that is possible."""
-    decode = codec(protocol).reply.decode
-    try:
-        reply = decode(fields)
-    except InputError as refused:
-        meant, told = read_as_meant(fields, protocol)
-        if not told:
-            _refuse_foreign(fields, protocol)
-            raise
-        try:
-            return fields, decode(meant), [*mended, *told]
-        except InputError:
-            _refuse_foreign(fields, protocol)
-            raise refused from None
-    if not reply.turn.blocks and reply.stop is None:
-        _refuse_foreign(fields, protocol)  # it says nothing, perhaps since what it says stands elsewhere
-    return fields, reply, mended
-
-
-def _refuse_foreign(fields: Fields, protocol: str) -> None:
-    """Say what an answer looks like that is none of the protocol that it is said to be of."""
-    seen = protocol_of_reply(fields)
-    if seen is not None and seen != protocol:
-        reason = f"it is not an answer of the protocol {protocol}, but looks like one of {seen}"
-        raise InputError(reason, hint=f'pass source="{seen}"')
-    asked = detect(fields) if seen is None else None
-    if asked is not None:
-        raise InputError(f"it is not an answer, but looks like a request of {asked}", hint="use convert for a request")
-
-
-def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: Policy) -> str:
-    """The dialect of the calls that are looked for in the text of a source's replies; none: they are not looked for."""
-    choice = request.rendered.conversation.options.tool_choice if request is not None else None
-    if choice is not None and choice.mode == "none":
-        return ""  # what looks like a call is none: the client forbade them
-    prompted = (request.target if request is not None else source).tools.by_prompt
-    if prompted:
-        return prompted  # the model was told to write them so
-    is_on = policy.calls_in_text == "always"
-    if policy.calls_in_text == "profile":
-        is_on = source.calls.in_text
-    return "auto" if is_on else ""
-
-
-def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, job: Job) -> Reply:
-    """The reply with the calls that its text holds."""
-    if not dialect:
-        return reply
-    asked = request.conversation if request is not None else Conversation()
-    if job.source is not None and job.source.protocol != job.profile.protocol:
-        spoken = dialects.with_leading_thought(reply)
-        if spoken is not reply:
-            reply = spoken
-            job.tell("converted", "what the text says before its </think> is thinking", "canonical")
-    reader = text_reader(dialect, asked, job.policy)
-    found = dialects.with_calls(reply, reader)
-    is_home = job.source is not None and job.source.protocol == job.profile.protocol
-    if is_home and found.turn.calls == reply.turn.calls:
-        return reply  # its own client reads the marks of thoughts, or shows them, as it would without us
-    if reader.found:
-        job.tell("converted", calls_were_text(reader.found), "canonical")
-    if reader.has_thoughts:
-        job.tell("converted", THOUGHTS_WERE_TEXT, "canonical")
-    if reader.dropped:
-        job.tell("dropped", marks_said_nothing(reader.dropped), "canonical")
-    return found
-
-
-def text_reader(dialect: str, asked: Conversation, policy: Policy) -> dialects.CallsInText:
-    """What finds the calls in the text of the reply to a request."""
-    return dialects.CallsInText(
-        dialect=dialect,
-        tools=asked.tools,
-        model=asked.model,
-        place=len(asked.turns),
-        unoffered=policy.unoffered_calls,
-    )
-
-
-THOUGHTS_WERE_TEXT: Final = "what the model wrote in marks of thinking is thinking of the answer now"
-
-
-def calls_were_text(found: Iterable[str]) -> str:
-    """What a report says of an answer in whose text calls were found."""
-    return f"the model wrote calls as text ({', '.join(found)}); they are calls of the answer now"
-
-
-def marks_said_nothing(dropped: Iterable[str]) -> str:
-    """What a report says of marks of calls that hold none."""
-    return f"marks of tool calls that hold no call were taken out of the text ({', '.join(dropped)})"
-
-
 # --- errors -----------------------------------------------------------------------------------------
 
 
-@_bounded
+@bounded_depth
 def convert_error(
     status: int,
     body: bytes | str | Mapping[str, Any] | None,
@@ -836,9 +552,6 @@ def error_for(
     return ConvertedError(status=status, body=body, headers=errors.headers_of(told), failure=told)
 
 
-# --- JSON -------------------------------------------------------------------------------------------
-
-
 def _changed_in_reading(
     body: Body, fields: Fields, reading: tuple[str, ...], target: Profile, policy: Policy
 ) -> list[Entry]:
@@ -852,52 +565,3 @@ def _changed_in_reading(
     for reason in reading:
         job.tell("converted", reason, "canonical", path="$", gravity="loss")
     return job.entries
-
-
-def _parsed(body: Body, limits: Limits, reading: list[str] | None = None) -> Fields:
-    """A body as an object. The fast reader reads what it can; the careful one mends or explains the rest."""
-    if type(body) is not bytes and isinstance(body, Mapping):
-        # A copy of plain values: whatever the caller's object is made of, and whatever becomes of it later.
-        cloned = jsontext.clone(dict(body), limits=limits)
-        if reading is not None:
-            reading += [f"{change.path}: {change.reason}" for change in cloned.changes]
-        plain: Fields = cloned.value
-        return plain
-    if not isinstance(body, bytes | str):
-        raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
-    try:
-        value = jsontext.parse_plain(body, limits=limits)
-    except LimitError:
-        raise
-    except (ValueError, RecursionError):
-        parsed = jsontext.parse(body, limits=limits)
-        value = parsed.value
-        if reading is not None:
-            reading += parsed.mended
-    if not isinstance(value, dict):
-        raise InputError(f"expected a JSON object, got {quote(value)}")
-    return value
-
-
-def _parsed_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
-    """The same for an answer, with what was fixed in its text."""
-    if isinstance(body, bytes | str):
-        try:
-            value = jsontext.parse_plain(body, limits=limits)
-        except LimitError:
-            raise
-        except (ValueError, RecursionError):
-            parsed = jsontext.parse(body, limits=limits)
-            if isinstance(parsed.value, dict):
-                return parsed.value, [("$", reason) for reason in parsed.mended]
-        else:
-            if type(value) is dict:
-                return value, [("$", jsontext.TWICE_NAMED)] if jsontext.has_duplicate_keys(body, value) else []
-    return _parsed(body, limits), []
-
-
-def _encoded(body: Fields) -> bytes:
-    try:
-        return msgspec.json.encode(body)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot be written as JSON: {error}") from None

@@ -22,15 +22,7 @@ from msgspec.structs import replace
 
 from toolglot import profiles
 from toolglot.conversation import Block, Conversation, Failure, Reply, Text, Thinking, ToolCall
-from toolglot.convert import (
-    THOUGHTS_WERE_TEXT,
-    ConvertedRequest,
-    calls_were_text,
-    decode_reply,
-    dialect_in_text,
-    marks_said_nothing,
-    text_reader,
-)
+from toolglot.convert import ConvertedRequest
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.events import Accumulator, BlockEnded, BlockStarted, Event, TextDelta, ThinkingDelta, Used
 from toolglot.jsontext import refuse_many_values
@@ -39,6 +31,14 @@ from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
 from toolglot.render.answer_stream import AnswerStream
 from toolglot.render.job import Job
+from toolglot.reply_conversion import (
+    THOUGHTS_WERE_TEXT,
+    calls_were_text,
+    decode_reply,
+    dialect_in_text,
+    marks_said_nothing,
+    text_reader,
+)
 from toolglot.reply_events import of_reply
 from toolglot.reply_report import report_arguments, report_losses, report_reading, report_signatures
 from toolglot.report import Entry, Report

@@ -19,7 +19,7 @@ import msgspec
 from toolglot import jsontext
 from toolglot.believed_usage import COUNTS, NOT_BELIEVED, believed
 from toolglot.conversation import Failure, Reply
-from toolglot.convert import ConvertedReply, ConvertedRequest, ReceivedRequest, convert_reply, read_request
+from toolglot.convert import ConvertedRequest, ReceivedRequest, read_request
 from toolglot.errors import InputError, LimitError, RefusedError
 from toolglot.gateway.asking import LARGE, Asked, Asking, in_step, moves_on
 from toolglot.gateway.chain import Chain, MiddlewareError
@@ -35,6 +35,7 @@ from toolglot.gateway.services import Services
 from toolglot.gateway.stopping import STOPPING, taken_back
 from toolglot.gateway.telling import Told, header_of
 from toolglot.middleware import Request
+from toolglot.reply_conversion import ConvertedReply, convert_reply
 from toolglot.report import Entry
 from toolglot.store import StoreError
 from toolglot.streams import StreamTranslator

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from toolglot import arguments, ids, jsontext
 from toolglot.conversation import Block, Extra, Issuer, Reply, StopReason, Text, Thinking, ToolCall, ToolMetadata, Turn
-from toolglot.errors import InputError, TruncatedArgumentsError
+from toolglot.errors import InputError
 from toolglot.profiles import Profile
 from toolglot.render.foreign import readable_block, strip_opaque
 from toolglot.render.job import Job
@@ -106,8 +106,6 @@ class Answer:
         self._mint = _Mint(source.name, len(request.ids) if request is not None else None)
         self._calls = 0
         self._runnable = 0
-        self._was_cut = False
-        """Whether the arguments of a call end before they are complete."""
         self._malformed = ""
         """What is said of a call that cannot be read to a client that has a word of its own for it."""
 
@@ -143,10 +141,6 @@ class Answer:
             return meant
         if not self._calls:
             return said
-        if self._was_cut and said in ("stop", "tool_calls"):
-            reason = "the reply was cut inside a tool call, which it does not say"
-            self._job.tell("assumed", reason, "canonical", path="$.stop")
-            return "length"
         if self._malformed and not self._runnable and said in ("stop", "tool_calls"):
             return "error"
         return "stop" if said == "tool_calls" and not self._runnable else said
@@ -209,6 +203,9 @@ class Answer:
     def opened_call(self, opened: ToolCall, whole: ToolCall, *, cut: bool) -> Block | None:
         """A call that was begun with `open_call` and never shown, now that all of it is known."""
         named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
+        if cut and self.writes_text and not _is_readable(named):
+            self.tell_unreadable(named, NOT_WHOLE, cut=True)
+            return named
         if cut or not _is_readable(named):
             return self._unreadable(named, cut=cut)
         closed = self.close_call(opened, whole)
@@ -344,7 +341,6 @@ class Answer:
 
     def _unreadable(self, call: ToolCall, *, cut: bool) -> Block | None:
         """A call whose arguments are cut or no object."""
-        self._was_cut = self._was_cut or (self.is_abroad and (cut or _ends_early(call.raw_input or "")))
         if self.writes_text and not cut:
             self.tell_unreadable(call, AS_IT_CAME)
             self._runnable += 1
@@ -402,16 +398,6 @@ def _shown(call: ToolCall) -> str:
 
 def _is_readable(call: ToolCall) -> bool:
     return call.arguments is not None or not (call.raw_input or "").strip()
-
-
-def _ends_early(written: str) -> bool:
-    try:
-        arguments.parse(written)
-    except TruncatedArgumentsError:
-        return True
-    except InputError:
-        return False
-    return False
 
 
 def _why_unreadable(written: str) -> str:

@@ -34,6 +34,9 @@ from toolglot.render.rendering import Rendered
 from toolglot.reply_events import of_block
 
 _CUT_WORDS: Final = frozenset({"length", "max_tokens", "model_length", "MAX_TOKENS", "incomplete"})
+_WHOLE_WORDS: Final = frozenset(
+    {"stop", "tool_calls", "function_call", "end_turn", "tool_use", "completed", "STOP", "COMPLETE", "TOOL_CALL"}
+)
 _DELTAS: Final = frozenset({TextDelta, ThinkingDelta, InputDelta, MediaDelta})
 
 
@@ -60,6 +63,8 @@ class AnswerStream:
         self._unsaid: list[Event] = []
         """The start of a block that has said nothing so far, and what was blank of it."""
         self._showed_unreadable = False
+        self._kept_cut = False
+        """Whether a call was cut of which nothing was shown, so that it could be told as in a whole reply."""
         self._is_failing = False
         """Whether the events that are passed on end with a failure: nothing is said beside it."""
         self._is_strange = False
@@ -150,6 +155,7 @@ class AnswerStream:
                 self._opened = None
             else:
                 self._is_kept = False
+                self._kept_cut = self._kept_cut or event.cut
                 self._say_whole(self._answer.call(block, cut=event.cut), passed)
             return
         if self._unsaid and self._answer.is_void(block):
@@ -163,7 +169,11 @@ class AnswerStream:
         """The end of a call that was begun under its own id."""
         if self._is_strange:
             self._is_strange, self._unsaid = False, []
-            self._say_whole(self._answer.opened_call(opened, whole, cut=event.cut), passed)
+            told_as = self._answer.opened_call(opened, whole, cut=event.cut)
+            is_cut_call = event.cut and isinstance(told_as, ToolCall)
+            self._showed_unreadable = self._showed_unreadable or is_cut_call
+            self._kept_cut = self._kept_cut or event.cut
+            self._say_whole(told_as, passed, cut=is_cut_call)
             return
         if event.cut and self._unsaid and self._answer.is_abroad and not self._answer.writes_text:
             # Without any arguments it would look like one that has none.
@@ -181,9 +191,9 @@ class AnswerStream:
         if shown.cut and not event.cut and self._answer.is_abroad and isinstance(shown.block, ToolCall):
             self._say_whole(words_for(shown.block), passed)
 
-    def _say_whole(self, block: Block | None, passed: list[Event]) -> None:
+    def _say_whole(self, block: Block | None, passed: list[Event], *, cut: bool = False) -> None:
         if block is not None:
-            passed += of_block(block, piece=1 << 24)
+            passed += of_block(block, piece=1 << 24, cut=cut)
 
     def _shown_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded) -> BlockEnded:
         """The end of a call whose pieces the client has seen. What cannot be run is not whole."""
@@ -200,7 +210,10 @@ class AnswerStream:
 
     def _finish(self, event: Finished, passed: list[Event]) -> None:
         self._answer.tell_rest(event.stop if _says_cut(event) else None)
-        stop = self._stop(event.stop)
+        said = event.stop
+        if said == "length" and self._kept_cut and not self._showed_unreadable and _has_word(event, _WHOLE_WORDS):
+            said = "tool_calls"  # as the provider says it, and as a whole reply with such a call ends
+        stop = self._stop(said)
         extra = self._answer.with_malformed(event.extra if stop == event.stop else without_stop_word(event.extra))
         passed.append(event if extra is event.extra else replace(event, stop=stop, extra=extra))
 
@@ -212,6 +225,8 @@ class AnswerStream:
 
 def _says_cut(finished: Finished) -> bool:
     """Whether the provider's own word says that the reply was cut; a reader may have found that out by itself."""
-    return any(
-        word in _CUT_WORDS for own in (finished.extra or {}).values() for word in own.values() if type(word) is str
-    )
+    return _has_word(finished, _CUT_WORDS)
+
+
+def _has_word(finished: Finished, words: frozenset[str]) -> bool:
+    return any(word in words for own in (finished.extra or {}).values() for word in own.values() if type(word) is str)
