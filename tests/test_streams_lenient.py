@@ -289,3 +289,22 @@ def test_thinking_in_text_is_reported_to_clients_of_another_protocol() -> None:
     body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     whole = convert_reply(body, source="openai_compatible", target="anthropic")
     assert any("in marks of thinking" in entry.reason for entry in whole.report.entries)
+
+
+# --- a whole reply where a stream was asked for -----------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [{}, {"name": "look"}])
+def test_the_old_call_of_a_whole_reply_reaches_a_stream_of_chat_without_notes_of_ours(name: dict[str, str]) -> None:
+    called = {"role": "assistant", "content": None, "function_call": {**name, "arguments": "{}"}}
+    choice = {"index": 0, "finish_reason": "function_call", "message": called}
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    output, _ = translated(json.dumps(body).encode(), "openai", "openai")
+    chunks = [json.loads(line[6:]) for line in output.decode().split("\n\n") if line.startswith("data: {")]
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    if name:
+        names = [call["function"].get("name") for delta in deltas for call in delta.get("tool_calls", ())]
+        assert "look" in names
+    else:
+        assert {"function_call": {"arguments": "{}"}} in deltas, "what is no call stays what it is"
+    assert b'"~' not in output

@@ -132,7 +132,8 @@ class Encoder:
         turn = Turn("assistant", tuple(self._blocks) if self._wish.refusals else without_refusals(self._blocks))
         body = reply.encode(Reply(turn, finished.stop, self._usage, started.id, started.model, extra))
         choice = body["choices"][0]
-        delta: Fields = dict(note(extra, PROTOCOL, "message") or {})
+        beside: Fields = note(extra, PROTOCOL, "message") or {}
+        delta: Fields = {key: value for key, value in beside.items() if not key.startswith("~")}  # no notes of ours
         if not self._has_text and not self._calls:
             delta["content"] = ""
         rest = {key: value for key, value in choice.items() if key not in _NOT_IN_CHOICES and value is not None}
