@@ -34,9 +34,6 @@ from toolglot.render.rendering import Rendered
 from toolglot.reply_events import of_block
 
 _CUT_WORDS: Final = frozenset({"length", "max_tokens", "model_length", "MAX_TOKENS", "incomplete"})
-_WHOLE_WORDS: Final = frozenset(
-    {"stop", "tool_calls", "function_call", "end_turn", "tool_use", "completed", "STOP", "COMPLETE", "TOOL_CALL"}
-)
 _DELTAS: Final = frozenset({TextDelta, ThinkingDelta, InputDelta, MediaDelta})
 
 
@@ -63,8 +60,6 @@ class AnswerStream:
         self._unsaid: list[Event] = []
         """The start of a block that has said nothing so far, and what was blank of it."""
         self._showed_unreadable = False
-        self._kept_cut = False
-        """Whether a call was cut of which nothing was shown, so that it could be told as in a whole reply."""
         self._is_failing = False
         """Whether the events that are passed on end with a failure: nothing is said beside it."""
         self._is_strange = False
@@ -155,7 +150,6 @@ class AnswerStream:
                 self._opened = None
             else:
                 self._is_kept = False
-                self._kept_cut = self._kept_cut or event.cut
                 self._say_whole(self._answer.call(block, cut=event.cut), passed)
             return
         if self._unsaid and self._answer.is_void(block):
@@ -172,7 +166,6 @@ class AnswerStream:
             told_as = self._answer.opened_call(opened, whole, cut=event.cut)
             is_cut_call = event.cut and isinstance(told_as, ToolCall)
             self._showed_unreadable = self._showed_unreadable or is_cut_call
-            self._kept_cut = self._kept_cut or event.cut
             self._say_whole(told_as, passed, cut=is_cut_call)
             return
         if event.cut and self._unsaid and self._answer.is_abroad and not self._answer.writes_text:
@@ -210,10 +203,7 @@ class AnswerStream:
 
     def _finish(self, event: Finished, passed: list[Event]) -> None:
         self._answer.tell_rest(event.stop if _says_cut(event) else None)
-        said = event.stop
-        if said == "length" and self._kept_cut and not self._showed_unreadable and _has_word(event, _WHOLE_WORDS):
-            said = "tool_calls"  # as the provider says it, and as a whole reply with such a call ends
-        stop = self._stop(said)
+        stop = self._stop(event.stop)
         extra = self._answer.with_malformed(event.extra if stop == event.stop else without_stop_word(event.extra))
         passed.append(event if extra is event.extra else replace(event, stop=stop, extra=extra))
 
@@ -225,8 +215,6 @@ class AnswerStream:
 
 def _says_cut(finished: Finished) -> bool:
     """Whether the provider's own word says that the reply was cut; a reader may have found that out by itself."""
-    return _has_word(finished, _CUT_WORDS)
-
-
-def _has_word(finished: Finished, words: frozenset[str]) -> bool:
-    return any(word in words for own in (finished.extra or {}).values() for word in own.values() if type(word) is str)
+    return any(
+        word in _CUT_WORDS for own in (finished.extra or {}).values() for word in own.values() if type(word) is str
+    )
