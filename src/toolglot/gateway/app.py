@@ -23,8 +23,10 @@ from toolglot import __version__
 from toolglot.conversation import Failure
 from toolglot.convert import error_for
 from toolglot.errors import InputError
+from toolglot.gateway import offloading
 from toolglot.gateway.answers import Answers
 from toolglot.gateway.asgi_caller import asgi_request
+from toolglot.gateway.body_budget import VALUE_BYTES, BodyBudget
 from toolglot.gateway.bounded_store import BoundedStore
 from toolglot.gateway.chain import Chain, MiddlewareError, load_steps
 from toolglot.gateway.choosing import Rotation
@@ -109,7 +111,8 @@ class Gateway:
         self._middleware = tuple(middleware)
         settings = config.gateway
         self.teller: Teller = teller or Teller(most=settings.reports, form=settings.log)
-        self.metrics: Metrics = Metrics(overrides=lambda: self.config.overrides)
+        self.budget: BodyBudget = BodyBudget(lambda: self.config.gateway.max_bytes_in_flight)
+        self.metrics: Metrics = Metrics(overrides=lambda: self.config.overrides, budget=self.budget)
         self.tracing = tracing
         self.teller.listeners[:0] = [self._count]
         self.upstreams: Upstreams = upstreams or Upstreams(config)
@@ -325,6 +328,7 @@ class Gateway:
         if origin is not None and is_allowed(origin, self.config.gateway.allowed_origins):
             request.caller = PageCaller(request.caller, origin)
         caller = request.caller
+        share = request.share = self.budget.share()
         door = find(request.method, request.path, request.query, request.headers)
         told = Told(request.id, "", request.method, request.path)
         if door is not None:
@@ -353,6 +357,7 @@ class Gateway:
         finally:
             told.is_answered = True
             caller.let_go()
+            share.release()
             self.stopping.end(told)
             try:
                 self.teller.end(told)
@@ -388,6 +393,8 @@ class Gateway:
             raise refusal("bad_request", said, 405, headers={"allow": allowed})
         if request.method == "POST":
             request.body = await request.read(settings.max_body_bytes)
+            request.values = await offloading.count_values(request.body)
+            request.hold(VALUE_BYTES * request.values)
             told.request, told.arrived = request.body, time.perf_counter()
         if door.action == "generate":
             await Exchange(self._services, door, request, told).run()
@@ -454,7 +461,8 @@ class Gateway:
         told.error = self._own_keys.hidden(said)
         told.is_broken = bool(told.status)
         is_told = failure is STOPPING or len(told.failures) >= told.tries
-        if isinstance(error, ProviderError) and not is_told:  # what was passed on
+        is_own = isinstance(error, GatewayRefusal)
+        if isinstance(error, ProviderError) and not is_told and not is_own:  # what was passed on
             told.failures.append((told.upstream, error.failure.kind))
         if told.status:  # the answer has begun: its own end is all that the client can still be told
             return

@@ -10,7 +10,17 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote
 
-from toolglot.gateway.requests import ClientRequest, GoneError, Headers, Receive, Scope, Send, read_pieces
+from toolglot.gateway.requests import (
+    ClientRequest,
+    GoneError,
+    Headers,
+    Hold,
+    Receive,
+    Scope,
+    Send,
+    read_pieces,
+    uncounted,
+)
 
 WATCH_AFTER: Final = 0.02
 """Seconds after which somebody looks whether the client is still there: a task that a short answer does not need."""
@@ -66,8 +76,8 @@ class AsgiCaller:
 
     # --- the body -----------------------------------------------------------------------------------
 
-    async def read(self, most: int) -> bytes:
-        data = await read_pieces(self._more, most)
+    async def read(self, most: int, hold: Hold = uncounted) -> bytes:
+        data = await read_pieces(self._more, most, hold)
         if self._left is not None:  # from now on, what is received is that the client went away
             self._later = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin_watching)
         return data

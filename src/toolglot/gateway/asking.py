@@ -17,12 +17,14 @@ from toolglot import profiles
 from toolglot.conversation import Conversation, Failure, Issuer
 from toolglot.convert import ConvertedRequest, ReceivedRequest
 from toolglot.errors import RefusedError
+from toolglot.gateway import offloading
 from toolglot.gateway.breaker import Breaker
 from toolglot.gateway.doors import Door
 from toolglot.gateway.requests import ClientRequest, GatewayRefusal
 from toolglot.gateway.route_changes import changed
 from toolglot.gateway.route_table import RouteSettings
 from toolglot.gateway.services import Services
+from toolglot.gateway.tallies import tallied
 from toolglot.gateway.telling import Told
 from toolglot.gateway.vault import without_opaque
 from toolglot.policy import Policy
@@ -33,9 +35,6 @@ from toolglot.upstream import Answer, Upstream
 from toolglot.upstream.failures import failure_of, is_opaque_refused, wait_before
 from toolglot.upstream.protocol_choice import RESPONSES, asking_encrypted, target_for
 from toolglot.wire.failures import ProviderError
-
-LARGE: Final = 256 * 1024
-"""Bytes from which on a body is worked on in a thread: it takes so long that others would wait."""
 
 T = TypeVar("T")
 
@@ -77,6 +76,8 @@ class Asking:
         self._door = door
         self._request = request
         self._told = told
+        self.values = request.values
+        """How many JSON values there are to work on."""
         self.source: Profile = self.profile(door.source)
         """What the client speaks."""
         self.said = _NOTHING_SAID
@@ -115,7 +116,7 @@ class Asking:
         if vault.may_recall(self.said, self.source, profile, home):
             try:
                 received.conversation, recalled = await vault.recall(
-                    self._request.client, self.said, self.source, profile, home
+                    self._request.client, self.said, self.source, profile, home, self.apart
                 )
                 told += recalled
             except StoreError as error:  # as if nothing had been kept: most requests are good without
@@ -124,13 +125,16 @@ class Asking:
         if self.settings is not None:
             received.conversation, self._set = changed(received.conversation, self.settings)
             told += self._set
-        if len(self._request.body) <= LARGE:
-            return self._render(received, profile, home, told)
-        return await asyncio.to_thread(self._render, received, profile, home, told)
+        return await self.apart(lambda: self._render(received, profile, home, told))
+
+    @property
+    def is_much(self) -> bool:
+        """Whether the client's request is worked on in a thread."""
+        return offloading.is_much(self.values, len(self._request.body))
 
     async def apart(self, work: Callable[[], T]) -> T:
-        """What work on the client's request gives, done in a thread if it is a large one."""
-        return await asyncio.to_thread(work) if len(self._request.body) > LARGE else work()
+        """What work on the client's request gives, done in a thread if there is much to do."""
+        return await offloading.run(self.values, len(self._request.body), work)
 
     def _render(
         self, received: ReceivedRequest, profile: Profile, home: Issuer, entries: list[Entry]
@@ -138,7 +142,8 @@ class Asking:
         if self.source.protocol != profile.protocol == RESPONSES:
             received.conversation = asking_encrypted(received.conversation, profile)
         out = received.for_target(profile.name, model=home.model, home=home, entries=entries, policy=self.policy)
-        self._told.target, self._told.entries, self._told.rendered = profile.name, out.report.entries, out.data
+        self._told.target, self._told.rendered = profile.name, out.data
+        self._told.entries = tallied(out.report.entries)
         return out
 
     # --- asking -------------------------------------------------------------------------------------

@@ -150,6 +150,16 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             "upstream's failure: the next one of a chain is asked.",
         ),
     ] = 64 * 1024 * 1024
+    max_bytes_in_flight: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            le=1 << 40,
+            title="a whole number from 1024",
+            description="Bytes of requests and whole answers that are held at the same time; the next one is told to "
+            "come again. This bounds the [memory](operations.md#memory) of the gateway.",
+        ),
+    ] = 256 * 1024 * 1024
     max_concurrent: Annotated[
         int,
         Meta(

@@ -36,8 +36,10 @@ from toolglot.gateway.requests import (
     ClientRequest,
     GoneError,
     Headers,
+    Hold,
     read_pieces,
     refuse_large,
+    uncounted,
 )
 from toolglot.upstream.outbox import outbox_of
 
@@ -609,14 +611,15 @@ class Call:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    async def read(self, most: int) -> bytes:
+    async def read(self, most: int, hold: Hold = uncounted) -> bytes:
         if not self.is_whole:
             connection = self._connection
             limits = {"pause": connection.pause_seconds, "upload": connection.upload_seconds}
-            return await read_pieces(self._more, most, **limits)
+            return await read_pieces(self._more, most, hold, **limits)
         if self.is_gone:
             raise GoneError
         refuse_large(self._size, most)
+        hold(self._size)
         self._connection.resume_reading()
         return self._taken()
 

@@ -28,6 +28,7 @@ _HEAD: Final = """\
 #usage_days = 400                         # how long what each client used is kept
 #max_body_bytes = 67108864
 #max_answer_bytes = 67108864              # of an upstream's answer
+#max_bytes_in_flight = 268435456          # bytes of requests and whole answers at the same time: bounds the memory
 #max_concurrent = 1000                    # requests at the same time
 #max_connections = 20000                  # connections at the same time, idle ones too
 #ping_seconds = 15                        # a sign of life in silent streams; 0: none

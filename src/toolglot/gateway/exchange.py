@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -21,18 +21,22 @@ from toolglot.believed_usage import COUNTS, NOT_BELIEVED, believed
 from toolglot.conversation import Failure, Reply
 from toolglot.convert import ConvertedRequest, ReceivedRequest, read_request
 from toolglot.errors import InputError, LimitError, RefusedError
-from toolglot.gateway.asking import LARGE, Asked, Asking, in_step, moves_on
+from toolglot.gateway import offloading
+from toolglot.gateway.asking import Asked, Asking, in_step, moves_on
+from toolglot.gateway.body_budget import VALUE_BYTES
 from toolglot.gateway.chain import Chain, MiddlewareError
 from toolglot.gateway.choosing import conversation_key, ordered
 from toolglot.gateway.doors import Door
 from toolglot.gateway.metering import BYTES_PER_TOKEN, Ticket
 from toolglot.gateway.model_names import SIMULATED
+from toolglot.gateway.offloading import MARKS_A_CONTAINER, count_containers
 from toolglot.gateway.pings import Pings
-from toolglot.gateway.requests import ClientRequest, refusal
+from toolglot.gateway.requests import ClientRequest, GatewayRefusal, Hold, refusal
 from toolglot.gateway.response_items import unstored_events, wants_stored, with_request
 from toolglot.gateway.routing import Route
 from toolglot.gateway.services import Services
 from toolglot.gateway.stopping import STOPPING, taken_back
+from toolglot.gateway.tallies import tallied
 from toolglot.gateway.telling import Told, header_of
 from toolglot.middleware import Request
 from toolglot.reply_conversion import ConvertedReply, convert_reply
@@ -49,7 +53,11 @@ AFTER_END: Final = 1.0
 MOST_AFTER_END: Final = 64 * 1024
 """Seconds and bytes that a provider has, after the end of its answer, to end what it sends as well."""
 
+MAX_FED: Final = 32 * 1024
+"""Bytes of a stream that are read on the event loop at once."""
+
 Fields = dict[str, Any]
+T = TypeVar("T")
 
 _counts_of: Final = attrgetter(*COUNTS)
 _MEMORY: Final = ToolMemory()
@@ -57,6 +65,8 @@ _MEMORY: Final = ToolMemory()
 _REPLY_IDS: Final = {"anthropic": "msg_", "openai": "chatcmpl-", "openai_responses": "resp_"}
 """How the ids of answers begin, by client."""
 
+_FEW_DIGITS: Final = 5
+"""Of the announced length of an answer that is read at once."""
 _UNBUFFERED: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _KEPT: Final = ("anthropic-ratelimit-", "x-ratelimit-", "anthropic-organization-id", "openai-processing-ms")
 """Headers of a provider that its own clients look at."""
@@ -97,6 +107,8 @@ class Exchange:
         """What the store did not take of the answer."""
         self._is_unstored = False
         """The client asked for a response that it can continue by its id, and cannot."""
+        self._is_apart = False
+        """A thread works on the stream."""
 
     async def run(self) -> None:
         """Answer the request. What goes wrong before the answer begins is raised."""
@@ -130,6 +142,9 @@ class Exchange:
         asked = await self._asking.asked(received, upstream, route.model, entries)
         try:
             failure = await (self._stream(asked) if asked.out.stream else self._whole(asked))
+        except GatewayRefusal:  # the upstream did nothing wrong
+            asked.breaker.gave_up()
+            raise
         except ProviderError as error:
             asked.breaker.failed(error.failure)
             self._told.failures.append((upstream.name, error.failure.kind))
@@ -156,7 +171,7 @@ class Exchange:
     async def _ready(self, *, is_used: bool = True) -> tuple[ReceivedRequest, list[Route]]:
         """The request as it is to be sent, and who is asked, one after the other."""
         body = self._request.body
-        received = self._read(body) if len(body) <= LARGE else await asyncio.to_thread(self._read, body)
+        received = await self._asking.apart(lambda: self._read(body))
         routes = self._routed(received)
         meter, client = self._services.meter, self._request.client
         self._has_rules = self._services.ring.key_of(client) is not None
@@ -168,7 +183,7 @@ class Exchange:
             self._ticket = Ticket(client, None, 0)
         if self._services.chain:
             upstream = self._use(routes[0])
-            received = self._through_chain(await self._joined(received, upstream), upstream)
+            received = await self._through_chain(await self._joined(received, upstream), upstream)
             routes = self._routed(received)
         return received, routes
 
@@ -227,10 +242,14 @@ class Exchange:
             received.fields,
             may_be_elsewhere=is_native and is_alone,
             home=upstream.name if is_native else "",
+            apart=self._asking.apart,
         )
-        return await self._asking.apart(lambda: self._read(joined)) if joined is not None else received
+        if joined is None:
+            return received
+        self._asking.values = max(self._asking.values, MARKS_A_CONTAINER * count_containers(joined))
+        return await self._asking.apart(lambda: self._read(joined))
 
-    def _through_chain(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
+    async def _through_chain(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
         """The request as the user's middleware leaves it."""
         protocol, model = self._asking.source.protocol, received.conversation.model
         self._shown, is_changed = self._services.chain.before(
@@ -238,7 +257,9 @@ class Exchange:
         )
         if not is_changed:
             return received
-        received = self._read(Chain.changed(received.fields, self._shown, protocol))
+        changed = Chain.changed(received.fields, self._shown, protocol)
+        self._asking.values = max(self._asking.values, MARKS_A_CONTAINER * count_containers(changed))
+        received = await self._asking.apart(lambda: self._read(changed))
         received.address(model=self._shown.model)
         return received
 
@@ -246,13 +267,12 @@ class Exchange:
 
     async def _whole(self, asked: Asked) -> Failure | None:
         out, answer, upstream = asked.out, asked.answer, asked.upstream
-        data = await _all_of(answer, self._services.answer_limits.max_bytes)
+        data, values = await self._held_whole(asked)
         self._told.heard = time.perf_counter()
-        is_much = len(data) > LARGE or len(self._request.body) > LARGE
-        replied = await asyncio.to_thread(self._reply, data, out) if is_much else self._reply(data, out)
+        size = max(len(data), len(self._request.body))
+        replied = await offloading.run(self._asking.values + values, size, lambda: self._reply(data, out))
         await in_step(asked.breaker.running - 1)
         reply, body, written = replied
-        self._told.reply_entries = reply.report.entries
         if self._shown is not None:
             given = body
             body = self._services.chain.after_reply(
@@ -261,7 +281,8 @@ class Exchange:
             written = written if body == given else msgspec.json.encode(body)
         if (serves := self._tell_reply(out, reply.said, reply.reply)) or self._door.source == RESPONSES:
             await self._keep(serves, out, reply.said, reply.reply, upstream, body)
-        self._told.reply_entries += tuple(self._unkept)
+        if self._unkept:
+            self._told.reply_entries += tuple(self._unkept)
         if self._is_unstored:
             body = {**body, "store": False}
             written = msgspec.json.encode(body)
@@ -269,6 +290,19 @@ class Exchange:
         self._told.sends()
         await self._caller.answer(200, self._headers(out, answer), written)
         return None
+
+    async def _held_whole(self, asked: Asked) -> tuple[bytes, int]:
+        """All of an answer, which is held as the body of the request is, and how many JSON values it has at most."""
+        answer, hold, most = asked.answer, self._request.hold, self._services.answer_limits.max_bytes
+        announced = answer.headers.get("content-length", "")
+        if announced.isdecimal() and len(announced) <= _FEW_DIGITS and "content-encoding" not in answer.headers:
+            data = await _all_of(answer, most)
+            hold(len(data))
+        else:
+            data = await _counted(asked, most, hold)
+        values = await offloading.count_values(data)
+        hold(VALUE_BYTES * values)
+        return data, values
 
     def _reply(self, data: bytes, out: ConvertedRequest) -> tuple[ConvertedReply, Fields, bytes]:
         """A whole answer, as the client gets it: read, as an object and as it is sent."""
@@ -287,6 +321,7 @@ class Exchange:
         except LimitError as error:  # nothing that the client sent, or could send otherwise
             raise ProviderError(from_answer_limit(error)) from error
         body = self._dated(reply.body, out)
+        self._told.reply_entries = tallied(reply.report.entries)
         return reply, body, reply.data if body is reply.body else msgspec.json.encode(body)
 
     async def _stream(self, asked: Asked) -> Failure | None:
@@ -314,7 +349,11 @@ class Exchange:
                 await self._caller.begin(200, kind | self._headers(out, asked.answer))
             await self._caller.give(data)
 
-        pings = Pings(lambda: translator.ping() if array is None else b"", give, self._config.gateway.ping_seconds)
+        pings = Pings(
+            lambda: translator.ping() if array is None and not self._is_apart else b"",
+            give,
+            self._config.gateway.ping_seconds,
+        )
         is_kept = False
         try:
             async for data in self._translated(asked.answer, translator):
@@ -339,7 +378,7 @@ class Exchange:
             raise
         finally:
             pings.end()
-            self._tell_stream(translator)
+            await self._tell_stream(translator)
         return translator.failure
 
     async def _cut(
@@ -373,13 +412,15 @@ class Exchange:
         """The answer as the client reads it, piece by piece, with one end whatever happens."""
         pieces = answer.pieces()
         size, most = 0, self._services.answer_limits.max_bytes
+        waiting = _Waiting(self._request)
         try:
             async for piece in pieces:
                 if not self._told.sent:
                     self._told.hears()
-                data = translator.feed(piece)
+                data = await self._fed_apart(translator, piece) if waiting.add(piece) else translator.feed(piece)
                 size += len(piece)
                 if data:
+                    waiting.clear()
                     yield data if translator.failure is None else self._services.own_keys.hidden_bytes(data)
                 if translator.is_over:
                     break
@@ -390,15 +431,28 @@ class Exchange:
                 async for data in _after_end(pieces, translator):
                     yield data
         except ProviderError as error:
-            data = translator.fail(error)
+            data = self._broken(translator, error)
         except Exception:
             yield translator.fail(Failure("server", "the gateway failed in the middle of the answer"))
             raise
         else:
-            is_much = size > LARGE and not translator.is_over  # an answer that came whole after all
-            data = await asyncio.to_thread(translator.finish) if is_much else translator.finish()
+            data = await self._fed_apart(translator, None) if waiting.is_much else translator.finish()
         if data:
             yield data if translator.failure is None else self._services.own_keys.hidden_bytes(data)
+
+    def _broken(self, translator: StreamTranslator, error: ProviderError) -> bytes:
+        """The end of a stream that broke off. What the gateway itself refuses is raised while that is possible."""
+        if isinstance(error, GatewayRefusal) and not self._told.status:
+            raise error
+        return translator.fail(error)
+
+    async def _fed_apart(self, translator: StreamTranslator, piece: bytes | None) -> bytes:
+        """What the client gets for a piece of a stream, or for its end, made in a thread. No ping is made meanwhile."""
+        self._is_apart = True
+        try:
+            return await offloading.in_thread(lambda: translator.finish() if piece is None else translator.feed(piece))
+        finally:
+            self._is_apart = False
 
     async def _streamed(self, out: ConvertedRequest, translator: StreamTranslator, upstream: Upstream) -> None:
         """The stream is over, and its end not yet sent. One that failed before it began is no stream, but an error."""
@@ -422,9 +476,12 @@ class Exchange:
         except (InputError, MiddlewareError) as error:
             self._told.error = f"a middleware failed on what was streamed: {error}"
 
-    def _tell_stream(self, translator: StreamTranslator) -> None:
+    async def _tell_stream(self, translator: StreamTranslator) -> None:
         """Tell how a stream went. One of which the client got nothing is no stream: it is told as an error."""
-        self._told.reply_entries = (*translator.report.entries, *self._unkept)
+        values = MARKS_A_CONTAINER * len(translator.reply.turn.blocks)
+        self._told.reply_entries = await offloading.run(
+            values, 0, lambda: tallied((*translator.report.entries, *self._unkept))
+        )
         self._count(translator.reply)
         if translator.failure is not None and self._told.status:
             self._told.is_broken = True
@@ -486,7 +543,7 @@ class Exchange:
         client = self._request.client
         if serves:
             home = upstream.home(out.model, out.target.name)
-            await self._services.vault.keep(client, self._asking.said, said, told, home)
+            await self._services.vault.keep(client, self._asking.said, said, told, home, self._asking.apart)
         asked, body = exchanged
         if asked is None or body is None:
             return False
@@ -532,6 +589,53 @@ async def _all_of(answer: Answer, most: int) -> bytes:
             raise
         message = f"{failure.message} (max_answer_bytes of the gateway)"
         raise ProviderError(msgspec.structs.replace(failure, message=message)) from None
+
+
+async def _counted(asked: Asked, most: int, hold: Hold) -> bytes:
+    """The same, each piece of which is held as it comes."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in asked.answer.pieces():
+        size += len(piece)
+        if size > most:
+            message = (
+                f"{asked.upstream.name} sent an answer of more than {most} bytes (max_answer_bytes of the gateway)"
+            )
+            raise ProviderError(Failure("server", message, code=ANSWER_LIMIT))
+        hold(len(piece))
+        pieces.append(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class _Waiting:
+    """What came of a stream since the client last got something of it: a piece of one event, or a whole answer."""
+
+    __slots__ = ("_held", "_request", "_size")
+
+    def __init__(self, request: ClientRequest) -> None:
+        self._request = request
+        self._size = 0
+        self._held = 0
+
+    @property
+    def is_much(self) -> bool:
+        return self._size > MAX_FED
+
+    def add(self, piece: bytes) -> bool:
+        """Whether so much has come that it is worked on in a thread; it is held like a body then."""
+        self._size += len(piece)
+        if self._size <= MAX_FED:
+            return False
+        more = self._size - self._held
+        self._request.hold(more)
+        self._held += more
+        return True
+
+    def clear(self) -> None:
+        """The client gets something, so what came has been read, but for the beginning of another event."""
+        if self._held and self._request.share is not None:
+            self._request.share.release(self._held)
+        self._size = self._held = 0
 
 
 async def _after_end(pieces: AsyncIterator[bytes], translator: StreamTranslator) -> AsyncIterator[bytes]:

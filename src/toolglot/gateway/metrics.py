@@ -25,9 +25,10 @@ from typing import Final, Literal, NamedTuple
 
 from toolglot import __version__, profiles
 from toolglot.errors import InputError
+from toolglot.gateway.body_budget import BodyBudget
+from toolglot.gateway.tallies import tally_of
 from toolglot.gateway.telling import GONE, Told
 from toolglot.profiles import Overrides
-from toolglot.report import Entry
 from toolglot.wire.masking import mask
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -127,6 +128,16 @@ VAULT: Final = Family(
 STORE: Final = Family(
     "toolglot_store_errors_total", "counter", "Times that the store failed, or took too long to keep an answer."
 )
+BODY_BYTES: Final = Family(
+    "toolglot_body_bytes_in_flight",
+    "gauge",
+    "What the bodies of requests and whole answers hold now, of `max_bytes_in_flight`.",
+)
+BODY_REFUSALS: Final = Family(
+    "toolglot_body_refusals_total",
+    "counter",
+    "Requests that were refused with 503 because bodies held `max_bytes_in_flight`.",
+)
 BUILD: Final = Family("toolglot_build_info", "gauge", "Always 1.", ("version", "python"))
 UPTIME: Final = Family("toolglot_uptime_seconds", "gauge", "Since the gateway was made.")
 CPU: Final = Family("process_cpu_seconds_total", "counter", "CPU time of the process, user and system.")
@@ -138,7 +149,7 @@ STARTED: Final = Family("process_start_time_seconds", "gauge", "When the gateway
 
 FAMILIES: Final = (
     *(REQUESTS, REFUSALS, TOKENS, REPAIRS, REPLY_CHANGES, ERRORS, RETRIES, ADDED, FIRST_BYTE, DURATION, OPEN, STREAMS),
-    *(VAULT, STORE, BUILD, UPTIME, CPU, RESIDENT, VIRTUAL, OPEN_FDS, MAX_FDS, STARTED),
+    *(VAULT, STORE, BODY_BYTES, BODY_REFUSALS, BUILD, UPTIME, CPU, RESIDENT, VIRTUAL, OPEN_FDS, MAX_FDS, STARTED),
 )
 """All, in the order in which they are written."""
 
@@ -149,8 +160,6 @@ _TOKEN_KINDS: Final = {
     "cache_write_tokens": "cache_write",
     "reasoning_tokens": "reasoning",
 }
-_RULE: Final = re.compile(r"\(((?:default:)?[a-z0-9][a-z0-9_.-]{1,80})\)")
-LONGEST_REASON: Final = 1_000
 _DEFAULT: Final = "default:"
 _DATED: Final = re.compile(r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest))+$")
 _STREAM: Final = ("false", "true")
@@ -270,8 +279,13 @@ class Metrics:
     """Counts requests. One for each gateway, that is for each process that serves."""
 
     def __init__(
-        self, *, overrides: Callable[[], Overrides | None] = lambda: None, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        overrides: Callable[[], Overrides | None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+        budget: BodyBudget | None = None,
     ) -> None:
+        self._budget = budget
         self._overrides = overrides
         self._clock = clock
         self._began = clock()
@@ -327,10 +341,12 @@ class Metrics:
         return way
 
     def _asked(self, told: Told, way: Way) -> None:
-        for entry in told.entries:
-            self._repairs.add((self._rule(entry, told), entry.action, entry.gravity))
-        for entry in told.reply_entries:
-            self._reply_changes.add((entry.action, entry.gravity))
+        if told.entries:
+            for (action, gravity, named), count in tally_of(told.entries).kinds.items():
+                self._repairs.add((self._rule(named, told) or action, action, gravity), count)
+        if told.reply_entries:
+            for (action, gravity, _), count in tally_of(told.reply_entries).kinds.items():
+                self._reply_changes.add((action, gravity), count)
         for name in told.repeated:
             self._retries.add((self._upstreams.of(name) if name != told.upstream else way.labels[2],))
         for name, kind in told.failures:
@@ -369,17 +385,15 @@ class Metrics:
             names = self._models[upstream] = Names(MOST_MODELS)
         return names.of(family_of(told.sent_model[:LONGEST_NAME]), may_be_new=200 <= told.status < 300)
 
-    def _rule(self, entry: Entry, told: Told) -> str:
-        """The rule in the reason of a change, if it is one: a reason also holds names that a client chose."""
-        if "(" not in entry.reason:
-            return entry.action
-        for named in _RULE.findall(entry.reason[:LONGEST_REASON]):
-            if named in self._rules:
-                return str(named)
-            if len(self._rules) < MOST_SERIES and _is_rule(named, told, self._overrides()):
-                self._rules[named] = None
-                return str(named)
-        return entry.action
+    def _rule(self, names: tuple[str, ...], told: Told) -> str:
+        """The rule among what may be one in the reason of a change; empty: none is, but a name that a client chose."""
+        for name in names:
+            if name in self._rules:
+                return name
+            if len(self._rules) < MOST_SERIES and _is_rule(name, told, self._overrides()):
+                self._rules[name] = None
+                return name
+        return ""
 
     # --- written --------------------------------------------------------------------------------------
 
@@ -410,6 +424,8 @@ class Metrics:
             OPEN.name: len(self._open),
             STREAMS.name: streams,
             UPTIME.name: round(self._clock() - self._began, 3),
+            BODY_BYTES.name: self._budget.used if self._budget is not None else 0,
+            BODY_REFUSALS.name: self._budget.refused if self._budget is not None else 0,
         }
 
 

@@ -26,7 +26,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from toolglot.gateway.config_checks import is_loopback
-from toolglot.gateway.requests import Caller, ClientRequest, Headers, refusal
+from toolglot.gateway.requests import Caller, ClientRequest, Headers, Hold, refusal, uncounted
 
 LONGEST_REMEMBERED: Final = 300
 _NAMES: Final = re.compile(r"[A-Za-z0-9_, -]{1,4000}")
@@ -100,8 +100,8 @@ class PageCaller:
     def let_go(self) -> None:
         self._caller.let_go()
 
-    async def read(self, most: int) -> bytes:
-        return await self._caller.read(most)
+    async def read(self, most: int, hold: Hold = uncounted) -> bytes:
+        return await self._caller.read(most, hold)
 
     async def answer(self, status: int, headers: Headers, data: bytes) -> None:
         await self._caller.answer(status, {**headers, **self._headers}, data)

@@ -9,25 +9,37 @@ import asyncio
 import os
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qsl
 
 from toolglot.conversation import Failure, FailureKind
 from toolglot.wire.failures import ProviderError
+
+if TYPE_CHECKING:
+    from toolglot.gateway.body_budget import BodyShare
 
 MOST_HEADER_BYTES: Final = 64 * 1024
 LONGEST_UPLOAD: Final = 120.0
 """Seconds that a body may take to arrive."""
 LONGEST_PAUSE: Final = 30.0
 """Seconds between two pieces of it."""
+_FEW_DIGITS: Final = 3
+"""Of a content-length that nobody needs to look at."""
+_UNPACKED_AT_ONCE: Final = 1024 * 1024
 _WINDOWS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Ways to compress a body, as zlib numbers them."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Hold = Callable[[int], None]
+"""Called with the size of what is kept from now on; it may refuse."""
 Headers = Mapping[str, str]
 """By names in small letters. What no header may hold is replaced where they are written."""
+
+
+def uncounted(_: int) -> None:
+    """Keep anything."""
 
 
 class GoneError(Exception):
@@ -63,8 +75,8 @@ class Caller(Protocol):
         """Nobody watches any more."""
         ...
 
-    async def read(self, most: int) -> bytes:
-        """All of the body."""
+    async def read(self, most: int, hold: Hold = uncounted) -> bytes:
+        """All of the body. `hold` is called with the size of each piece that is kept, and may refuse it."""
         ...
 
     async def answer(self, status: int, headers: Headers, data: bytes) -> None:
@@ -97,7 +109,7 @@ class ClientRequest:
 
     __slots__ = (
         *("body", "caller", "client", "header_bytes", "headers", "id", "method", "path", "query", "raw_path"),
-        "raw_query",
+        *("raw_query", "share", "values"),
     )
 
     def __init__(
@@ -124,6 +136,10 @@ class ClientRequest:
         self.body = b""
         self.client = ""
         """Who asks: a hash of the key that came, never the key."""
+        self.values: int = 0
+        """How many JSON values the body has at most: how much there is to do with it."""
+        self.share: BodyShare | None = None
+        """What its bodies hold."""
 
     @property
     def key(self) -> str:
@@ -138,19 +154,30 @@ class ClientRequest:
         return str(self.query.get("key", ""))
 
     async def read(self, most: int) -> bytes:
-        """The whole body, unpacked."""
-        data = await self.caller.read(most)
+        """The whole body, unpacked. One that is announced to be too large is refused before any of it is read."""
+        announced, share = self.headers.get("content-length", ""), self.share
+        if len(announced) > _FEW_DIGITS and announced.isdecimal():
+            refuse_large(int(announced[:20]), most)
+            if share is not None:
+                share.refuse_announced(int(announced))
+        data = await self.caller.read(most, self.hold)
         if "content-encoding" not in self.headers:
             return data
         packed = self.headers["content-encoding"].strip().lower()
         if packed in ("", "identity"):
             return data
-        return await asyncio.to_thread(unpacked, data, packed, most)
+        return await asyncio.to_thread(unpacked, data, packed, most, self.hold)
+
+    def hold(self, size: int) -> None:
+        """Note that so many bytes more are kept for this request."""
+        if self.share is not None:
+            self.share.hold(size)
 
 
 async def read_pieces(
     more: Callable[[], Awaitable[tuple[bytes, bool]]],
     most: int,
+    hold: Hold,
     *,
     pause: float = LONGEST_PAUSE,
     upload: float = LONGEST_UPLOAD,
@@ -166,6 +193,7 @@ async def read_pieces(
                 piece, is_last = await more()
                 size += len(piece)
                 refuse_large(size, most)
+                hold(len(piece))
                 pieces.append(piece)
                 if is_last:
                     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -182,7 +210,7 @@ def refuse_large(size: int, most: int) -> None:
         raise refusal("too_large", f"the request is larger than {most} bytes (max_body_bytes)", 413)
 
 
-def unpacked(data: bytes, packed: str, most: int) -> bytes:
+def unpacked(data: bytes, packed: str, most: int, hold: Hold = uncounted) -> bytes:
     """A compressed body. One that becomes too large is not unpacked further than that."""
     window = _WINDOWS.get(packed)
     if window is None:
@@ -191,16 +219,24 @@ def unpacked(data: bytes, packed: str, most: int) -> bytes:
             "bad_request", f"the content-encoding {packed[:40]!r} is not known here; send {known} or none", 415
         )
     reader = zlib.decompressobj(window)
-    try:
-        plain = reader.decompress(data, most + 1)
-    except zlib.error:
-        raise refusal("bad_request", f"the body is not {packed}, as its content-encoding says") from None
-    refuse_large(len(plain), most)
+    pieces: list[bytes] = []
+    size, rest = 0, data
+    while not reader.eof:
+        try:
+            piece = reader.decompress(rest, min(most + 1 - size, _UNPACKED_AT_ONCE))
+        except zlib.error:
+            raise refusal("bad_request", f"the body is not {packed}, as its content-encoding says") from None
+        size, rest = size + len(piece), reader.unconsumed_tail
+        refuse_large(size, most)
+        hold(len(piece))
+        pieces.append(piece)
+        if not piece:
+            break
     if not reader.eof:
         raise refusal("bad_request", f"the {packed} body ends too early")
     if reader.unused_data:
         raise refusal("bad_request", f"something follows the {packed} body: send it in one part")
-    return plain
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def refusal(

@@ -25,6 +25,7 @@ from msgspec.structs import asdict, replace
 
 from toolglot.errors import LimitError
 from toolglot.gateway import response_refusals as refusals
+from toolglot.gateway.offloading import Apart, at_once
 from toolglot.gateway.response_items import (
     Item,
     id_of,
@@ -107,7 +108,13 @@ class StoredResponses:
     # --- before a request ---------------------------------------------------------------------------
 
     async def expanded(
-        self, client: str, fields: Mapping[str, Any], *, may_be_elsewhere: bool = False, home: str = ""
+        self,
+        client: str,
+        fields: Mapping[str, Any],
+        *,
+        may_be_elsewhere: bool = False,
+        home: str = "",
+        apart: Apart = at_once,
     ) -> dict[str, Any] | None:
         """A request with everything that it refers to; None where it refers to nothing, or to what its upstream has.
 
@@ -115,10 +122,14 @@ class StoredResponses:
         home: the upstream, if it stores responses itself, under the name given to `keep`; what it has is left to it.
         """
         previous, items = fields.get("previous_response_id"), input_of(fields)
-        if items is None or not (type(previous) is str or referred(items)):
+        if items is None:
+            return None
+        named = await apart(lambda: referred(items))
+        if type(previous) is not str and not named:
             return None
         try:
-            said = await self._said(client, previous if type(previous) is str else None, items, home, fields)
+            asked = previous if type(previous) is str else None
+            said = await self._said(client, asked, items, named, home, fields, apart)
         except refusals.MissingError:
             if may_be_elsewhere:
                 return None
@@ -129,21 +140,32 @@ class StoredResponses:
         return {**rest, "input": said}
 
     async def _said(
-        self, client: str, previous: str | None, items: list[Any], home: str, fields: Mapping[str, Any]
+        self,
+        client: str,
+        previous: str | None,
+        items: list[Any],
+        named: list[str],
+        home: str,
+        fields: Mapping[str, Any],
+        apart: Apart,
     ) -> list[Any] | None:
         """All items of a conversation up to now; None where its home has them."""
         last = None if previous is None else await self._link(client, previous)
-        known = await self._items(client, referred(items))
-        at_home = all(stored.home == home for stored in known.values()) and len(known) == len(referred(items))
+        known = await self._items(client, named)
+        at_home = all(stored.home == home for stored in known.values()) and len(known) == len(named)
         if home and at_home and (last is None or last.home == home):
             return None
         links = [] if last is None else await self._chain(client, last)
         budget = self._most_bytes - (last.size if last is not None else 0)
         joined = _Joined(known, budget, home=home, stores=fields.get("store") is not False)
         await self._add_links(client, links, joined)
-        for item in items:
-            joined.add(item)
-        return joined.items
+
+        def add_all() -> list[Any]:
+            for item in items:
+                joined.add(item)
+            return joined.items
+
+        return await apart(add_all)
 
     async def _add_links(self, client: str, links: Sequence[Link], joined: _Joined) -> None:
         joined.known.update(await self._items(client, referred(item for link in links for item in link.input)))

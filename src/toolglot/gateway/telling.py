@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 import msgspec
 
-from toolglot.report import Entry, count_gravities, order_by_gravity, summarise
+from toolglot.gateway.tallies import MANY, SHOWN, tally_of
+from toolglot.report import GRAVITIES, Entry, Gravity, count_gravities, describe_counts, order_by_gravity
 from toolglot.upstream import Upstream
 from toolglot.wire.masking import mask
 
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from toolglot.gateway.tracing import Trace
 
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""Of all bodies that are remembered."""
+"""Of all bodies and reports that are remembered."""
+ENTRY_BYTES: Final = 500
+"""About what an entry of a report takes."""
 LONGEST_HEADER: Final = 400
 QUIET: Final = frozenset({"root", "health", "ready", "metrics"})
 """What is asked every few seconds, and told only where it fails."""
@@ -154,7 +157,8 @@ class Told:
 
     @property
     def size(self) -> int:
-        return len(self.request) + (len(self.rendered) if self.rendered is not self.request else 0) + 2_000
+        bodies = len(self.request) + (len(self.rendered) if self.rendered is not self.request else 0)
+        return bodies + ENTRY_BYTES * (len(self.entries) + len(self.reply_entries)) + 2_000
 
     def summary(self) -> dict[str, Any]:
         """What a line of the log says."""
@@ -177,8 +181,8 @@ class Told:
             "added": None if self.added is None else round(self.added, 6),
             "tries": self.tries if self.tries > 1 else None,
             "stop": self.stop,
-            "changes": count_gravities(self.entries),
-            "reply_changes": count_gravities(self.reply_entries),
+            "changes": _gravities(self.entries),
+            "reply_changes": _gravities(self.reply_entries),
             "usage": self.usage,
             "retried": mask(self.retried),
             "error": mask(self.error),
@@ -196,6 +200,16 @@ class Told:
             "rendered": _body(self.rendered),
             "unchanged": bool(self.rendered) and self.rendered == self.request,
         }
+
+
+def _gravities(entries: tuple[Entry, ...]) -> dict[Gravity, int]:
+    return tally_of(entries).gravities if len(entries) > MANY else count_gravities(entries)
+
+
+def _summary(entries: tuple[Entry, ...], replied: tuple[Entry, ...]) -> str:
+    """One line of what was changed on both ways."""
+    there, back = _gravities(entries), _gravities(replied)
+    return describe_counts({gravity: there.get(gravity, 0) + back.get(gravity, 0) for gravity in GRAVITIES})
 
 
 @lru_cache(maxsize=512)
@@ -221,11 +235,11 @@ def header_of(entries: tuple[Entry, ...], replied: tuple[Entry, ...] = (), *, is
 
 
 def _header_of(entries: tuple[Entry, ...], replied: tuple[Entry, ...]) -> str:
-    both = (*entries, *replied)
-    of_reply = {id(entry) for entry in replied}
-    told = order_by_gravity(both)[:3]
+    there, back = tally_of(entries), tally_of(replied)
+    of_reply = {id(entry) for entry in back.gravest}
+    told = order_by_gravity((*there.gravest, *back.gravest))[:SHOWN]
     words = "; ".join(f"in the answer: {entry}" if id(entry) in of_reply else str(entry) for entry in told)
-    said = _masked(f"{summarise(both)}: {words}")
+    said = _masked(f"{_summary(entries, replied)}: {words}")
     return said if len(said) <= LONGEST_HEADER else said[: LONGEST_HEADER - 3] + "..."
 
 
@@ -351,7 +365,7 @@ def line_of(told: Told) -> str:
         way = f"{told.source} {told.model} → {told.upstream}/{told.sent_model}{simulated}"
     said = f"{_shown(f'{told.status} {told.method} {told.path}  {way}')}  {told.seconds * 1000:.0f} ms"
     if told.entries or told.reply_entries:
-        said += "  " + summarise(told.entries + told.reply_entries)
+        said += "  " + _summary(told.entries, told.reply_entries)
     if told.failures or told.retried or told.error:
         failed = ", ".join(f"{name} failed ({kind})" for name, kind in told.failures) if told.status < 400 else ""
         tail = "  ".join(filter(None, (failed, f"retried: {told.retried}" if told.retried else "", told.error)))

@@ -25,6 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Conversation, Extra, Issuer, Reply, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.gateway.offloading import Apart, at_once
 from toolglot.profiles import Profile
 from toolglot.report import Entry
 from toolglot.store import Store
@@ -111,13 +112,19 @@ class Vault:
         return self.serves(source, target, is_renamed=conversation.model != home.model)
 
     async def recall(
-        self, client: str, conversation: Conversation, source: Profile, target: Profile, home: Issuer
+        self,
+        client: str,
+        conversation: Conversation,
+        source: Profile,
+        target: Profile,
+        home: Issuer,
+        apart: Apart = at_once,
     ) -> tuple[Conversation, list[Entry]]:
         """The conversation with what was kept of its turns, and without what this provider has refused before."""
         serves = self.serves(source, target, is_renamed=conversation.model != home.model)
         if not serves and not self._spoiled:
             return conversation, []
-        keys = dict(keys_of(conversation.turns))
+        keys = await apart(lambda: dict(keys_of(conversation.turns)))
         spoiled = {place for place, (key, *_) in keys.items() if self._spoiled.get((client, key)) == home}
         wanted = {place: some for place, some in keys.items() if place not in spoiled} if serves else {}
         entries: list[Entry] = []
@@ -164,7 +171,9 @@ class Vault:
 
     # --- after a reply ------------------------------------------------------------------------------
 
-    async def keep(self, client: str, asked: Conversation, said: Reply, told: Reply, issuer: Issuer) -> bool:
+    async def keep(
+        self, client: str, asked: Conversation, said: Reply, told: Reply, issuer: Issuer, apart: Apart = at_once
+    ) -> bool:
         """Keep what the client will not bring back of a reply; whether there was anything.
 
         said: the reply in the provider's own words; told: as the client got it.
@@ -176,7 +185,7 @@ class Vault:
         if len(data) > MOST_BYTES:
             return False
         mark = _mark_of(issuer)
-        keys = [key + mark for key in keys_after(asked.turns, told.turn)]
+        keys = [key + mark for key in await apart(lambda: keys_after(asked.turns, told.turn))]
         until = self._clock() + self._seconds
         for key in keys:
             self._remember(client, key, turn, len(data), until)

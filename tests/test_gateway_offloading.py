@@ -1,0 +1,98 @@
+"""Work that leaves the event loop: by how much there is to do, and never two threads on the same thing."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from many_faults import FAULTS
+from toolglot.gateway.offloading import HUGE, LARGE, ON_LOOP, count_containers, run
+from toolglot.gateway.tallies import MAX_KINDS, TalliedEntries, Tally, tallied, tally_of
+from toolglot.report import Entry, count_gravities, order_by_gravity
+from waiting import HANG_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("values", "size", "leaves"),
+    [(0, 0, False), (ON_LOOP, LARGE, False), (ON_LOOP + 1, 10, True), (0, LARGE + 1, True), (HUGE + 1, 10, True)],
+)
+def test_what_there_is_to_do_decides_where_it_is_done(values: int, size: int, leaves: bool) -> None:
+    async def where() -> str:
+        return await run(values, size, lambda: threading.current_thread().name)
+
+    name = asyncio.run(where())
+    assert (name != threading.current_thread().name) == leaves
+    assert name.startswith("huge") == (values > HUGE)
+
+
+def test_what_goes_wrong_in_a_thread_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(run(ON_LOOP + 1, 0, lambda: 1 // 0))
+
+
+def test_who_is_cancelled_goes_on_when_its_thread_has_ended() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def work() -> None:
+        begun.set()
+        assert may_end.wait(HANG_SECONDS)
+        ended.append("thread")
+
+    async def ask() -> None:
+        try:
+            await run(ON_LOOP + 1, 0, work)
+        finally:
+            ended.append("task")
+
+    async def cancel_twice() -> None:
+        task = asyncio.create_task(ask())
+        await asyncio.to_thread(begun.wait, HANG_SECONDS)
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0)
+        assert not task.done()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel_twice())
+    assert ended == ["thread", "task"]
+
+
+def test_containers_are_counted_no_further_than_needed() -> None:
+    assert count_containers({"a": [1, {"b": []}], "c": "[]"}) == 4
+    assert ON_LOOP < count_containers([[[]] * 10_000] * 10_000) < 30_000
+    source, body_with = FAULTS["A6 outputs without a call id"]
+    assert source == "openai_responses"
+    assert count_containers(body_with(10)) >= 10
+
+
+def entries(count: int) -> tuple[Entry, ...]:
+    actions = ("dropped", "converted", "replaced", "assumed")
+    return tuple(
+        Entry(action=actions[n % 4], reason=f"because (rule-{n % 7}) of it", fault="canonical")  # type: ignore[arg-type]
+        for n in range(count)
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 1000])
+def test_a_tally_says_what_the_entries_say(count: int) -> None:
+    given = entries(count)
+    kept = tallied(given)
+    assert kept == given
+    assert (type(kept) is TalliedEntries) == (count == 1000)
+    tally = tally_of(kept)
+    assert tally.gravities == count_gravities(given)
+    assert [*tally.gravities] == [*count_gravities(given)]
+    assert tally.gravest == order_by_gravity(given)[:3]
+    assert sum(tally.kinds.values()) == count
+
+
+def test_kinds_of_changes_are_bounded() -> None:
+    many = tuple(Entry(action="dropped", reason=f"it (name-{n})", fault="canonical") for n in range(MAX_KINDS * 2))
+    tally = Tally(many)
+    assert len(tally.kinds) == MAX_KINDS + 1
+    assert sum(tally.kinds.values()) == len(many)
