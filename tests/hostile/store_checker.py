@@ -42,6 +42,9 @@ class Step(NamedTuple):
     """Whether a gateway was killed in that time."""
     id: str = ""
     """Of a stored response."""
+    begun: float = 0.0
+    ended: float = 0.0
+    """When, in seconds since 1970, as the gateways log it."""
 
 
 class Read(NamedTuple):

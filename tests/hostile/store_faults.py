@@ -67,7 +67,7 @@ class Faults:
 
     def slow(self, steps: int) -> list[Step]:
         """Slower than it should be, and in time all the same: nobody may notice."""
-        self.proxy.delay = 0.05
+        self.proxy.delay = 0.01
         try:
             return self.held.pass_by(steps)
         finally:

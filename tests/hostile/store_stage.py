@@ -24,6 +24,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,13 @@ from toolglot.gateway.usage import read_usage
 from toolglot.store import open_store
 from waiting import HANG_SECONDS, wait_until
 
-STORE_SECONDS = 3
+STORE_SECONDS = 5
 KEYS = {name: f"hostile-{name}-key-0123456789" for name in ("ann", "bob", "cyd")}
 LIMITED = "cyd"
 """This client's key has a budget: what it has used is read from the store."""
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
 MOST_READS = 60
+LATE_AT = re.compile(r'"time":([0-9.]+)')
 
 
 class ServedGateway:
@@ -275,7 +277,7 @@ class Stage:
     ) -> Step:
         with self._lock:
             epoch, was_disturbed, kills = self._epoch, self._is_disturbed, self.kills
-        status, data = 0, b""
+        status, data, begun = 0, b"", time.time()
         connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=HANG_SECONDS)
         try:
             headers = {"authorization": f"Bearer {KEYS[client]}", "content-type": "application/json"}
@@ -305,6 +307,8 @@ class Stage:
             tokens=_tokens(answer) if status == 200 else 0,
             is_disturbed=is_disturbed,
             is_killed=is_killed,
+            begun=begun,
+            ended=time.time(),
             id=answer.get("id", "") if path == "/v1/responses" and status == 200 else "",
         )
 
@@ -321,7 +325,9 @@ class Stage:
         codes = [gateway.end(signal.SIGTERM) for gateway in self.gateways]
         assert codes == [0] * len(codes), [gateway.log.read_text()[-3000:] for gateway in self.gateways]
         logs = [line for gateway in self.gateways for line in gateway.log.read_text().splitlines()]
-        return Seen(self.steps, reads, asyncio.run(self._stored_tokens()), self.kills > 0, found, logs)
+        return Seen(
+            _with_late(self.steps, logs), reads, asyncio.run(self._stored_tokens()), self.kills > 0, found, logs
+        )
 
     def _reads(self) -> Iterator[Read]:
         kept = [step for step in self.steps if step.id and not step.conversation.startswith("probe")]
@@ -364,6 +370,15 @@ def _echoed(answer: dict[str, Any]) -> tuple[str, ...]:
         return marks_in(answer["choices"][0]["message"].get("content") or "")
     parts = (part for item in answer["output"] for part in item.get("content", ()))
     return marks_in(" ".join(part.get("text", "") for part in parts))
+
+
+def _with_late(steps: list[Step], logs: list[str]) -> list[Step]:
+    """A machine may be so busy that a store does not answer in time: the gateway says so, and that is a disturbance."""
+    late = [float(LATE_AT.findall(line)[0]) for line in logs if "(store_seconds)" in line and LATE_AT.search(line)]
+    return [
+        step._replace(is_disturbed=True) if any(step.begun - 1 <= at <= step.ended + 1 for at in late) else step
+        for step in steps
+    ]
 
 
 def _ordered(marks: tuple[str, ...]) -> tuple[str, ...]:
