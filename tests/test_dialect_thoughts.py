@@ -11,7 +11,8 @@ from test_dialect_truncation import FULL, TOOLS, written
 from test_dialect_vectors import vectors
 from toolglot import convert, convert_reply
 from toolglot.dialects import registry
-from toolglot.dialects.text_stream import LONGEST_DRAFT, Said, TextToolStream, parse_text, said
+from toolglot.dialects.text_reading import LONGEST_DRAFT
+from toolglot.dialects.text_stream import Said, TextToolStream, parse_text, said
 
 HERMES = '<tool_call>{"name": "ls", "arguments": {"path": "/"}}</tool_call>'
 ARGUMENTS = {"path": "/home", "depth": 3}

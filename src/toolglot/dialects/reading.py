@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final, Literal, get_args
+from weakref import WeakMethod
 
 from toolglot.conversation import ToolCall
 from toolglot.dialects.scanner import Scanner, Steps, marks
@@ -19,6 +20,9 @@ OUTCOMES: Final = frozenset(get_args(Outcome))
 
 Schemas = Mapping[str, dict[str, Any] | None]
 """The tools that were offered: name → schema of the arguments."""
+
+Thinker = Callable[[tuple[str, ...]], Steps[str | None]]
+"""Reads a thought up to one of some closers."""
 
 LONGEST_NAME: Final = 256
 _IS_NAME: Final = re.compile(r"(?=.*\w)\S+").fullmatch
@@ -42,8 +46,8 @@ class Reader:
         """Whether the mark stands inside a sentence, which may be about it."""
         self.limit = 1 << 60
         """How far behind the beginning of what may be a call its name may stand."""
-        self.think_until: Callable[[tuple[str, ...]], Steps[str | None]] = self._think_plainly
-        """Reads a thought up to one of some closers, or to a call, where there is none of them."""
+        self.thinker: WeakMethod[Thinker] | None = None
+        """What knows more of thoughts than this does. It holds this reader, so that it is not held."""
         self._id_stem = id_stem
         self._number = 0
         self.has_open_call: bool = False
@@ -57,6 +61,11 @@ class Reader:
         if name in self.tools:
             return True
         return not self.only_offered and (self.is_chosen or _IS_IDENTIFIER(name) is not None)
+
+    def think_until(self, closers: tuple[str, ...]) -> Steps[str | None]:
+        """Reads a thought up to one of some closers, or to a call, where there is none of them."""
+        think = self.thinker() if self.thinker is not None else None
+        return think(closers) if think is not None else self._think_plainly(closers)
 
     def _think_plainly(self, closers: tuple[str, ...]) -> Steps[str | None]:
         return (yield from self.scanner.until(marks(*closers), self.teller.think))

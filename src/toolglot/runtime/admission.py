@@ -19,6 +19,10 @@ MOST_RESOURCES: Final = 1_000
 """Of one call."""
 
 
+def _nobody(_place: int) -> None:
+    """Is told of a call that may start when the batch is over."""
+
+
 class Admission:
     """Slots and resources of one batch. `start` hears the place of each call that may start."""
 
@@ -52,6 +56,10 @@ class Admission:
             self._running.discard(place)
             self._free += 1
         self._admit()
+
+    def close(self) -> None:
+        """Nobody starts any more. Who was told of it is let go: it holds this."""
+        self._start = _nobody
 
     def _forget(self, place: int) -> None:
         for name in self._resources.pop(place, frozenset()):

@@ -109,6 +109,7 @@ class Batch:
             try:
                 self._publish()
             finally:
+                self._admission.close()
                 self._scheduler.over(self)
                 self.ended.set()
 

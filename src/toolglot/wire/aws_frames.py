@@ -57,14 +57,14 @@ class AwsFramer:
 
     def feed(self, data: bytes) -> list[Frame]:
         if self._wrong is not None:
-            raise self._wrong
+            raise _again(self._wrong)
         self._rest += data
         frames: list[Frame] = []
         try:
             while (message := self._next()) is not None:
                 frames.append(self._frame(message))
         except InputError as wrong:
-            self._wrong = wrong
+            self._wrong = _again(wrong)
             if not frames:
                 raise
         return frames
@@ -72,7 +72,7 @@ class AwsFramer:
     def finish(self) -> list[Frame]:
         """Nothing: a message that is not whole says nothing."""
         if self._wrong is not None:
-            raise self._wrong
+            raise _again(self._wrong)
         return []
 
     def _next(self) -> bytes | None:
@@ -119,6 +119,11 @@ class AwsFramer:
         if not payload and name.startswith(EXCEPTION):
             payload = msgspec.json.encode({"message": otherwise})
         return Frame(payload, name, message)
+
+
+def _again(wrong: InputError) -> InputError:
+    """The same error. The one that was raised leads, by its traceback, to whoever keeps it."""
+    return type(wrong)(wrong.message, path=wrong.path, hint=wrong.hint)
 
 
 def _named(headers: Mapping[str, HeaderValue]) -> tuple[str, str]:

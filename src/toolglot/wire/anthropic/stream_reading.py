@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 from itertools import islice
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -115,16 +115,6 @@ class Decoder:
         self._late: Fields = {}
         self._usage: Fields = {}
         self._stop: str | None = None
-        self._readers: dict[str, Callable[[Fields], None]] = {
-            "message_start": self._message_start,
-            "content_block_start": self._block_start,
-            _DELTA: self._block_delta,
-            "content_block_stop": self._block_stop,
-            "message_delta": self._message_delta,
-            "message_stop": self._message_stop,
-            "ping": self._ping,
-            "error": self._error,
-        }
 
     def read(self, frame: Frame) -> list[Event]:
         """What a frame says. A delta of a block that is open goes straight to it."""
@@ -167,11 +157,11 @@ class Decoder:
         if kind in _OF_A_MESSAGE and not self.sequence.is_started:
             self.sequence.tell("the stream did not begin with message_start")
             self._start({})
-        read = self._readers.get(kind)
+        read = self._READERS.get(kind)
         if read is None:
             self.sequence.tell(f"an event of the unknown type {quote(kind)} was left out")
         else:
-            read(fields)
+            read(self, fields)
 
     def _document(self, frame: Frame) -> Fields | None:
         try:
@@ -482,6 +472,18 @@ class Decoder:
                 self.sequence.tell("the arguments of a server tool could not be read")
             fields["input"] = given or {}
         return unknown(fields)
+
+    _READERS: ClassVar[dict[str, Callable[[Decoder, Fields], None]]] = {
+        "message_start": _message_start,
+        "content_block_start": _block_start,
+        _DELTA: _block_delta,
+        "content_block_stop": _block_stop,
+        "message_delta": _message_delta,
+        "message_stop": _message_stop,
+        "ping": _ping,
+        "error": _error,
+    }
+    """Functions, not bound methods: a decoder that held those would refer to itself."""
 
 
 _BARE: Final[Fields] = {"type": "message", "role": "assistant", "content": [], "id": "", "model": ""}

@@ -14,7 +14,7 @@ import base64
 import binascii
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec import Struct
@@ -104,23 +104,6 @@ class Decoder:
         self._stop: str | None = None
         self._has_metadata = False
         self._late: Fields = {}
-        self._readers: dict[str, Callable[[Fields], None]] = {
-            "messageStart": self._message_start,
-            "contentBlockStart": self._block_start,
-            _DELTA: self._block_delta,
-            "contentBlockStop": self._block_stop,
-            "messageStop": self._message_stop,
-            "metadata": self._metadata,
-            "initial-response": self._initial_response,
-        }
-        self._delta_readers: dict[str, Callable[[int, Any], None]] = {
-            "text": self._spoken,
-            "toolUse": self._argued,
-            "reasoningContent": self._thought,
-            "citation": self._cited,
-            "toolResult": self._resulted,
-            "image": self._shown,
-        }
 
     def read(self, frame: Frame) -> list[Event]:
         """What a frame says. A delta of a block that is open goes straight to it."""
@@ -176,14 +159,14 @@ class Decoder:
             self.sequence.fail(DAMAGED)
         elif type(fields) is not dict:
             self.sequence.tell("an event whose data is no JSON object was left out")
-        elif frame.name not in self._readers:
+        elif frame.name not in self._READERS:
             self.sequence.tell(f"an event of the unknown type {quote(frame.name)} was left out")
         else:
             if frame.name in _OF_A_MESSAGE and not self.sequence.is_started:
                 self.sequence.tell("the stream did not begin with messageStart")
                 self._message_start({})
             fields.pop(_PADDING, None)
-            self._readers[frame.name](fields)
+            self._READERS[frame.name](self, fields)
 
     def _exception(self, frame: Frame, fields: Any) -> None:
         name = frame.name[len(EXCEPTION) :]
@@ -326,11 +309,11 @@ class Decoder:
             self.sequence.tell("contentBlockDelta holds no delta")
             return
         for member in members:
-            read = self._delta_readers.get(member)
+            read = self._DELTA_READERS.get(member)
             if read is None:
                 self.sequence.tell(f"a delta of the unknown type {quote(member)} was left out")
             else:
-                read(index, delta[member])
+                read(self, index, delta[member])
 
     def _spoken(self, index: int, piece: Any) -> None:
         block = self._open.get(index)
@@ -468,6 +451,25 @@ class Decoder:
             if given is None:
                 self.sequence.tell("the arguments of a server tool could not be read")
         return read_block({**block.fields, "toolUse": {**block.fields["toolUse"], "input": given or {}}})
+
+    _READERS: ClassVar[dict[str, Callable[[Decoder, Fields], None]]] = {
+        "messageStart": _message_start,
+        "contentBlockStart": _block_start,
+        _DELTA: _block_delta,
+        "contentBlockStop": _block_stop,
+        "messageStop": _message_stop,
+        "metadata": _metadata,
+        "initial-response": _initial_response,
+    }
+    """Functions, not bound methods: a decoder that held those would refer to itself."""
+    _DELTA_READERS: ClassVar[dict[str, Callable[[Decoder, int, Any], None]]] = {
+        "text": _spoken,
+        "toolUse": _argued,
+        "reasoningContent": _thought,
+        "citation": _cited,
+        "toolResult": _resulted,
+        "image": _shown,
+    }
 
 
 _BARE: Final[Fields] = {"output": {"message": {"role": "assistant", "content": []}}}

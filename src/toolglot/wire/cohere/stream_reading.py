@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec import Struct
@@ -70,6 +70,7 @@ class _CallDelta(Struct, gc=False, forbid_unknown_fields=True, tag_field="type",
     delta: _CallBody
 
 
+_START: Final = "message-start"
 _decode_delta: Final = msgspec.json.Decoder(_ContentDelta | _CallDelta).decode
 """More of a text or of arguments, and nothing else: nearly all events. Any other is read with care."""
 
@@ -96,20 +97,6 @@ class Decoder:
         self._plan: _Key | None = None
         self._citations: list[Any] = []
         self._logprobs: list[Any] = []
-        self._readers: dict[str, Callable[[Fields, Fields], None]] = {
-            "message-start": self._start,
-            "content-start": self._start_content,
-            "content-delta": self._add_content,
-            "content-end": self._end_content,
-            "tool-plan-delta": self._add_plan,
-            "tool-call-start": self._start_call,
-            "tool-call-delta": self._add_call,
-            "tool-call-end": self._end_call,
-            "citation-start": self._cite,
-            "citation-end": _pass,
-            "message-end": self._end,
-            "debug": _pass,
-        }
 
     def read(self, frame: Frame) -> list[Event]:
         sequence = self.sequence
@@ -167,16 +154,16 @@ class Decoder:
             self.sequence.fail(failure)
             return
         kind: Any = event.get("type", frame.name)
-        read = self._readers.get(kind) if type(kind) is str else None
+        read = self._READERS.get(kind) if type(kind) is str else None
         if read is None:
             self.sequence.tell("an event of an unknown type was left out")
             return
-        if read != self._start and not self.sequence.is_started:
+        if kind != _START and not self.sequence.is_started:
             self.sequence.tell("the answer began without saying so")
             self.sequence.start(extra=_own())
         delta: Any = event.get("delta")
         message: Any = delta.get("message") if type(delta) is dict else None
-        read(event, message if type(message) is dict else {})
+        read(self, event, message if type(message) is dict else {})
 
     # --- the beginning --------------------------------------------------------------------------------
 
@@ -341,9 +328,24 @@ class Decoder:
                 Turn("assistant"), reply.stop_of(said if type(said) is str else None, has_calls=False), extra=_own()
             )
 
+    def _pass(self, _event: Fields, _message: Fields) -> None:
+        """What says nothing."""
 
-def _pass(_event: Fields, _message: Fields) -> None:
-    """What says nothing."""
+    _READERS: ClassVar[dict[str, Callable[[Decoder, Fields, Fields], None]]] = {
+        _START: _start,
+        "content-start": _start_content,
+        "content-delta": _add_content,
+        "content-end": _end_content,
+        "tool-plan-delta": _add_plan,
+        "tool-call-start": _start_call,
+        "tool-call-delta": _add_call,
+        "tool-call-end": _end_call,
+        "citation-start": _cite,
+        "citation-end": _pass,
+        "message-end": _end,
+        "debug": _pass,
+    }
+    """Functions, not bound methods: a decoder that held those would refer to itself."""
 
 
 def _own() -> dict[str, Fields]:

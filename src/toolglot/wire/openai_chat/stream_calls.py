@@ -104,23 +104,49 @@ class _Call:
         """All of its arguments, as soon as it has ended."""
 
 
+class _Told:
+    """The calls that were told and have not ended. The sequence holds this, and not `Calls`, which holds it."""
+
+    def __init__(self) -> None:
+        self.by_block: dict[int, _Call] = {}
+        """By the identity of the block that each was told as."""
+        self.has_blank = False
+        """Whether a call had no arguments."""
+
+    def build(self, block: ToolCall, written: str) -> ToolCall:
+        """The whole call of what was told of it and its arguments."""
+        call = self.by_block.pop(id(block))
+        call.text, call.is_flowing = written, False
+        notes = _notes(call)
+        extra: Extra | None = {PROTOCOL: call.extra} if call.extra else None
+        if call.kind == "custom":
+            return replace(block, id=call.id, raw_input=written, extra=with_notes(extra, PROTOCOL, notes))
+        arguments, raw, done = read_arguments(written)
+        if not written.strip():
+            raw = None
+            self.has_blank = True
+        if call.is_object and arguments is not None:
+            raw, notes["arguments"] = None, "object"
+        elif raw is not None:
+            notes["arguments"] = "raw"
+        extra = with_read_note(with_notes(extra, PROTOCOL, notes), PROTOCOL, done)
+        return replace(block, id=call.id, arguments=arguments, raw_input=raw, extra=extra)
+
+
 class Calls:
     """The calls of one reply, and the sequence that they are told in."""
 
     def __init__(self, tools: Collection[str], limits: Limits) -> None:
-        self.sequence: Sequence = Sequence(build_call=self._build, limits=limits)
+        self._told = _Told()
+        self.sequence: Sequence = Sequence(build_call=self._told.build, limits=limits)
         self._say = self.sequence.add
         self.failure: Failure | None = None
         """Why the calls that were told are not to be trusted."""
-        self.has_blank: bool = False
-        """Whether a call has no arguments."""
         self._tools: list[str] = sorted({tool for tool in tools if tool})
         self._known = frozenset(self._tools)
         self._by_id: dict[str, _Call] = {}
         self.by_index: dict[int | None, _Call] = {}
         """The last call at each index: the one that pieces without a name and an id belong to."""
-        self._told: dict[int, _Call] = {}
-        """The calls that were told and have not ended, by the identity of the block that they were told as."""
         self._waiting: OrderedDict[int, _Call] = OrderedDict()
         self._left = limits.max_bytes
         """How much more may be kept of what the sequence does not count: ids, names, arguments that wait."""
@@ -159,6 +185,11 @@ class Calls:
             elif call.key in self._waiting:
                 self._feed(call, self._advance(call))
         self.sequence.holds_back = bool(self._waiting)
+
+    @property
+    def has_blank(self) -> bool:
+        """Whether a call has no arguments."""
+        return self._told.has_blank
 
     @property
     def has_begun(self) -> bool:
@@ -219,25 +250,6 @@ class Calls:
                     self.sequence.tell("a call has no name")
                 self._feed(call, self._tell(call))
         self.sequence.holds_back = False
-
-    def _build(self, block: ToolCall, written: str) -> ToolCall:
-        """The whole call of what was told of it and its arguments."""
-        call = self._told.pop(id(block))
-        call.text, call.is_flowing = written, False
-        notes = _notes(call)
-        extra: Extra | None = {PROTOCOL: call.extra} if call.extra else None
-        if call.kind == "custom":
-            return replace(block, id=call.id, raw_input=written, extra=with_notes(extra, PROTOCOL, notes))
-        arguments, raw, done = read_arguments(written)
-        if not written.strip():
-            raw = None
-            self.has_blank = True
-        if call.is_object and arguments is not None:
-            raw, notes["arguments"] = None, "object"
-        elif raw is not None:
-            notes["arguments"] = "raw"
-        extra = with_read_note(with_notes(extra, PROTOCOL, notes), PROTOCOL, done)
-        return replace(block, id=call.id, arguments=arguments, raw_input=raw, extra=extra)
 
     # --- which call ---------------------------------------------------------------------------------
 
@@ -519,7 +531,7 @@ class Calls:
         notes = _notes(call)
         extra: Extra | None = {PROTOCOL: dict(call.extra)} if call.extra else None
         call.block = ToolCall(call.id, call.name, type=call.kind, extra=with_notes(extra, PROTOCOL, notes))
-        self._told[id(call.block)] = call
+        self._told.by_block[id(call.block)] = call
         self.sequence.open(call.key, call.block)
 
     def _tell(self, call: _Call) -> str:

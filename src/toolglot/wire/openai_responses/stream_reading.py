@@ -10,7 +10,7 @@ Law: the blocks, the stop reason and the notes are those that `reply.decode` rea
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -60,39 +60,13 @@ class Decoder:
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         del tools  # names come whole here
-        self._assembly = assembly = Assembly(limits)
-        self.sequence = assembly.sequence
+        self._assembly = Assembly(limits)
+        self.sequence = self._assembly.sequence
         self._limits = limits
         self._last: Piece | None = None
         """The piece before this one, if nothing came between them."""
         self._last_key: Hashable = None
         self._id = ""
-        self._handlers: Final[dict[str, Callable[[Fields], None]]] = {
-            "response.created": self._begin,
-            "response.in_progress": self._begin,
-            "response.queued": self._begin,
-            "response.output_item.added": assembly.begin,
-            "response.output_item.done": assembly.end,
-            "response.content_part.added": assembly.begin_part,
-            "response.content_part.done": assembly.end_part,
-            "response.output_text.done": lambda fields: assembly.end_text(fields, fields.get("text")),
-            "response.refusal.done": lambda fields: assembly.end_text(fields, fields.get("refusal")),
-            "response.output_text.annotation.added": assembly.annotate,
-            "response.output_text_annotation.added": assembly.annotate,  # until May 2025
-            "response.function_call_arguments.done": lambda fields: assembly.end_input(fields, "function_call"),
-            "response.custom_tool_call_input.done": lambda fields: assembly.end_input(fields, "custom_tool_call"),
-            "response.reasoning_summary_part.added": lambda fields: assembly.begin_thought(fields, "summary"),
-            "response.reasoning_summary_text.done": lambda fields: assembly.end_thought(fields, "summary"),
-            "response.reasoning_part.added": lambda fields: assembly.begin_thought(fields, "content"),
-            "response.reasoning_text.done": lambda fields: assembly.end_thought(fields, "content"),
-            "response.completed": self._end,
-            "response.incomplete": self._end,
-            "response.cancelled": self._end,
-            "response.done": self._end,
-            "response.failed": self._fail,
-            "error": self._fail,
-            **dict.fromkeys(DELTAS, self._add_odd_piece),
-        }
 
     def read(self, frame: Frame) -> list[Event]:
         data = frame.data
@@ -170,11 +144,11 @@ class Decoder:
             return
         self._last = None
         kind = self._kind(fields, frame.name)
-        handler = self._handlers.get(kind)
+        handler = self._HANDLERS.get(kind)
         if kind in _KEPT:
             self._assembly.keep(len(frame.data))
         if handler is not None:
-            handler({**fields, "type": kind})
+            handler(self, {**fields, "type": kind})
             self.sequence.holds_back = self._assembly.is_between and not self.sequence.is_over
         elif kind.startswith(_SILENT):
             return
@@ -273,3 +247,72 @@ class Decoder:
                 self.sequence.used(usage)
         failure = errors.decode(200, fields) or errors.decode(200, {**fields, "type": "error"})
         self.sequence.fail(failure or Failure("server", "the response failed", in_band=True))
+
+    # --- the items ----------------------------------------------------------------------------------
+
+    def _begin_item(self, fields: Fields) -> None:
+        self._assembly.begin(fields)
+
+    def _end_item(self, fields: Fields) -> None:
+        self._assembly.end(fields)
+
+    def _begin_part(self, fields: Fields) -> None:
+        self._assembly.begin_part(fields)
+
+    def _end_part(self, fields: Fields) -> None:
+        self._assembly.end_part(fields)
+
+    def _end_text(self, fields: Fields) -> None:
+        self._assembly.end_text(fields, fields.get("text"))
+
+    def _end_refusal(self, fields: Fields) -> None:
+        self._assembly.end_text(fields, fields.get("refusal"))
+
+    def _annotate(self, fields: Fields) -> None:
+        self._assembly.annotate(fields)
+
+    def _end_arguments(self, fields: Fields) -> None:
+        self._assembly.end_input(fields, "function_call")
+
+    def _end_free_text(self, fields: Fields) -> None:
+        self._assembly.end_input(fields, "custom_tool_call")
+
+    def _begin_summary(self, fields: Fields) -> None:
+        self._assembly.begin_thought(fields, "summary")
+
+    def _end_summary(self, fields: Fields) -> None:
+        self._assembly.end_thought(fields, "summary")
+
+    def _begin_thought(self, fields: Fields) -> None:
+        self._assembly.begin_thought(fields, "content")
+
+    def _end_thought(self, fields: Fields) -> None:
+        self._assembly.end_thought(fields, "content")
+
+    _HANDLERS: ClassVar[dict[str, Callable[[Decoder, Fields], None]]] = {
+        "response.created": _begin,
+        "response.in_progress": _begin,
+        "response.queued": _begin,
+        "response.output_item.added": _begin_item,
+        "response.output_item.done": _end_item,
+        "response.content_part.added": _begin_part,
+        "response.content_part.done": _end_part,
+        "response.output_text.done": _end_text,
+        "response.refusal.done": _end_refusal,
+        "response.output_text.annotation.added": _annotate,
+        "response.output_text_annotation.added": _annotate,  # until May 2025
+        "response.function_call_arguments.done": _end_arguments,
+        "response.custom_tool_call_input.done": _end_free_text,
+        "response.reasoning_summary_part.added": _begin_summary,
+        "response.reasoning_summary_text.done": _end_summary,
+        "response.reasoning_part.added": _begin_thought,
+        "response.reasoning_text.done": _end_thought,
+        "response.completed": _end,
+        "response.incomplete": _end,
+        "response.cancelled": _end,
+        "response.done": _end,
+        "response.failed": _fail,
+        "error": _fail,
+        **dict.fromkeys(DELTAS, _add_odd_piece),
+    }
+    """Functions, not bound methods: a decoder that held those would refer to itself."""

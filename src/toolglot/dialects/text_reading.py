@@ -1,0 +1,420 @@
+"""How one text is read: a generator that looks for marks, and lets the dialects try what they may begin.
+
+It is driven by `text_stream.TextToolStream`, which holds this and the generator. This does not hold the generator,
+which refers to it: so a text that nobody finishes is freed as soon as nobody holds its stream.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable
+from typing import Final
+from weakref import WeakMethod
+
+from toolglot.dialects.dialect import THINK, Dialect, any_inside, fits, is_special
+from toolglot.dialects.lookahead import next_of
+from toolglot.dialects.reading import OUTCOMES, Outcome, Reader, Schemas
+from toolglot.dialects.registry import own_dialects
+from toolglot.dialects.scanner import Sink, Steps, marks
+from toolglot.errors import InputError, quote
+
+AHEAD: Final = 64
+"""Characters behind an opener that decide which dialect is meant."""
+LONGEST_GUESS: Final = 4096
+"""How much of what ordinary text looks like is kept back until the name of a call is known; and how much of anything is
+read again if it is none."""
+LONGEST_WAIT: Final = 256 * 1024
+"""The same of what has marks of its own."""
+LONGEST_DRAFT: Final = 256 * 1024
+"""How much of a thought is kept back behind what looks like a call. What is longer is a thought."""
+_TICK: Final = "`"
+_TILDES: Final = "~~~"
+_TICKS: Final = {_TICK: re.compile("`+"), "~": re.compile("~+")}
+_SHORTEST_FENCE: Final = 3
+_MOST_TICKS: Final = 32
+_MOST_EMPTY: Final = 8
+"""Marks that a section with nothing in it may begin with."""
+_BLANKS: Final = re.compile(r"[ \t]+")
+_WIDEST: Final = 64
+"""White space around the end of a fence, on its line."""
+_INDENT: Final = 16
+_IS_MARK: Final = re.compile(r"[^\w\s`]\S{2}").match
+"""What a mark that no thought has begins with."""
+_IN_SENTENCE: Final = re.compile(r"[\w,;] \Z|[\"'(“]\Z")
+_SENTENCE_GOES_ON: Final = frozenset(" .,;:!?)\"'”")
+
+
+class TextReading:
+    """The reading of one text.
+
+    dialects: those whose calls are looked for.
+    is_auto: whether the dialect is to be found out.
+    model: the name of the model, whose own dialects end its thoughts.
+    schemas: the tools that were offered.
+    ids: goes into the ids that are made.
+    only_offered: whether a call of any other tool is text.
+    starts_thinking: whether the text begins inside of thinking.
+    """
+
+    def __init__(
+        self,
+        dialects: tuple[Dialect, ...],
+        *,
+        is_auto: bool,
+        model: str,
+        schemas: Schemas,
+        ids: str,
+        only_offered: bool,
+        starts_thinking: bool,
+    ) -> None:
+        self._only_offered = only_offered
+        self._is_auto = is_auto
+        self._dialects = dialects
+        self._reader = Reader(schemas, id_stem=ids)
+        self._reader.is_chosen = not is_auto
+        self._reader.thinker = WeakMethod(self._think_until)
+        self.scanner, self.teller = self._reader.scanner, self._reader.teller
+        self._openers = _by_opener(self._dialects)
+        self._inside = {opener: any_inside(*(each.inside for each in found)) for opener, found in self._openers.items()}
+        self._thinking = {opener: closer for each in self._dialects for opener, closer in each.thinking}
+        self._starts_thinking = starts_thinking
+        self._code_marks = (_TICK, _TILDES) if self._is_auto else ()
+        own = own_dialects(self._dialects, model) if self._is_auto else self._dialects
+        self._thought_ends = tuple(dict.fromkeys(end for each in own for end in each.thought_ends))
+        self._call_marks = _call_marks(self._dialects)
+        self._closers = {each.name: self._dropped_closers(each) for each in self._dialects}
+        self._refused: set[str] = set()
+        """Closers of what was no call: they are text as it is."""
+        stray = [closer for closers in self._closers.values() for closer in closers]
+        self._stray = frozenset(stray).difference(self._openers, self._thinking)
+        wanted = [opener for opener in self._openers if not opener.startswith(self._code_marks or "\0")]
+        self._marks = marks(*wanted, *self._thinking, *self._code_marks, *self._stray)
+        self.found: list[str] = []
+        """The dialects whose calls were found, in their order."""
+        self.dropped: list[str] = []
+        """The marks that were dropped since they said nothing."""
+        self.draft: str = ""
+        """The rest of the text, from a call on that ended a thought, since nothing else did. Whoever knows that the
+        text was cut off knows that its thought would have gone on."""
+        self.is_marked: bool = False
+        """Whether the first of them had a mark of its own, and was not what ordinary text looks like."""
+
+    def read(self) -> Steps[None]:
+        scanner, teller = self.scanner, self.teller
+        if self._starts_thinking:
+            yield from scanner.one_of(self._thinking)  # the mark, where it was not left to the prompt after all
+            yield from self._thought(*self._thinking.values())
+        else:  # the end of a thought of nothing, whose mark was left to the prompt
+            yield from next_of(scanner, self._thinking.values())
+        for opener in () if self._is_auto else self._dialects[0].prompted:
+            yield from self._candidate(opener, "")
+        yield from self._line_start()
+        while True:
+            found = yield from scanner.until(self._marks, teller.say)
+            if found is None:
+                return
+            closer = self._thinking.get(found) if found not in self._openers else None
+            if closer is not None and (yield from self._is_mentioned()):
+                teller.say(found)
+            elif closer is not None:
+                yield from self._thought(closer)
+                yield from self._line_start()
+            elif found in self._code_marks:
+                yield from self._code(found, teller.say)
+            elif found in self._stray:
+                if found in self._refused or (yield from self._is_mentioned(is_closer=True)):
+                    teller.say(found)
+                else:
+                    self.dropped.append(found)
+            elif self._is_no_call(found):
+                self._refuse(found)
+                teller.say(found[:1] if found.startswith("\n") else found)
+                scanner.at -= len(found) - 1 if found.startswith("\n") else 0
+            else:
+                if found.startswith("\n"):
+                    teller.say("\n")
+                yield from self._candidate(found, found.removeprefix("\n"))
+
+    def _is_no_call(self, opener: str) -> bool:
+        """Whether enough has come behind an opener to see that no dialect has this there."""
+        scanner = self.scanner
+        ahead = scanner.text[scanner.at : scanner.at + AHEAD]
+        looked_for = self._inside[opener]
+        return looked_for is not None and len(ahead) == AHEAD and looked_for(ahead) is None
+
+    def _thought(self, *closers: str) -> Steps[None]:
+        yield from self._think_until(closers)
+        self.teller.end_thought()
+
+    def _think_until(self, closers: tuple[str, ...]) -> Steps[str | None]:
+        """Tell what was thought, up to one of the closers, which is read; up to a call, where there is none. Which it
+        was; empty for a call, None for neither."""
+        scanner, think = self.scanner, self.teller.think
+        ends = self._ends_of_thought(closers)
+        stops = (*closers, *ends)
+        calls = [mark for mark in self._call_marks if not mark.startswith(stops)]
+        wanted = marks(*stops, *calls, *self._code_marks)
+        is_unclosed = False
+        while True:
+            found = yield from scanner.until(wanted, think)
+            if found is not None and found in self._code_marks:
+                found = (yield from self._code(found, think, stops)) or ""
+            elif found in calls:
+                end = None if is_unclosed else (yield from self._end_of_draft(found, stops))
+                if end is None and not is_unclosed:
+                    is_unclosed, self.draft = True, f"{found}{scanner.text[scanner.at :]}"
+                if end is None and (yield from self._candidate(found, found, think)) and not self.teller.is_thinking:
+                    return ""
+                found = end or ""
+            if found and found in ends:
+                scanner.at -= len(found)  # it begins a call
+                return ""
+            if found != "":
+                return found
+
+    def _ends_of_thought(self, closers: tuple[str, ...]) -> tuple[str, ...]:
+        """Openers that end a thought with these closers: those of the model's own dialect, or of the only one that
+        thinks so."""
+        whose = (
+            each for each in self._dialects if any(own[1] in closers and own not in THINK for own in each.thinking)
+        )
+        return tuple(dict.fromkeys((*self._thought_ends, *(end for each in whose for end in each.thought_ends))))
+
+    def _end_of_draft(self, opener: str, stops: tuple[str, ...]) -> Steps[str | None]:
+        """The end of a thought in which a call seems to begin, whose opener was read; it is told, and its end is read.
+        Empty if there is none for long; None, and nothing read, if there is none at all."""
+        scanner, think = self.scanner, self.teller.think
+        scanner.mark()
+        steps = scanner.until(marks(*stops), _ignored)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                found: str | None = done.value
+                break
+            if scanner.size_since_mark() > LONGEST_DRAFT:
+                found = ""
+                break
+            yield
+        kept = scanner.since_mark()
+        size = len(kept) - len(found or "")
+        if found is None and size <= LONGEST_DRAFT:
+            scanner.go_back()
+            return None
+        scanner.let_go()
+        think(opener + kept[: min(size, LONGEST_DRAFT)])
+        if size > LONGEST_DRAFT:
+            scanner.put_back(kept[LONGEST_DRAFT:])
+            return ""
+        return found
+
+    def _line_start(self) -> Steps[None]:
+        """What counts only at the start of a line may stand at that of the text, and behind a thought."""
+        at_start = [opener[1:] for opener in self._openers if opener.startswith("\n")]
+        found = (yield from self.scanner.one_of(at_start)) if at_start else None
+        if found is not None:
+            yield from self._candidate(f"\n{found}", found)
+
+    def _code(self, mark: str, say: Sink, stops: tuple[str, ...] = ()) -> Steps[str | None]:
+        """Code, from behind what it begins with: text, whatever stands in it. Which of the stops has ended it before
+        its end, and was read."""
+        scanner = self.scanner
+        is_line_start = self._is_line_start()
+        ticks = mark + (yield from scanner.while_in(_TICKS[mark[0]], _MOST_TICKS))
+        if mark == _TILDES and not (is_line_start or stops):
+            say(ticks)
+            return None
+        is_told = False
+        if len(ticks) == _SHORTEST_FENCE and not stops:
+            fenced = {opener.removeprefix(ticks): opener for opener in self._openers if opener.startswith(ticks)}
+            word = (yield from scanner.one_of(fenced)) if fenced else None
+            if word is not None:
+                if (yield from self._candidate(fenced[word], fenced[word])):
+                    return None
+                is_told = True
+        if not is_told:
+            say(ticks)
+        ends = ("\n",) if mark == _TILDES else (ticks, "\n")
+        found = yield from scanner.until(marks(*ends, *stops), say)
+        if found is None or found in stops:
+            return found
+        say(found)
+        if found == "\n" and len(ticks) >= _SHORTEST_FENCE:
+            return (yield from self._fenced_lines(ticks, say, stops))
+        return None
+
+    def _fenced_lines(self, ticks: str, say: Sink, stops: tuple[str, ...]) -> Steps[str | None]:
+        """The lines of a fence, up to one that holds nothing but its end."""
+        scanner = self.scanner
+        while True:
+            line = yield from scanner.while_in(_BLANKS, _WIDEST)
+            run = yield from scanner.while_in(_TICKS[ticks[0]], 4 * _MOST_TICKS)
+            line += run
+            if len(run) >= len(ticks):
+                line += yield from scanner.while_in(_BLANKS, _WIDEST)
+                if (yield from scanner.peek()) in ("", "\n", "\r"):
+                    say(line)
+                    return None
+            if line:
+                say(line)
+            found = yield from scanner.until(marks("\n", *stops), say)
+            if found is None or found in stops:
+                return found
+            say(found)
+
+    def _is_line_start(self) -> bool:
+        """Whether nothing but white space stands before, on this line."""
+        before = self.teller.last_said(_INDENT)
+        return not before.rpartition("\n")[2].strip() and ("\n" in before or len(before) < _INDENT)
+
+    def _candidate(self, opener: str, shown: str, say: Sink | None = None) -> Steps[bool]:
+        """What follows an opener: a call, or text after all, the opener too, or whatever `say` makes of it. One that
+        counts only at the start of a line may begin with another."""
+        reader, scanner = self._reader, self.scanner
+        begins = len(shown) if opener.startswith("\n") else 0
+        scanner.at -= begins
+        scanner.mark()
+        scanner.at += begins
+        closes = any(opener in each.closers for each in self._openers[opener])
+        reader.is_mentioned = yield from self._is_mentioned(is_closer=closes)
+        dialect: Dialect | None = None
+        outcome: Outcome = "none"
+        is_weak = False
+        if not (reader.is_mentioned or opener in self._refused) and (yield from self._is_empty_section(opener, begins)):
+            scanner.let_go()
+            self.dropped.append(opener)
+            return True
+        for dialect in (yield from self._meant(opener)):
+            if outcome == "none" and scanner.size_since_mark() > begins:  # it was not what the one before thought
+                scanner.go_back()
+                scanner.mark()
+                scanner.at += begins
+            is_weak = dialect.is_weak and opener not in dialect.strong
+            reader.only_offered = self._only_offered or (is_weak and (self._is_auto or bool(reader.tools)))
+            reader.limit = LONGEST_GUESS if is_weak else LONGEST_WAIT
+            outcome = yield from self._attempt(dialect, opener)
+            if outcome != "none" or not scanner.is_marked or scanner.size_since_mark() > LONGEST_GUESS:
+                break
+        is_word = reader.is_mentioned or opener in self._refused
+        if outcome == "passed" and is_word and scanner.is_marked:
+            outcome = "none"  # a mark that says nothing, as a word of a sentence, or of what was no call
+        if dialect is None or outcome in ("none", "unfinished"):
+            self._refuse(opener)
+            self._was_text("" if begins else shown, reader.limit, say or self.teller.say)
+            return False
+        if outcome == "passed" and scanner.is_marked:
+            self.dropped.append(opener)
+        scanner.let_go()
+        if outcome != "passed":
+            self.is_marked = self.is_marked if self.found else not is_weak
+            self.found.append(dialect.name)
+        return True
+
+    def _refuse(self, opener: str) -> None:
+        """What an opener begins is no call: its closers are text too."""
+        self._refused.update(closer for each in self._openers[opener] for closer in self._closers[each.name])
+
+    def _dropped_closers(self, dialect: Dialect) -> tuple[str, ...]:
+        return tuple(each for each in dialect.closers if is_special(each) or not self._is_auto)
+
+    def _is_empty_section(self, opener: str, begins: int) -> Steps[bool]:
+        """Read the rest of a section that has nothing in it but marks; nothing is read where there is more."""
+        closers = tuple(dict.fromkeys(each for own in self._openers[opener] for each in self._closers[own.name]))
+        if not closers:
+            return False
+        scanner = self.scanner
+        openers = [
+            each for own in self._openers[opener] for each in own.openers if each not in closers and _IS_MARK(each)
+        ]
+        is_closed = False
+        for _ in range(_MOST_EMPTY):
+            found = yield from next_of(scanner, (*closers, *openers))
+            if found in closers:
+                openers, is_closed = [], True
+            elif not found:
+                break
+        if is_closed:
+            return True
+        scanner.go_back()
+        scanner.mark()
+        scanner.at += begins
+        return False
+
+    def _is_mentioned(self, *, is_closer: bool = False) -> Steps[bool]:
+        """Whether a mark stands inside a sentence that is about it, where the dialect is to be found out, or where the
+        mark is one that closes."""
+        scanner = self.scanner
+        if not (self._is_auto or is_closer) or not _IN_SENTENCE.search(self.teller.last_said()):
+            return False
+        yield from scanner.need(1)
+        return scanner.text[scanner.at : scanner.at + 1] in _SENTENCE_GOES_ON
+
+    def _meant(self, opener: str) -> Steps[list[Dialect]]:
+        """The dialects whose calls look like what follows."""
+        candidates = self._openers[opener]
+        scanner = self.scanner
+        if any(each.inside for each in candidates):
+            yield from scanner.need(AHEAD)
+        ahead = scanner.text[scanner.at : scanner.at + AHEAD]
+        return [each for each in candidates if fits(each, ahead)]
+
+    def _attempt(self, dialect: Dialect, opener: str) -> Steps[Outcome]:
+        """Let a dialect read, as long as what it read can be kept."""
+        reader = self._reader
+        steps = dialect.read(reader, opener)
+        if not isinstance(steps, Generator):
+            raise InputError(f"the read of the dialect {dialect.name} is no generator function", path="dialect.read")
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                return _outcome(done.value, dialect)
+            if not reader.has_open_call and reader.scanner.size_since_mark() > reader.limit:
+                return "none"
+            yield
+
+    def _was_text(self, opener: str, limit: int, say: Sink) -> None:
+        """What was read is text. A mark inside it may still begin a call, unless it is too long to be read again.
+
+        What was given up for its length is text up to the limit, wherever the piece ended in which that was seen.
+        """
+        scanner = self.scanner
+        if opener:
+            say(opener)
+        size = scanner.size_since_mark()
+        if size > LONGEST_GUESS:
+            kept = scanner.since_mark()
+            said = min(size, limit)
+            say(kept[:said])
+            scanner.let_go()
+            scanner.put_back(kept[said:])
+        else:
+            scanner.go_back()
+
+
+def _outcome(told: object, dialect: Dialect) -> Outcome:
+    """What a dialect says it found, which may be one of somebody's own."""
+    if told not in OUTCOMES:
+        hint = f"one of {', '.join(sorted(OUTCOMES))}"
+        raise InputError(f"the dialect {dialect.name} returned {quote(told)}", path="dialect.read", hint=hint)
+    outcome: Outcome = told  # type: ignore[assignment]
+    return outcome
+
+
+def _call_marks(dialects: Iterable[Dialect]) -> tuple[str, ...]:
+    """The openers that no thought and no ordinary text has."""
+    thought = {mark for each in dialects for pair in each.thinking for mark in pair}
+    found = (mark for each in dialects for mark in (each.strong if each.is_weak else each.openers))
+    return tuple(dict.fromkeys(mark for mark in found if mark not in thought and _IS_MARK(mark)))
+
+
+def _ignored(piece: str) -> None:
+    pass
+
+
+def _by_opener(dialects: Iterable[Dialect]) -> dict[str, list[Dialect]]:
+    found: dict[str, list[Dialect]] = {}
+    for dialect in dialects:
+        for opener in dialect.openers:
+            found.setdefault(opener, []).append(dialect)
+    return found
