@@ -16,6 +16,7 @@
 # PYTHON=python3.12 make …        another Python (where .venv is there already: make clean first)
 # SOAK_EXAMPLES=20000 make soak   how many examples each property gets: otherwise 5,000, and 200,000 those of rendering
 # FUZZ_MINUTES=60 make soak       how long the fuzzer runs after that
+# TYPES_MINUTES=60 make soak      how long the fuzz of types runs after that
 # SOAK_MINUTES=60 make soak       how long the gateway is soaked after that
 # STORES_MINUTES=20 SOAK_KILLS=9000 SOAK_SEED=7 make soak    gateways on Postgres and Redis, kills of sessions, other draws
 # HOSTILE_KILLS=500 make soak     kills of a gateway in the long form of tests/hostile
@@ -129,11 +130,12 @@ soak: $(READY) servers
 	SOAK_PART="laws of the design" $(BIN)/pytest -n auto -m law --hypothesis-profile=soak --hypothesis-seed=$${SOAK_SEED:-1} || failed=1; \
 	SOAK_PART="attacks" SOAK_COMMAND="$(ATTACKS) pytest tests/hostile" $(ATTACKS) $(BIN)/pytest tests/hostile || failed=1; \
 	$(BIN)/python scripts/fuzz.py --minutes $${FUZZ_MINUTES:-10} $(SEEDED) || failed=1; \
+	$(BIN)/python scripts/fuzz_types.py --minutes $${TYPES_MINUTES:-6} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/hold_connections.py || failed=1; \
 	$(BIN)/python scripts/soak_sessions.py --kills $${SOAK_KILLS:-1000} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/soak_stores.py --minutes $${STORES_MINUTES:-6} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/soak_gateway.py --minutes $${SOAK_MINUTES:-15} $(SEEDED) || failed=1; \
-	$(BIN)/python scripts/soak_report.py --parts 8 $(SOAK_REPORT) || failed=1; \
+	$(BIN)/python scripts/soak_report.py --parts 9 $(SOAK_REPORT) || failed=1; \
 	exit $$failed
 
 docs: $(READY)

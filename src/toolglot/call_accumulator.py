@@ -169,7 +169,9 @@ class ToolCallAccumulator:
             self._take_text(written)
         elif _is_chunk(value):
             self._is_read = True
-            self._add(self._reader_of(protocol).feed(b"data: " + jsontext.compact(value).encode() + b"\n\n"))
+            self._add(
+                self._reader_of(protocol).feed(b"data: " + jsontext.compact(value).encode("utf-8", "replace") + b"\n\n")
+            )
         else:
             self._take_reply(value, written, protocol)
 
@@ -184,7 +186,7 @@ class ToolCallAccumulator:
         is_sources = bool(self._source) and profiles.get(self._source).protocol == protocol
         source = self._source if is_sources else protocol
         whole = StreamReader(source=source, policy=self._policy, limits=self._limits)
-        events = [*whole.feed(written.encode()), *whole.finish()]
+        events = [*whole.feed(written.encode("utf-8", "replace")), *whole.finish()]
         if whole.failure is None:
             self._add(events)
             return

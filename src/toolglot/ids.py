@@ -91,6 +91,8 @@ def translate(id: str, *, to: str) -> str:
 
     `to` is one of these prefixes, or `history`, `openai`, `anthropic`, `openai_responses`.
     """
+    if not isinstance(to, str):
+        raise InputError(f"expected a string, got {quote(to)}", path="to")
     prefix = _TRANSLATE_TO.get(to) or _TRANSLATE_TO.get(resolve(to))
     if prefix is None:
         raise unknown_name("id form", to, _TRANSLATE_TO, path="to")
@@ -109,6 +111,8 @@ def are_alike(id: str, other: str) -> bool:
 
 
 def _swap(id: str, prefix: str, others: tuple[str, ...]) -> str:
+    if not isinstance(id, str):
+        raise InputError(f"expected a string, got {quote(id)}", path="id")
     if id.startswith(prefix):
         return id
     for other in others:
@@ -133,6 +137,9 @@ def canonical(provider: str, raw_id: str | int | None, tool_name: str | None, tu
     """
     if isinstance(raw_id, str) and raw_id.startswith(HISTORY_PREFIX) and is_canonical(raw_id):
         return raw_id
+    if not isinstance(raw_id, str | int | None) or not isinstance(tool_name, str | None):
+        field, value = ("tool_name", tool_name) if isinstance(raw_id, str | int | None) else ("raw_id", raw_id)
+        raise InputError(f"expected a string or None, got {quote(value)}", path=field)
     return mint(provider, raw_id, tool_name, turn_key, call_index)
 
 
@@ -140,6 +147,8 @@ def mint(provider: str, raw_id: str | int | None, tool_name: str | None, turn_ke
     """A canonical id from the five fields, also where the raw id looks canonical."""
     if call_index.__class__ is not int or call_index < 0:
         raise InputError("expected a whole number from 0", path="call_index")
+    if provider.__class__ is not str or turn_key.__class__ is not str:
+        _refuse_other_types(provider=provider, turn_key=turn_key)
     name = _hashed_name(provider)
     key = f"{name}|{'' if raw_id is None else raw_id}|{tool_name or ''}|{turn_key}|{call_index}"
     if key.count("|") != 4:
@@ -150,6 +159,13 @@ def mint(provider: str, raw_id: str | int | None, tool_name: str | None, turn_ke
     except UnicodeEncodeError:
         digest = sha256(_bytes(key)).digest()
     return HISTORY_PREFIX + b2a_base64(digest[:18], newline=False).translate(_URL_SAFE).decode("ascii")
+
+
+def _refuse_other_types(**fields: object) -> None:
+    """Refuses the first of these fields that is not a string."""
+    for field, value in fields.items():
+        if not isinstance(value, str):
+            raise InputError(f"expected a string, got {quote(value)}", path=field)
 
 
 @lru_cache(maxsize=1024)

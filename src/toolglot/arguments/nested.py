@@ -75,10 +75,11 @@ class NestedDecoder:
         return parsed.value
 
     def _referred(self, reference: Any) -> Any:
-        name = str(reference)
-        if name not in self.referred_to:
-            self.referred_to[name] = jsontext.local_reference(self.root, reference)
-        return self.referred_to[name]
+        if type(reference) is not str:
+            return None
+        if reference not in self.referred_to:
+            self.referred_to[reference] = jsontext.local_reference(self.root, reference)
+        return self.referred_to[reference]
 
     def types(self, schema: Any, depth: int) -> frozenset[str]:
         """The JSON types that a schema allows; where it does not say, all of them."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-import msgspec
-
+from toolglot import jsontext
 from toolglot.dialects.json_text import quoted
 from toolglot.dialects.reading import Reader
 from toolglot.dialects.schema_types import Untyped, allowed_types, allowed_words, is_string_only, property_schema, typed
+from toolglot.errors import InputError
 
 Trim = Literal["newline", "lines", "none"]
 """What stands around a value and does not belong to it: one line break on each side; the same where the value stands on
@@ -114,7 +114,10 @@ class ArgumentWriter:
 
     def _holds_all(self) -> bool:
         """Whether the only argument is an object whose fields are the tool's arguments."""
-        value = msgspec.json.decode(typed(self._wrapped, _OBJECT, self._untyped))
+        try:
+            value = jsontext.parse(typed(self._wrapped, _OBJECT, self._untyped)).value
+        except InputError:  # deeper, or larger, than anything that is read
+            return False
         return isinstance(value, dict) and any(self._knows(name) for name in value)
 
     def _unwrap(self) -> None:

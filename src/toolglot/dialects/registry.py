@@ -144,6 +144,8 @@ def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Diale
 
     What ordinary text looks like is looked for only where tools were offered.
     """
+    if not isinstance(model, str):
+        raise InputError(f"expected a string, got {quote(model)}", path="model", hint="the name of the model, or ''")
     if not is_auto(name):
         found = get(name)
         return (found.named or found,)

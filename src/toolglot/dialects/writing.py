@@ -72,7 +72,19 @@ def _listed(calls: Iterable[ToolCall], path: str) -> list[ToolCall]:
         if not isinstance(call, ToolCall):
             hint = 'ToolCall("", "ls", {})'
             raise InputError(f"expected a ToolCall, got {quote(call)}", path=f"{path}[{index}]", hint=hint)
+        _check(call, f"{path}[{index}]")
     return listed
+
+
+def _check(call: ToolCall, path: str) -> None:
+    """A call is made by anybody: its fields may hold what they must not."""
+    for field, value in (("name", call.name), ("id", call.id)):
+        if not isinstance(value, str):
+            raise InputError(f"expected a string, got {quote(value)}", path=f"{path}.{field}")
+    if not isinstance(call.arguments, dict | None):
+        raise InputError(f"expected an object, got {quote(call.arguments)}", path=f"{path}.arguments")
+    if not isinstance(call.raw_input, str | None):
+        raise InputError(f"expected a string, got {quote(call.raw_input)}", path=f"{path}.raw_input")
 
 
 def write_result(result: ToolResult, dialect: str, *, name: str = "", id: str = "", call: int | None = None) -> str:

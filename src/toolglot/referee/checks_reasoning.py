@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from toolglot.errors import quote
-from toolglot.referee.finding import Case, Checks, Finding, Findings, calls_of
+from toolglot.referee.finding import Case, Checks, Finding, Findings, calls_of, short
 from toolglot.referee.view import Item, Message, Setting
 
 FORMS: Final[dict[str, tuple[str, ...]]] = {
@@ -43,7 +43,7 @@ def modes(case: Case) -> Findings:
     if setting is not None and setting.value not in allowed and (allowed or not case.ignores("reasoning.modes")):
         message = f"the thinking mode {quote(setting.value)} is not accepted"
         hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
-        yield Finding(setting.path, message, hint, str(setting.value)[:80])
+        yield Finding(setting.path, message, hint, short(setting.value))
 
 
 def switch(case: Case) -> Findings:
@@ -164,7 +164,7 @@ def efforts(case: Case) -> Findings:
     setting, allowed = case.view.effort, case.profile.reasoning.efforts
     if setting is not None and setting.value not in allowed and (allowed or not case.ignores("reasoning.efforts")):
         hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
-        yield Finding(setting.path, f"the effort {quote(setting.value)} is not accepted", hint, str(setting.value)[:80])
+        yield Finding(setting.path, f"the effort {quote(setting.value)} is not accepted", hint, short(setting.value))
     summary, rules = case.view.summary, case.profile.reasoning
     thinks = bool(rules.modes or rules.efforts or rules.budget) or rules.default != "off"
     if summary is not None and not thinks and not case.ignores("reasoning.efforts"):
@@ -189,7 +189,7 @@ def min_budget(case: Case) -> Findings:
     if setting is None or not rules.budget or (mode is not None and mode.value in ("off", "adaptive")):
         return
     if isinstance(setting.value, int) and setting.value < rules.min_budget:
-        yield Finding(setting.path, f"at least {rules.min_budget} is accepted", "raise it", str(setting.value)[:80])
+        yield Finding(setting.path, f"at least {rules.min_budget} is accepted", "raise it", short(setting.value))
 
 
 def budget_below_limit(case: Case) -> Findings:
@@ -198,7 +198,7 @@ def budget_below_limit(case: Case) -> Findings:
         return
     if isinstance(setting.value, int) and isinstance(limit.value, int) and setting.value >= limit.value > 0:
         message = f"a budget of {setting.value} leaves no room in {limit.value}"
-        yield Finding(setting.path, message, "lower it, or raise the limit of the answer", str(setting.value)[:80])
+        yield Finding(setting.path, message, "lower it, or raise the limit of the answer", short(setting.value))
 
 
 def narrows_sampling(case: Case) -> Findings:

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from toolglot.errors import quote
 from toolglot.referee.checks_tools import extra_tool_fields
 from toolglot.referee.checks_turns import extra_message_fields
-from toolglot.referee.finding import Case, Checks, Finding, Findings, step
+from toolglot.referee.finding import Case, Checks, Finding, Findings, short, step
 
 
 def max_tokens_field(case: Case) -> Findings:
@@ -29,7 +29,7 @@ def max_tokens_required(case: Case) -> Findings:
 def min_max_tokens(case: Case) -> Findings:
     setting, least = case.view.max_tokens, case.profile.request.min_max_tokens
     if setting is not None and isinstance(setting.value, int | float) and setting.value < least:
-        yield Finding(setting.path, f"at least {least} is accepted", "raise it", str(setting.value)[:80])
+        yield Finding(setting.path, f"at least {least} is accepted", "raise it", short(setting.value))
 
 
 def sampling(case: Case) -> Findings:
@@ -51,14 +51,14 @@ def temperature_max(case: Case) -> Findings:
     value, most = _number(case, "temperature"), case.profile.request.temperature_max
     if value is not None and most is not None and value > most:
         path = case.view.sampling["temperature"].path
-        yield Finding(path, f"at most {most:g} is accepted", "lower it", str(value)[:80])
+        yield Finding(path, f"at most {most:g} is accepted", "lower it", short(value))
 
 
 def temperature_min(case: Case) -> Findings:
     value, least = _number(case, "temperature"), case.profile.request.temperature_min
     if value is not None and least is not None and value < least:
         path = case.view.sampling["temperature"].path
-        yield Finding(path, f"at least {least:g} is accepted", "raise it", str(value)[:80])
+        yield Finding(path, f"at least {least:g} is accepted", "raise it", short(value))
 
 
 def temperature_or_top_p(case: Case) -> Findings:
@@ -96,7 +96,7 @@ def output(case: Case) -> Findings:
     setting, allowed = case.view.output, case.profile.request.output
     if setting is not None and setting.value not in allowed and (allowed or not case.ignores("request.output")):
         hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
-        yield Finding(setting.path, f"{quote(setting.value)} is not accepted as output", hint, str(setting.value)[:80])
+        yield Finding(setting.path, f"{quote(setting.value)} is not accepted as output", hint, short(setting.value))
 
 
 def output_with_tools(case: Case) -> Findings:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from toolglot.errors import quote
 from toolglot.profiles.rules import SchemaRules
 from toolglot.referee.checks_ids import compiled
-from toolglot.referee.finding import Case, Checks, Finding, Findings, step
+from toolglot.referee.finding import Case, Checks, Finding, Findings, short, step
 from toolglot.referee.schema_nodes import Node, nodes_in, schema_nodes
 from toolglot.referee.view import Tool
 
@@ -73,7 +73,7 @@ def _root_union(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
 
 def _references(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if not rules.refs and "$ref" in node.schema:
-        yield "references are not understood", str(node.schema["$ref"])[:80]
+        yield "references are not understood", short(node.schema["$ref"])
 
 
 def _type_list(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:

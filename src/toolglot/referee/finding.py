@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
+from toolglot.errors import QUOTED_CHARACTERS, quote
 from toolglot.profiles import Profile
 from toolglot.referee.paths import step
 from toolglot.referee.rounds import Pairing, pair
@@ -28,6 +29,11 @@ class Finding(Struct, frozen=True):
     """What stands for a gap in the provider's words: an id, a name, a number."""
     is_aside: bool = False
     """The provider's words are for another breach of the same demand: ours are used."""
+
+
+def short(value: object) -> str:
+    """What a finding shows of a value of any type, which may nest deeper than Python can print."""
+    return value[:QUOTED_CHARACTERS] if isinstance(value, str) else quote(value)
 
 
 class Case(Struct, frozen=True, kw_only=True):

@@ -90,6 +90,9 @@ def _parsed(text: bytes | bytearray | str) -> Any:
         return msgspec.json.decode(text)
     except RecursionError:
         raise LimitError(f"nests deeper than max_depth ({DEEPEST})", path="body", hint="send a flatter body") from None
+    except UnicodeEncodeError as error:
+        reason = "not JSON: half of a surrogate pair, which no text in UTF-8 can hold"
+        raise JSONError(reason, position=error.start, hint="send valid JSON") from None
     except (msgspec.DecodeError, ValueError) as error:
         at = re.search(r"byte (\d+)", str(error))
         raise JSONError(f"not JSON: {error}", position=int(at[1]) if at else 0, hint="send valid JSON") from None

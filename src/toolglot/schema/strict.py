@@ -15,7 +15,7 @@ from typing import Any, Final
 from toolglot.jsontext import local_reference
 from toolglot.profiles.rules import SchemaRules
 from toolglot.schema.fitness import DEFINED
-from toolglot.schema.keywords import DEFINITIONS, LISTS, MAPS, SINGLES, Schema, key_of, type_of, types_of
+from toolglot.schema.keywords import DEFINITIONS, LISTS, MAPS, SHAPES, SINGLES, Schema, key_of, type_of, types_of
 from toolglot.schema.mending import mended
 from toolglot.schema.merging import merge
 
@@ -179,6 +179,8 @@ class _Strict:
     def _node(self, schema: Any, depth: int, *, is_root: bool = False) -> Schema:
         if type(schema) is not dict or depth > (self._rules.strict_max_depth or DEEPEST_STRICT):
             raise _LossyError
+        if any(keyword in SHAPES and not SHAPES[keyword](value) for keyword, value in schema.items()):
+            raise _LossyError  # the schema of an output that goes to its own provider comes as the client wrote it
         node = {keyword: value for keyword, value in schema.items() if keyword not in REMARKS}
         node = self._opened(node)
         if "$ref" in node:

@@ -34,6 +34,8 @@ from toolglot.upstream.transport import (
     NOT_HTTP,
     REFUSED,
     REPEATABLE,
+    SWITCHED,
+    SWITCHING,
     UNKNOWN_HOST,
     Ask,
     TimeLimits,
@@ -276,7 +278,7 @@ class Connection(asyncio.Protocol):
         self._came += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._lose(LostError("server", NOT_HTTP))
             return
         if self._came > MOST_HEAD and (self._asked is not None or self._answer is not None):
@@ -298,6 +300,9 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
         asked = self._asked
+        if status == SWITCHING:
+            self._lose(LostError("server", SWITCHED))
+            return
         if status < 200 or asked is None or asked.done():
             return  # news of an answer to come, or nobody waits
         if self._came > MOST_HEAD and sum(len(name) + len(text) for name, text in self._headers.items()) > MOST_HEAD:

@@ -156,8 +156,14 @@ def tls_failed(error: ssl.SSLError) -> str:
     return f"TLS failed: {error.reason or 'no handshake'}; check that its url begins with the right http:// or https://"
 
 
+SWITCHING: Final = 101
+SWITCHED: Final = "answered with status 101, a change to another protocol that was not asked for: check its url"
+
+
 def refuse_redirect(ask: Ask, status: int, headers: Mapping[str, str]) -> None:
-    """A 3xx is an error: a key goes to the host it was given for, and to no other."""
+    """A 3xx is an error: a key goes to the host it was given for, and to no other. So is a change of protocol."""
+    if status == SWITCHING:
+        raise failed(ask, "server", SWITCHED)
     if 300 <= status < 400:
         try:
             host = host_of(headers.get("location", ""))

@@ -7,15 +7,16 @@ calls, results and tools like any other.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Conversation, Extra, Opaque, ToolCall, ToolResult, ToolSpec, Turn
+from toolglot.errors import InputError
 from toolglot.jsontext import compact
 from toolglot.wire.argument_text import read_arguments, with_read_note
 from toolglot.wire.openai_chat.blocks import FUNCTION_CALL, PROTOCOL
-from toolglot.wire.reading import Fields, note, noted, rest_of
+from toolglot.wire.reading import Fields, expected, inside, note, noted, optional, required, rest_of
 
 _CALLED: Final = frozenset({"name", "arguments"})
 
@@ -67,7 +68,7 @@ def with_tools_for_functions(conversation: Conversation) -> Conversation:
     """The conversation with calls, results and tools in the place of functions; itself where there is none."""
     turns = [_with_calls(turn) for turn in conversation.turns]
     own = (conversation.extra or {}).get(PROTOCOL, {})
-    tools = [spec for given in own.get("functions") or () if (spec := _spec(given)) is not None]
+    tools = _tools(own["functions"]) if own.get("functions") is not None else []
     is_same = all(turn is before for turn, before in zip(turns, conversation.turns, strict=True))
     if is_same and not tools:
         return conversation
@@ -90,21 +91,37 @@ def _with_calls(turn: Turn) -> Turn:
 def _call_or_result(block: Block) -> Block:
     if type(block) is not Opaque or block.protocol != PROTOCOL:
         return block
-    value: Any = block.value
-    if block.kind == "function_call":
-        return replace(read_function_call(value[FUNCTION_CALL]), extra=None)
-    content = value.get("content")
-    if block.kind == "function" and (content is None or isinstance(content, str)):
-        return ToolResult("", content, name=str(value.get("name") or ""), is_complete=True)
+    called = function_call_in(block)
+    if called is not None:
+        return replace(read_function_call(called), extra=None)
+    if block.kind != "function" or not isinstance(block.value, dict):
+        return block
+    content, name = block.value.get("content"), block.value.get("name")
+    if content is None or isinstance(content, str):
+        return ToolResult("", content, name=name if isinstance(name, str) else "", is_complete=True)
     return block
 
 
-def _spec(given: Any) -> ToolSpec | None:
-    if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+def function_call_in(block: Block) -> Fields | None:
+    """The `function_call` that a block holds. A part of that type which a client made up itself holds none."""
+    if type(block) is not Opaque or block.kind != FUNCTION_CALL or not isinstance(block.value, dict):
         return None
-    described, parameters = given.get("description"), given.get("parameters")
-    return ToolSpec(
-        given["name"],
-        described if isinstance(described, str) else None,
-        parameters if isinstance(parameters, dict) else None,
-    )
+    called = block.value.get(FUNCTION_CALL)
+    return called if isinstance(called, dict) else None
+
+
+def _tools(functions: object) -> list[ToolSpec]:
+    if not isinstance(functions, list):
+        raise expected("an array", functions, "$.functions", hint="a list of functions, or tools in their place")
+    return [_spec(given, f"$.functions[{index}]") for index, given in enumerate(functions)]
+
+
+def _spec(given: object, path: str) -> ToolSpec:
+    if not isinstance(given, dict):
+        raise expected("an object", given, path)
+    try:
+        return ToolSpec(
+            required(given, "name", str), optional(given, "description", str), optional(given, "parameters", dict)
+        )
+    except InputError as error:
+        raise inside(error, path) from None

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Opaque, Reply, StopReason, ToolCall, Turn, Usage
+from toolglot.conversation import Block, Reply, StopReason, ToolCall, Turn, Usage
 from toolglot.errors import InputError
 from toolglot.wire.openai_chat.blocks import FUNCTION_CALL, PROTOCOL
 from toolglot.wire.openai_chat.messages import PLAIN, read_assistant, write_assistant
-from toolglot.wire.openai_chat.old_forms import read_function_call
+from toolglot.wire.openai_chat.old_forms import function_call_in, read_function_call
 from toolglot.wire.reading import (
     Fields,
     expected,
@@ -137,11 +137,9 @@ def _said_in_details(fields: Fields, rest: Fields) -> str | None:
 
 def _with_function(block: Block) -> Block:
     """The call of old times as a call; what names no function, or says nothing of its arguments, is none."""
-    if type(block) is Opaque and block.kind == FUNCTION_CALL:
-        called = block.value[FUNCTION_CALL]
-        name = called.get("name")
-        if isinstance(name, str) and name and "arguments" in called:
-            return read_function_call(called)
+    called = function_call_in(block)
+    if called is not None and called.get("name") and isinstance(called["name"], str) and "arguments" in called:
+        return read_function_call(called)
     return block
 
 

@@ -210,7 +210,9 @@ def _write_choice(body: Fields, choice: ToolChoice, tools: tuple[ToolSpec, ...])
         body["tool_choice"] = verbatim
     elif choice.mode == "named":
         name = choice.names[0]
-        kind = note(choice.extra, PROTOCOL, "type") or kinds.get(name, "function")
+        kind = note(choice.extra, PROTOCOL, "type")
+        if not isinstance(kind, str) or not kind:
+            kind = kinds.get(name, "function")
         fields: Fields = {"type": kind, kind: with_rest({"name": name}, choice.extra, PROTOCOL, kind)}
         body["tool_choice"] = restored(fields, choice.extra, PROTOCOL)
     elif choice.mode == "allowed" or (choice.mode == "required" and choice.names):
