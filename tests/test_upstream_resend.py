@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, get_args
 
 import pytest
+import trustme
+import uvloop
 
 from closing_server import Close, ClosingServer, Exchange, closing_server
 from gateway_client import ask, request_of
 from gateway_fixture import gateway
 from hostile_upstream import GOOD
+from raw_server import RawServer, answer, listening
 from toolglot import ProviderError
 from toolglot.upstream import Ask, HttpTransport, TimeLimits, Transport
 from toolglot.upstream.aiohttp_transport import AiohttpTransport
@@ -127,6 +132,32 @@ def test_what_may_be_repeated_is_sent_again_when_a_kept_connection_closes(make: 
     with closing_server([Exchange(), Exchange("after_body"), Exchange()]) as server:
         asyncio.run(steps(server))
         assert (len(server.heads), server.connections) == (3, 2)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+@pytest.mark.parametrize("make", TRANSPORTS)
+def test_a_connection_with_tls_that_is_well_is_used_again(make: Made, run: Callable[..., None]) -> None:
+    """What TLS itself sends after its handshake is not taken for the end of the connection."""
+    authority = trustme.CA()
+    context, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(trusting)
+
+    async def handler(server: RawServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await server.next_request(reader)
+            writer.write(answer())
+            await writer.drain()
+
+    async def steps() -> None:
+        async with listening(handler, context) as server, opened(partial(make, tls=trusting)) as transport:
+            for _ in range(3):
+                got = await transport.send(Ask(url=f"https://127.0.0.1:{server.port}/", body=b"{}"), LIMITS)
+                assert await got.whole(10) == b"{}"
+                await got.close()
+            assert (len(server.requests), server.connections) == (3, 1)
+
+    run(steps())
 
 
 # --- how long a connection is kept ------------------------------------------------------------------
