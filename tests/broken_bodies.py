@@ -91,6 +91,7 @@ JUNK: Final[list[Any]] = [
     *([{"type": "text", "text": "hi"}], [{"type": "text", "text": ""}], '{"path": ', '{"a":1}', '"{}"', "null"),
 ]
 _IDS: Final = ("id", "call_id", "tool_call_id", "tool_use_id", "toolUseId")
+_SIGNATURES: Final = ("thoughtSignature", "signature", "encrypted_content")
 _LISTS: Final = ("messages", "contents", "input")
 _WORD: Final = re.compile(r"<[a-z]+_[a-z_0-9]+>")
 
@@ -217,6 +218,12 @@ def _chosen(chance: random.Random, found: list[Any]) -> list[Any]:
     return [chance.choice(found)] if found else []
 
 
+def _lose_signature(chance: random.Random, messages: Messages) -> None:
+    signed = [(fields, key) for fields in _objects(messages) for key in _SIGNATURES if key in fields]
+    for fields, key in _chosen(chance, signed):
+        del fields[key]
+
+
 def _damage(chance: random.Random, messages: Messages) -> None:
     for fields in _chosen(chance, [found for found in _objects(messages) if found]):
         key = chance.choice(list(fields))
@@ -248,7 +255,7 @@ def _mark(chance: random.Random, marker: Fields, messages: Messages) -> None:
 
 MISHAPS: Final[list[Callable[[random.Random, Messages], None]]] = [
     *(_lose, _double, _move, _cut_off, _come_between, _come_between),
-    *(_lose_block, _double_block, _mix_blocks, _confuse_ids),
+    *(_lose_block, _double_block, _mix_blocks, _confuse_ids, _lose_signature),
 ]
 
 

@@ -450,12 +450,20 @@ CHAT_PLANTS: dict[str, Plant] = {
         lambda p: not p.turns.system_many, chat(lambda m: m.insert(1, {"role": "system", "content": "Hm."}))
     ),
     "turns.developer_role": where(lambda p: not p.turns.developer_role, chat(lambda m: m[0].update(role="developer"))),
+    "turns.function_role": where(
+        lambda p: not p.turns.function_role,
+        chat(lambda m: m.insert(2, {"role": "function", "name": "read", "content": "said"})),
+    ),
     "turns.name_field": where(
         lambda p: not p.turns.name_field and refuses_fields(p), chat(lambda m: m[1].update(name="ana"))
     ),
     "turns.empty_text": chat(lambda m: m[1].update(content=[{"type": "text", "text": ""}])),
     "turns.blank_text": chat(lambda m: m[1].update(content=" \n")),
     "turns.empty_turn": chat(lambda m: m[1].update(content="")),
+    "turns.empty_prefill": where(
+        lambda p: not p.turns.empty_prefill, chat(lambda m: m.append({"role": "assistant", "content": ""}))
+    ),
+    "turns.required": chat(lambda m: m.clear()),
     "turns.trailing_space": where(
         lambda p: p.turns.prefill != "no",
         lambda body, profile: with_results(body, profile, chat_saying(profile, "It is ") | {"prefix": True}),
@@ -724,6 +732,11 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     "turns.empty_text": blocks(1, lambda b: b[0].update(text="")),
     "turns.blank_text": blocks(1, lambda b: b[0].update(text=" \n")),
     "turns.empty_turn": edit(lambda body: body["messages"][0].update(content=[])),
+    "turns.empty_prefill": where(
+        lambda p: not p.turns.empty_prefill,
+        edit(lambda body: body["messages"].append({"role": "assistant", "content": []})),
+    ),
+    "turns.required": edit(lambda body: body["messages"].clear()),
     "turns.trailing_space": where(
         lambda p: p.turns.prefill != "no",
         edit(lambda body: body["messages"].append({"role": "assistant", "content": "It is "})),
@@ -818,6 +831,7 @@ CLAUDE_UNSEEN = {
     "results.user_after": "results stand in the user's turn",
     "turns.system_many": "the field holds one prompt",
     "turns.developer_role": "there is no such role",
+    "turns.function_role": "there are no such messages",
     "turns.name_field": "there is no such field",
     "turns.media": "there are blocks for images and documents only",
     "reasoning.carrier": "there is one form of thinking",

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Conversation, Text, Turn
+from toolglot.conversation import Conversation
 from toolglot.errors import InputError
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
@@ -17,7 +17,8 @@ from toolglot.tool_memory import SplitBody
 from toolglot.wire.codecs import codec
 from toolglot.wire.damage import Told, mend
 from toolglot.wire.mixed_forms import has_mixed_forms, read_mixed
-from toolglot.wire.openai_chat.old_forms import declares_functions, with_text_arguments, with_tools_for_functions
+from toolglot.wire.openai_chat.old_forms import with_text_arguments, with_tools_for_functions
+from toolglot.wire.openai_chat.silent import with_empty_texts
 from toolglot.wire.openai_chat.tools import without_empty_tools
 
 Fields = dict[str, Any]
@@ -78,28 +79,15 @@ def decoded_split(split: SplitBody, source: Profile, policy: Policy) -> tuple[Co
     return conversation, mended
 
 
-def _has_empty_parts(turn: Turn) -> bool:
-    """Whether a message of Chat says `content: []`; one without any content may say something beside it."""
-    return (turn.extra or {}).get("openai_chat", {}).get("~content") == "parts"
-
-
-def _with_empty_texts(conversation: Conversation, silent: list[int]) -> Conversation:
-    """A conversation whose turns without blocks say an empty text."""
-    turns = list(conversation.turns)
-    for number in silent:
-        turn = turns[number]
-        own = {**(turn.extra or {}).get("openai_chat", {}), "~content": "text"}
-        turns[number] = replace(turn, blocks=(Text(""),), extra={**(turn.extra or {}), "openai_chat": own})
-    return replace(conversation, turns=tuple(turns))
-
-
 def in_new_forms(
     asked: Conversation, source: Profile, target: Profile, policy: Policy
 ) -> tuple[Conversation, list[Entry]]:
     """What a client of Chat asks, without forms that the target does not read, and what became of them."""
     told = []
     sent = asked
-    if source.name != target.name or not declares_functions(asked):
+    is_home = source.name == target.name
+    accepts = target.as_told() if is_home else target
+    if not is_home or not accepts.turns.function_role:
         sent = with_tools_for_functions(asked)
         if sent is not asked:
             told.append("functions, their calls and their results were read as tools")
@@ -108,13 +96,12 @@ def in_new_forms(
         if in_text is not sent:
             sent = in_text
             told.append("arguments that are no text were written as one")
-    is_home = source.name == target.name
     if not is_home or any(fact.id.endswith(_NO_CONTENT) for fact in target.facts):
-        silent = [number for number, turn in enumerate(sent.turns) if not turn.blocks and _has_empty_parts(turn)]
-        if silent:
-            sent = _with_empty_texts(sent, silent)
-            told.append("content without parts was read as empty")
-    if not (target.as_told() if is_home else target).tools.allow_empty_list:
+        filled = with_empty_texts(sent)
+        if filled is not sent:
+            sent = filled
+            told.append("content that is missing, or has no parts, was read as empty")
+    if not accepts.tools.allow_empty_list:
         without = without_empty_tools(sent)
         if without is not sent:
             sent = without

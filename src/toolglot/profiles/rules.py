@@ -181,6 +181,7 @@ class TurnRules(Group, frozen=True, kw_only=True):
     ] = "no"
     alternate: Annotated[bool, Meta(description="User and assistant must alternate.")] = True
     min_user: Annotated[int, Meta(ge=0, description="Fewest user turns.")] = 1
+    required: Annotated[bool, Meta(description="A request has at least one turn.")] = True
     max_count: Annotated[int | None, Meta(description="Most turns in a request.")] = None
     system: Annotated[Literal["field", "message"], Meta(description="Where the system prompt goes.")] = "message"
     system_inside: Annotated[
@@ -189,10 +190,14 @@ class TurnRules(Group, frozen=True, kw_only=True):
     ] = "first_only"
     system_many: Annotated[bool, Meta(description="Several system messages are accepted.")] = False
     developer_role: Annotated[bool, Meta(description="There is a developer role.")] = False
+    function_role: Annotated[
+        bool, Meta(description="The function calls and function messages of the first Chat API are accepted.")
+    ] = False
     name_field: Annotated[bool, Meta(description="A message may carry a `name`.")] = False
     empty_text: Annotated[bool, Meta(description="Empty text is accepted.")] = False
     blank_text: Annotated[bool, Meta(description="Text of white space only is accepted.")] = False
     empty_turn: Annotated[bool, Meta(description="A turn without content is accepted.")] = False
+    empty_prefill: Annotated[bool, Meta(description="The start of the answer may be a turn without content.")] = False
     trailing_space: Annotated[bool, Meta(description="A final assistant text may end in white space.")] = False
     media: Annotated[Names, Meta(description="Media kinds that a user turn may hold.")] = ("image",)
     media_sources: Annotated[

@@ -79,8 +79,8 @@ def id_required(case: Case) -> Findings:
 
 def id_written(case: Case) -> Findings:
     for item in _carriers(case) if not case.profile.ids.written else ():
-        if item.id is not None:
-            yield Finding(item.path, f"a {item.kind} has no id here", "leave the ids out", item.id[:80])
+        if item.id is not None or item.has_empty_id:
+            yield Finding(item.path, f"a {item.kind} has no id here", "leave the ids out", "id")
 
 
 def id_unique(case: Case) -> Findings:

@@ -85,7 +85,7 @@ def _open_loop(case: Case) -> Message | None:
     if not rounds or not rounds[-1].near:
         return None
     later = messages[rounds[-1].last_message + 1 :]
-    is_open = all(any(item.kind == "result" for item in message.items) for message in later)
+    is_open = all(message.role != "assistant" for message in later)
     return messages[rounds[-1].first_message] if is_open else None
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from toolglot.errors import quote
 from toolglot.referee.finding import Case, Checks, Finding, Findings, calls_of, messages_with_items, step
-from toolglot.referee.view import Item, Message
+from toolglot.referee.view import OLD_FORMS, Item, Message
 
 _INSTRUCTING = ("system", "developer")
 _MOST_MARKERS = 4
@@ -69,6 +69,14 @@ def min_user(case: Case) -> Findings:
         yield Finding(case.view.messages_path, f"{count} user turns, at least {least} are needed", "add a user turn")
 
 
+def required(case: Case) -> Findings:
+    """Nothing is said, and nothing is stored that stands for it. Where the list is missing, its form says so."""
+    view = case.view
+    is_missing = any(shape.path == view.messages_path for shape in view.shapes)
+    if case.profile.turns.required and not view.messages and not view.is_continued and not is_missing:
+        yield Finding(view.messages_path, "there is no input", "add a message")
+
+
 def max_count(case: Case) -> Findings:
     count, limit = len(case.view.messages), case.profile.turns.max_count
     if limit is not None and count > limit:
@@ -108,6 +116,13 @@ def developer_role(case: Case) -> Findings:
             yield Finding(step(message.path, "role"), "there is no developer role here", 'write "system"')
 
 
+def function_role(case: Case) -> Findings:
+    for _, item in messages_with_items(case) if not case.profile.turns.function_role else ():
+        if item.type in OLD_FORMS and item.kind == "other":
+            message = "function calls and function messages are not accepted here"
+            yield Finding(item.path, message, "write tool calls and tool messages", item.type)
+
+
 def name_field(case: Case) -> Findings:
     for message in case.view.messages if not case.profile.turns.name_field else ():
         if message.name is not None and message.role != "tool" and not case.ignores("turns.name_field"):
@@ -136,15 +151,32 @@ def blank_text(case: Case) -> Findings:
             yield Finding(item.path, "the text is white space only", "leave it out")
 
 
-def empty_turn(case: Case) -> Findings:
+def _is_empty(message: Message) -> bool:
+    """Whether a message has no content; a block of empty text is another matter."""
+    if any(item.kind != "text" or item.text for item in message.items):
+        return False
+    return message.is_empty_string or not any(item.kind == "text" for item in message.items)
+
+
+def _started_answer(case: Case) -> Message | None:
+    """The last message, where it is the start of the answer to the one before."""
     messages = case.view.messages
-    starts_answer = len(messages) > 1 and messages[-2].role in ("user", "tool") and case.profile.protocol != "gemini"
-    for message in messages if not case.profile.turns.empty_turn else ():
-        is_final = starts_answer and message is messages[-1] and message.role == "assistant"
-        if not is_final and not any(item.kind != "text" or item.text for item in message.items):
-            blocks = any(item.kind == "text" for item in message.items) and not message.is_empty_string
-            if not blocks:
-                yield Finding(message.path, "the message has no content", "leave it out", message.role)
+    if len(messages) < 2 or messages[-2].role not in ("user", "tool") or messages[-1].role != "assistant":
+        return None
+    return messages[-1]
+
+
+def empty_turn(case: Case) -> Findings:
+    started = _started_answer(case)
+    for message in case.view.messages if not case.profile.turns.empty_turn else ():
+        if message is not started and _is_empty(message):
+            yield Finding(message.path, "the message has no content", "leave it out", message.role)
+
+
+def empty_prefill(case: Case) -> Findings:
+    started, turns = _started_answer(case), case.profile.turns
+    if started is not None and not turns.empty_prefill and not turns.empty_turn and _is_empty(started):
+        yield Finding(started.path, "the start of the answer has no content", "leave it out", started.role)
 
 
 def trailing_space(case: Case) -> Findings:
@@ -217,14 +249,7 @@ def cache_breakpoints(case: Case) -> Findings:
         yield Finding(path, message, f"leave all but {_MOST_MARKERS} out")
 
 
-def some_input(case: Case) -> Findings:
-    """No key says it, the facts do: nothing is said, and nothing is stored that stands for it."""
-    if not case.view.messages and not case.view.is_continued:
-        yield Finding(case.view.messages_path, "there is no input", "add a message")
-
-
 FACTS: Checks = {
-    "some-input": some_input,
     "mistral-chunks": assistant_text_only,
     "null-content": no_text_at_all,
     "cache-breakpoints": cache_breakpoints,
@@ -237,15 +262,18 @@ CHECKS: Checks = {
     "turns.prefill": prefill,
     "turns.alternate": alternate,
     "turns.min_user": min_user,
+    "turns.required": required,
     "turns.max_count": max_count,
     "turns.system": system_place,
     "turns.system_inside": system_inside,
     "turns.system_many": system_many,
     "turns.developer_role": developer_role,
+    "turns.function_role": function_role,
     "turns.name_field": name_field,
     "turns.empty_text": empty_text,
     "turns.blank_text": blank_text,
     "turns.empty_turn": empty_turn,
+    "turns.empty_prefill": empty_prefill,
     "turns.trailing_space": trailing_space,
     "turns.media": user_media,
     "turns.media_sources": media_sources,

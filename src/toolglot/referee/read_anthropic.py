@@ -295,8 +295,6 @@ def _system(body: dict[str, Any], found: Found) -> Message | None:
 
 
 def _messages(body: dict[str, Any], found: Found) -> Iterator[Message]:
-    if body.get("messages") == []:
-        found.wrong("$.messages", "there are no messages")
     for path, message in objects(body.get("messages"), "$.messages"):
         role, content = _ROLES.get(text_of(message.get("role")) or "", "user"), message.get("content")
         items = tuple(_items(content, f"{path}.content", found))

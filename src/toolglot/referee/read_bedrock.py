@@ -233,6 +233,7 @@ def read(body: dict[str, Any]) -> View:
     thinking, place = fields(own.get("thinking")), "$.additionalModelRequestFields.thinking"
     markers = list[str]()
     return View(
+        is_continued=body.get("messages") is None,  # a stored prompt has messages of its own
         system=_system(given.get("system"), markers),
         messages=tuple(_messages(given.get("messages"), markers, found)),
         tools=_tools(tool_config.get("tools"), markers),
@@ -310,8 +311,6 @@ def _system(written: Any, markers: list[str]) -> Message | None:
 
 
 def _messages(written: Any, markers: list[str], found: Found) -> Iterator[Message]:
-    if written == []:
-        found.wrong("$.messages", "there are no messages")
     for path, given in objects(written, "$.messages"):
         role = _ROLES.get(given["role"]) if isinstance(given.get("role"), str) else None
         if role is not None:

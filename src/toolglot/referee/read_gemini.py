@@ -470,6 +470,7 @@ def _part(part: dict[str, Any], path: str, found: Found) -> Item:
             path=path,
             type=kind,
             id=text_of(value.get("id")) or None,  # an empty field is an absent one here
+            has_empty_id=value.get("id") == "",
             name=text_of(value.get("name")),
             arguments={} if value.get("args") is None else value["args"],
             signature=signature,
@@ -503,6 +504,7 @@ def _result(value: dict[str, Any], inner: str, path: str, extra: tuple[str, ...]
         path=path,
         type="functionResponse",
         id=text_of(value.get("id")) or None,  # an empty field is an absent one here
+        has_empty_id=value.get("id") == "",
         name=text_of(value.get("name")),
         content=tuple(content),
         has_content=response is not None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from toolglot.errors import quote
 from toolglot.referee.forms import (
     ANYTHING,
     FLAG,
@@ -69,6 +70,8 @@ _MESSAGE: Final = _form(
     },
     "role",
 )
+_OLD_RESULT: Final = "function"
+"""The role of a result in the first Chat API, which no template of a model shows."""
 _TOOL: Final = _form(
     {
         "type": TEXT,
@@ -169,15 +172,22 @@ def _tools(written: Any, found: Found) -> Iterator[Tool]:
 def _messages(written: Any, found: Found) -> Iterator[Message]:
     for path, given in objects(written, "$.messages"):
         # The server takes any role, in any case; one that a template does not know is shown as it comes.
-        role = _ROLES.get((text_of(given.get("role")) or "").lower(), "user")
+        said = (text_of(given.get("role")) or "").lower()
+        role = _ROLES.get(said, "user")
+        if said == _OLD_RESULT:
+            found.wrong(f"{path}.role", "a result has the role 'tool' here, and the name of its tool in `tool_name`")
         content = given.get("content")
+        items = (_result(given, path),) if role == "tool" else tuple(_items(given, path, found))
+        unread = found.take(path)
+        if unread and content is None and not items:
+            found.wrong(path, f"the message says nothing that is read here: {quote(unread[0])} is not")
         yield Message(
             role=role,
             path=path,
-            items=(_result(given, path),) if role == "tool" else tuple(_items(given, path, found)),
+            items=items,
             has_content=content is not None,
             is_empty_string=content == "",
-            extra_fields=found.take(path),
+            extra_fields=unread,
         )
 
 

@@ -72,8 +72,6 @@ def read(body: dict[str, Any]) -> View:
 
 
 def _messages(body: dict[str, Any], found: Found) -> Iterator[Message]:
-    if body.get("messages") == []:
-        found.wrong("$.messages", "there are no messages")
     for path, message in objects(body.get("messages"), "$.messages"):
         said = text_of(message.get("role")) or ""
         content = message.get("content")
@@ -84,6 +82,8 @@ def _messages(body: dict[str, Any], found: Found) -> Iterator[Message]:
             items += tuple(_calls(message, path, found))
         else:
             items = tuple(_parts(content, f"{path}.content", found))
+        if said == "function":
+            items += (Item(kind="other", path=path, type=said),)
         yield Message(
             role=_ROLES.get(said, "user"),
             path=path,

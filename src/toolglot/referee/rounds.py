@@ -84,7 +84,7 @@ class _Pairer:
         """Whether a message still belongs to the turn that calls, or to the answer to it."""
         role, before = self.messages[place].role, self.messages[place - 1].role
         if role == "tool":
-            return True
+            return any(item.kind == "result" for item in self.messages[place].items)
         return self.merges and (role == before or (role, before) == ("user", "assistant"))
 
     def _call(self, place: int, item: Item) -> None:

@@ -9,12 +9,16 @@ A reader never raises on a body: what has the wrong shape is a `Shape` finding, 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 Kind = Literal["text", "call", "result", "media", "thinking", "server", "other"]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
+
+
+OLD_FORMS: Final = ("function_call", "function")
+"""The types of the items in which the first Chat API wrote a call and a result: they have no id and are not paired."""
 
 
 class Shape(Struct, frozen=True):
@@ -37,6 +41,8 @@ class Item(Struct, frozen=True, kw_only=True):
     """Of text and thinking; None where it is not a string."""
     id: str | None = None
     """Of a call or result: the id that pairs it; None where there is none."""
+    has_empty_id: bool = False
+    """There is an id that says nothing, where such a one is read as none."""
     item_id: str | None = None
     """The separate id of an item (OpenAI Responses); of a message, on its first part."""
     name: str | None = None

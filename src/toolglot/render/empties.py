@@ -37,7 +37,7 @@ def fill_empties(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 
 def _starts_nothing(turn: Turn, last: Turn | None, job: Job) -> bool:
     """Whether a turn is the start of an answer that says nothing yet, as the target's own client wrote it."""
-    if turn is not last or turn.role != "assistant" or job.profile.results.body == "object":
+    if turn is not last or turn.role != "assistant" or not job.profile.turns.empty_prefill:
         return False
     is_empty = not turn.blocks or (len(turn.blocks) == 1 and isinstance(turn.blocks[0], Text) and not turn.text)
     return is_empty and job.profile.turns.prefill == "yes" and (not turn.blocks or job.profile.turns.empty_text)
@@ -52,7 +52,7 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
             blocks.append(_filled_result(block, job))
         elif not isinstance(block, Text) or _is_signed(block, job) or not _is_refused(block.text, job):
             blocks.append(block)
-    if not _says_something(blocks, job) and (not _takes_empty_turn(blocks, job) or turn.role == "tool"):
+    if not _says_something(blocks, job) and (not job.profile.turns.empty_turn or turn.role == "tool"):
         return _stand_in(turn, job)
     kept = unless_same(tuple(blocks), turn.blocks)
     if kept is turn.blocks:
@@ -65,11 +65,6 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
             gravity="housekeeping",
         )
     return replace(turn, blocks=kept)
-
-
-def _takes_empty_turn(blocks: list[Block], job: Job) -> bool:
-    """Whether the target takes a turn of these blocks, which say nothing. Where blocks are items, none are no turn."""
-    return job.profile.turns.empty_turn and (bool(blocks) or job.profile.results.carrier != "item")
 
 
 def _says_nothing_as_wanted(turn: Turn, job: Job) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Options, Reasoning, Text, Thinking, ToolCall, Turn
+from toolglot.conversation import Block, Media, Options, Reasoning, Text, Thinking, ToolCall, Turn
 from toolglot.render.cache_markers import report_lost_marker
 from toolglot.render.job import Job, unless_same
 
@@ -51,14 +51,21 @@ def add_demanded(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[t
     turns = _without_final(turns, options, job)
     if job.profile.reasoning.placeholder is None or not is_thinking(options, job):
         return turns, options
-    start = _first_call(turns) if job.goes_home else 0
+    start = _first_demanded(turns, job) if job.goes_home else 0
     filled = [_with_stand_in(turn, job) if place >= start else turn for place, turn in enumerate(turns)]
     return unless_same(tuple(filled), turns), options
 
 
-def _first_call(turns: tuple[Turn, ...]) -> int:
-    """The position of the first turn that calls: thinking of the turns before is not asked for (D5)."""
+def _first_demanded(turns: tuple[Turn, ...], job: Job) -> int:
+    """The position of the first turn that may lack what is asked for: the first that calls (D5), or where calls are
+    signed, the first after the last words of the user."""
+    if job.profile.reasoning.placeholder_on == "first_call":
+        return max((place + 1 for place, turn in enumerate(turns) if _is_prompt(turn)), default=0)
     return next((place for place, turn in enumerate(turns) if turn.calls), len(turns))
+
+
+def _is_prompt(turn: Turn) -> bool:
+    return turn.role == "user" and any(isinstance(block, Text | Media) for block in turn.blocks)
 
 
 def _without_final(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[Turn, ...]:

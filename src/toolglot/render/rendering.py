@@ -101,10 +101,10 @@ def render(
     `source` is the provider that it was written for; `home` says which endpoint and account it goes to; `keeps_items`
     that the provider has stored what it answered, `is_continued` that it has stored what was said before.
     """
-    if not conversation.turns and not is_continued:
-        raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
     job = Job(profile, policy, source, home)
     profile = job.profile
+    if not conversation.turns and not is_continued and (profile.turns.required or not job.goes_home):
+        raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
     given = conversation
     conversation = without_markers(leave_behind(conversation, job), job)
     job.keeps_items = job.goes_home and keeps_items
@@ -125,7 +125,9 @@ def render(
             job.know(survey)
         else:
             taken = _taken_in(conversation.turns, issuer, job)
-        turns, options = _fit_turns(taken, options, job)
+        turns = taken
+        if taken or profile.turns.required:  # else it is meant to say nothing
+            turns, options = _fit_turns(taken, options, job)
     if turns is not conversation.turns or options is not conversation.options:
         conversation = replace(conversation, turns=turns, options=options)
     table, emitted, options = _fitted_tools(conversation, ready, job)

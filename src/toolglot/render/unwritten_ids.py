@@ -1,8 +1,9 @@
 """Calls and results that are sent without their ids: where the target refuses ids, and where its own client wrote none.
 
-A value keeps its id here, by which everything else knows it; the note `no_id` tells the codec not to write it. Law: an
-id is left out only where order and name alone give every result of the exchange to its call, so that nobody is
-answered with what was meant for another (laws 2 and 6), and whether it is depends on the exchange alone (law 5).
+A value keeps its id here, by which everything else knows it; the note `no_id` tells the codec not to write it, and the
+note `own_id` of a result what to write instead: the id that the client wrote, to a call without one. Law: an id is left
+out only where order and name alone give every result of the exchange to its call, so that nobody is answered with what
+was meant for another (laws 2 and 6), and whether it is depends on the exchange alone (law 5).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from toolglot.conversation import ToolCall, ToolResult, Turn
 from toolglot.render.job import Job
 
 NO_ID: Final = "~no_id"
+OWN_ID: Final = "~own_id"
 ABSENT: Final = "absent"
 REFUSED: Final = "refused"
 
@@ -32,30 +34,33 @@ class Hidden:
         self._are_named = job.profile.results.name == "required"
         self._calls: set[str] = set()
         self._results: set[str] = set()
+        self._own_ids: dict[str, str] = {}
+        """The ids of results whose calls have none."""
         if job.goes_home and job.profile.ids.written and not job.profile.ids.required:
             self._look_at(turns)
 
     def call(self, call: ToolCall, key: str) -> ToolCall:
         """A call, known here by the key, as it is to be written."""
-        return self._marked(call, is_hidden=key in self._calls)
+        return self._marked(call, self._mark_of(is_hidden=key in self._calls))
 
     def result(self, result: ToolResult, key: str) -> ToolResult:
-        return self._marked(result, is_hidden=key in self._results)
+        return self._marked(result, self._mark_of(is_hidden=key in self._results), self._own_ids.get(key))
 
     def has_call(self, key: str) -> bool:
         return self._mark == REFUSED or key in self._calls
 
-    def _marked(self, block: Carrier, *, is_hidden: bool) -> Carrier:
-        if block.extra is None and not is_hidden and self._mark == ABSENT:
+    def _mark_of(self, *, is_hidden: bool) -> str | None:
+        return self._mark if is_hidden or self._mark == REFUSED else None
+
+    def _marked(self, block: Carrier, mark: str | None, own_id: str | None = None) -> Carrier:
+        if block.extra is None and mark is None and own_id is None:
             return block  # as nearly all
-        mark = self._mark if is_hidden or self._mark == REFUSED else None
         extra = block.extra or {}
         own = extra.get(self._protocol, {})
-        if own.get(NO_ID) == mark:
+        if own.get(NO_ID) == mark and own.get(OWN_ID) == own_id:
             return block
-        kept = {key: value for key, value in own.items() if key != NO_ID}
-        if mark is not None:
-            kept[NO_ID] = mark
+        kept = {key: value for key, value in own.items() if key not in (NO_ID, OWN_ID)}
+        kept |= {key: note for key, note in ((NO_ID, mark), (OWN_ID, own_id)) if note is not None}
         return replace(block, extra={**extra, self._protocol: kept})
 
     # --- as the client wrote it -----------------------------------------------------------------
@@ -74,9 +79,18 @@ class Hidden:
         """Leave out the ids that an exchange did not have, if it is understood without them."""
         nameless = {call.id for call in calls if self._has_none(call, call.id)}
         hidden = {result.call_id for result in results if self._is_left_out(result, nameless)}
-        if (nameless or hidden) and nameless <= hidden and self._is_clear(calls, results, hidden):
+        own = {result.call_id: id for result in results if (id := self._id_of_its_own(result, nameless, hidden))}
+        unnamed = hidden | own.keys()
+        if (nameless or hidden) and nameless <= unnamed and self._is_clear(calls, results, unnamed):
             self._calls |= nameless
             self._results |= hidden
+            self._own_ids |= own
+
+    def _id_of_its_own(self, result: ToolResult, nameless: set[str], hidden: set[str]) -> str | None:
+        """The id of a result that names no call, since its call has none."""
+        if result.call_id not in nameless or result.call_id in hidden or result.metadata is None:
+            return None
+        return result.metadata.raw_id
 
     def _has_none(self, block: ToolCall | ToolResult, id: str) -> bool:
         if (block.extra or {}).get(self._protocol, {}).get(NO_ID) is not None:

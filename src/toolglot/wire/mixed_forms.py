@@ -30,6 +30,7 @@ from toolglot.conversation import (
     Turn,
 )
 from toolglot.wire.damage import CACHE_MARKER, ITEM_IDS, MOST_CACHE_MARKERS, Told
+from toolglot.wire.openai_chat.silent import lacks_content
 from toolglot.wire.reading import Fields
 
 PROMPTS: Final = ("system", "developer")
@@ -109,9 +110,9 @@ def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     """Whether something was left over that may be another protocol's, or that the body's own does not take."""
     marked = 0
     for turn in conversation.turns:
-        if turn.extra is not None and not _FRAMES.isdisjoint(turn.extra.get(protocol, ())):
+        if turn.extra is not None and _has_frame(turn.extra.get(protocol)):
             return True
-        if not turn.blocks and (_has_odd_content(turn) if protocol == _CHAT else turn.role != "assistant"):
+        if not turn.blocks and _is_odd(turn, protocol):
             return True
         found = _marked(turn.blocks)
         if found < 0 or (protocol in _NOTES_ON_TEXT and _has_stray_notes(turn, protocol)):
@@ -123,9 +124,18 @@ def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     return marked >= MOST_CACHE_MARKERS and _has_many_markers(conversation)
 
 
-def _has_odd_content(turn: Turn) -> bool:
-    """Whether a Chat message that says nothing lacks its content; a list without parts is for the target to judge."""
-    return (turn.extra or {}).get(_CHAT, {}).get("~content") != "parts"
+def _is_odd(turn: Turn, protocol: str) -> bool:
+    """Whether a turn without blocks lacks what its message must have; Responses are not read without it."""
+    if protocol == _RESPONSES:
+        return False
+    return lacks_content(turn) if protocol == _CHAT else turn.role != "assistant"
+
+
+def _has_frame(own: Fields | None) -> bool:
+    """Whether a field is left over that a message of another form has; null says nothing."""
+    if not own or _FRAMES.isdisjoint(own):
+        return False
+    return any(own.get(field) is not None for field in _FRAMES)
 
 
 def _marked(blocks: Iterable[Block]) -> int:
@@ -201,6 +211,8 @@ def _is_misnamed(block: Block) -> bool:
 
 
 def _may_be_elsewheres(block: Opaque) -> bool:
+    if block.kind == "message" and block.value.get("content") == []:
+        return False  # a message without parts has the same form everywhere
     return block.kind in _KINDS or "function" in block.value or "name" in block.value
 
 

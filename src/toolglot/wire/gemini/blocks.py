@@ -312,8 +312,9 @@ def _write_call(call: ToolCall) -> Fields:
 
 
 def _id_of(id: str, extra: Extra | None) -> Fields:
-    """The id of a call or result, but where the renderer noted that it is not to be written."""
-    return {"id": id} if id and note(extra, PROTOCOL, "no_id") is None else {}
+    """The id of a call or result, but where the renderer noted that another is to be written, or none."""
+    written = note(extra, PROTOCOL, "own_id") or id
+    return {"id": written} if written and note(extra, PROTOCOL, "no_id") is None else {}
 
 
 def _without_refused(fields: Fields, extra: Extra | None) -> Fields:

@@ -136,7 +136,7 @@ def _write_result(result: ToolResult) -> Fields:
     if result.name:
         fields["tool_name"] = result.name
     if result.call_id and note(result.extra, PROTOCOL, "no_id") is None:
-        fields["tool_call_id"] = result.call_id
+        fields["tool_call_id"] = note(result.extra, PROTOCOL, "own_id") or result.call_id
     return restored(fields, result.extra, PROTOCOL)
 
 

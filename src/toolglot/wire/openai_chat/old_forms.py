@@ -1,8 +1,8 @@
 """Calls as some clients of the Chat Completions protocol still write them: arguments as an object, and functions.
 
 Before there were tools there were functions: an assistant's `function_call`, a message of the role `function` and a
-list of `functions`. From a client that declares them its own provider gets them as they came; otherwise they are
-calls, results and tools like any other.
+list of `functions`. A provider that takes them (`turns.function_role`) gets them of its own client as they came;
+otherwise they are calls, results and tools like any other.
 """
 
 from __future__ import annotations
@@ -58,10 +58,6 @@ def _is_object(block: Block) -> bool:
     if type(block) is not ToolCall or block.extra is None:
         return False
     return note(block.extra, PROTOCOL, "arguments") in ("object", "none")
-
-
-def declares_functions(conversation: Conversation) -> bool:
-    return conversation.extra is not None and "functions" in conversation.extra.get(PROTOCOL, ())
 
 
 def with_tools_for_functions(conversation: Conversation) -> Conversation:
