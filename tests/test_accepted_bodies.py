@@ -130,9 +130,10 @@ def test_an_accepted_body_is_right_and_leaves_byte_for_byte(provider: str, case:
         (
             "ollama",
             "qwen3",
-            {"model": "qwen3", "messages": [{"role": "model", "parts": [{"functionCall": {"name": "read"}}]}]},
+            {"model": "qwen3", "messages": [{"role": "assistant", "parts": [{"functionCall": {"name": "read"}}]}]},
             "shape",
         ),
+        ("ollama", "qwen3", {"model": "qwen3", "messages": [{"role": "human", "content": "q"}]}, "shape"),
         (
             "anthropic",
             "claude-sonnet-4-5",

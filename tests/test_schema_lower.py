@@ -287,10 +287,13 @@ def test_null_is_written_as_the_target_has_it() -> None:
     assert parameter(nullable, OPENAI) == {"type": ["string", "null"], "enum": ["a", None]}
     assert parameter({"type": "string", "nullable": True, "const": "a"}, OPENAI)["enum"] == ["a", None]
     assert parameter({"nullable": True}, OPENAI) == {}
-    assert parameter({"anyOf": [{"type": "null"}, {"const": None}]}, GEMINI) == {"type": "null"}
+    always = {"type": "string", "nullable": True, "description": "(always null)"}
+    assert parameter({"anyOf": [{"type": "null"}, {"const": None}]}, GEMINI) == always
+    assert parameter({"type": "null"}, GEMINI) == always
+    assert parameter({"type": "array", "items": {"type": "null"}}, GEMINI)["items"] == always
     assert parameter({"enum": ["a", None]}, GEMINI) == {"type": "string", "enum": ["a"], "nullable": True}
     late = {"type": "null", "anyOf": [{"type": "null", "title": "x"}, {"type": ["null"]}]}
-    assert parameter(late, GEMINI) == {"type": "null"}
+    assert parameter(late, GEMINI) == always
 
 
 def test_lists_of_types_become_unions_where_they_are_refused() -> None:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from toolglot.errors import quote
 from toolglot.referee.finding import step
-from toolglot.referee.view import Setting, Shape
+from toolglot.referee.view import Setting, Shape, Tool
 
 MOST: Final = 1000
 _LISTED_VALUES: Final = 12
@@ -326,6 +326,17 @@ def text_of(value: Any) -> str | None:
 
 def flag_of(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
+
+
+def named_schema(form: dict[str, Any], path: str) -> Tool:
+    """The schema of an output, with its name and the switch `strict`, as OpenAI writes it."""
+    return Tool(
+        path=path,
+        name=text_of(form.get("name")),
+        schema=form.get("schema"),
+        schema_path=f"{path}.schema",
+        strict=flag_of(form.get("strict")),
+    )
 
 
 def setting(given: dict[str, Any], field: str, path: str = "$") -> Setting | None:

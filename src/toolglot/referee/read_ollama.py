@@ -70,8 +70,8 @@ _MESSAGE: Final = _form(
     },
     "role",
 )
-_OLD_RESULT: Final = "function"
-"""The role of a result in the first Chat API, which no template of a model shows."""
+_MEANT: Final = {"function": "tool", "human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
+"""Roles of other protocols and programs, which no template of a model shows, and what they mean."""
 _TOOL: Final = _form(
     {
         "type": TEXT,
@@ -174,8 +174,8 @@ def _messages(written: Any, found: Found) -> Iterator[Message]:
         # The server takes any role, in any case; one that a template does not know is shown as it comes.
         said = (text_of(given.get("role")) or "").lower()
         role = _ROLES.get(said, "user")
-        if said == _OLD_RESULT:
-            found.wrong(f"{path}.role", "a result has the role 'tool' here, and the name of its tool in `tool_name`")
+        if said in _MEANT:
+            found.wrong(f"{path}.role", f"there is no role {said!r}; write {_MEANT[said]!r}")
         content = given.get("content")
         items = (_result(given, path),) if role == "tool" else tuple(_items(given, path, found))
         unread = found.take(path)

@@ -6,7 +6,18 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 from toolglot.referee.chat_fields import BODY, MEDIA_PARTS
-from toolglot.referee.forms import Found, fields, flag_of, look, members, objects, setting, settings, text_of
+from toolglot.referee.forms import (
+    Found,
+    fields,
+    flag_of,
+    look,
+    members,
+    named_schema,
+    objects,
+    setting,
+    settings,
+    text_of,
+)
 from toolglot.referee.view import Choice, Item, Message, Role, Setting, Tool, View
 
 _ROLES: Final[dict[str, Role]] = {
@@ -272,17 +283,9 @@ def _output(given: dict[str, Any]) -> Setting | None:
 
 
 def _output_schema(given: dict[str, Any]) -> Tool | None:
-    form, path = fields(given.get("json_schema")), "$.response_format.json_schema"
     if given.get("type") != "json_schema":
         return None
-    strict = flag_of(form.get("strict"))
-    return Tool(
-        path=path,
-        name=text_of(form.get("name")),
-        schema=form.get("schema"),
-        schema_path=f"{path}.schema",
-        strict=strict,
-    )
+    return named_schema(fields(given.get("json_schema")), "$.response_format.json_schema")
 
 
 def _cache_markers(body: dict[str, Any]) -> Iterator[str]:

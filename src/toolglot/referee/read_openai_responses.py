@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
-from toolglot.referee.forms import Found, fields, flag_of, look, objects, setting, settings, text_of
+from toolglot.referee.forms import Found, fields, flag_of, look, named_schema, objects, setting, settings, text_of
 from toolglot.referee.forms_openai_responses import BODY
 from toolglot.referee.view import Choice, Item, Message, Role, Setting, Tool, View
 
@@ -91,16 +91,7 @@ def _output(text: dict[str, Any]) -> Setting | None:
 
 
 def _output_schema(form: dict[str, Any]) -> Tool | None:
-    if form.get("type") != "json_schema":
-        return None
-    path, strict = "$.text.format", flag_of(form.get("strict"))
-    return Tool(
-        path=path,
-        name=text_of(form.get("name")),
-        schema=form.get("schema"),
-        schema_path=f"{path}.schema",
-        strict=strict,
-    )
+    return named_schema(form, "$.text.format") if form.get("type") == "json_schema" else None
 
 
 def _instructions(written: Any) -> Message | None:

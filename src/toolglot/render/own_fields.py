@@ -31,6 +31,8 @@ _CHOICE: Final = "~choice"
 _LIMIT: Final = "~limit"
 """The note by which field a request limits its answer."""
 _OLD_LIMIT: Final = "max_tokens"
+_OWN_FORMS: Final = frozenset({"~document_url", "~file_url", "~no_name"})
+"""The notes of forms that only some hosts have: parts for documents and files, and an output schema without a name."""
 _COMMON: Final = frozenset({"stream_options", "n", "logprobs", "top_logprobs", "logit_bias"})
 """Fields of a request that hosts of a protocol have in common beyond what has a canonical place."""
 _GENERIC: Final = "openai_compatible"
@@ -48,6 +50,8 @@ def leave_behind(conversation: Conversation, job: Job) -> Conversation:
         plain = _plain(conversation, job, lost)
     else:
         plain = _with_known_limit(_without_foreign(conversation, job, lost), job)
+    if job.source is not None and not job.goes_home and job.source.protocol == job.profile.protocol:
+        plain = _in_common_forms(plain, job)
     if job.profile.reasoning.signature_fields and _may_be_signed(plain, job):
         plain = _without_signatures(plain, job)
     for (field, gravity), count in lost.items():
@@ -151,6 +155,34 @@ def _plain(conversation: Conversation, job: Job, lost: _Lost) -> Conversation:
         conversation.model,
         _kept(conversation.extra, job, lost, _COMMON),
     )
+
+
+def _in_common_forms(conversation: Conversation, job: Job) -> Conversation:
+    """The conversation without the notes of forms that only its own host is known to read."""
+    turns = unless_same(tuple([_turn_in_common_forms(turn, job) for turn in conversation.turns]), conversation.turns)
+    output = conversation.options.output
+    extra = _without_forms(output.extra, job) if output is not None else None
+    if output is not None and extra is not output.extra:
+        options = replace(conversation.options, output=replace(output, extra=extra))
+        return replace(conversation, turns=turns, options=options)
+    return conversation if turns is conversation.turns else replace(conversation, turns=turns)
+
+
+def _turn_in_common_forms(turn: Turn, job: Job) -> Turn:
+    if not any(type(block) is Media and block.extra is not None for block in turn.blocks):
+        return turn  # as nearly all
+    plain = [
+        replace(block, extra=_without_forms(block.extra, job)) if type(block) is Media else block
+        for block in turn.blocks
+    ]
+    return replace(turn, blocks=tuple(plain))
+
+
+def _without_forms(extra: Extra | None, job: Job) -> Extra | None:
+    own = (extra or {}).get(job.profile.protocol)
+    if extra is None or not own or own.keys().isdisjoint(_OWN_FORMS):
+        return extra
+    return {**extra, job.profile.protocol: {key: value for key, value in own.items() if key not in _OWN_FORMS}}
 
 
 def _without_foreign(conversation: Conversation, job: Job, lost: _Lost) -> Conversation:

@@ -193,6 +193,8 @@ class Fitness:
             return not self.rules.type_required or "anyOf" in node or "$ref" in node
         if type(types) is list and not self.rules.type_lists:
             return False
+        if self.rules.nullable and types in ("null", "NULL"):
+            return False
         if self.rules.items_required and "items" not in node and "prefixItems" not in node:
             return not self._may_be(types, "array")
         return True

@@ -492,6 +492,9 @@ def _finished(work: Work, node: Node) -> Schema:
         # Only now is it seen that a branch says no more than null.
         rest = [branch for branch in out.pop("anyOf") if not is_null(branch)]
         out.update({"anyOf": rest, "nullable": True} if rest else {"type": "null"})
+    if work.rules.nullable and types_of(out) in (("null",), ("NULL",)) and node.path[-2:-1] != ("anyOf",):
+        out.update({"type": "string", "nullable": True})  # of a branch, the union says it
+        node.drop("type", "null is no type of its own here", "always null")
     notes = list(dict.fromkeys(note for _, _, note in node.dropped if note))
     text, used = described(out.get("description", ""), notes if work.fit.accepts("description") else [])
     if notes and text:

@@ -79,7 +79,7 @@ _PART_KINDS: Final = {
     "cohere": frozenset({"text", "image_url", "document", "thinking"}),
     "openai_responses": frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"}),
     "openai_chat": frozenset(
-        {"text", "refusal", "image_url", "video_url", "input_audio", "file", "document_url", "thinking"}
+        {"text", "refusal", "image_url", "video_url", "input_audio", "file", "document_url", "file_url", "thinking"}
     ),
 }
 """The parts of content that say their type. Bedrock's and Gemini's do not, and Ollama's content is a text."""

@@ -188,6 +188,24 @@ def _document(fields: Fields) -> Part:
     )
 
 
+def _file_address(fields: Fields) -> Part:
+    """A file by its address, or by its data in the place of one (GLM, Perplexity)."""
+
+    def read(inner: Fields) -> Part:
+        address = required(inner, "url", str)
+        inline = read_data_url(address)
+        notes = {"rest": rest_of(inner, _URL) or {}, "is_bare": inline is None and ":" not in address}
+        return Media(
+            "file",
+            inline[0] if inline else "",
+            data=inline[1] if inline else address if notes["is_bare"] else None,
+            url=None if inline or notes["is_bare"] else address,
+            extra=noted(leftover(fields, frozenset({"type", "file_url"}), PROTOCOL), PROTOCOL, file_url=notes),
+        )
+
+    return held(fields, "file_url", read) if type(fields.get("file_url")) is dict else _unknown(fields)
+
+
 _READERS: Final[dict[str, Callable[[Fields], Part]]] = {
     "text": _text,
     "refusal": _refusal,
@@ -196,6 +214,7 @@ _READERS: Final[dict[str, Callable[[Fields], Part]]] = {
     "input_audio": _audio,
     "file": _file,
     "document_url": _document,
+    "file_url": _file_address,
 }
 _SAID_READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {**_READERS, "thinking": _thinking}
 
@@ -342,6 +361,10 @@ def _write_media(block: Media) -> Fields | None:
         fields = {"type": "document_url", "document_url": address}
         if block.name is not None:
             fields["document_name"] = block.name
+    elif "~file_url" in own and address is not None:
+        form = own["~file_url"]
+        written = block.data if form["is_bare"] and block.data is not None else address
+        fields = {"type": "file_url", "file_url": refilled({"url": written}, form["rest"])}
     else:
         fields = _write_file(block, address, own)
     return None if fields is None else refilled(fields, own)

@@ -151,14 +151,20 @@ def _read_output(format: Fields) -> OutputFormat:
     if kind == "json_object":
         return OutputFormat("json", extra=leftover(format, _FORMAT - {"json_schema"}, PROTOCOL))
     inner = format.get("json_schema")
-    if kind != "json_schema" or type(inner) is not dict or type(inner.get("name")) is not str:
+    name = inner.get("name") if type(inner) is dict else None
+    if kind != "json_schema" or type(inner) is not dict or not (name is None or type(name) is str):
         return OutputFormat(extra={PROTOCOL: {"~format": format}})
-    extra = noted(leftover(format, _FORMAT, PROTOCOL), PROTOCOL, json_schema=rest_of(inner, _SCHEMA))
+    extra = noted(
+        leftover(format, _FORMAT, PROTOCOL),
+        PROTOCOL,
+        json_schema=rest_of(inner, _SCHEMA),
+        no_name=True if name is None else None,
+    )
     return held(
         format,
         "json_schema",
         lambda inner: OutputFormat(
-            "json_schema", inner["name"], optional(inner, "schema", dict), optional(inner, "strict", bool), extra
+            "json_schema", name, optional(inner, "schema", dict), optional(inner, "strict", bool), extra
         ),
     )
 
@@ -254,7 +260,9 @@ def _write_output(output: OutputFormat) -> Fields:
         return verbatim
     if output.kind != "json_schema":
         return restored({"type": "json_object" if output.kind == "json" else "text"}, output.extra, PROTOCOL)
-    inner: Fields = {"name": output.name if output.name is not None else "response"}
+    inner: Fields = {}
+    if output.name is not None or note(output.extra, PROTOCOL, "no_name") is None:
+        inner["name"] = output.name if output.name is not None else "response"
     if output.schema is not None:
         inner["schema"] = output.schema
     if output.strict is not None:
