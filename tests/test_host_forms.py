@@ -70,6 +70,28 @@ def test_an_output_schema_without_a_name_stays_at_home_and_has_one_elsewhere() -
     assert claude["output_config"]["format"]["schema"]["properties"] == SCHEMA["properties"]
 
 
+def _object(names: str, count: int) -> dict[str, Any]:
+    properties = {f"{names}{number}": {"type": "string"} for number in range(count)}
+    return {"type": "object", "properties": properties, "required": [], "additionalProperties": False}
+
+
+@pytest.mark.parametrize("count", [11, 12])
+def test_the_schema_of_the_output_counts_among_anthropics_strict_limits(count: int) -> None:
+    body = {
+        "model": "claude-sonnet-4-6",
+        "max_tokens": 1024,
+        "messages": [{"role": "user", "content": "q"}],
+        "tools": [{"name": "read", "description": "d", "input_schema": _object("a", 13), "strict": True}],
+        "output_config": {"format": {"type": "json_schema", "schema": _object("b", count)}},
+    }
+    rules = [violation.rule for violation in lint(body, "anthropic")]
+    out = convert(json.dumps(body).encode(), source="anthropic", target="anthropic")
+    assert rules == (["anthropic-schema-strict-optional"] if count > 11 else [])
+    assert out.body["tools"][0].get("strict") is (count <= 11)
+    assert out.body["output_config"] == body["output_config"]
+    assert lint(out.body, "anthropic") == ()
+
+
 @pytest.mark.parametrize("field", [{"logprobs": True}, {"logit_bias": {"1": 2}}])
 def test_what_groq_refuses_is_named_and_left_out(field: dict[str, Any]) -> None:
     body = {"model": "llama-3.3-70b-versatile", "messages": [{"role": "user", "content": "q"}], **field}

@@ -281,11 +281,18 @@ def _unions(nodes: tuple[Node, ...]) -> int:
 Count = Callable[[tuple[Node, ...]], int]
 
 
+def _held_output(case: Case) -> tuple[Node, ...]:
+    """The schema of the output, where the output is held to it as arguments are to that of a strict tool."""
+    output, rule = case.view.output_schema, case.profile.request.output_closed
+    is_held = output is not None and (rule == "always" or (rule == "strict" and output.strict is True))
+    return tuple(schema_nodes(output)) if output is not None and is_held else ()
+
+
 def _in_all(count: Count, what: str, limit_of: Callable[[SchemaRules], int | None], case: Case) -> Findings:
     limit = limit_of(case.profile.schema)
-    total = sum(count(nodes) for _, nodes in _strict(case)) if limit is not None else 0
+    total = sum(count(nodes) for _, nodes in _strict(case)) + count(_held_output(case)) if limit is not None else 0
     if limit is not None and total > limit:
-        message = f"{total} {what} in strict tools, at most {limit} are accepted"
+        message = f"{total} {what} in strict schemas, at most {limit} are accepted"
         yield Finding(case.view.tools_path, message, "leave strict out of some", str(total))
 
 

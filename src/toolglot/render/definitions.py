@@ -14,7 +14,7 @@ from toolglot.conversation import Conversation, ToolChoice, ToolSpec
 from toolglot.errors import ServerToolError, ToolProtocolError
 from toolglot.render.cache_markers import report_lost_marker
 from toolglot.render.job import Job
-from toolglot.render.tool_form import fit_forms
+from toolglot.render.tool_form import fit_forms, output_cost
 from toolglot.render.tool_table import EmittedTool, Key
 from toolglot.schema import choose_tools
 from toolglot.schema.client_tools import as_function
@@ -35,7 +35,7 @@ def fit_tools(conversation: Conversation, job: Job) -> list[EmittedTool]:
     tools += _stubs(tools, conversation, job)
     if job.profile.tools.namespaces:
         tools = _grouped(tools)
-    return fit_forms(tools, job)
+    return fit_forms(tools, job, output_cost(conversation.options.output, job))
 
 
 def _grouped(tools: list[ToolSpec]) -> list[ToolSpec]:

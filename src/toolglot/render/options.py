@@ -351,11 +351,24 @@ def _with_schema(output: OutputFormat, job: Job) -> OutputFormat | None:
     return _with_closed_schema(replace(output, schema=lowered.schema, strict=strict), job)
 
 
+def _is_too_dear(schema: dict[str, Any], job: Job) -> bool:
+    rules = job.profile.schema
+    if rules.strict_max_optional is None and rules.strict_max_unions is None:
+        return False
+    costs = zip(strict_cost(schema), (rules.strict_max_optional, rules.strict_max_unions), strict=True)
+    return any(limit is not None and cost > limit for cost, limit in costs)
+
+
 def _with_closed_schema(output: OutputFormat, job: Job) -> OutputFormat | None:
     """An output whose schema has closed objects, complete where those of strict tools are, if the target wants that."""
     when, rule = job.profile.request.output_closed, job.rule("request.output_closed")
     if when == "no" or output.schema is None or (when == "strict" and not output.strict):
         return output
+    if _is_too_dear(output.schema, job):
+        rule = job.rule("schema.strict_max_optional")
+        reason = f"the schema of the output is beyond the limits of strict schemas {rule}"
+        job.tell("dropped", reason, path="$.output")
+        return None if when == "always" else replace(output, strict=False)
     closed = closed_form(output.schema)
     if closed is not None and job.profile.schema.strict_all_required and strict_cost(closed)[0]:
         closed = strict_form(output.schema, job.profile.schema)

@@ -18,7 +18,7 @@ from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.job import Job
 from toolglot.render.readiness import Ready
-from toolglot.render.tool_form import written_tools
+from toolglot.render.tool_form import NOTHING, output_cost, written_tools
 from toolglot.render.tool_table import Key, ToolTable
 from toolglot.report import Entry
 from toolglot.tool_memory import RememberedTools
@@ -45,7 +45,7 @@ _taken: Final[dict[object, frozenset[Key]]] = {}
 def fitted_before(conversation: Conversation, ready: Ready | None, job: Job) -> Fitted | None:
     """What the tools of a conversation became the last time; None: that is not known, or says nothing."""
     tools = conversation.tools
-    if ready is None or not tools or conversation.options.tool_choice is not None:
+    if ready is None or not tools or _depends_on_more(conversation, job):
         return None
     if type(tools) is not RememberedTools:
         return _taken_before(tools, ready, job) if job.goes_home else None
@@ -53,6 +53,14 @@ def fitted_before(conversation: Conversation, ready: Ready | None, job: Job) -> 
     if known is None or known.of[0] is not job.profile or known.of[1] is not job.policy:
         return None
     return known if known.of[2] is job.source and known.declared.issuperset(ready.used()) else None
+
+
+def _depends_on_more(conversation: Conversation, job: Job) -> bool:
+    """Whether what becomes of the tools depends on what is asked for beside them."""
+    options = conversation.options
+    return options.tool_choice is not None or (
+        options.output is not None and output_cost(options.output, job) != NOTHING
+    )
 
 
 def _taken_before(tools: tuple[ToolSpec, ...], ready: Ready, job: Job) -> Fitted | None:
@@ -69,7 +77,7 @@ def remember_fitted(
 ) -> tuple[ToolSpec, ...]:
     """Remember what came of tools, where they will come again; what is sent of them."""
     tools, limit = conversation.tools, job.profile.tools.max_count
-    if conversation.options.tool_choice is not None or (limit is not None and len(tools) > limit):
+    if _depends_on_more(conversation, job) or (limit is not None and len(tools) > limit):
         return emitted
     declared = frozenset([(tool.namespace, tool.name) for tool in tools])
     if not declared.issuperset(table.keys):

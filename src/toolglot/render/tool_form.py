@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import FREE_TEXT, ToolSpec
+from toolglot.conversation import FREE_TEXT, OutputFormat, ToolSpec
 from toolglot.errors import InputError
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
@@ -71,10 +71,24 @@ class WrittenTools:
         return isinstance(other, WrittenTools) and self.data == other.data
 
 
-def fit_forms(tools: list[ToolSpec], job: Job) -> list[EmittedTool]:
-    """Tools as the target is to be told of them, each with what it was."""
+Cost = tuple[int, int]
+"""How many optional properties a schema has, and how many of several types."""
+NOTHING: Final[Cost] = (0, 0)
+
+
+def output_cost(output: OutputFormat | None, job: Job) -> Cost:
+    """What the schema of the output takes of the limits that it shares with strict tools."""
+    rules, when = job.profile.schema, job.profile.request.output_closed
+    if output is None or output.schema is None or when == "no" or (when == "strict" and not output.strict):
+        return NOTHING
+    has_limits = rules.strict_max_optional is not None or rules.strict_max_unions is not None
+    return strict_cost(output.schema) if has_limits else NOTHING
+
+
+def fit_forms(tools: list[ToolSpec], job: Job, spent: Cost = NOTHING) -> list[EmittedTool]:
+    """Tools as the target is to be told of them, each with what it was; `spent` is what the output costs already."""
     fitted = []
-    for tool, form in zip(tools, _forms(tools, job), strict=True):
+    for tool, form in zip(tools, _forms(tools, job, spent), strict=True):
         if form is _AS_IT_IS:
             fitted.append(EmittedTool(tool, tool))
             continue
@@ -87,12 +101,12 @@ def fit_forms(tools: list[ToolSpec], job: Job) -> list[EmittedTool]:
     return fitted
 
 
-def _forms(tools: list[ToolSpec], job: Job) -> tuple[_Form, ...]:
+def _forms(tools: list[ToolSpec], job: Job, spent: Cost) -> tuple[_Form, ...]:
     written = written_tools(tools)
     if written is None:
         _refuse_unwritable(tools)
-        return _made_forms(tools, job.profile, job.policy, job.source)
-    return _remembered(written, job.profile, job.policy, job.source)
+        return _made_forms(tools, job.profile, job.policy, job.source, spent)
+    return _remembered(written, job.profile, job.policy, job.source, spent)
 
 
 def written_tools(tools: Sequence[ToolSpec]) -> WrittenTools | None:
@@ -113,20 +127,24 @@ def _refuse_unwritable(tools: list[ToolSpec]) -> None:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _remembered(tools: WrittenTools, profile: Profile, policy: Policy, source: Profile | None) -> tuple[_Form, ...]:
-    return _made_forms(msgspec.msgpack.decode(tools.data, type=list[ToolSpec]), profile, policy, source)
+def _remembered(
+    tools: WrittenTools, profile: Profile, policy: Policy, source: Profile | None, spent: Cost
+) -> tuple[_Form, ...]:
+    return _made_forms(msgspec.msgpack.decode(tools.data, type=list[ToolSpec]), profile, policy, source, spent)
 
 
 def _made_forms(
-    tools: Sequence[ToolSpec], profile: Profile, policy: Policy, source: Profile | None
+    tools: Sequence[ToolSpec], profile: Profile, policy: Policy, source: Profile | None, spent: Cost
 ) -> tuple[_Form, ...]:
     forms = tuple(_form(tool, Job(profile, policy, source)) for tool in tools)
     if not any(tool.strict for tool in tools):
         return forms
-    return _within_strict_limits(tools, forms, Job(profile, policy, source))
+    return _within_strict_limits(tools, forms, Job(profile, policy, source), spent)
 
 
-def _within_strict_limits(tools: Sequence[ToolSpec], forms: tuple[_Form, ...], job: Job) -> tuple[_Form, ...]:
+def _within_strict_limits(
+    tools: Sequence[ToolSpec], forms: tuple[_Form, ...], job: Job, spent: Cost
+) -> tuple[_Form, ...]:
     """The forms with `strict` on no more tools, optional properties and unions than a request may have."""
     rules = job.profile.schema
     limits = {
@@ -137,7 +155,7 @@ def _within_strict_limits(tools: Sequence[ToolSpec], forms: tuple[_Form, ...], j
     if all(limit is None for limit in limits.values()):
         return forms
     kept: list[_Form] = []
-    used = dict.fromkeys(limits, 0)
+    used = dict(zip(limits, (0, *spent), strict=True))
     for tool, form in zip(tools, forms, strict=True):
         if not dict(form.changes).get("strict", tool.strict) or tool.issuer is not None:
             kept.append(form)
