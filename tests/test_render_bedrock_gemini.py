@@ -373,11 +373,19 @@ def test_a_missing_result_of_a_call_without_an_id_gets_none_either() -> None:
     assert toolglot.lint(out.body, "gemini", model=NEW) == ()
 
 
-def test_ids_are_written_where_a_result_names_one_that_no_call_has() -> None:
-    body = gemini(ASK, parts("model", call()), parts("user", response(id="other")))
-    out = toolglot.repair(json.dumps(body), target="gemini", model=NEW)
+def test_an_id_of_a_result_stays_where_its_call_has_none() -> None:
+    assert_stays(gemini(ASK, parts("model", call()), parts("user", response(id="other"))), "gemini", OLD)
+
+
+def test_ids_are_written_where_a_result_names_another_call_than_order_and_name_do() -> None:
+    body = gemini(
+        ASK, parts("model", call(id="a"), call()), parts("user", response(id="other"), response("f", "b", id="a"))
+    )
+    out = toolglot.repair(json.dumps(body), target="gemini", model=OLD)
     _, asked, answered = out.body["contents"]
-    assert asked["parts"][0]["functionCall"]["id"] == answered["parts"][0]["functionResponse"]["id"]
+    ids = [part["functionCall"]["id"] for part in asked["parts"]]
+    assert sorted(part["functionResponse"]["id"] for part in answered["parts"]) == sorted(ids)
+    assert toolglot.lint(out.body, "gemini", model=OLD) == ()
 
 
 def test_ids_are_written_where_order_and_name_would_pair_others() -> None:
@@ -447,7 +455,7 @@ def test_vertex_gets_no_ids_for_models_before_gemini_3(model: str) -> None:
 def test_own_ids_that_vertex_refuses_are_left_out_and_told(id: str) -> None:
     body = gemini(ASK, parts("model", call(id=id)), parts("user", response(id=id)))
     found = toolglot.lint(body, "vertex", model=OLD)
-    assert {one.rule for one in found} == ({"vertex-old-id-refused"} if id else set())
+    assert {one.rule for one in found} == {"vertex-old-id-refused"}
     out = toolglot.repair(json.dumps(body), target="vertex", model=OLD)
     assert out.body == gemini(ASK, parts("model", call()), parts("user", response()))
     told = [entry for entry in out.report.entries if "vertex-old-id-refused" in entry.reason]
