@@ -193,8 +193,9 @@ class BoundedProtocol(asyncio.Protocol):
         except httptools.HttpParserUpgrade as upgrade:
             if not self._stays_http(data, upgrade.args[0]):
                 return
-        except httptools.HttpParserError:
-            self._refuse(self._status)
+        except httptools.HttpParserError as error:
+            # What a method of this class raised is its context: without memory, nothing is wrong with a request.
+            self._refuse(503 if isinstance(error.__context__, MemoryError) else self._status)
             return
         if self._is_stirred:
             self._loose = 0
