@@ -13,8 +13,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from raw_sockets import connect, post
 from toolglot.simulator.serving import Server
 from waiting import HANG_SECONDS, wait_until
 
@@ -45,10 +45,8 @@ class Process:
 
     def connect(self) -> socket.socket:
         """A connection that is closed with the process."""
-        parts = urlsplit(self.url)
-        sock = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=SOON)
-        self.connections.append(sock)
-        return sock
+        self.connections.append(connect(self))
+        return self.connections[-1]
 
 
 def config_text(simulated: Server, store: str, settings: str = "") -> str:
@@ -105,9 +103,7 @@ def process(
 
 def posted(path: str, body: Any) -> bytes:
     """A request as bytes."""
-    data = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: any\r\ncontent-length: {len(data)}\r\n\r\n"
-    return head.encode() + data
+    return post(body, "x-api-key: any\r\n", path)
 
 
 def read_until(sock: socket.socket, mark: bytes, data: bytes = b"") -> bytes:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -23,6 +22,7 @@ from prometheus_client.samples import Sample
 from gateway_client import ask, request_of
 from gateway_fixture import Served, config_for, gateway
 from gateway_traffic_seen import SCRIPT, make_traffic, number, samples, samples_of, say
+from raw_sockets import connect, post
 from toolglot import profiles
 from toolglot.gateway import Gateway, Upstreams, running, telling
 from toolglot.gateway.metrics import (
@@ -44,7 +44,7 @@ from toolglot.report import Entry
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import StoreError
-from waiting import HANG_SECONDS, wait_until
+from waiting import wait_until
 
 KEYS = 'client_keys = ["env:CLIENT_KEY"]'
 ENVIRON = {"CLIENT_KEY": "a-client-key-of-some-length"}
@@ -485,8 +485,6 @@ def test_a_store_that_fails_and_what_nobody_expected_are_events() -> None:
 
 
 def _sent(served: Served, path: str, data: bytes) -> socket.socket:
-    parts = urlsplit(served.url)
-    sock = socket.create_connection((parts.hostname, parts.port), timeout=HANG_SECONDS)
-    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(data)}\r\n\r\n"
-    sock.sendall(head.encode() + data)
+    sock = connect(served)
+    sock.sendall(post(data, path=path))
     return sock

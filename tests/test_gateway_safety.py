@@ -16,6 +16,7 @@ import pytest
 
 from gateway_client import ask, request_of
 from gateway_fixture import Served, gateway
+from raw_sockets import connect, post
 from toolglot.simulator import Recorded, Simulator, serve
 from toolglot.simulator.serving import Server
 from waiting import HANG_SECONDS, wait_until
@@ -72,11 +73,8 @@ def test_a_client_that_goes_away_ends_the_upstreams_answer_at_once(protocol: str
 
 
 def _sent(served: Served, path: str, body: Any) -> socket.socket:
-    parts = urlsplit(served.url)
-    data = json.dumps(body).encode()
-    sock = socket.create_connection((parts.hostname, parts.port), timeout=HANG_SECONDS)
-    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer k\r\ncontent-length: {len(data)}\r\n\r\n"
-    sock.sendall(head.encode() + data)
+    sock = connect(served)
+    sock.sendall(post(body, "authorization: Bearer k\r\n", path))
     return sock
 
 
