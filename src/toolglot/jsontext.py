@@ -28,6 +28,8 @@ from toolglot.errors import InputError, JSONError, LimitError, TruncatedJSONErro
 from toolglot.limits import DEFAULT_LIMITS, Limits
 
 PARSER_DEPTH: Final = 200
+LARGE_BYTES: Final = 1024 * 1024
+"""From which on it is looked whether there is memory for a text."""
 CIRCULAR: Final = "[circular]"
 REPORTED_CHANGES: Final = 100
 PATH_CHARACTERS: Final = 200
@@ -129,9 +131,20 @@ def parse_plain(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str
     if isinstance(data, str):
         data = data.encode()
     refuse_many_values(data, limits, path)
+    ensure_memory(data)
     value = msgspec.json.decode(data)
     refuse_deep(data, value, limits, path)
     return value
+
+
+def ensure_memory(data: bytes) -> None:
+    """A MemoryError where there is no memory for the strings of a JSON text.
+
+    msgspec writes a string without looking whether there was memory for it, and the process is gone. The strings are no
+    longer than the text, and memory that is asked for and not touched costs nothing.
+    """
+    if len(data) > LARGE_BYTES:
+        bytes(len(data))
 
 
 def _numbered(escape: re.Match[bytes]) -> bytes:

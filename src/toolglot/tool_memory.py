@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Raw
 
 from toolglot.conversation import ToolSpec
+from toolglot.jsontext import ensure_memory
 
 Fields = dict[str, Any]
 
@@ -102,6 +103,7 @@ class ToolMemory:
         short = b"".join((body[:start], _STAND_IN, body[start + len(written) :]))
         if short.count(_STAND_IN) > 1:
             return None
+        ensure_memory(short)
         fields = _decode(short)
         if type(fields) is not dict or type(fields.get(_FIELD)) is not int or fields[_FIELD] != _STANDS_IN:
             return None
@@ -125,6 +127,7 @@ class ToolMemory:
         written = bytes(parts.get(_FIELD, b""))
         if not 2 < len(written) <= LARGEST:
             return None
+        ensure_memory(body)
         fields = _decode(body)  # all of it: of a field that comes twice, the first is read too, or it would be right
         known = self._found(protocol, written)
         if known is not None:

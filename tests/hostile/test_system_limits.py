@@ -9,6 +9,8 @@ import contextlib
 import json
 import re
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -119,3 +121,26 @@ def test_without_memory_large_bodies_are_refused_and_small_ones_served(running: 
     resource.prlimit(pid, limit, old)
     assert ask(running.url, PATH, large).status == 200
     _is_served(running)
+
+
+NO_MEMORY = """
+import re, resource, sys
+from toolglot.jsontext import parse_plain
+from toolglot.tool_memory import ToolMemory
+data = b'{"tools": [{"type": "function"}], "a": "' + b"x" * (60 << 20) + b'"}'
+read = parse_plain if sys.argv[1] == "parse" else lambda body: ToolMemory().split(body, "openai_chat")
+read(b"{}")
+used = int(re.search(r"VmSize:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
+resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20),) * 2)
+try:
+    read(data)
+except MemoryError:
+    print("refused")
+"""
+
+
+@pytest.mark.parametrize("reader", ["parse", "split"])
+def test_a_string_for_which_there_is_no_memory_does_not_end_the_process(reader: str) -> None:
+    """msgspec alone ends with a segmentation fault there."""
+    done = subprocess.run([sys.executable, "-c", NO_MEMORY, reader], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
