@@ -31,13 +31,6 @@ def test_every_attacker_has_a_table_whose_rows_all_name_where_they_are_checked()
         assert [row for row in rows if not re.search(r"`(tests/\S+\.py|Makefile)", row.rsplit("|", 2)[1])] == []
 
 
-def test_every_file_of_the_suite_is_named() -> None:
-    """The page is where a reader finds the suite; a new part of it is a claim of its own."""
-    here = {f"tests/hostile/{path.name}" for path in Path(__file__).parent.glob("test_*.py")}
-    beside = {"test_security_page.py", "test_soak_gateway.py", "test_stores_checker.py", "test_stores_unsure.py"}
-    assert here - {file for file, _ in NAMED} == {f"tests/hostile/{name}" for name in beside}
-
-
 def test_reports_go_where_they_are_private_and_the_readme_leads_here() -> None:
     assert "Report a vulnerability" in PAGE
     assert not re.search(r"[\w.]+@[\w.]+|https?://", PAGE)
