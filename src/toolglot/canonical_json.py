@@ -33,7 +33,7 @@ from toolglot.conversation import (
 )
 from toolglot.errors import InputError, VersionError, quote
 from toolglot.jsontext import Change
-from toolglot.limits import DEEPEST, DEFAULT_LIMITS, Limits
+from toolglot.limits import DEEPEST, DEFAULT_LIMITS, LARGEST_ID, Limits
 
 FORMAT: Final = "toolglot.conversation"
 VERSION: Final = 1
@@ -124,7 +124,7 @@ def _typed(plain: Any, kind: type[T], path: str) -> T:
     try:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
-        message, _, where = str(error).partition(" - at `")
+        message, _, where = str(error).replace("`NoneType`", "`null`").partition(" - at `")
         where = where.removesuffix("`").removeprefix("$")
         allowed = _CLOSED.get(where.rpartition(".")[2], ()) if "enum" in message else ()
         raise InputError(message, path=path + where, hint=f"one of {', '.join(allowed)}" if allowed else "") from None
@@ -182,7 +182,7 @@ class _Plain:
             return self._free(field, content, path)
         if isinstance(content, tuple | list):
             return [self._item(item, f"{path}[{index}]") for index, item in enumerate(content)]
-        if _is_id(owner, field) and (content is None or type(content) is int):
+        if _is_id(owner, field) and (content is None or (type(content) is int and abs(content) <= LARGEST_ID)):
             self.changes.append(Change(path, "what stood in the place of an id was written as text"))
             return "" if content is None else str(content)
         if isinstance(content, str) and (_is_id(owner, field) or field == "raw_id"):

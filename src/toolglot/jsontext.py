@@ -212,6 +212,8 @@ def compact(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except RecursionError:  # which no body that was read from bytes is deep enough for
         raise InputError("nested too deeply to be written as JSON", path="", hint="send it as text") from None
+    except ValueError:  # which no number that was read from bytes is long enough for
+        raise InputError("a number has too many digits for JSON", path="", hint="send it as text") from None
 
 
 def json_path(base: str, steps: Iterable[str | int]) -> str:

@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from toolglot.errors import InputError
 
+LARGEST_ID: Final = 10**1000
+"""Of ids that are numbers: Python writes numbers of some thousand digits, and no longer ones."""
 DEEPEST: Final = 200
 """The parser goes no deeper."""
 

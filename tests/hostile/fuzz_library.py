@@ -389,7 +389,7 @@ def _load(document: Any, number: int) -> None:
 
 
 def _overrides(document: Any, number: int) -> None:
-    overrides = profiles.Overrides(_toml(document))
+    overrides = profiles.Overrides(_toml("deep" if _is_deep(document) else document))
     for name in overrides.names:
         profile = profiles.get(name, "m", overrides=overrides)
         toolglot.convert(
@@ -417,6 +417,11 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_toml_value(inner) for inner in value) + "]"
     return "nan" if value is None else json_text(value).decode()
+
+
+def _is_deep(value: Any, left: int = 200) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return not left or any(_is_deep(each, left - 1) for each in inner)
 
 
 _OVERRIDES: Final[list[Any]] = [

@@ -115,6 +115,11 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "an id that is a number": (lambda: ids.to_openai(7), "id"),  # type: ignore[arg-type]
     "a prefix that is a list": (lambda: ids.translate("call_1", to=[]), "to"),  # type: ignore[arg-type]
     "a raw id that is a list": (lambda: ids.canonical("openai", [], "f", "k", 0), "raw_id"),  # type: ignore[arg-type]
+    "an id of 5,000 digits": (lambda: ids.canonical("openai", 10**5000, "f", "k", 0), "raw_id"),
+    "a call's id of 5,000 digits": (
+        lambda: toolglot.History(provider="openai").append(toolglot.Turn("assistant", (ToolCall(10**5000, "f"),))),  # type: ignore[arg-type]
+        "$.blocks[0].id",
+    ),
     "a name that is a number": (lambda: ids.canonical("openai", "a", 7, "k", 0), "tool_name"),  # type: ignore[arg-type]
     "a provider that is a list": (lambda: ids.canonical([], "a", "f", "k", 0), "provider"),  # type: ignore[arg-type]
     "a model that is true": (lambda: toolglot.parse_text("x", model=True), "model"),  # type: ignore[arg-type]
@@ -136,6 +141,11 @@ def test_a_parameter_of_the_wrong_type_is_named(name: str) -> None:
     with pytest.raises(InputError) as refused:
         act()
     assert refused.value.path == path
+
+
+def test_a_number_that_python_does_not_print_is_not_written() -> None:
+    with pytest.raises(InputError, match="too many digits"):
+        toolglot.to_prompt([{"name": "f", "parameters": {"default": 10**5000}}], toolglot.Conversation(), "hermes")
 
 
 @pytest.mark.parametrize("required", [0.5, True, [["a"]], [None], {"a": 1}])

@@ -98,7 +98,7 @@ CHANGES: Final[tuple[Change, ...]] = (
     ("twice", _constant(TWICE)),
     ("in an array", lambda value: [value]),
     ("in an object", lambda value: {"type": "object", "value": value}),
-    ("as JSON in a string", json.dumps),
+    ("as JSON in a string", lambda value: _encode(value)),  # noqa: PLW0108 - it is defined below
 )
 
 
