@@ -24,6 +24,7 @@ _HEAD: Final = """\
 #client_keys = ["env:TOOLGLOT_CLIENT_KEY"] # the keys that clients must have one of; or "sha256:HEX", "store"
 #allowed_origins = ["vscode-webview://*"] # web pages that may use it; without client_keys, none else may
 #store = ":memory:"                       # a file, ":memory:" or "off"; default: ~/.local/state/toolglot/gateway.db
+#store_seconds = 3                        # how long a request waits for the store
 #retention_hours = 168                    # how long what is stored is kept
 #usage_days = 400                         # how long what each client used is kept
 #max_body_bytes = 67108864

@@ -262,8 +262,9 @@ class _Reader:
         nothing."""
         if self.table.keep_alive_seconds is not None:
             return self.table.keep_alive_seconds
-        is_known = self.provider is not None and not self.table.url
-        return self.provider.keep_alive if self.provider is not None and is_known else UNKNOWN_KEEP_ALIVE
+        if self.provider is None or self.table.url.rstrip("/") not in ("", self.provider.url):
+            return UNKNOWN_KEEP_ALIVE
+        return self.provider.keep_alive
 
     def _key(self, auth: Auth) -> tuple[str, Secret]:
         """The variable of the key, and the key; none of both where none is needed."""
