@@ -148,6 +148,16 @@ def test_a_number_that_python_does_not_print_is_not_written() -> None:
         toolglot.to_prompt([{"name": "f", "parameters": {"default": 10**5000}}], toolglot.Conversation(), "hermes")
 
 
+def test_an_answer_with_a_number_of_any_size_is_handed_on(tmp_path: Path) -> None:
+    citation = {"title": "t", "sourceContent": [10**4000], "location": {"documentPage": {"documentIndex": 0}}}
+    said = {"citationsContent": {"content": [{"text": "hi"}], "citations": [citation]}}
+    body = {"output": {"message": {"role": "assistant", "content": [said]}}, "stopReason": "end_turn"}
+    with gateway_between(tmp_path) as place:
+        place.answers[1] = whole_answer(json.dumps(body).encode())
+        assert place.ask(*reply_case("anthropic", "bedrock", 1, 0, streams=False)).status == 200
+        assert place.complaints() == []
+
+
 @pytest.mark.parametrize("required", [0.5, True, [["a"]], [None], {"a": 1}])
 def test_a_malformed_schema_of_an_output_has_no_strict_form(required: Any) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": required}

@@ -181,7 +181,10 @@ class Vault:
         turn = _kept(said.turn, told.turn, issuer)
         if turn is None:
             return False
-        data = _ENCODER.encode(turn)
+        try:
+            data = _ENCODER.encode(turn)
+        except OverflowError:  # a number that only its provider could have meant: the turn is not kept, as a large one
+            return False
         if len(data) > MOST_BYTES:
             return False
         mark = _mark_of(issuer)
