@@ -76,6 +76,9 @@ def test_L2_a_batch_that_lost_any_one_message_is_valid(target: Target) -> None:
             sent(written(source, *steps[:gone], *steps[gone + 1 :]), source, target)
 
 
+PLACEHOLDER = b',"thoughtSignature":"skip_thought_signature_validator"'
+
+
 # --- L3 -----------------------------------------------------------------------------------------------
 
 
@@ -89,6 +92,10 @@ def test_L3_law_5_a_longer_history_begins_with_what_was_sent_before(target: Targ
         if end < len(steps) and steps[end].who != "assistant":
             continue
         prefix = messages_of(sent(written(source, *steps[:end]), source, target).body)
+        if (
+            source == target[0] == "gemini"
+        ):  # a placeholder of the open step only, which goes with the user's next words
+            prefix = [message.replace(PLACEHOLDER, b"") for message in prefix]
         assert whole[: len(prefix)] == prefix
 
 

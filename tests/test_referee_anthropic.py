@@ -226,5 +226,5 @@ def test_parallel_results_may_come_in_any_order() -> None:
 
 
 def test_there_must_be_messages_and_schemas_of_objects() -> None:
-    assert keys({**CLAUDE, "messages": []}) == {"shape", "turns.min_user"}
+    assert keys({**CLAUDE, "messages": []}) == {"turns.required", "turns.min_user"}
     assert keys(said("Hi", tools=[claude_tool(input_schema={"type": "array", "items": {}})])) == {"shape"}

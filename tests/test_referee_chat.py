@@ -219,7 +219,7 @@ def test_arguments_are_read_as_json() -> None:
 
 
 def test_there_must_be_messages() -> None:
-    assert keys({"model": "m", "messages": []}) == {"shape"}
+    assert keys({"model": "m", "messages": []}) == {"turns.required"}
     assert keys({"model": "m"}) == {"shape"}
 
 

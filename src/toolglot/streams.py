@@ -20,10 +20,9 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
-from toolglot import profiles
+from toolglot import dialects, profiles
 from toolglot.conversation import Block, Conversation, Failure, Reply, Text, Thinking, ToolCall
 from toolglot.convert import ConvertedRequest
-from toolglot.dialects import CallsInText
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.events import Accumulator, BlockEnded, BlockStarted, Event, TextDelta, ThinkingDelta, Used
 from toolglot.jsontext import refuse_many_values
@@ -613,7 +612,8 @@ class _HomeReader(StreamReader):
         super().__init__(**given)
         # Where blocks are counted, thinking that is taken for text would leave a gap behind it.
         counts_blocks = getattr(codec(self.source.protocol).stream, "COUNTS_BLOCKS", True)
-        self._keeps_thoughts = isinstance(self._reader, CallsInText) and not counts_blocks
+        reads_calls = self._reader is not None and isinstance(self._reader, dialects.CallsInText)
+        self._keeps_thoughts = reads_calls and not counts_blocks
         self._said: list[Event] = []
         self._passed: list[Event] = []
         """What the provider said, and what the client was told, since the last time that nothing waited."""

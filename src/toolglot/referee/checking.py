@@ -47,6 +47,7 @@ UNSEEN: Final[Mapping[str, str]] = {
     "request.count_tokens": "another request",
     "calls.in_text": "about replies",
     "calls.malformed": "about replies",
+    "turns.refusals": "about replies",
     "tools.by_prompt": "tools that are in the prompt are text there",
 }
 """Keys that say nothing about what can be seen in a request, and why."""

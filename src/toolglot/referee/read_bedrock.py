@@ -233,7 +233,7 @@ def read(body: dict[str, Any]) -> View:
     thinking, place = fields(own.get("thinking")), "$.additionalModelRequestFields.thinking"
     markers = list[str]()
     return View(
-        is_continued=body.get("messages") is None,  # a stored prompt has messages of its own
+        is_continued=given.get("messages") is None,  # a stored prompt has messages of its own
         system=_system(given.get("system"), markers),
         messages=tuple(_messages(given.get("messages"), markers, found)),
         tools=_tools(tool_config.get("tools"), markers),

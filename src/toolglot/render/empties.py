@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.completion import CANCELLED
-from toolglot.conversation import Block, Media, Text, Thinking, ToolResult, Turn
+from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolResult, Turn
 from toolglot.render.job import Job, unless_same
 from toolglot.render.survey import PLACE
 from toolglot.report import Gravity
@@ -52,7 +52,7 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
             blocks.append(_filled_result(block, job))
         elif not isinstance(block, Text) or _is_signed(block, job) or not _is_refused(block.text, job):
             blocks.append(block)
-    if not _says_something(blocks, job) and (not job.profile.turns.empty_turn or turn.role == "tool"):
+    if not _says_something(blocks, job) and not _may_say_nothing(turn.role, blocks, job):
         return _stand_in(turn, job)
     kept = unless_same(tuple(blocks), turn.blocks)
     if kept is turn.blocks:
@@ -65,6 +65,14 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
             gravity="housekeeping",
         )
     return replace(turn, blocks=kept)
+
+
+def _may_say_nothing(role: Role, blocks: list[Block], job: Job) -> bool:
+    """Whether the target takes a turn of these blocks, which say nothing. Where the blocks of an answer are items of
+    the list, none are no turn."""
+    if role == "tool" or (role == "assistant" and not blocks and job.profile.results.carrier == "item"):
+        return False
+    return job.profile.turns.empty_turn
 
 
 def _says_nothing_as_wanted(turn: Turn, job: Job) -> bool:
