@@ -7,8 +7,10 @@ import io
 import json
 import os
 import re
+import signal
 import sys
 import termios
+import threading
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -449,6 +451,17 @@ def test_what_the_work_raises_is_raised_and_an_interrupt_without_a_listener_canc
     async def waits() -> int:
         foreground.interrupt()
         await asyncio.sleep(60)
+        return 0
+
+    assert foreground.run(waits) == 130
+
+
+def test_a_signal_that_the_system_hands_to_another_thread_is_heard() -> None:
+    foreground = Foreground(Lines())
+
+    async def waits() -> int:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        await asyncio.sleep(120)
         return 0
 
     assert foreground.run(waits) == 130

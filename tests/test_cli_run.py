@@ -321,8 +321,8 @@ def test_ctrl_c_before_anything_is_open_ends_with_130(tmp_path: Path) -> None:
         with place.started("run", "x", "--mcp", slow) as process:
             (tmp_path / "here").read_text()  # the server is there, and says nothing
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=120)
-            assert process.returncode == 130
+            written = process.communicate(timeout=120)
+            assert process.returncode == 130, written
 
 
 # --- at a terminal ----------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ from typing import Final, NamedTuple, Protocol
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 NUDGE_SECONDS: Final = 0.25
-"""How often a wait for a line is interrupted. A signal that comes just before the wait begins is heard then: Python's
-own wait for a line would hear it with the next key."""
+"""How often a wait for a line, or for the loop, is interrupted. A signal that comes just before the wait begins is
+heard then: Python's own wait for a line would hear it with the next key."""
 
 
 class InterruptedReadingError(Exception):
@@ -82,10 +82,17 @@ class Foreground:
         with self._hearing():
             thread = threading.Thread(target=self._work, args=(work,), name="toolglot session", daemon=True)
             thread.start()
-            while (asked := self._asked.get()) is not None:
+            while (asked := self._next_asked()) is not None:
                 self._serve(asked)
             thread.join()
         return self._outcome.result()
+
+    def _next_asked(self) -> _Asked | None:
+        """What the loop asks for next. A signal that the system hands to another thread does not wake this one, which
+        alone can hear it: so it looks up now and then."""
+        while True:
+            with suppress(queue.Empty):
+                return self._asked.get(timeout=NUDGE_SECONDS)
 
     def _work(self, work: Callable[[], Awaitable[int]]) -> None:
         async def main() -> int:
