@@ -149,6 +149,16 @@ class Stage:
         wait_until(is_so)
         return self.steps[begun:]
 
+    def pass_until_refused(self) -> None:
+        """Wait until somebody who needs the store was told that it cannot be used."""
+        begun = len(self.steps)
+
+        def is_so() -> bool:
+            assert not self._failures, self._failures
+            return any(step.is_disturbed and step.status == 503 for step in self.steps[begun:])
+
+        wait_until(is_so)
+
     def pass_every_kind(self) -> None:
         """Wait until something was continued and something recalled, rightly and undisturbed."""
         begun = len(self.steps)
