@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import toolglot
 from counted_work import steps_of
+from strategies import json_values
 from toolglot import LimitError, Limits, jsontext
 from toolglot.convert import read_request
 from toolglot.tool_memory import ToolMemory
@@ -121,6 +126,82 @@ def test_one_event_of_a_stream_has_no_more_values_than_a_body_may_have(target: s
     failure = read(1100).failure
     assert failure is not None
     assert "max_nodes=1000" in failure.message
+
+
+FIRST_EVENTS: dict[str, Callable[[Any], bytes]] = {
+    "anthropic": lambda odd: sse({"type": "message_start", "message": {**reply(""), "content": [], "odd": odd}}),
+    "openai_chat": lambda odd: sse({"choices": [{"index": 0, "delta": {"role": "assistant", "odd": odd}}]}),
+    "openai_responses": lambda odd: sse({"type": "response.created", "response": {"id": "resp_1", "odd": odd}}),
+    "gemini": lambda odd: sse(
+        {"candidates": [{"content": {"role": "model", "parts": [{"functionCall": {"name": "f", "args": odd}}]}}]}
+    ),
+    "ollama": lambda odd: written({"message": {"role": "assistant", "content": "", "odd": odd}}) + b"\n",
+}
+"""The first event of a stream, with a value that may be anything."""
+
+
+def sse(event: dict[str, Any]) -> bytes:
+    return b"data: " + written(event) + b"\n\n"
+
+
+@pytest.mark.parametrize("beside", ["", "[{" * 500, "\\ud800"], ids=["alone", "brackets in a string", "half a pair"])
+@pytest.mark.parametrize("source", FIRST_EVENTS)
+@pytest.mark.parametrize("target", ["anthropic", "openai"])
+def test_one_event_of_a_stream_nests_no_deeper_than_a_body_may(source: str, target: str, beside: str) -> None:
+    def failure_of(depth: int, pieces: int) -> toolglot.Failure | None:
+        """What comes of an event of this depth, which comes in so many pieces."""
+        event = FIRST_EVENTS[source]({"beside": beside, "a": "?"}).replace(b"\\\\ud800", b"\\ud800")
+        around = depth_of(json.loads(event.removeprefix(b"data: ")))
+        event = event.replace(b'"?"', written(nested(depth - around)))
+        translator = toolglot.StreamTranslator(source=source, target=target)
+        for start in range(0, len(event), size := -(-len(event) // pieces)):
+            translator.feed(event[start : start + size])
+        return translator.failure
+
+    assert failure_of(200, 1) is None
+    for pieces in (1, 3):
+        failure = failure_of(201, pieces)
+        assert failure is not None
+        assert "max_depth=200" in failure.message
+
+
+def depth_of(value: Any) -> int:
+    """How deep a value nests, as anybody would write it."""
+    if not isinstance(value, dict | list):
+        return 0
+    return 1 + max(map(depth_of, value.values() if isinstance(value, dict) else value), default=0)
+
+
+def wrapped(inner: Any, around: list[tuple[str, Any]]) -> Any:
+    """A value within lists and objects, each with another value before or after it."""
+    for kind, other in around:
+        inner = {"list": [other, inner], "last": [inner, other], "only": [inner], "object": {"a": other, "b": inner}}[
+            kind
+        ]
+    return inner
+
+
+LAYERS = st.lists(st.tuples(st.sampled_from(["list", "last", "only", "object"]), json_values), max_size=12)
+
+
+@given(st.builds(wrapped, json_values, LAYERS), st.integers(1, 16), st.booleans())
+def test_depths_are_told_as_a_plain_recursion_tells_them(value: Any, allowed: int, is_spaced: bool) -> None:
+    text = json.dumps(value, indent=1 if is_spaced else None, ensure_ascii=is_spaced).encode()
+    limits, fits = Limits(max_depth=allowed), depth_of(value) <= allowed
+    for check in (
+        lambda: jsontext.refuse_deep(text, value, limits, "$"),
+        lambda: jsontext.refuse_deep_text(text, limits, "$"),
+        lambda: jsontext.parse(text, limits=limits),
+        lambda: jsontext.parse_plain(text, limits=limits),
+    ):
+        with contextlib.nullcontext() if fits else pytest.raises(LimitError, match=f"max_depth={allowed} at"):
+            check()
+
+
+@given(json_values)
+def test_levels_hold_every_value_once(value: Any) -> None:
+    assert sum(map(len, jsontext.levels(value))) == jsontext.clone(value).nodes
+    assert len(list(jsontext.levels(value))) - depth_of(value) in (0, 1)
 
 
 def drawn(chance: random.Random, depth: int) -> Any:

@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
+from counted_work import steps_of
 from many_faults import FAULTS
-from toolglot.gateway.offloading import HUGE, LARGE, ON_LOOP, count_containers, run
+from toolglot.gateway.offloading import HUGE, LARGE, ON_LOOP, count_values_of, run
 from toolglot.gateway.tallies import MAX_KINDS, TalliedEntries, Tally, tallied, tally_of
 from toolglot.report import Entry, count_gravities, order_by_gravity
 from waiting import HANG_SECONDS
@@ -62,12 +63,18 @@ def test_who_is_cancelled_goes_on_when_its_thread_has_ended() -> None:
     assert ended == ["thread", "task"]
 
 
-def test_containers_are_counted_no_further_than_needed() -> None:
-    assert count_containers({"a": [1, {"b": []}], "c": "[]"}) == 4
-    assert ON_LOOP < count_containers([[[]] * 10_000] * 10_000) < 30_000
+def test_values_are_counted_no_further_than_needed() -> None:
+    assert count_values_of({"a": [1, {"b": []}], "c": "[]"}) == 6
+    assert count_values_of([0] * (ON_LOOP - 1)) == ON_LOOP
+    for much in ([0] * ON_LOOP, [[0] * 10_000_000] * 1_000):
+        assert count_values_of(much) == ON_LOOP + 1
+        assert steps_of(lambda much=much: count_values_of(much)) < 3 * ON_LOOP  # type: ignore[misc]
+    circle: list[object] = []
+    circle.append(circle)
+    assert count_values_of(circle) == ON_LOOP + 1
     source, body_with = FAULTS["A6 outputs without a call id"]
     assert source == "openai_responses"
-    assert count_containers(body_with(10)) >= 10
+    assert count_values_of(body_with(10)) >= 10
 
 
 def entries(count: int) -> tuple[Entry, ...]:

@@ -13,6 +13,7 @@ Imports limits and errors; everything that reads JSON imports it.
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import json
 import math
@@ -61,8 +62,6 @@ _SLICE: Final = 256 * 1024
 _MARKS: Final = (b",", b"[", b"{")
 _NOT_MARKS: Final = bytes(set(range(256)) - set(b",[{"))
 _NOT_OPENING: Final = bytes(set(range(256)) - set(b"[{"))
-_SMALL: Final = 16 * 1024
-"""Bytes of a text in which opening brackets are counted sooner than the containers of its value are."""
 _STEPS: Final = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 _SHAPE: Final = bytes.maketrans(b"123456789E", b"000000000e")
@@ -278,11 +277,27 @@ def _count_values(encoded: bytes, enough: int) -> int:
 
 
 def refuse_deep(encoded: bytes, value: Any, limits: Limits, path: str) -> None:
-    """Raise if the value of a text nests deeper than the limit."""
-    if len(encoded) <= _SMALL and len(encoded.translate(None, _NOT_OPENING)) <= limits.max_depth:
-        return
-    if _depth(value) > limits.max_depth:
+    """Raise if the value of a text nests deeper than the limit. Each level is written with two brackets."""
+    if len(encoded) > 2 * limits.max_depth and _nests_deeper(value, limits.max_depth):
         raise _too_deep(encoded, limits, path)
+
+
+def refuse_deep_text(encoded: bytes, limits: Limits, path: str) -> None:
+    """Raise if a text that somebody else reads nests deeper than the limit. Only one with more opening brackets, those
+    in strings too, is read for that; what is not JSON is left to its reader."""
+    if len(encoded) <= 2 * limits.max_depth or len(encoded.translate(None, _NOT_OPENING)) <= limits.max_depth:
+        return
+    try:
+        parse_plain(encoded, limits=limits, path=path)
+    except LimitError:
+        raise
+    except (ValueError, RecursionError):
+        try:
+            parse(encoded, limits=limits, path=path)
+        except LimitError:
+            raise
+        except InputError:
+            return
 
 
 def _diagnosis(problem: str, encoded: bytes, limits: Limits, path: str) -> InputError:
@@ -317,15 +332,22 @@ def _too_deep(encoded: bytes, limits: Limits, path: str) -> LimitError:
     return exceeds("max_depth", allowed, path, f" at character {position}")
 
 
-def _depth(value: Any) -> int:
-    """How deep a freshly parsed value nests."""
-    depth = 0
-    level = [value] if type(value) is dict or type(value) is list else []
+def levels(value: Any) -> Iterator[list[Any]]:
+    """A plain JSON value, then the values that it holds, then the values that these hold, and so on.
+
+    The garbage collector knows what lists and objects hold and collects it for a whole level in one call: a tenth of
+    the time that a step of Python for each value takes.
+    """
+    level = [value]
     while level:
-        depth += 1
-        children = (held.values() if type(held) is dict else held for held in level)
-        level = [child for held in children for child in held if type(child) is dict or type(child) is list]
-    return depth
+        yield level
+        level = gc.get_referents(*level)
+
+
+def _nests_deeper(value: Any, allowed: int) -> bool:
+    """Whether a freshly parsed value has more than so many objects and arrays inside each other."""
+    beyond = next(itertools.islice(levels(value), allowed, None), ())
+    return any(type(held) is dict or type(held) is list for held in beyond)
 
 
 def clone(

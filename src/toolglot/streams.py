@@ -25,7 +25,7 @@ from toolglot.conversation import Block, Conversation, Failure, Reply, Text, Thi
 from toolglot.convert import ConvertedRequest
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.events import Accumulator, BlockEnded, BlockStarted, Event, TextDelta, ThinkingDelta, Used
-from toolglot.jsontext import refuse_many_values
+from toolglot.jsontext import refuse_deep_text, refuse_many_values
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
@@ -125,6 +125,8 @@ class StreamReader:
         asked_by = target or (request.source.name if request is not None else source)
         self.target: Profile = profiles.get(asked_by, overrides=overrides, kind="target")
         self._limits = limits
+        self._small_frame = 2 * min(limits.max_depth, limits.max_nodes)
+        """Bytes of a frame that breaks no limit, whatever it holds: a level and a value are two bytes at least."""
         stream = codec(self.source.protocol).stream
         rendered = request.rendered if request is not None else None
         self._framer = stream.framer()
@@ -167,7 +169,7 @@ class StreamReader:
         events: list[Event] = []
         try:
             frames = self._framer.feed(given)
-            if len(frames) == 1 and len(frames[0].data) < self._limits.max_nodes:
+            if len(frames) == 1 and len(frames[0].data) < self._small_frame:
                 events = self._decoder.read(frames[0])
             else:
                 for frame in frames:
@@ -177,8 +179,10 @@ class StreamReader:
         return self._pass(events) if events else events
 
     def _read(self, frame: Frame) -> list[Event]:
-        """The events of a frame, which may be one of millions of values."""
-        refuse_many_values(frame.data, self._limits, "$")
+        """The events of a frame, which may be one of millions of values, or of millions inside each other."""
+        if len(frame.data) >= self._small_frame:
+            refuse_many_values(frame.data, self._limits, "$")
+            refuse_deep_text(frame.data, self._limits, "$")
         return self._decoder.read(frame)
 
     def finish(self) -> list[Event]:

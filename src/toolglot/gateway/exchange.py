@@ -29,7 +29,7 @@ from toolglot.gateway.choosing import conversation_key, ordered
 from toolglot.gateway.doors import Door
 from toolglot.gateway.metering import BYTES_PER_TOKEN, Ticket
 from toolglot.gateway.model_names import SIMULATED
-from toolglot.gateway.offloading import MARKS_A_CONTAINER, count_containers
+from toolglot.gateway.offloading import VALUES_A_BLOCK, count_values_of
 from toolglot.gateway.pings import Pings
 from toolglot.gateway.requests import ClientRequest, GatewayRefusal, Hold, refusal
 from toolglot.gateway.response_items import unstored_events, wants_stored, with_request
@@ -246,7 +246,7 @@ class Exchange:
         )
         if joined is None:
             return received
-        self._asking.values = max(self._asking.values, MARKS_A_CONTAINER * count_containers(joined))
+        self._asking.values = max(self._asking.values, count_values_of(joined))
         return await self._asking.apart(lambda: self._read(joined))
 
     async def _through_chain(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
@@ -258,7 +258,7 @@ class Exchange:
         if not is_changed:
             return received
         changed = Chain.changed(received.fields, self._shown, protocol)
-        self._asking.values = max(self._asking.values, MARKS_A_CONTAINER * count_containers(changed))
+        self._asking.values = max(self._asking.values, count_values_of(changed))
         received = await self._asking.apart(lambda: self._read(changed))
         received.address(model=self._shown.model)
         return received
@@ -478,7 +478,7 @@ class Exchange:
 
     async def _tell_stream(self, translator: StreamTranslator) -> None:
         """Tell how a stream went. One of which the client got nothing is no stream: it is told as an error."""
-        values = MARKS_A_CONTAINER * len(translator.reply.turn.blocks)
+        values = VALUES_A_BLOCK * len(translator.reply.turn.blocks)
         self._told.reply_entries = await offloading.run(
             values, 0, lambda: tallied((*translator.report.entries, *self._unkept))
         )

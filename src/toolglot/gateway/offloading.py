@@ -19,7 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol, TypeVar
 
-from toolglot.jsontext import count_marks
+from toolglot.jsontext import count_marks, levels
 
 ON_LOOP: Final = 1_500
 """Values, as `jsontext.count_marks` counts them, of work that is done on the event loop."""
@@ -27,8 +27,8 @@ LARGE: Final = 256 * 1024
 """Bytes from which on a body is worked on in a thread, whatever it holds."""
 HUGE: Final = 100_000
 """Values of bodies that have threads of their own, so that the others need not wait for them."""
-MARKS_A_CONTAINER: Final = 3
-"""About what `count_marks` counts for each object and list."""
+VALUES_A_BLOCK: Final = 3
+"""About how many values a block of a reply is written with."""
 
 T = TypeVar("T")
 
@@ -41,18 +41,14 @@ def is_much(values: int, size: int) -> bool:
     return values > ON_LOOP or size > LARGE
 
 
-def count_containers(value: object, enough: int = ON_LOOP) -> int:
-    """The objects and lists in a value, up to a little more than enough."""
-    count, level = 0, [value]
-    while level and count <= enough:
+def count_values_of(value: object, enough: int = ON_LOOP) -> int:
+    """The JSON values that a value is made of, with no more work than enough of them take; then it is one more."""
+    count = 0
+    for level in levels(value):
         count += len(level)
-        inner: list[object] = []
-        for held in level:
-            children = held.values() if type(held) is dict else held if type(held) is list else ()
-            inner += [child for child in children if type(child) is dict or type(child) is list]
-            if len(inner) > enough:
-                break
-        level = inner
+        inner = sum([len(held) for held in level if type(held) is dict or type(held) is list])
+        if count + inner > enough:
+            return enough + 1
     return count
 
 
