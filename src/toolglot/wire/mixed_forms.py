@@ -108,18 +108,19 @@ _ITEMS: Final = frozenset(
 
 def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     """Whether something was left over that may be another protocol's, or that the body's own does not take."""
-    marked = 0
+    blocks: list[Block] = []
+    has_notes = protocol in _NOTES_ON_TEXT
     for turn in conversation.turns:
         if turn.extra is not None and _has_frame(turn.extra.get(protocol)):
             return True
         if not turn.blocks and _is_odd(turn, protocol):
             return True
-        found = _marked(turn.blocks)
-        if found < 0 or (protocol in _NOTES_ON_TEXT and _has_stray_notes(turn, protocol)):
+        if has_notes and _has_stray_notes(turn, protocol):
             return True
-        marked += found
-    if protocol != "anthropic":
-        return False
+        blocks += turn.blocks
+    marked = _marked(blocks)
+    if marked < 0 or protocol != "anthropic":
+        return marked < 0
     marked += sum([tool.extra is not None for tool in conversation.tools])
     return marked >= MOST_CACHE_MARKERS and _has_many_markers(conversation)
 
@@ -147,17 +148,17 @@ def _marked(blocks: Iterable[Block]) -> int:
         kind = type(block)
         if kind is Text or kind is ToolCall:
             continue
-        if kind is ServerTool:
+        if type(block) is ToolResult:
+            inside = _marked(block.content) if type(block.content) is tuple else 0
+            if inside < 0:
+                return -1
+            marked += inside
+        elif kind is ServerTool:
             marked += 1
         elif type(block) is Opaque:
             marked += 1
             if _may_be_elsewheres(block):
                 return -1
-        elif type(block) is ToolResult and type(block.content) is tuple:
-            inside = _marked(block.content)
-            if inside < 0:
-                return -1
-            marked += inside
     return marked
 
 
