@@ -1,4 +1,4 @@
-"""A system prompt as the first message, where it has a field of its own: other providers' form, sent to Anthropic."""
+"""System prompts where not every provider has them: as the first message, and in the middle."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 import toolglot
+from toolglot.profiles import Overrides
 
 MODELS = ["claude-sonnet-4-5", "claude-opus-5-5", "claude-sonnet-5"]
 PROMPT = {"role": "system", "content": "Be brief."}
@@ -56,3 +57,43 @@ def test_a_provider_that_takes_prompts_as_messages_gets_them_so() -> None:
     body = {"model": "gpt-5.2", "input": [{"role": "system", "content": "Be brief."}, ASKED]}
     data = msgspec.json.encode(body)
     assert toolglot.repair(data, target="openai_responses").data == data
+
+
+ALTERNATING = Overrides(
+    b"""
+[profiles.host]
+extends = "openai_compatible"
+title = "A host whose users and assistants alternate, and that takes prompts anywhere"
+[profiles.host.rules]
+"turns.alternate" = true
+"turns.system_inside" = "anywhere"
+"""
+)
+ANSWERED = {"role": "assistant", "content": "hm"}
+TAGGED = "<system>\nBe brief.\n</system>"
+
+
+def sent_to_an_alternating_host(*messages: dict[str, Any]) -> toolglot.ConvertedRequest:
+    body = {"model": "m", "messages": list(messages)}
+    out = toolglot.convert(body, source="openai", target="host", model="m", overrides=ALTERNATING)
+    assert not toolglot.lint(out.body, "host", model="m", overrides=ALTERNATING)
+    return out
+
+
+def test_a_prompt_between_two_turns_of_the_user_is_joined_with_them_where_users_and_assistants_alternate() -> None:
+    out = sent_to_an_alternating_host(ASKED, PROMPT, PROMPT, ASKED)
+    (message,) = out.body["messages"]
+    assert "".join(part["text"] for part in message["content"]) == f"hi\n\n{TAGGED}\n\n{TAGGED}\n\nhi"
+    assert {entry.action for entry in out.report} == {"converted"}
+    assert any("turns.alternate" in entry.reason for entry in out.report)
+
+
+def test_a_prompt_between_two_turns_of_the_assistant_parts_them_where_users_and_assistants_alternate() -> None:
+    out = sent_to_an_alternating_host(ASKED, ANSWERED, PROMPT, ANSWERED, ASKED)
+    assert out.body["messages"] == [ASKED, ANSWERED, {"role": "user", "content": TAGGED}, ANSWERED, ASKED]
+
+
+def test_a_prompt_between_two_speakers_stays_where_users_and_assistants_alternate() -> None:
+    out = sent_to_an_alternating_host(ASKED, PROMPT, ANSWERED, PROMPT, ASKED)
+    assert out.body["messages"] == [ASKED, PROMPT, ANSWERED, PROMPT, ASKED]
+    assert not list(out.report)

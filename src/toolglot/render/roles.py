@@ -62,10 +62,13 @@ def _place_prompts(turns: tuple[Turn, ...], job: Job) -> Sequence[Turn]:
     if job.survey(turns).prompts == head:  # no others
         is_same = len(placed) == head and all(map(operator.is_, placed, turns))
         return turns if is_same else [*placed, *turns[head:]]
+    speakers = _next_speakers(turns, job) if rules.alternate else ()
+    before: Role | None = None
     for number in range(head, len(turns)):
         turn = turns[number]
         if turn.role not in PROMPTS:
             placed.append(turn)
+            before = speaker(turn, job)
             continue
         after = turns[number + 1] if number + 1 < len(turns) else None
         is_native = rules.system_inside == "anywhere" or (
@@ -73,16 +76,30 @@ def _place_prompts(turns: tuple[Turn, ...], job: Job) -> Sequence[Turn]:
             and (after is None or after.role == "assistant")
             and (job.goes_home or number == 0 or speaker(turns[number - 1], job) in ("user", "tool"))
         )
-        if is_native:
+        is_between = bool(speakers) and before == speakers[number] and before in ("user", "assistant")
+        if is_native and not is_between:
             placed.append(_as_system(turn, job))
         else:
-            reason = f"a {turn.role} prompt may not stand here {job.rule('turns.system_inside')}; it is tagged text"
-            job.tell("converted", reason, turn_key=turn.key)
+            rule = job.rule("turns.alternate" if is_native else "turns.system_inside")
+            job.tell(
+                "converted", f"a {turn.role} prompt may not stand here {rule}; it is tagged text", turn_key=turn.key
+            )
+            before = "user"
             job.tell_fields(turn.extra, "tagged text", turn.key)
             for block in turn.blocks:
                 job.tell_fields(block.extra, "tagged text", turn.key)
             placed.append(replace(turn, role="user", blocks=(Text(TAGGED.format(text=turn.text)),), extra=None))
     return placed
+
+
+def _next_speakers(turns: Sequence[Turn], job: Job) -> list[Role | None]:
+    """For each turn: who speaks next after it, other than by a prompt."""
+    following: Role | None = None
+    found: list[Role | None] = []
+    for turn in reversed(turns):
+        found.append(following)
+        following = following if turn.role in PROMPTS else speaker(turn, job)
+    return found[::-1]
 
 
 def _head(prompts: Sequence[Turn], job: Job) -> list[Turn]:
