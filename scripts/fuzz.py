@@ -5,10 +5,11 @@
     python scripts/fuzz.py --seed 7                the same mutations again
     python scripts/fuzz.py --replay FILE --only …  one input again, with its traceback
 
-Coverage-guided with atheris, which is installed under .venv-fuzz the first time; where there is no atheris for this
-Python the same mutations run blind, and the output says so. What is found is made small, written to build/fuzz and
-shown; the exit code is then 1. Each decoder has a process of its own, so that a hang or a crash of one is a finding
-too and does not end the others; as many run at once as there are cores (`--jobs`).
+Half of the time is coverage-guided, with atheris, which is installed under .venv-fuzz the first time; the other half
+gives the same mutations of what that found to the decoder as users run it, which reads many times as many bytes. Where
+there is no atheris for this Python all of it is the latter, and the output says so. What is found is made small,
+written to build/fuzz and shown; the exit code is then 1. Each decoder has a process of its own, so that a hang or a
+crash of one is a finding too and does not end the others; as many run at once as there are cores (`--jobs`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ NAMES: Final = (*(f"{protocol}.{kind}" for protocol in PROTOCOLS for kind in ("r
 
 LARGEST: Final = 256 * 1024
 POOL: Final = 500
-GRACE_SECONDS: Final = 60
+GRACE_SECONDS: Final = 180
+"""Over its time, after which a process hangs: to start takes long on a busy machine, with all code instrumented."""
+PHASES: Final = {"both": ("guided", "blind"), "guided": ("guided",), "blind": ("blind",)}
+"""By engine: what is done with a decoder, one after the other, for the same time each."""
 
 
 def hunt_for(name: str) -> Hunt:
@@ -50,6 +54,11 @@ def hunt_for(name: str) -> Hunt:
     decoders = importlib.import_module("fuzz_decoders")
     made: Hunt = decoders.Hunt(name, decoders.decoder(name, PROTOCOLS), FOUND, counts_of(name))
     return made
+
+
+def corpus_of(name: str) -> Path:
+    """The inputs with which atheris saw something new."""
+    return FOUND / "corpus" / name
 
 
 def counts_of(name: str) -> Path:
@@ -100,7 +109,7 @@ def hunt_guided(atheris: Any, name: str, seconds: int, seed: int) -> None:
                 return made
         return bytes(atheris.Mutate(data, max_size))
 
-    corpus = FOUND / "corpus" / name
+    corpus = corpus_of(name)
     corpus.mkdir(parents=True, exist_ok=True)
     for number, example in enumerate(hunt.decoder.seeds):
         (corpus / f"seed-{number}").write_bytes(example)
@@ -112,12 +121,13 @@ def hunt_guided(atheris: Any, name: str, seconds: int, seed: int) -> None:
 
 
 def hunt_blind(name: str, seconds: int, seed: int) -> None:
-    """The same without coverage: mutations of seeds, and of some mutations."""
+    """The same without coverage: mutations of seeds, of what atheris found, and of some mutations."""
     hunt = hunt_for(name)
+    begun_with = [*hunt.decoder.seeds, *(path.read_bytes() for path in sorted(corpus_of(name).glob("*")))]
     mutate = hunt.decoder.mutation()
     draw = random.Random(f"{seed}/{name}")  # noqa: S311 - no secret hangs on it
     end = time.monotonic() + seconds
-    pool = list(hunt.decoder.seeds)
+    pool = list(begun_with)
     while time.monotonic() < end:
         data = draw.choice(pool)
         made = mutate(data, draw.getrandbits(32)) if draw.random() < 0.9 else None
@@ -127,8 +137,8 @@ def hunt_blind(name: str, seconds: int, seed: int) -> None:
         hunt.try_one(made)
         if hunt.tried % 50 == 0:  # some mutations are mutated further
             pool.append(made)
-            if len(pool) > POOL:
-                pool = list(hunt.decoder.seeds)
+            if len(pool) > len(begun_with) + POOL:
+                pool = list(begun_with)
     hunt.write_counts()
     print(f"stat::number_of_executed_units: {hunt.tried}", flush=True)
 
@@ -149,7 +159,14 @@ class Hunted(NamedTuple):
     bytes: int = 0
 
 
-def run_one(name: str, seconds: int, engine: str, seed: int) -> Hunted:
+def run_one(name: str, seconds: float, engine: str, seed: int) -> Hunted:
+    """Fuzzes a decoder in all phases of an engine."""
+    phases = PHASES[engine]
+    done = [run_phase(name, max(1, math.floor(seconds / len(phases))), phase, seed) for phase in phases]
+    return Hunted(*map(sum, zip(*done, strict=True)))
+
+
+def run_phase(name: str, seconds: int, engine: str, seed: int) -> Hunted:
     """Fuzzes a decoder in a process of its own."""
     command = [sys.executable, __file__, "--engine", engine, "--inside", str(seconds), "--only", name]
     command += ["--seed", str(seed)]
@@ -159,7 +176,7 @@ def run_one(name: str, seconds: int, engine: str, seed: int) -> Hunted:
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds + GRACE_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        print(f"{name:<26}FOUND: it did not end in {seconds + GRACE_SECONDS} s")
+        print(f"{name:<26}{engine:<7}FOUND: it did not end in {seconds + GRACE_SECONDS} s")
         return Hunted(1)
     lines = done.stdout.decode(errors="replace").splitlines()
     tried = next((line.split()[-1] for line in lines if "number_of_executed_units" in line), "?")
@@ -169,7 +186,7 @@ def run_one(name: str, seconds: int, engine: str, seed: int) -> Hunted:
         found += 1
         shown += [f"  the process ended with {done.returncode}:", *(f"  {line}" for line in lines[-25:])]
     inputs, size = json.loads(counts_of(name).read_text()) if counts_of(name).exists() else (0, 0)
-    text = f"{name:<26}{tried:>10} inputs {size:>13,} bytes  {found} found\n"
+    text = f"{name:<26}{engine:<7}{tried:>10} inputs {size:>13,} bytes  {found} found\n"
     print(text + "".join(f"  {line}\n" for line in shown), end="", flush=True)
     return Hunted(found, inputs, size)
 
@@ -184,16 +201,16 @@ def run_all(names: tuple[str, ...], minutes: float, engine: str, seed: int, jobs
     begun = time.monotonic()
     FOUND.mkdir(parents=True, exist_ok=True)
     reason = "as asked" if engine == "blind" else install_atheris()
-    chosen = "blind" if reason else "guided"
-    seconds = max(1, math.floor(minutes * 60 / math.ceil(len(names) / jobs)))
-    said = f"blind mutation, no coverage ({reason})" if reason else "atheris, coverage-guided"
-    print(f"==> fuzzing {len(names)} decoders, {seconds} s each, {jobs} at once, seed {seed}: {said}", flush=True)
+    chosen = "blind" if reason else engine
+    seconds = minutes * 60 / math.ceil(len(names) / jobs)
+    said = f"blind mutation, no coverage ({reason})" if reason else " and ".join(PHASES[engine])
+    print(f"==> fuzzing {len(names)} decoders, {seconds:.0f} s each, {jobs} at once, seed {seed}: {said}", flush=True)
     with ThreadPoolExecutor(jobs) as pool:
         hunted = list(pool.map(lambda name: run_one(name, seconds, chosen, seed), names))
     spent = time.monotonic() - begun
     size = sum(one.bytes for one in hunted)
     inputs, wrong = sum(one.inputs for one in hunted), sum(one.found for one in hunted)
-    print(f"{'together':<26}{inputs:>10} inputs {size:>13,} bytes, {size / spent:,.0f} a second")
+    print(f"{'together':<33}{inputs:>10} inputs {size:>13,} bytes, {size / spent:,.0f} a second")
     again = f"python scripts/fuzz.py --minutes {minutes:g} --engine {chosen} --seed {seed} --jobs {jobs}"
     write_part(Part("decoders fuzzed", again, spent, wrong, inputs=inputs, bytes=size, seed=str(seed)))
     return int(wrong > 0)
@@ -211,7 +228,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--minutes", type=float, default=10.0, help="for all decoders together")
     options.add_argument("--only", action="append", choices=NAMES, help="this decoder; may be given again")
-    options.add_argument("--engine", choices=("guided", "blind"), default="guided")
+    options.add_argument("--engine", choices=[*PHASES], default="both")
     options.add_argument("--seed", type=int, default=0, help="other numbers, other mutations")
     options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="decoders that are fuzzed at once")
     options.add_argument("--replay", type=Path, help="give this input to the decoder of --only")

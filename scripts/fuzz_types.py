@@ -6,7 +6,9 @@
 
 Each field of each protocol's requests, replies, streams and errors is replaced by a value of every other type, taken
 out, repeated and wrapped; over HTTP for every address of the gateway and every target, and as an upstream's answers.
-What is found is shown with the seed; the exit code is then 1. `tests/hostile/type_fuzz.py` makes the documents.
+It ends when the time is over, and says how many of the changes of single values it had tried by then; those beyond are
+taken at random. What is found is shown with the seed; the exit code is then 1. The documents are made by
+`tests/hostile/type_fuzz.py`.
 """
 
 from __future__ import annotations
@@ -30,9 +32,11 @@ CLIENTS: Final = 2
 
 
 def show(name: str, run: Run) -> None:
-    """What was done and found."""
+    """What was done and found, and how many of the changes of single values were reached in the time."""
+    covered, total = run.covered
     print(
-        f"{name:<26}{run.tried:>10,} inputs  {run.bytes:>14,} bytes  {len(run.findings)} found  seed {run.seed}",
+        f"{name:<26}{run.tried:>10,} inputs  {run.bytes:>14,} bytes  {covered:,} of {total:,} single changes "
+        f"({covered / total:.0%})  {len(run.findings)} found  seed {run.seed}",
         flush=True,
     )
     for key, how in run.findings.items():

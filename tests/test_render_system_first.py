@@ -97,3 +97,28 @@ def test_a_prompt_between_two_speakers_stays_where_users_and_assistants_alternat
     out = sent_to_an_alternating_host(ASKED, PROMPT, ANSWERED, PROMPT, ASKED)
     assert out.body["messages"] == [ASKED, PROMPT, ANSWERED, PROMPT, ASKED]
     assert not list(out.report)
+
+
+# --- prompts alone, to their own provider -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "body", "field"),
+    [
+        ("bedrock", "anthropic.claude-sonnet-4-5", {"system": [{"text": "Be brief."}], "messages": []}, "messages"),
+        ("openai_responses", "gpt-5.2", {"model": "gpt-5.2", "instructions": "Be brief.", "input": []}, "input"),
+    ],
+)
+def test_instructions_without_a_message_get_one_where_the_provider_demands_it(
+    target: str, model: str, body: dict[str, Any], field: str
+) -> None:
+    assert toolglot.lint(body, target, model=model)
+    out = toolglot.repair(body, target=target, model=model)
+    assert [message["role"] for message in out.body[field]] == ["user"]
+    assert not toolglot.lint(out.body, target, model=model)
+    assert [entry.action for entry in out.report] == ["added"]
+
+
+def test_a_prompt_that_is_an_item_of_the_input_is_a_message_already() -> None:
+    data = msgspec.json.encode({"model": "gpt-5.2", "input": [PROMPT]})
+    assert toolglot.repair(data, target="openai_responses").data == data

@@ -30,7 +30,7 @@ from fuzz_gateway import (
     with_model,
     wrong,
 )
-from fuzz_library import Area, areas, finding, mark, stream_documents, stream_text
+from fuzz_library import areas, finding, mark, stream_documents, stream_text
 from toolglot import profiles
 from type_mutations import CHANGES, Slot, changed, distinct_slots, json_text, path_of, random_mutation
 
@@ -49,6 +49,13 @@ class Run:
         self.bytes = 0
         self.findings: dict[str, str] = {}
         """By what makes two of them the same, how each is made again."""
+        self.sweeps: list[Sweep] = []
+        """Where single values are changed one by one."""
+
+    @property
+    def covered(self) -> tuple[int, int]:
+        """How many changes of single values were tried, and how many there are."""
+        return sum(sweep.covered for sweep in self.sweeps), sum(sweep.total for sweep in self.sweeps)
 
     def note(self, key: str, how: str) -> None:
         if len(self.findings) < MAX_FINDINGS:
@@ -71,7 +78,11 @@ def fuzz_library(seed: int, *, count: int | None = None, seconds: float | None =
     """Every entry point by turns, with so many documents or for so long."""
     run, draw, goes_on = Run(seed), _drawing(seed), _goes_on(count, seconds)
     chosen = [area for area in areas() if only in area.name]
-    sources = [_documents(area, _drawing(f"{seed} {area.name}")) for area in chosen]
+    run.sweeps = [Sweep(area.documents, _drawing(f"{seed} {area.name} one by one")) for area in chosen]
+    sources = [
+        _documents(area.documents, sweep, _drawing(f"{seed} {area.name}"))
+        for area, sweep in zip(chosen, run.sweeps, strict=True)
+    ]
     for area, source in itertools.cycle(list(zip(chosen, sources, strict=True))):
         if not goes_on(run.tried):
             return run
@@ -85,22 +96,42 @@ def fuzz_library(seed: int, *, count: int | None = None, seconds: float | None =
     return run
 
 
-def _documents(area: Area, draw: random.Random) -> Iterator[tuple[Any, str]]:
+class Sweep:
+    """Documents with one value changed: every value in its turn, and every change of it, without end.
+
+    `share`: several go through the same documents, and this is one of so many; each has its own part of the changes.
+    """
+
+    def __init__(self, documents: list[Any], draw: random.Random, share: tuple[int, int] = (0, 1)) -> None:
+        self._slots: list[tuple[Any, Slot]] = distinct_slots(documents)
+        which, of = share
+        places = [(slot, change) for slot in range(len(self._slots)) for change in range(len(CHANGES))]
+        self._places = places[which::of]
+        self._draw = draw
+        self._done = 0
+
+    @property
+    def total(self) -> int:
+        return len(self._places)
+
+    @property
+    def covered(self) -> int:
+        return min(self._done, self.total)
+
+    def __iter__(self) -> Iterator[tuple[Any, str]]:
+        while True:
+            self._draw.shuffle(self._places)
+            for place, number in self._places:
+                (body, slot), change = self._slots[place], CHANGES[number]
+                self._done += 1
+                yield changed(body, slot, change), f"{path_of(slot)}: {change[0]}"
+
+
+def _documents(documents: list[Any], sweep: Sweep, draw: random.Random) -> Iterator[tuple[Any, str]]:
     """Changed documents without end: by turns one value changed, each in its turn, and some values at random."""
-    one_by_one = _each_slot(area.documents, draw)
-    while True:
-        yield next(one_by_one)
-        yield random_mutation(draw.choice(area.documents), draw, area.documents)
-
-
-def _each_slot(documents: list[Any], draw: random.Random) -> Iterator[tuple[Any, str]]:
-    slots: list[tuple[Any, Slot]] = distinct_slots(documents)
-    places = [(slot, change) for slot in range(len(slots)) for change in range(len(CHANGES))]
-    while True:
-        draw.shuffle(places)
-        for place, number in places:
-            (body, slot), change = slots[place], CHANGES[number]
-            yield changed(body, slot, change), f"{path_of(slot)}: {change[0]}"
+    for document in sweep:
+        yield document
+        yield random_mutation(draw.choice(documents), draw, documents)
 
 
 # --- the gateway ------------------------------------------------------------------------------------
@@ -129,8 +160,16 @@ def fuzz_gateway(
         threads = []
         for client in range(clients):
             draw = _drawing(f"{seed} {client}")
-            makers = [_requests(draw), _answers(draw, place, numbers), _requests(draw), _looks(draw)]
-            makers[-1] = itertools.chain.from_iterable(zip(_answers(draw, place, numbers), _looks(draw), strict=False))
+            sweeps = {
+                protocol: Sweep(requests(protocol), _drawing(f"{seed} {client} {protocol}"), (client, clients))
+                for protocol in PROTOCOLS
+            }
+            run.sweeps += sweeps.values()
+            changed_requests, answers = _requests(draw, sweeps), _answers(draw, place, numbers)
+            answers_and_looks = itertools.chain.from_iterable(
+                zip(_answers(draw, place, numbers), _looks(draw), strict=False)
+            )
+            makers = [changed_requests, answers, changed_requests, answers_and_looks]
             threads.append(threading.Thread(target=ask_on, args=(draw, makers)))
         for thread in threads:
             thread.start()
@@ -145,11 +184,9 @@ def fuzz_gateway(
     return run
 
 
-def _requests(draw: random.Random) -> Iterator[tuple[Asked, str, bool]]:
+def _requests(draw: random.Random, sweeps: dict[str, Sweep]) -> Iterator[tuple[Asked, str, bool]]:
     """Changed requests, at every address of every protocol and for every target."""
-    sources = {
-        protocol: _documents(Area(protocol, requests(protocol), lambda *_: None), draw) for protocol in PROTOCOLS
-    }
+    sources = {protocol: _documents(requests(protocol), sweep, draw) for protocol, sweep in sweeps.items()}
     while True:
         for protocol in PROTOCOLS:
             target = draw.choice(TARGETS)

@@ -107,9 +107,9 @@ def _with_parallel(choice: ToolChoice, job: Job) -> ToolChoice:
         return replace(choice, parallel=None)
     if rules.parallel_switch:
         return choice
-    if not choice.parallel:
+    if not choice.parallel or job.goes_home:  # that calls may be parallel goes without saying, unless it was said here
         reason = f"the target has no switch for parallel calls {job.rule('choice.parallel_switch')}"
-        job.tell("dropped", reason, path="$.tool_choice")
+        job.tell("dropped", reason, path="$.tool_choice", gravity="housekeeping" if choice.parallel else None)
     return replace(choice, parallel=None)
 
 

@@ -32,6 +32,7 @@ class Job:
         "has_errors",
         "has_new_ids",
         "home",
+        "is_continued",
         "keeps_items",
         "policy",
         "profile",
@@ -54,6 +55,8 @@ class Job:
         """A call of another provider's client is sent under another id than that client wrote."""
         self.keeps_items: bool = False
         """The provider has stored what it answered, so that an item goes home by its id alone."""
+        self.is_continued: bool = False
+        """The provider has stored what was said before."""
         self._survey: Survey | None = None
 
     def survey(self, turns: tuple[Turn, ...]) -> Survey:

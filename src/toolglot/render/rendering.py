@@ -107,7 +107,7 @@ def render(
         raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
     given = conversation
     conversation = without_markers(leave_behind(conversation, job), job)
-    job.keeps_items = job.goes_home and keeps_items
+    job.keeps_items, job.is_continued = job.goes_home and keeps_items, is_continued
     # Who answered so far is the model that the source's client asked for, which need not be the one asked now (D3).
     issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)
     options = fit_options(conversation.options, job, has_tools=_has_tools(conversation, job))

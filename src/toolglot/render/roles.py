@@ -149,7 +149,7 @@ def _with_first(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
     if head < len(turns) and (job.profile.turns.first == "any" or speaker(turns[head], job) == "user"):
         return turns
-    if head == len(turns) and _has_users(turns, job) and not _leaves_nothing(job):
+    if head == len(turns) and _has_users(turns, job) and not _leaves_nothing(turns, job):
         return turns
     first = turns[head] if head < len(turns) else None
     rule = job.rule("turns.system" if first is None else "turns.first")
@@ -157,9 +157,13 @@ def _with_first(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     return [*turns[:head], bridge("user", first, "before", job), *turns[head:]]
 
 
-def _leaves_nothing(job: Job) -> bool:
-    """Whether prompts alone leave the messages empty. Who sends so to its own provider has something else there."""
-    return job.profile.turns.system == "field" and not job.goes_home
+def _leaves_nothing(prompts: Sequence[Turn], job: Job) -> bool:
+    """Whether prompts alone leave no message. Who sends so to its own provider may have something else there."""
+    rules = job.profile.turns
+    if rules.system != "field" or not job.goes_home:
+        return rules.system == "field"
+    is_empty = not any(stands_among_messages(turn, job.profile.protocol) for turn in prompts)
+    return is_empty and rules.required and not job.is_continued
 
 
 def _has_users(turns: Sequence[Turn], job: Job) -> bool:
