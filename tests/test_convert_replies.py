@@ -163,17 +163,27 @@ def test_what_is_no_error_is_not_converted_as_one() -> None:
 # --- calls that cannot be run -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("written", ['{"city":"Os', "not json", "[1]", '{"a":1}{"b":2}'])
+CUT = '{"city":"Os'
+
+
+@pytest.mark.parametrize("written", [CUT, "not json", "[1]", '{"a":1}{"b":2}'])
 @pytest.mark.parametrize("target", ["anthropic", "bedrock", "ollama"])
 def test_law_11_a_call_that_cannot_be_read_is_not_handed_on_as_one_that_can_be_run(target: str, written: str) -> None:
     out = convert_reply(chat(called("call_1", written)), source="openai", target=target, request=asked())
     assert not out.reply.turn.calls
     assert written in out.reply.turn.text
-    assert out.reply.stop == "stop"
+    assert out.reply.stop == ("length" if written == CUT else "stop")
     assert any(entry.action == "converted" and "cannot be run" in entry.reason for entry in out.report)
 
 
-@pytest.mark.parametrize("written", ['{"city":"Os', "not json", "[1]", '{"a":1}{"b":2}'])
+def test_law_11_a_gemini_client_is_told_of_a_call_that_was_cut_as_of_any_answer_that_was() -> None:
+    out = convert_reply(chat(called("call_1", CUT)), source="openai", target="gemini", request=asked())
+    (candidate,) = out.body["candidates"]
+    assert (candidate["content"]["parts"], candidate["finishReason"]) == ([], "MAX_TOKENS")
+    assert any("cannot be run" in entry.reason for entry in out.report)
+
+
+@pytest.mark.parametrize("written", ["not json", "[1]", '{"a":1}{"b":2}'])
 def test_law_11_a_gemini_client_is_told_of_a_call_that_cannot_be_read_by_its_own_reason(written: str) -> None:
     out = convert_reply(chat(called("call_1", written)), source="openai", target="gemini", request=asked())
     (candidate,) = out.body["candidates"]
@@ -192,10 +202,18 @@ def test_law_11_a_call_that_can_be_read_stays_beside_one_that_cannot_for_a_gemin
 
 
 def test_law_11_a_client_that_reads_arguments_as_text_gets_what_the_model_wrote() -> None:
-    reply = chat(called("call_1", '{"city":"Os'))
-    out = convert_reply(reply, source="openai", target="openai_responses", request=None)
-    assert out.body["output"][0]["arguments"] == '{"city":"Os'
+    out = convert_reply(chat(called("call_1", "not json")), source="openai", target="openai_responses")
+    assert out.body["output"][0]["arguments"] == "not json"
     assert any("handed on as it came" in entry.reason for entry in out.report)
+
+
+def test_law_11_a_call_that_was_cut_under_another_reason_ends_the_answer_as_cut() -> None:
+    out = convert_reply(chat(called("call_1", CUT)), source="openai", target="openai_responses")
+    assert out.body["output"][0]["arguments"] == CUT
+    assert out.body["output"][0]["status"] == "incomplete"
+    assert (out.body["status"], out.body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert {"not whole" in entry.reason for entry in out.report} == {True, False}
+    assert any("which it does not say" in entry.reason for entry in out.report)
 
 
 @pytest.mark.parametrize("written", ["", None])

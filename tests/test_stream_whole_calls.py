@@ -115,7 +115,7 @@ def test_a_call_without_its_arguments_in_an_answer_that_was_cut_is_not_run_F1(
     message = out.body["choices"][0]["message"]
     assert bool(message.get("tool_calls")) == is_call
     if not is_call:
-        assert "look" in message["content"]
+        assert not message["content"]  # no word that the model did not say
         assert out.body["choices"][0]["finish_reason"] == "length"
         assert any("cut off" in entry.reason for entry in out.report.entries)
 

@@ -19,6 +19,8 @@ from toolglot.conversation import Block, Extra, Failure, Reply, StopReason, Tool
 
 MESSAGE: Final = "~message"
 """The note that holds the fields of the message among those of the reply."""
+CUT_UNSAID: Final = "the reply was cut inside a tool call, which it does not say"
+"""What is reported of a reply whose call ends too early, although its reason to stop does not say so."""
 
 
 class EventValue(Struct, frozen=True, gc=False):

@@ -24,7 +24,7 @@ from toolglot import dialects, profiles
 from toolglot.conversation import Block, Conversation, Failure, Reply, Text, Thinking, ToolCall
 from toolglot.convert import ConvertedRequest
 from toolglot.errors import InputError, LimitError, quote
-from toolglot.events import Accumulator, BlockEnded, BlockStarted, Event, TextDelta, ThinkingDelta, Used
+from toolglot.events import CUT_UNSAID, Accumulator, BlockEnded, BlockStarted, Event, TextDelta, ThinkingDelta, Used
 from toolglot.jsontext import refuse_deep_text, refuse_many_values
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
@@ -49,7 +49,6 @@ from toolglot.wire.sequence import (
     BEGAN_WITH_INPUT,
     BESIDE_EVENTS,
     BYTE_ORDER_MARK,
-    CUT_UNSAID,
     NO_ARGUMENTS,
     NO_LAST_EVENT,
     NO_LAST_ITEMS,

@@ -17,17 +17,22 @@ from msgspec.structs import replace
 
 from toolglot import arguments, ids, jsontext
 from toolglot.conversation import Block, Extra, Issuer, Reply, StopReason, Text, Thinking, ToolCall, ToolMetadata, Turn
-from toolglot.errors import InputError
+from toolglot.errors import InputError, TruncatedArgumentsError
+from toolglot.events import CUT_UNSAID
 from toolglot.profiles import Profile
 from toolglot.render.foreign import readable_block, strip_opaque
 from toolglot.render.job import Job
 from toolglot.render.rendering import Rendered
+from toolglot.report import Action
 
 UNREADABLE: Final = "[The model called {name} with arguments that cannot be read: {written}]"
 NAMELESS: Final = "[The model called a tool without naming it, so that it was not run: {written}]"
 MALFORMED: Final = "Malformed function call: {name} {written}"
 AS_IT_CAME: Final = "it is handed on as it came"
 NOT_WHOLE: Final = "the client is told that it is not whole"
+NOT_SHOWN: Final = "nothing of it is shown, since nothing of its arguments came"
+CUT_SAYS: Final = frozenset({"length", "error"})
+"""The reasons that say that a reply was cut."""
 SHOWN: Final = 2_000
 _STOP_WORDS: Final = frozenset({"~stop_reason", "~finish_reason"})
 _ONLY_CALL: Final = "~function_call"
@@ -51,7 +56,7 @@ def for_client(
     said = turn.blocks
     if answer.is_abroad:
         said = tuple([block for block in said if type(block) is ToolCall or not answer.is_void(block)])
-    last = said[-1] if said and reply.stop in ("length", "error") else None
+    last = said[-1] if said and reply.stop in CUT_SAYS else None
     blocks: list[Block] = []
     for block in said:
         if type(block) is ToolCall:
@@ -108,6 +113,8 @@ class Answer:
         self._runnable = 0
         self._malformed = ""
         """What is said of a call that cannot be read to a client that has a word of its own for it."""
+        self._has_cut_call = False
+        """Whether the arguments of a call end before they are complete."""
 
     def begin(self, id: str, model: str) -> tuple[str, str]:
         """The id and the model of the answer, which a client of another protocol must be told."""
@@ -134,6 +141,9 @@ class Answer:
     def stop(self, said: StopReason | None) -> StopReason | None:
         """Why the answer ended, by the calls that the client gets. One that does not say it came to its end."""
         self.tell_rest(said)
+        if self._has_cut_call and said in (None, "stop", "tool_calls"):
+            self._job.tell("assumed", CUT_UNSAID, "canonical", path="$.stop")
+            return "length"
         if said is None:
             meant: StopReason = "tool_calls" if self._runnable else "error" if self._malformed else "stop"
             what = "with calls that can be run, it ended for them" if self._runnable else "it is taken for whole"
@@ -172,17 +182,25 @@ class Answer:
             return False
         return not self._target.ids.required or any(_ONLY_CALL in own for own in (call.extra or {}).values())
 
-    def may_be_cut(self, call: ToolCall) -> bool:
+    def may_be_cut(self, call: ToolCall, *, came_blank: bool = False) -> bool:
         """Whether the last call of an answer that was cut may not be run.
 
-        Anthropic writes a call that was cut before its arguments were whole as one that has none (F1).
+        Where arguments are text and nothing of them came, the call was cut before them, unless it is known that its
+        tool has no parameters. Where the request is not known, a stream (`came_blank`) saw that nothing came; in a
+        whole answer blank stands for none, as many hosts write it. Anthropic writes a call that was cut there as one
+        that has none (F1): its tool takes it so, or it was cut.
         """
         if call.type == "custom":
             return True
-        if not self.is_abroad or self._request is None or call.arguments != {}:
+        if not self.is_abroad or call.arguments != {}:
             return False
+        if self._request is None:
+            return came_blank
         tools = self._request.tools
-        return bool(tools.mismatches(tools.original_call(call)))
+        if came_blank or (call.raw_input is not None and not call.raw_input.strip()):
+            tool = tools.of(call.name)
+            return tool is None or bool((tool.original.parameters or {}).get("properties"))
+        return self._source.calls.arguments != "string" and bool(tools.mismatches(tools.original_call(call)))
 
     def open_call(self, opened: ToolCall) -> ToolCall:
         """A call that has just begun, under the client's name for the tool and an id that the client can send back."""
@@ -336,19 +354,28 @@ class Answer:
 
     def _tell_unreadable(self, call: ToolCall, outcome: str, *, cut: bool) -> None:
         why = "its arguments were cut off" if cut else _why_unreadable(call.raw_input or "")
-        reason = f"the call of {call.name[:80]} cannot be run ({why}); {outcome}: {_shown(call)}"
-        self._job.tell("mismatched" if self.writes_text else "converted", reason, "canonical", call_ids=(call.id,))
+        reason = f"the call of {call.name[:80]} cannot be run ({why}); {outcome}"
+        if outcome == NOT_SHOWN:
+            self._job.tell("dropped", reason, "canonical", call_ids=(call.id,))
+            return
+        action: Action = "mismatched" if self.writes_text else "converted"
+        self._job.tell(action, f"{reason}: {_shown(call)}", "canonical", call_ids=(call.id,))
 
     def _unreadable(self, call: ToolCall, *, cut: bool) -> Block | None:
         """A call whose arguments are cut or no object."""
+        ends_early = self.is_abroad and not cut and _ends_early(call.raw_input or "")
+        self._has_cut_call = self._has_cut_call or ends_early
         if self.writes_text and not cut:
-            self.tell_unreadable(call, AS_IT_CAME)
-            self._runnable += 1
+            self.tell_unreadable(call, NOT_WHOLE if ends_early else AS_IT_CAME)
+            self._runnable += not ends_early
             return call
         return self.words_for(call, cut=cut)
 
     def words_for(self, call: ToolCall, *, cut: bool) -> Text | None:
         """What stands for a call that cannot be run; None: the client is told of it only by why the reply ended."""
+        if not _shown(call).strip():
+            self.tell_unreadable(call, NOT_SHOWN, cut=cut)
+            return None
         if self._target.calls.malformed and self.is_abroad:
             self.tell_unreadable(call, "the client is told why the reply ended", cut=cut)
             self._malformed = MALFORMED.format(name=call.name, written=_shown(call))
@@ -406,6 +433,17 @@ def _why_unreadable(written: str) -> str:
     except InputError as error:
         return error.message
     return "its arguments are no JSON object"
+
+
+def _ends_early(written: str) -> bool:
+    """Whether arguments end before they are complete, so that they were cut."""
+    try:
+        arguments.parse(written)
+    except TruncatedArgumentsError:
+        return True
+    except InputError:
+        return False
+    return False
 
 
 def _said(call: ToolCall) -> str:

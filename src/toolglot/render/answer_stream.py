@@ -10,7 +10,7 @@ Law: the grammar of events stays; an event that needs no change is passed on as 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -28,13 +28,22 @@ from toolglot.events import (
     ThinkingDelta,
 )
 from toolglot.profiles import Profile
-from toolglot.render.answer import AS_IT_CAME, NOT_WHOLE, Answer, without_stop_word, words_for
+from toolglot.render.answer import AS_IT_CAME, CUT_SAYS, NOT_SHOWN, NOT_WHOLE, Answer, without_stop_word, words_for
 from toolglot.render.job import Job
 from toolglot.render.rendering import Rendered
 from toolglot.reply_events import of_block
 
 _CUT_WORDS: Final = frozenset({"length", "max_tokens", "model_length", "MAX_TOKENS", "incomplete"})
 _DELTAS: Final = frozenset({TextDelta, ThinkingDelta, InputDelta, MediaDelta})
+
+
+class _Held(NamedTuple):
+    """A call that ended, and what of it the client has not seen."""
+
+    opened: ToolCall | None
+    call: ToolCall
+    event: BlockEnded
+    unsaid: list[Event]
 
 
 class AnswerStream:
@@ -59,6 +68,8 @@ class AnswerStream:
         """Whether the block that is open is kept until it is whole."""
         self._unsaid: list[Event] = []
         """The start of a block that has said nothing so far, and what was blank of it."""
+        self._held: _Held | None = None
+        """The last call, while only what follows it can tell whether it was cut."""
         self._showed_unreadable = False
         self._is_failing = False
         """Whether the events that are passed on end with a failure: nothing is said beside it."""
@@ -84,6 +95,7 @@ class AnswerStream:
             if type(event) in _DELTAS:
                 self._pass_delta(event, passed)
             elif isinstance(event, BlockStarted):
+                self._release(passed)
                 self._start_block(event, passed)
             elif isinstance(event, BlockEnded):
                 self._end_block(event, passed)
@@ -95,6 +107,7 @@ class AnswerStream:
                 self._finish(event, passed)
             else:
                 if isinstance(event, Failed):
+                    self._release(passed)
                     self._answer.tell_rest(None)
                 passed.append(event)
         return passed
@@ -102,7 +115,7 @@ class AnswerStream:
     @property
     def is_settled(self) -> bool:
         """Nothing of what came waits."""
-        return not self._is_kept and not self._unsaid
+        return not self._is_kept and not self._unsaid and self._held is None
 
     def _pass_delta(self, event: Event, passed: list[Event]) -> None:
         if self._is_kept or self._is_strange:
@@ -145,12 +158,12 @@ class AnswerStream:
             self.signatures += 1
             event = replace(event, block=block)
         if isinstance(block, ToolCall):
-            if self._opened is not None:
-                self._end_call(self._opened, block, event, passed)
-                self._opened = None
+            self._held = _Held(self._opened, block, event, self._unsaid)
+            self._opened, self._is_kept = None, False
+            if event.cut or block.arguments != {} or not self._answer.may_be_cut(block):
+                self._release(passed)
             else:
-                self._is_kept = False
-                self._say_whole(self._answer.call(block, cut=event.cut), passed)
+                self._unsaid = []
             return
         if self._unsaid and self._answer.is_void(block):
             self._unsaid = []
@@ -158,6 +171,18 @@ class AnswerStream:
         if self._unsaid:
             self._say_start(passed)
         passed.append(event)
+
+    def _release(self, passed: list[Event], stop: StopReason | None = None) -> None:
+        """The end of a call, now that it is known what follows it: more of the answer, or why that ended."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        self._unsaid = held.unsaid
+        event = replace(held.event, cut=True) if stop in CUT_SAYS else held.event
+        if held.opened is not None:
+            self._end_call(held.opened, held.call, event, passed)
+        else:
+            self._say_kept(held.call, event, passed)
 
     def _end_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
         """The end of a call that was begun under its own id."""
@@ -168,21 +193,29 @@ class AnswerStream:
             self._showed_unreadable = self._showed_unreadable or is_cut_call
             self._say_whole(told_as, passed, cut=is_cut_call)
             return
-        if event.cut and self._unsaid and self._answer.is_abroad and not self._answer.writes_text:
-            # Without any arguments it would look like one that has none.
-            self._unsaid = []
-            named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
-            if self._is_failing:
-                self._answer.tell_unreadable(named, "nothing of it was shown", cut=True)
-            else:
-                self._say_whole(self._answer.words_for(named, cut=True), passed)
-            return
+        if self._unsaid and self._answer.is_abroad:
+            if self._is_cut(whole, event):  # without any arguments it would look like one that has none
+                self._unsaid = []
+                named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
+                self._answer.tell_unreadable(named, NOT_SHOWN, cut=True)
+                return
+            event = replace(event, cut=False) if event.cut else event
         if self._unsaid:
             self._say_start(passed)
         shown = self._shown_call(opened, whole, event)
         passed.append(shown)
         if shown.cut and not event.cut and self._answer.is_abroad and isinstance(shown.block, ToolCall):
             self._say_whole(words_for(shown.block), passed)
+
+    def _is_cut(self, call: ToolCall, event: BlockEnded) -> bool:
+        """Whether a call that the answer ended in may not be run. One whose arguments are blank may need none."""
+        if not event.cut or self._is_failing or not self._answer.is_abroad or call.arguments != {}:
+            return event.cut
+        return self._answer.may_be_cut(call, came_blank=True)
+
+    def _say_kept(self, call: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
+        """A call that was kept until it is whole."""
+        self._say_whole(self._answer.call(call, cut=self._is_cut(call, event)), passed)
 
     def _say_whole(self, block: Block | None, passed: list[Event], *, cut: bool = False) -> None:
         if block is not None:
@@ -202,6 +235,7 @@ class AnswerStream:
         return event if call is whole else replace(event, block=call)
 
     def _finish(self, event: Finished, passed: list[Event]) -> None:
+        self._release(passed, event.stop)
         self._answer.tell_rest(event.stop if _says_cut(event) else None)
         stop = self._stop(event.stop)
         extra = self._answer.with_malformed(event.extra if stop == event.stop else without_stop_word(event.extra))

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Extra, Failure, Media, StopReason, Text, Thinking, ToolCall, Usage
 from toolglot.errors import LimitError
 from toolglot.events import (
+    CUT_UNSAID,
     BlockEnded,
     BlockStarted,
     Event,
@@ -47,11 +48,11 @@ NO_ARGUMENTS: Final = "a call has no arguments"
 STOP_WITH_CALLS: Final = "the finish reason is stop although there are calls"
 NO_LAST_ITEMS: Final = "the last response holds none of the items that were streamed"
 BEGAN_WITH_INPUT: Final = "a call began with its input"
-CUT_UNSAID: Final = "the reply was cut inside a tool call, which it does not say"
 """What only some clients cannot read. Mistral's know the first two; a client of another protocol is told of the third
 in its own way; some providers end in the fourth when a call was forced (`stream.forced_stop`), and some leave out what
-was streamed (`stream.last_items`). Anthropic does the sixth where a server tool calls, and its SDKs read it. The last
-is no fault of the form: a client of the same protocol gets such a call as it came, whole or in pieces (J4)."""
+was streamed (`stream.last_items`). Anthropic does the sixth where a server tool calls, and its SDKs read it.
+`CUT_UNSAID` is no fault of the form: a client of the same protocol gets such a call as it came, whole or in pieces
+(J4)."""
 
 CUT_OFF: Final = Failure(
     "server", "the provider's stream was cut off: it ended without saying that the reply is over", in_band=True
