@@ -7,11 +7,14 @@ their own accumulators. Law 13: whatever a provider sends, the client gets a str
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from broken_chat_streams import BROKEN, Broken
+import chat_chunks
+from broken_chat_streams import BROKEN, Broken, begin, with_choice, without
+from chat_chunks import DONE, sse
 from test_javascript_clients import JavaScript, javascript
 from test_stream_openai_chat_writing import ASKED, client_of
 from toolglot import StreamTranslator
@@ -28,6 +31,11 @@ def healed(stream: Broken, size: int = 100_000) -> tuple[bytes, StreamTranslator
     pieces = [stream.body[start : start + size] for start in range(0, len(stream.body), size)]
     out = b"".join(map(translator.feed, pieces)) + translator.finish()
     return out, translator
+
+
+def with_chunks(change: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
+    """A stream that says Hello and ends within its last delta, with each of its chunks changed."""
+    return sse([*(change(one) for one in (begin("Hel"), chat_chunks.chunk({"content": "lo"}, "stop"))), DONE])
 
 
 def events_of(data: bytes) -> list[str]:
@@ -105,6 +113,48 @@ def test_the_javascript_sdks_read_a_broken_stream(javascript: JavaScript, name: 
     assert got["text"] == stream.text
     assert [(call["name"], call["input"]) for call in got["calls"]] == list(stream.calls)
     assert got["finish"] == (stream.finish if reader == "openai/chat" else VERCEL[stream.finish])
+
+
+UNTOUCHED = with_chunks(lambda one: one)
+MISREAD = {
+    # The Python SDK leaves out every chunk that does not say what it is: of Copilot's streams it reads nothing, of
+    # Perplexity's (`chat.completion.done`) no finish reason.
+    "no object": (with_chunks(lambda one: without(one, "object")), "python"),
+    "another object in the last chunk": (
+        with_chunks(
+            lambda one: {**one, "object": "chat.completion.done"} if one["choices"][0]["finish_reason"] else one
+        ),
+        "python",
+    ),
+    # The SDK for JavaScript takes the message for what was said so far, and adds the delta to it.
+    "a message beside the deltas": (
+        with_chunks(lambda one: with_choice(one, message={"role": "assistant", "content": "Hello"})),
+        "openai/chat",
+    ),
+}
+"""Oddities that some client gets wrong where the bytes are forwarded as they came, and which client that is."""
+
+
+def read_by(client: str, body: bytes, javascript: JavaScript) -> tuple[Any, Any]:
+    """The text and the finish reason that a client reads; None where it fails."""
+    if client != "python":
+        got = javascript.read(client, body)
+        return (got["text"], got["finish"]) if got["error"] is None else (None, None)
+    try:
+        with client_of(body) as sdk, sdk.chat.completions.stream(model="m", messages=ASKED) as events:
+            choice = events.until_done().get_final_completion().choices[0]
+    except AssertionError:
+        return None, None
+    return choice.message.content, choice.finish_reason
+
+
+@pytest.mark.parametrize("name", MISREAD)
+def test_a_stream_is_healed_because_a_client_misreads_it(javascript: JavaScript, name: str) -> None:
+    body, client = MISREAD[name]
+    assert read_by(client, UNTOUCHED, javascript) == ("Hello", "stop")
+    assert read_by(client, body, javascript) != ("Hello", "stop")
+    out, _ = healed(Broken(body))
+    assert read_by(client, out, javascript) == ("Hello", "stop")
 
 
 @pytest.mark.parametrize("name", BROKEN)
