@@ -7,6 +7,7 @@ them with thousands.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from itertools import cycle, islice
 
@@ -19,7 +20,7 @@ from many_faults import FAULTS
 from toolglot import profiles
 
 TARGETS = profiles.names()
-SIZE, TARGETS_EACH = (1000, len(TARGETS)) if IS_SOAK else (40, 3)
+SIZE, TARGETS_EACH = (int(os.environ.get("SOAK_FAULTS", "1000")), len(TARGETS)) if IS_SOAK else (40, 3)
 POLICY = toolglot.Policy(server_tools="drop")
 
 
