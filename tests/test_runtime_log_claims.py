@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from hold_target import ID
-from log_stores import HookedStore
+from log_stores import HookedStore, nothing
 from toolglot import InputError, Text, Turn
 from toolglot.runtime.session_claim import Claim, Holder, is_dead, read_holder, this_machine, this_process
 from toolglot.runtime.session_log import SessionLog, SessionTakenError
-from toolglot.store import SqliteStore, StoreError
+from toolglot.store import SqliteStore, Store, StoreError
 
 HERE = Path(__file__).parent
 LEASE = 0.6
@@ -39,15 +39,14 @@ class Holding:
             text=True,
             env={**os.environ, "PYTHONPATH": path},
         )
-        assert self._line() == "held"
 
     def say(self, text: str) -> str:
         assert self.process.stdin is not None
         self.process.stdin.write(text + "\n")
         self.process.stdin.flush()
-        return self._line()
+        return self.line()
 
-    def _line(self) -> str:
+    def line(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
@@ -60,6 +59,7 @@ class Holding:
 def holding(file: Path, *holder: str, lease: float = LEASE) -> Iterator[Holding]:
     held = Holding(file, *holder, lease=lease)
     try:
+        assert held.line() == "held"
         yield held
     finally:
         held.kill()
@@ -73,7 +73,7 @@ def user(text: str) -> Turn:
     return Turn("user", (Text(text),))
 
 
-async def texts(store: SqliteStore) -> list[str]:
+async def texts(store: Store) -> list[str]:
     async with await SessionLog.open(store, ID) as log:
         return [turn.text for turn in log.history.turns]
 
@@ -105,15 +105,22 @@ def test_a_killed_process_of_this_machine_loses_the_session_at_once(tmp_path: Pa
 
 def test_a_killed_process_of_another_machine_loses_the_session_when_its_claim_runs_out(tmp_path: Path) -> None:
     async def test() -> None:
-        store = SqliteStore(tmp_path / "store.db")
+        now = [time.time()]
+
+        def next_minute() -> float:
+            now[0] += 60
+            return now[0]
+
+        store = SqliteStore(tmp_path / "store.db", clock=lambda: now[0])
         with pytest.raises(SessionTakenError, match="process 77 on elsewhere"):
             await SessionLog.open(store, ID)
         async with asyncio.timeout(PATIENCE):
-            log = await SessionLog.open(store, ID, wait=3600, lease=LEASE)
+            log = await SessionLog.open(store, ID, wait=7200, lease=LEASE, clock=next_minute)
+        assert now[0] - time.time() > 3000
         await log.close()
         await store.close()
 
-    with holding(tmp_path / "store.db", "elsewhere/77//x") as held:
+    with holding(tmp_path / "store.db", "elsewhere/77//x", lease=3600) as held:
         held.say("one")
         held.kill()
         asyncio.run(test())
@@ -135,6 +142,25 @@ def test_the_late_write_of_a_process_that_slept_is_refused(tmp_path: Path) -> No
         assert held.say("one") == "said"
         held.process.send_signal(signal.SIGSTOP)
         asyncio.run(test())
+
+
+def test_a_new_session_whose_claim_runs_out_before_its_first_entry_is_still_its_own() -> None:
+    async def test() -> None:
+        now = [time.time()]
+
+        async def be_slow(moment: str) -> None:
+            if moment == "after keep sessions":
+                now[0] += 2 * LEASE
+
+        store = HookedStore(SqliteStore(":memory:", clock=lambda: now[0]), be_slow)
+        log = await SessionLog.create(store, id=ID, lease=LEASE, clock=lambda: now[0])
+        store.hook = nothing
+        await log.say(user("one"))
+        await log.close()
+        assert await texts(store) == ["one"]
+        await store.close()
+
+    asyncio.run(asyncio.wait_for(test(), PATIENCE))
 
 
 def test_a_claim_is_renewed_and_its_loss_is_noticed() -> None:

@@ -197,9 +197,10 @@ class LogRows:
         """Whether there is an entry with this number."""
         return bool(await self._store.find(KIND, self._client, [key_of(number)]))
 
-    async def ends_with(self, number: int) -> bool:
-        """Whether this entry is there, and none behind it."""
-        return [key async for key, _ in self._from(number)] == [key_of(number)]
+    async def end_at(self, number: int, *, new: bool) -> bool:
+        """Whether there is no entry from this number on, and, unless the session is new, one right before it."""
+        first = number if new else number - 1
+        return [key async for key, _ in self._from(first)] == [key_of(n) for n in range(first, number)]
 
     async def end(self) -> int:
         """The number behind all that is there."""

@@ -78,7 +78,7 @@ class LogWriter:
     async def is_untouched(self) -> bool:
         """Whether nobody else has written behind what stands."""
         async with self._at_the_store:  # what is on its way there would be taken for another's
-            return await self._rows.ends_with(self._standing.next - 1)
+            return await self._rows.end_at(self._standing.next, new=not self._standing.openings)
 
     async def drained(self) -> None:
         """Returns when nothing is under way."""
