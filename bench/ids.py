@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable
 
 from timing import Row, in_turn, quiet_gc, table, timed
-from toolglot import ToolCall, ids, profiles
+from toolglot import ToolCall, profiles
+from toolglot.conversation import ids
 
 ROUNDS = 31
 CALLS = 5_000

@@ -18,11 +18,11 @@ from opentelemetry.sdk.trace import TracerProvider
 import gateway_traffic
 from timing import Row, in_turn, quiet_gc, spent, table
 from toolglot.gateway import Gateway, Upstreams
-from toolglot.gateway.config import parse_config
-from toolglot.gateway.config_file import ConfigText
-from toolglot.gateway.routing import Route
-from toolglot.gateway.telling import LogForm, Teller
-from toolglot.gateway.tracing import Tracing
+from toolglot.gateway.config.file import ConfigText
+from toolglot.gateway.config.settings import parse_config
+from toolglot.gateway.observability.request_log import LogForm, Teller
+from toolglot.gateway.observability.tracing import Tracing
+from toolglot.gateway.routing.router import Route
 from toolglot.upstream import Answer, Ask, TimeLimits, Upstream
 
 ROUNDS: Final = 401

@@ -20,8 +20,8 @@ import msgspec
 import toolglot
 from agent_body import agent_body
 from timing import Row, in_turn, quiet_gc, spent, table, timed
+from toolglot.protocols.anthropic import request as anthropic
 from toolglot.render import render
-from toolglot.wire.anthropic import request as anthropic
 
 ROUNDS: Final = 41
 CALLS: Final = 10

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from timing import NAME_WIDTH, in_turn, quiet_gc, spent
 from toolglot.conversation import ToolCall, ToolResult, ToolSpec
-from toolglot.runtime.call_states import CallChange
-from toolglot.runtime.scheduler import Scheduler
-from toolglot.runtime.tools import Tool, ToolBox, ToolContext
+from toolglot.runtime.scheduler.call_states import CallChange
+from toolglot.runtime.scheduler.scheduler import Scheduler
+from toolglot.runtime.tools.toolbox import Tool, ToolBox, ToolContext
 
 ROUNDS: Final = 15
 CALLS: Final = 800

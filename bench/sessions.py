@@ -23,9 +23,9 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))  # where sessions a
 
 from simulated_sessions import ALL_TARGETS, Stage
 from toolglot import History
-from toolglot.runtime.scheduler import RunLimits
-from toolglot.runtime.session import Session
-from toolglot.runtime.tools import ToolContext, tool
+from toolglot.runtime.scheduler.scheduler import RunLimits
+from toolglot.runtime.session.session import Session
+from toolglot.runtime.tools.toolbox import ToolContext, tool
 
 SESSIONS: Final = 1_000
 TURNS: Final = 5

@@ -16,11 +16,11 @@ import peers
 from agent_body import agent_body
 from timing import Row, in_turn, quiet_gc, table, timed
 from toolglot import Conversation
-from toolglot.wire.anthropic import request as anthropic
-from toolglot.wire.bedrock import request as bedrock
-from toolglot.wire.gemini import request as gemini
-from toolglot.wire.openai_chat import request as openai_chat
-from toolglot.wire.openai_responses import request as openai_responses
+from toolglot.protocols.anthropic import request as anthropic
+from toolglot.protocols.bedrock import request as bedrock
+from toolglot.protocols.gemini import request as gemini
+from toolglot.protocols.openai_chat import request as openai_chat
+from toolglot.protocols.openai_responses import request as openai_responses
 
 ROUNDS: Final = 41
 CALLS: Final = 10

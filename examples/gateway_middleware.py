@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from toolglot import InputError, Request, Response, ToolMiddleware
 from toolglot.gateway import Config, Gateway, Upstreams, running, serve
-from toolglot.gateway.config import GatewaySettings
+from toolglot.gateway.config.settings import GatewaySettings
 from toolglot.simulator import Simulator
 
 Json: TypeAlias = "str | int | float | list[Json] | dict[str, Json] | None"

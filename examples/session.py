@@ -2,10 +2,10 @@
 
 import asyncio
 
-from toolglot.runtime.models import UpstreamModels
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_events import CallChanged, Ended, Said
-from toolglot.runtime.tools import ToolContext
+from toolglot.runtime.session.events import CallChanged, Ended, Said
+from toolglot.runtime.session.models import UpstreamModels
+from toolglot.runtime.session.session import Session
+from toolglot.runtime.tools.toolbox import ToolContext
 from toolglot.simulator import upstreams
 
 

@@ -1,6 +1,7 @@
 """One conversation over three providers: ids, pairs and a cancelled call survive every switch."""
 
-from toolglot import History, Text, ToolCall, ToolResult, Turn, ids, profiles
+from toolglot import History, Text, ToolCall, ToolResult, Turn, profiles
+from toolglot.conversation import ids
 
 history = History()
 history.append(Turn("user", (Text("What is in a.txt and b.txt?"),)))

@@ -76,7 +76,7 @@ def decoder(name: str, protocols: tuple[str, ...]) -> Decoder:
 
 
 def _codec(protocol: str, kind: str) -> ModuleType:
-    return importlib.import_module(f"toolglot.wire.{protocol}.{kind}")
+    return importlib.import_module(f"toolglot.protocols.{protocol}.{kind}")
 
 
 def _wire(protocol: str, kind: str, protocols: tuple[str, ...]) -> Run:

@@ -21,15 +21,16 @@ import msgspec
 
 from draw_demo import demo_svg
 from plot_performance import performance_page, performance_svg
-from toolglot import Dialect, canonical_json, profiles
+from toolglot import Dialect, profiles
+from toolglot.conversation import canonical_json
 from toolglot.dialects import known
-from toolglot.gateway import config_file
-from toolglot.gateway.config import GatewaySettings
-from toolglot.gateway.key_table import KeySettings
-from toolglot.gateway.metrics import FAMILIES
-from toolglot.gateway.prices import PriceSettings
-from toolglot.gateway.route_table import RequestSettings, RouteTable
-from toolglot.gateway.upstream_table import UpstreamTable
+from toolglot.gateway.accounting.prices import PriceSettings
+from toolglot.gateway.config import file as config_file
+from toolglot.gateway.config.key_table import KeySettings
+from toolglot.gateway.config.route_table import RequestSettings, RouteTable
+from toolglot.gateway.config.settings import GatewaySettings
+from toolglot.gateway.config.upstream_table import UpstreamTable
+from toolglot.gateway.observability.metrics import FAMILIES
 from toolglot.profiles import loader
 from toolglot.profiles.loader import Fact, ProfileFile, Rule
 from toolglot.profiles.rules import Rules

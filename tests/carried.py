@@ -30,8 +30,8 @@ from toolglot import (
     convert,
     convert_reply,
 )
-from toolglot.report import Report
-from toolglot.wire.codecs import codec
+from toolglot.conversation.report import Report
+from toolglot.protocols.base import codec
 
 PROTOCOLS = {
     "anthropic": ("anthropic", "claude-sonnet-4-6"),

@@ -8,9 +8,9 @@ from typing import Any
 
 from event_grammar import check
 from toolglot.conversation import Reply, Text, Thinking
-from toolglot.events import Accumulator, Event
-from toolglot.wire.framing import Frame
-from toolglot.wire.openai_chat import stream
+from toolglot.conversation.events import Accumulator, Event
+from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.openai_chat import stream
 
 Fields = dict[str, Any]
 DONE = "[DONE]"

@@ -22,7 +22,7 @@ TOOLS = '''\
 import time
 from pathlib import Path
 
-from toolglot.runtime.tools import ToolContext, tool
+from toolglot.runtime.tools.toolbox import ToolContext, tool
 
 
 @tool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from toolglot.conversation import Block, Media, Text, Thinking, ToolCall
-from toolglot.events import (
+from toolglot.conversation.events import (
     BlockEnded,
     BlockStarted,
     Event,
@@ -17,7 +17,7 @@ from toolglot.events import (
     TextDelta,
     ThinkingDelta,
 )
-from toolglot.reply_events import input_text
+from toolglot.conversation.reply_events import input_text
 
 _DELTAS = {TextDelta: Text, ThinkingDelta: Thinking, InputDelta: ToolCall, MediaDelta: Media}
 

@@ -12,9 +12,9 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from toolglot.gateway import Gateway, Upstreams, running
-from toolglot.gateway.config import Config, parse_config
-from toolglot.gateway.config_file import ConfigText
-from toolglot.gateway.telling import Teller, Told
+from toolglot.gateway.config.file import ConfigText
+from toolglot.gateway.config.settings import Config, parse_config
+from toolglot.gateway.observability.request_log import Teller, Told
 from toolglot.middleware import ToolMiddleware
 from toolglot.simulator.serving import Server
 from waiting import wait_until

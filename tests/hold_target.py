@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from toolglot.conversation import Text, Turn
-from toolglot.runtime.session_log import SessionLog, SessionTakenError
+from toolglot.runtime.log.session_log import SessionLog, SessionTakenError
 from toolglot.store import SqliteStore
 
 ID = "shared"

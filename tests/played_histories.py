@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from failure_checks import Fields, Target, assert_paired, protocol_of, refusal
 from toolglot import History, Issuer, Policy, Text, Thinking, ToolCall, ToolResult, ToolSpec, Turn, lint, profiles
+from toolglot.protocols.base import codec
 from toolglot.render import Rendered, render
-from toolglot.wire.codecs import codec
 from wire_heard import Spoken, spoken
 
 TOOLS = tuple(ToolSpec(name, f"Does {name}.", {"type": "object", "properties": {}}) for name in ("read", "write"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from toolglot.reply_events import of_reply
-from toolglot.wire.codecs import codec
+from toolglot.conversation.reply_events import of_reply
+from toolglot.protocols.base import codec
 
 Fields = dict[str, Any]
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from toolglot.report import Entry, Report
+from toolglot.conversation.report import Entry, Report
 
 Fields = dict[str, Any]
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from toolglot.conversation import ToolCall, ToolResult, ToolSpec
-from toolglot.runtime.approvals import Approve
-from toolglot.runtime.call_states import CallChange, State
-from toolglot.runtime.scheduler import Journal, RunLimits, Scheduler
-from toolglot.runtime.tools import Tool, ToolBox, ToolContext
+from toolglot.runtime.scheduler.approvals import Approve
+from toolglot.runtime.scheduler.call_states import CallChange, State
+from toolglot.runtime.scheduler.scheduler import Journal, RunLimits, Scheduler
+from toolglot.runtime.tools.toolbox import Tool, ToolBox, ToolContext
 
 GRACE = 0.5
 LIMITS = RunLimits(grace=GRACE, retry_wait=0.0)

@@ -18,9 +18,9 @@ from toolglot.cli.line_input import PipedLines
 from toolglot.cli.run_once import RunOnce
 from toolglot.cli.session_options import Settings
 from toolglot.cli.terminal import Terminal
-from toolglot.runtime.memory_log import Log
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_events import Answer, Ended
+from toolglot.runtime.log.memory_log import Log
+from toolglot.runtime.session.events import Answer, Ended
+from toolglot.runtime.session.session import Session
 
 
 class Mode(NamedTuple):

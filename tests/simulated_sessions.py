@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from toolglot.runtime.models import UpstreamModels
-from toolglot.runtime.scheduler import RunLimits
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_limits import SessionLimits
+from toolglot.runtime.scheduler.scheduler import RunLimits
+from toolglot.runtime.session.limits import SessionLimits
+from toolglot.runtime.session.models import UpstreamModels
+from toolglot.runtime.session.session import Session
 from toolglot.simulator import PROVIDERS as SIMULATED
 from toolglot.simulator import Simulator, upstreams
 from toolglot.upstream import AsgiTransport

@@ -22,8 +22,8 @@ from broken_bodies import Fields, after_a_mishap, broken_bodies, model_of
 from broken_conversations import SOURCES, TARGETS, conversations, grown_conversations
 from many_examples import MANY
 from toolglot import Conversation, RefusedError, lint, profiles, read_request
+from toolglot.protocols.base import codec
 from toolglot.render import render
-from toolglot.wire.codecs import codec
 
 BODIES = Path(__file__).parent / "accepted_bodies"
 MODEL_IN_ADDRESS = ("gemini", "bedrock")

@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from agent_runs import AgentRun, Runner, run, run_claude, run_codex, run_gemini, started_with
 from gateway_fixture import Served, gateway
 from toolglot.gateway import Gateway, Upstreams, running
-from toolglot.gateway.config import discovered
-from toolglot.gateway.telling import Teller
+from toolglot.gateway.config.settings import discovered
+from toolglot.gateway.observability.request_log import Teller
 from toolglot.simulator import Recorded, Server, Simulator, serve
 from toolglot.simulator.upstreams import PREFACE
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from toolglot import Attempt, Failure, History, HistoryError, Reply, Text, ToolCall, Turn, request_for
-from toolglot.events import BlockEnded, BlockStarted, Failed, Finished, InputDelta, Started, TextDelta
-from toolglot.reply_events import of_block, of_reply
+from toolglot.conversation.events import BlockEnded, BlockStarted, Failed, Finished, InputDelta, Started, TextDelta
+from toolglot.conversation.reply_events import of_block, of_reply
 
 CALL = ToolCall("call_1", "run", {"command": "ls"})
 GOOD = Reply(Turn("assistant", (Text("I look."), CALL)), "tool_calls", id="r", model="m")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from strategies import texts
 from toolglot.errors import InputError, LimitError
-from toolglot.wire.aws_frames import AwsFramer, event_headers, message, read_headers, text_headers, written
-from toolglot.wire.framing import Frame
+from toolglot.protocols.framing.aws_frames import AwsFramer, event_headers, message, read_headers, text_headers, written
+from toolglot.protocols.framing.text_frames import Frame
 
 
 def header(name: str, kind: int, value: bytes) -> bytes:

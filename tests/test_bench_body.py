@@ -11,7 +11,7 @@ import pytest
 
 from agent_body import agent_body
 from toolglot import ToolCall, ToolResult
-from toolglot.wire.anthropic import request as anthropic
+from toolglot.protocols.anthropic import request as anthropic
 
 
 def blocks(body: dict[str, Any], kind: str) -> list[dict[str, Any]]:

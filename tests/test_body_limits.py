@@ -16,8 +16,8 @@ import toolglot
 from counted_work import steps_of
 from strategies import json_values
 from toolglot import LimitError, Limits, jsontext
-from toolglot.convert import read_request
-from toolglot.tool_memory import ToolMemory
+from toolglot.conversation.tool_memory import ToolMemory
+from toolglot.translate.requests import read_request
 
 TOOLS = [{"name": "f", "input_schema": {"type": "object", "properties": {"a": {"type": "string"}}}}]
 

@@ -36,11 +36,11 @@ from toolglot import (
     write_calls,
 )
 from toolglot.conversation import StopReason
-from toolglot.events import BlockEnded, Event, Failed, Finished, InputDelta, TextDelta
-from toolglot.reply_events import of_reply
+from toolglot.conversation.events import BlockEnded, Event, Failed, Finished, InputDelta, TextDelta
+from toolglot.conversation.reply_events import of_reply
+from toolglot.protocols.base import codec
 from toolglot.simulator import Simulator
 from toolglot.simulator.text_calls import DIALECTS
-from toolglot.wire.codecs import codec
 
 SERVERS = ("vllm", "llamacpp", "ollama", "openrouter", "openai_compatible")
 FIRST_PARTY = ("openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "cohere", "xai", "deepseek")

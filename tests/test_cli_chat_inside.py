@@ -22,7 +22,7 @@ from toolglot.cli.session_host import Known, New, SessionHost, as_input_error
 from toolglot.cli.session_options import Settings, settings_of
 from toolglot.cli.terminal import Terminal
 from toolglot.errors import InputError, LimitError, ToolglotError
-from toolglot.runtime.session_log import SessionTakenError
+from toolglot.runtime.log.session_log import SessionTakenError
 from toolglot.store import StoreError
 
 OTHER = "[upstreams.other]\nprovider = 'anthropic'"

@@ -46,11 +46,12 @@ from toolglot.cli.transcript_view import TranscriptView, money, safe_line, safe_
 from toolglot.cli.word_wrap import WordWrap, cells
 from toolglot.conversation import Media, Opaque, Text, Thinking, TurnMetadata
 from toolglot.errors import InputError, LimitError
-from toolglot.gateway.config import discovered, parse_config
-from toolglot.gateway.config_file import ConfigText
-from toolglot.runtime.approvals import Allow, AllowAlways, Deny, Edit
-from toolglot.runtime.call_states import CallChange
-from toolglot.runtime.session_events import (
+from toolglot.gateway.config.file import ConfigText
+from toolglot.gateway.config.settings import discovered, parse_config
+from toolglot.runtime.log.session_log import RecoveredCall
+from toolglot.runtime.scheduler.approvals import Allow, AllowAlways, Deny, Edit
+from toolglot.runtime.scheduler.call_states import CallChange
+from toolglot.runtime.session.events import (
     Answer,
     Asking,
     CallChanged,
@@ -64,8 +65,7 @@ from toolglot.runtime.session_events import (
     Told,
     TurnKept,
 )
-from toolglot.runtime.session_log import RecoveredCall
-from toolglot.runtime.tools import Tool, tool
+from toolglot.runtime.tools.toolbox import Tool, tool
 
 CALL = ToolCall("id", "look", {"at": "it"})
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolglot.wire.detection import _FIELDS, PROTOCOLS, detect, examine
+from toolglot.protocols.request_detection import _FIELDS, PROTOCOLS, detect, examine
 
 RECORDED = sorted(Path(__file__).parent.glob("recordings/*/*.request.json"))
 

@@ -19,10 +19,19 @@ from gateway_fixture import gateway
 from hostile_upstream import hostile, once, whole
 from toolglot.cli.doctor import _Progress, _show
 from toolglot.cli.terminal import Page
-from toolglot.gateway.checkup import Finding, _of_clock, _of_disk, _of_status, _size, of_keys, of_packages, of_upstreams
-from toolglot.gateway.config import parse_config
-from toolglot.gateway.config_file import ConfigText
-from toolglot.gateway.installed_clients import is_same, version_of
+from toolglot.gateway.config.file import ConfigText
+from toolglot.gateway.config.installed_clients import is_same, version_of
+from toolglot.gateway.config.settings import parse_config
+from toolglot.gateway.observability.checkup import (
+    Finding,
+    _of_clock,
+    _of_disk,
+    _of_status,
+    _size,
+    of_keys,
+    of_packages,
+    of_upstreams,
+)
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import SqliteStore

@@ -10,12 +10,12 @@ import pytest
 
 from cli_run import Cli, command
 from toolglot import Policy
-from toolglot.gateway.config import Config, GatewaySettings, parse_config, read_config
-from toolglot.gateway.config_file import ConfigText
-from toolglot.gateway.example_config import example_config
-from toolglot.gateway.route_table import RequestSettings, RouteTable
-from toolglot.gateway.routing import NoRouteError, Router
-from toolglot.gateway.upstream_table import UpstreamTable
+from toolglot.gateway.config.example import example_config
+from toolglot.gateway.config.file import ConfigText
+from toolglot.gateway.config.route_table import RequestSettings, RouteTable
+from toolglot.gateway.config.settings import Config, GatewaySettings, parse_config, read_config
+from toolglot.gateway.config.upstream_table import UpstreamTable
+from toolglot.gateway.routing.router import NoRouteError, Router
 from toolglot.upstream.providers import PROVIDERS
 
 BARE = {"HOME": "/h"}

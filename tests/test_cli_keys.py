@@ -14,9 +14,9 @@ from typing import TypeVar
 import pytest
 
 from cli_run import Cli, command
-from toolglot.gateway.key_table import digest
-from toolglot.gateway.keys import ClientKey, KeyRing, saved_keys
-from toolglot.gateway.metering import NANO, SPENT, period_of
+from toolglot.gateway.accounting.client_keys import ClientKey, KeyRing, saved_keys
+from toolglot.gateway.accounting.metering import NANO, SPENT, period_of
+from toolglot.gateway.config.key_table import digest
 from toolglot.store import SqliteStore, Store
 
 T = TypeVar("T")

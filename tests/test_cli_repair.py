@@ -162,7 +162,7 @@ def test_every_mistake_is_told(cli: Cli, words: list[str], message: str) -> None
 def test_every_fault_class_is_explained() -> None:
     from typing import get_args  # noqa: PLC0415
 
-    from toolglot.report import Fault  # noqa: PLC0415
+    from toolglot.conversation.report import Fault  # noqa: PLC0415
 
     assert set(FAULTS) == set(get_args(Fault))
 

@@ -207,7 +207,7 @@ FILES: dict[str, Any] = {
     "exits.py": "raise SystemExit(3)\n",
     "needs.py": "import surely_not_installed\n",
     "unfit.py": "def numbers():\n    yield 1\n",
-    "definition.py": "from toolglot import ToolSpec\nfrom toolglot.runtime.tools import Tool\n"
+    "definition.py": "from toolglot import ToolSpec\nfrom toolglot.runtime.tools.toolbox import Tool\n"
     "only = Tool(spec=ToolSpec('only'))\n",
     "data.bin": b"\xff\xfe\x00",
     "wrong.json": {"mcpServers": {"a": {"command": 3}}},

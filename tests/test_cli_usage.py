@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cli_run import Cli
-from toolglot.gateway.keys import new_key, save
-from toolglot.gateway.metering import ANYONE, usage_key
+from toolglot.gateway.accounting.client_keys import new_key, save
+from toolglot.gateway.accounting.metering import ANYONE, usage_key
 from toolglot.store import SqliteStore
 
 TODAY = datetime.now(UTC)

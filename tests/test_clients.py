@@ -28,7 +28,7 @@ from test_gateway_sdks import SETTINGS
 from toolglot import InputError, Request, Response
 from toolglot.clients.background import THREAD, BackgroundGateway, Call, Pool
 from toolglot.gateway import Config, Gateway, Upstreams
-from toolglot.gateway.config import GatewaySettings
+from toolglot.gateway.config.settings import GatewaySettings
 from toolglot.simulator import Simulator, serve
 from toolglot.upstream import Ask, TimeLimits
 from waiting import HANG_SECONDS, wait_until
@@ -380,7 +380,7 @@ def test_a_client_that_is_left_open_does_not_hold_the_interpreter_nor_complain(t
     code = (
         "import sys, toolglot, asyncio\n"
         "from toolglot.gateway import Config\n"
-        "from toolglot.gateway.config import GatewaySettings\n"
+        "from toolglot.gateway.config.settings import GatewaySettings\n"
         "config = Config(gateway=GatewaySettings(store=sys.argv[1]))\n"
         "client, other = toolglot.client(config), toolglot.async_client(config)\n"
         "body = {'model': 'simulated/anthropic/claude-opus-5', 'messages': [{'role': 'user', 'content': 'x ' * 500}]}\n"
@@ -400,7 +400,7 @@ def test_a_client_made_before_a_fork_works_in_the_child_unless_it_was_used_befor
     code = (
         "import os, toolglot\n"
         "from toolglot.gateway import Config\n"
-        "from toolglot.gateway.config import GatewaySettings\n"
+        "from toolglot.gateway.config.settings import GatewaySettings\n"
         "client = toolglot.client(Config(gateway=GatewaySettings(store=':memory:')))\n"
         "def child():\n"
         "    try:\n"

@@ -23,7 +23,7 @@ import toolglot
 from sdk.samples import WEATHER
 from test_gateway_sdks import SCRIPT, SETTINGS
 from toolglot.gateway import Config, Upstreams
-from toolglot.gateway.config import GatewaySettings
+from toolglot.gateway.config.settings import GatewaySettings
 from toolglot.simulator import Simulator
 
 SONNET: Final = "simulated/anthropic/claude-sonnet-4-5"

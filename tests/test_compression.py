@@ -24,11 +24,11 @@ from toolglot import (
     Turn,
     TurnMetadata,
     dump,
-    ids,
     load,
     profiles,
 )
-from toolglot.compression import shorten
+from toolglot.conversation import ids
+from toolglot.history.compression import shorten
 
 
 def six_call_batch(*, one_turn_each: bool) -> History:

@@ -11,12 +11,12 @@ import pytest
 from msgspec import Meta, Struct
 
 from cli_run import Cli
-from toolglot.gateway.config import GatewaySettings, parse_config
-from toolglot.gateway.config_file import ConfigError, ConfigText, checked
-from toolglot.gateway.key_table import KeySettings
-from toolglot.gateway.prices import PriceSettings
-from toolglot.gateway.route_table import RequestSettings, RouteTable
-from toolglot.gateway.upstream_table import UpstreamTable
+from toolglot.gateway.accounting.prices import PriceSettings
+from toolglot.gateway.config.file import ConfigError, ConfigText, checked
+from toolglot.gateway.config.key_table import KeySettings
+from toolglot.gateway.config.route_table import RequestSettings, RouteTable
+from toolglot.gateway.config.settings import GatewaySettings, parse_config
+from toolglot.gateway.config.upstream_table import UpstreamTable
 
 TABLES: tuple[type[Struct], ...] = (
     GatewaySettings,

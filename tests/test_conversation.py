@@ -27,11 +27,11 @@ from toolglot import (
     ToolResult,
     Turn,
     VersionError,
-    canonical_json,
     convert,
     dump,
     load,
 )
+from toolglot.conversation import canonical_json
 
 DOCUMENT: dict[str, Any] = {"format": "toolglot.conversation", "version": 1, "conversation": {"turns": []}}
 

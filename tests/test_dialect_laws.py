@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import counted_work
 from event_grammar import check
 from test_dialect_vectors import streamed, vectors
+from toolglot.conversation.events import Finished, Started
 from toolglot.dialects import registry
 from toolglot.dialects.text_stream import Said, TextToolStream, parse_text, said
-from toolglot.events import Finished, Started
 
 TOOLS = ("ls", "pwd", "cat", "bash")
 LONGEST = 1_500

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from toolglot import Reply, Text, ToolCall, Turn
+from toolglot.conversation.events import Event
 from toolglot.dialects.offered_tools import offered
 from toolglot.dialects.reply_reader import CallsInText, with_calls
 from toolglot.dialects.text_stream import TextToolStream, parse_text, said
-from toolglot.events import Event
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"p": {"type": "string"}}}
 TOOLS = [{"name": "ls", "parameters": SCHEMA}]

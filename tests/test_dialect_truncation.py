@@ -8,10 +8,10 @@ import pytest
 
 from test_dialect_vectors import streamed
 from toolglot import Reply, StreamTranslator, Text, ToolCall, Turn, convert, convert_reply, write_calls
+from toolglot.conversation.reply_events import of_reply
 from toolglot.dialects import registry
 from toolglot.dialects.text_stream import parse_text, said
-from toolglot.reply_events import of_reply
-from toolglot.wire.codecs import codec
+from toolglot.protocols.base import codec
 
 LS = {"type": "object", "properties": {"path": {"type": "string"}, "depth": {"type": "integer"}}}
 SHELL = {"type": "object", "properties": {"command": {"type": "string"}}}

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from event_grammar import check
+from toolglot.conversation.events import Event, Finished, Started
 from toolglot.dialects import registry
 from toolglot.dialects.text_stream import Said, TextToolStream, parse_text, said
-from toolglot.events import Event, Finished, Started
 
 FOLDER = Path(__file__).parent / "dialect_vectors"
 FEWEST = 15

@@ -19,7 +19,7 @@ from toolglot.dialects.writing import register_writing, write_calls, write_resul
 from toolglot.dialects.writing_forms import Writing, as_object
 from toolglot.dialects.writing_table import WRITINGS
 from toolglot.errors import InputError
-from toolglot.history import History
+from toolglot.history.history import History
 
 PROPERTIES = {
     "p": {"type": "string"},

@@ -23,7 +23,7 @@ from toolglot import profiles
 from toolglot.cli.probe_progress import Lines, Silent, Table, progress_on
 from toolglot.cli.terminal import Page
 from toolglot.discovery import PROBES, Finding, Probed
-from toolglot.gateway.config import read_config
+from toolglot.gateway.config.settings import read_config
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 

@@ -17,9 +17,9 @@ from toolglot import Conversation, RefusedError, lint, profiles
 from toolglot.discovery import COVERED, DiscoveryResult, departures, found_profile
 from toolglot.discovery.comparing import agrees, value_of
 from toolglot.profiles import KEYS, Profile
+from toolglot.protocols.base import codec
 from toolglot.render import render
 from toolglot.simulator import PROVIDERS, Simulator
-from toolglot.wire.codecs import codec
 
 Named = tuple[str, str, str, str]
 """A provider of the simulator, its protocol, its target, a model."""

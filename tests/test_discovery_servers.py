@@ -23,9 +23,9 @@ from discovery_runs import HARD, TOOLS, no_sleep
 from llama.server import LlamaServer
 from toolglot import convert, profiles
 from toolglot.discovery import Budget, Discovery, DiscoveryResult, Endpoint, departures, overrides_of
+from toolglot.protocols.base import codec
 from toolglot.simulator import serve
 from toolglot.upstream import HttpTransport, Upstream
-from toolglot.wire.codecs import codec
 
 KEY: Final = "sk-any-0123456789"
 AIMOCK: Final = Path(__file__).parent / "javascript" / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"

@@ -27,7 +27,7 @@ import toolglot
 from docs_blocks import CONTINUES, ROOT, Block, blocks_of, find_blocks, is_one_session, pages
 from run_docs_python import matches
 from toolglot.cli.main import COMMANDS, build_parser
-from toolglot.gateway.config import read_config
+from toolglot.gateway.config.settings import read_config
 from toolglot.simulator import script_of
 from toolglot.upstream.providers import PROVIDERS
 

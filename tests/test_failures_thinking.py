@@ -44,8 +44,8 @@ from toolglot import (
     profiles,
     repair,
 )
+from toolglot.protocols.base import codec
 from toolglot.render import render
-from toolglot.wire.codecs import codec
 from wire_scripts import PROTOCOLS, A, R, U, call, exchange, written
 
 OLD_CLAUDE = ("anthropic", "claude-sonnet-4-5")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolglot.errors import LimitError
-from toolglot.wire.framing import Frame, Framer, LineFramer, SseFramer
+from toolglot.protocols.framing.text_frames import Frame, Framer, LineFramer, SseFramer
 
 FRAMERS = (SseFramer, LineFramer)
 

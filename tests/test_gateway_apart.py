@@ -18,9 +18,9 @@ import pytest
 from gateway_client import PROTOCOLS, Got, ask, request_of
 from gateway_fixture import Served, gateway
 from hostile_upstream import GOOD, hostile, once, whole
-from toolglot.gateway.doors import _EXACT, _PATTERNS
-from toolglot.gateway.keys import ClientKey, new_key, revoke, save, saved_keys
-from toolglot.gateway.usage import Amounts, UsageRow, grouped, read_usage
+from toolglot.gateway.accounting.client_keys import ClientKey, new_key, revoke, save, saved_keys
+from toolglot.gateway.accounting.usage import Amounts, UsageRow, grouped, read_usage
+from toolglot.gateway.endpoints.table import _EXACT, _PATTERNS
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import SqliteStore

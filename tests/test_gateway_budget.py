@@ -15,8 +15,8 @@ import pytest
 from gateway_client import ask, request_of
 from gateway_fixture import Served, gateway
 from gateway_process import Process, process, read_until
-from toolglot.gateway.body_budget import BodyBudget
-from toolglot.gateway.requests import GatewayRefusal, GoneError
+from toolglot.gateway.http.body_budget import BodyBudget
+from toolglot.gateway.http.requests import GatewayRefusal, GoneError
 from toolglot.simulator import serve
 from waiting import HANG_SECONDS, wait_until
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolglot import Conversation, Failure, Text, Turn
-from toolglot.gateway.breaker import Breaker
-from toolglot.gateway.choosing import Rotation, conversation_key, ordered
-from toolglot.gateway.config import ConfigError, parse_config
-from toolglot.gateway.config_file import ConfigText
-from toolglot.gateway.routing import Route, Router
+from toolglot.gateway.config.file import ConfigText
+from toolglot.gateway.config.settings import ConfigError, parse_config
+from toolglot.gateway.routing.circuit_breaker import Breaker
+from toolglot.gateway.routing.load_balancing import Rotation, conversation_key, ordered
+from toolglot.gateway.routing.router import Route, Router
 
 ENV = {"HOME": "/home/user", "OPENAI_API_KEY": "k1", "MISTRAL_API_KEY": "k2", "GROQ_API_KEY": "k3"}
 UPSTREAMS = "[upstreams.openai]\n[upstreams.mistral]\n[upstreams.groq]\n[models]\n"

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 from counted_work import no_hang
 from toolglot import InputError, Policy, profiles
-from toolglot.gateway import config_file
-from toolglot.gateway.config import Config, ConfigError, discovered, parse_config, read_config
-from toolglot.gateway.config_file import ConfigText, line_of, read_text
-from toolglot.gateway.keys import KeyRing
-from toolglot.gateway.secret import Secret
+from toolglot.gateway.accounting.client_keys import KeyRing
+from toolglot.gateway.config import file as config_file
+from toolglot.gateway.config.file import ConfigText, line_of, read_text
+from toolglot.gateway.config.secret import Secret
+from toolglot.gateway.config.settings import Config, ConfigError, discovered, parse_config, read_config
+from toolglot.protocols.errors.failures import ProviderError
 from toolglot.upstream.providers import PROVIDERS
-from toolglot.wire.failures import ProviderError
 
 KEY = "sk-live-0123456789abcdef"
 ENV = {"HOME": "/home/user", "OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": "sk-ant-0123456789", "TEAM": "blue"}

@@ -8,8 +8,8 @@ import pytest
 
 from cli_run import command
 from counted_work import no_hang
-from toolglot.gateway.config import parse_config
-from toolglot.gateway.config_file import ConfigError, ConfigText
+from toolglot.gateway.config.file import ConfigError, ConfigText
+from toolglot.gateway.config.settings import parse_config
 
 FILE = """\
 [gateway]

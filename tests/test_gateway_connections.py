@@ -14,8 +14,8 @@ from uvicorn.server import ServerState
 from gateway_client import request_of
 from gateway_fixture import Served, gateway
 from raw_sockets import connect, exchange, post, read_answer, read_to_end
-from toolglot.gateway.asgi_caller import asgi_request
-from toolglot.gateway.connections import (
+from toolglot.gateway.http.asgi_client import asgi_request
+from toolglot.gateway.http.connections import (
     MOST_AHEAD,
     MOST_JOINED,
     MOST_NONSENSE,
@@ -24,7 +24,7 @@ from toolglot.gateway.connections import (
     MOST_WAITING,
     BoundedProtocol,
 )
-from toolglot.gateway.requests import ClientRequest, GoneError
+from toolglot.gateway.http.requests import ClientRequest, GoneError
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from waiting import HANG_SECONDS

@@ -19,7 +19,7 @@ from gateway_fixture import config_for
 from gateway_process import Process, posted, process, read_all, read_until
 from hostile_upstream import END, EVENTS, Hostile, chunk, delta, endless, hostile
 from toolglot.gateway import Gateway
-from toolglot.gateway.telling import Teller
+from toolglot.gateway.observability.request_log import Teller
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from waiting import HANG_SECONDS, wait_until

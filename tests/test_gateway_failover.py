@@ -24,9 +24,9 @@ from gateway_fixture import Served, config_for
 from gateway_process import Process, process
 from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, hostile, once, whole
 from toolglot.gateway import Gateway, Upstreams, running
-from toolglot.gateway.telling import Teller
-from toolglot.gateway.tracing import Tracing
-from toolglot.gateway.usage import Amounts, read_usage
+from toolglot.gateway.accounting.usage import Amounts, read_usage
+from toolglot.gateway.observability.request_log import Teller
+from toolglot.gateway.observability.tracing import Tracing
 from toolglot.simulator import serve
 from toolglot.store import open_store
 from waiting import wait_until

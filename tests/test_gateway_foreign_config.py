@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli_run import command
-from toolglot.gateway.config import parse_config
-from toolglot.gateway.config_file import ConfigError, ConfigText
-from toolglot.gateway.foreign_config import recognise
+from toolglot.gateway.config.file import ConfigError, ConfigText
+from toolglot.gateway.config.foreign import recognise
+from toolglot.gateway.config.settings import parse_config
 
 SECRET = "sk-live-" + "0123456789abcdef" * 2
 

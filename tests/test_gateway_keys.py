@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolglot import InputError
-from toolglot.gateway.key_table import digest
-from toolglot.gateway.keys import (
+from toolglot.gateway.accounting.client_keys import (
     EAGER,
     FRESH,
     KIND,
@@ -28,7 +27,7 @@ from toolglot.gateway.keys import (
     save,
     saved_keys,
 )
-from toolglot.gateway.metering import (
+from toolglot.gateway.accounting.metering import (
     ANYONE,
     BATCH_SECONDS,
     HEARD_SECONDS,
@@ -41,12 +40,13 @@ from toolglot.gateway.metering import (
     Meter,
     Ticket,
 )
-from toolglot.gateway.prices import Prices, PriceSettings
-from toolglot.gateway.telling import Told
-from toolglot.gateway.usage import Amounts, grouped, read_usage
+from toolglot.gateway.accounting.prices import Prices, PriceSettings
+from toolglot.gateway.accounting.usage import Amounts, grouped, read_usage
+from toolglot.gateway.config.key_table import digest
+from toolglot.gateway.observability.request_log import Told
+from toolglot.protocols.errors.failures import ProviderError
+from toolglot.protocols.errors.masking import mask
 from toolglot.store import SqliteStore, Store, StoreError
-from toolglot.wire.failures import ProviderError
-from toolglot.wire.masking import mask
 
 NOW = 1_794_700_830.0
 """2026-11-15 00:00:30 UTC"""
@@ -727,7 +727,7 @@ def test_while_the_store_fails_use_is_kept_and_written_later_and_that_is_said_on
 def test_the_meter_keeps_the_store_up_to_date_by_itself_and_is_not_cut_off_in_a_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolglot.gateway.metering.BATCH_SECONDS", 0.001)
+    monkeypatch.setattr("toolglot.gateway.accounting.metering.BATCH_SECONDS", 0.001)
 
     class SlowStore(SqliteStore):
         begun = asyncio.Event()

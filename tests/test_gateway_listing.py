@@ -19,8 +19,17 @@ from openai.types import Model
 
 from gateway_client import ask
 from gateway_fixture import gateway
-from toolglot.gateway.listing import MOST_READ, ListedModel, listing, one, shown, upstream_models, usable, version
-from toolglot.wire.failures import ProviderError
+from toolglot.gateway.endpoints.model_lists import (
+    MOST_READ,
+    ListedModel,
+    listing,
+    one,
+    shown,
+    upstream_models,
+    usable,
+    version,
+)
+from toolglot.protocols.errors.failures import ProviderError
 
 ALIAS = ListedModel("opus", "openai", "gpt-5.5")
 OWN = ListedModel("anthropic/claude-opus-5", "anthropic", "claude-opus-5")

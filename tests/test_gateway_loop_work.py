@@ -1,7 +1,7 @@
 """Nobody holds the event loop: between two of its steps, work is bounded whatever a client or an upstream sends.
 
 Work is counted, not timed: lines of toolglot and calls on the thread of the loop, from one step of the loop to the
-next. 18,000 of them took a millisecond when `ON_LOOP` was chosen (`offloading.py`), so `BOUND` is about 25 ms. Every
+next. 18,000 of them took a millisecond when `ON_LOOP` was chosen (`http/offloading.py`), so `BOUND` is about 25 ms. Every
 fault is tried with as many of it as are still worked on by the loop, and with ten times as many; `make soak` tries all
 faults.
 """
@@ -24,9 +24,9 @@ from hostile_upstream import Hostile, hostile, once, upstream_at, whole
 from many_examples import IS_SOAK
 from many_faults import FAULTS
 from toolglot.gateway import Gateway, Upstreams
-from toolglot.gateway.config import Config
-from toolglot.gateway.offloading import ON_LOOP
-from toolglot.gateway.telling import Teller
+from toolglot.gateway.config.settings import Config
+from toolglot.gateway.http.offloading import ON_LOOP
+from toolglot.gateway.observability.request_log import Teller
 from toolglot.jsontext import count_marks
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from toolglot.gateway.memory import SETTINGS, give_back_early
+from toolglot.gateway.http.memory import SETTINGS, give_back_early
 
 FRAGMENTS = """
 import os, sys
-from toolglot.gateway.memory import give_back_early
+from toolglot.gateway.http.memory import give_back_early
 if sys.argv[1] == "set":
     assert give_back_early({})
 

@@ -24,8 +24,10 @@ from gateway_fixture import Served, config_for, gateway
 from gateway_traffic_seen import SCRIPT, make_traffic, number, samples, samples_of, say
 from raw_sockets import connect, post
 from toolglot import profiles
-from toolglot.gateway import Gateway, Upstreams, running, telling
-from toolglot.gateway.metrics import (
+from toolglot.conversation.report import Entry
+from toolglot.gateway import Gateway, Upstreams, running
+from toolglot.gateway.observability import request_log as telling
+from toolglot.gateway.observability.metrics import (
     CONTENT_TYPE,
     FAMILIES,
     MOST_MODELS,
@@ -39,8 +41,7 @@ from toolglot.gateway.metrics import (
     family_of,
     process,
 )
-from toolglot.gateway.telling import GONE, LogForm, Teller, Told
-from toolglot.report import Entry
+from toolglot.gateway.observability.request_log import GONE, LogForm, Teller, Told
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import StoreError

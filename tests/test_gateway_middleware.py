@@ -12,7 +12,7 @@ import toolglot
 from gateway_client import ask, request_of
 from gateway_fixture import gateway
 from toolglot import InputError
-from toolglot.gateway.chain import load_steps
+from toolglot.gateway.routing.middleware_chain import load_steps
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 

@@ -9,9 +9,9 @@ import pytest
 
 from counted_work import steps_of
 from many_faults import FAULTS
-from toolglot.gateway.offloading import HUGE, LARGE, ON_LOOP, count_values_of, run
-from toolglot.gateway.tallies import MAX_KINDS, TalliedEntries, Tally, tallied, tally_of
-from toolglot.report import Entry, count_gravities, order_by_gravity
+from toolglot.conversation.report import Entry, count_gravities, order_by_gravity
+from toolglot.gateway.http.offloading import HUGE, LARGE, ON_LOOP, count_values_of, run
+from toolglot.gateway.observability.report_counts import MAX_KINDS, TalliedEntries, Tally, tallied, tally_of
 from waiting import HANG_SECONDS
 
 

@@ -18,10 +18,10 @@ from schemathesis.specs.openapi import checks
 from gateway_client import ask
 from gateway_fixture import Served, gateway
 from toolglot.conversation import Failure
-from toolglot.convert import error_for
-from toolglot.gateway.doors import addresses, find
-from toolglot.gateway.openapi import ERRORS, OPEN, document, document_bytes, templates
+from toolglot.gateway.endpoints.openapi import ERRORS, OPEN, document, document_bytes, templates
+from toolglot.gateway.endpoints.table import addresses, find
 from toolglot.simulator import serve
+from toolglot.translate.requests import error_for
 
 KEYS = {"CLIENT_A": "key-of-client-a-0123456789"}
 SETTINGS = 'client_keys = ["env:CLIENT_A"]\nsimulate = true'

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolglot.gateway.pings import LOOKS, Pings
+from toolglot.gateway.http.keep_alive import LOOKS, Pings
 
 SECONDS = 8.0
 

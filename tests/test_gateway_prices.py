@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolglot.conversation import Usage
-from toolglot.gateway.config import ConfigError, parse_config
-from toolglot.gateway.config_file import ConfigText
-from toolglot.gateway.prices import MOST_OWN, Price, Prices, PriceSettings, cost, listed_prices, read_list
-from toolglot.prices import Prices as BasePrices
+from toolglot.gateway.accounting.prices import MOST_OWN, Price, Prices, PriceSettings, cost, listed_prices, read_list
+from toolglot.gateway.config.file import ConfigText
+from toolglot.gateway.config.settings import ConfigError, parse_config
+from toolglot.upstream.prices import Prices as BasePrices
 
 ENV = {"HOME": "/home/user"}
 LISTED = listed_prices()

@@ -14,9 +14,9 @@ import pytest
 from gateway_client import ask, request_of
 from toolglot.errors import InputError
 from toolglot.gateway import Gateway, running
-from toolglot.gateway.config import Config, read_config
-from toolglot.gateway.reloading import ConfigWatch, mark_of
-from toolglot.gateway.telling import Teller
+from toolglot.gateway.config.reloading import ConfigWatch, mark_of
+from toolglot.gateway.config.settings import Config, read_config
+from toolglot.gateway.observability.request_log import Teller
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from waiting import wait_until

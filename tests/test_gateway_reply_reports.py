@@ -9,8 +9,8 @@ import pytest
 from gateway_client import ask, request_of
 from gateway_fixture import gateway
 from toolglot import simulator
-from toolglot.gateway.telling import header_of
-from toolglot.report import Entry, summarise
+from toolglot.conversation.report import Entry, summarise
+from toolglot.gateway.observability.request_log import header_of
 
 SCRIPT = {"rules": [{"reply": {"thinking": "Hm.", "text": "Done."}}]}
 

@@ -13,8 +13,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolglot.gateway.config import GatewaySettings
-from toolglot.gateway.room import ANSWER, MOST_LINGERING, MOST_UNHEARD, SAY_SECONDS, SPARE, Room, widened
+from toolglot.gateway.config.settings import GatewaySettings
+from toolglot.gateway.http.connection_limit import (
+    ANSWER,
+    MOST_LINGERING,
+    MOST_UNHEARD,
+    SAY_SECONDS,
+    SPARE,
+    Room,
+    widened,
+)
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 sys.path.append(str(SCRIPTS))

@@ -15,18 +15,18 @@ from gateway_client import PROTOCOLS, ask, request_of
 from gateway_fixture import Served, gateway
 from toolglot import simulator
 from toolglot.conversation import Conversation, Options, Reasoning, Sampling, Text, ToolChoice, ToolSpec, Turn
-from toolglot.convert import read_request
 from toolglot.gateway import Gateway, running
-from toolglot.gateway.config import Config, ConfigError, parse_config, read_config
-from toolglot.gateway.config_file import ConfigText
-from toolglot.gateway.own_keys import OwnKeys
-from toolglot.gateway.route_changes import changed
-from toolglot.gateway.route_table import Effort, RequestSettings, RouteSettings
-from toolglot.gateway.routing import Route, Router
-from toolglot.gateway.upstreams import Upstreams
+from toolglot.gateway.config.file import ConfigText
+from toolglot.gateway.config.route_table import Effort, RequestSettings, RouteSettings
+from toolglot.gateway.config.settings import Config, ConfigError, parse_config, read_config
+from toolglot.gateway.observability.own_keys import OwnKeys
+from toolglot.gateway.routing.route_changes import changed
+from toolglot.gateway.routing.router import Route, Router
+from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.policy import Policy
 from toolglot.render.options import EFFORTS
 from toolglot.simulator.serving import Server
+from toolglot.translate.requests import read_request
 from waiting import wait_until
 
 KEY = "sk-live-0123456789abcdef"

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from counted_work import no_hang, steps_of
 from toolglot import InputError
-from toolglot.gateway.config import Config, discovered, parse_config
-from toolglot.gateway.config_file import ConfigText
-from toolglot.gateway.routing import Listed, NoRouteError, Route, Router, listed
+from toolglot.gateway.config.file import ConfigText
+from toolglot.gateway.config.settings import Config, discovered, parse_config
+from toolglot.gateway.routing.router import Listed, NoRouteError, Route, Router, listed
 from toolglot.simulator import PROVIDERS as SIMULATED_PROVIDERS
 from toolglot.upstream.providers import PROVIDERS
 

@@ -14,12 +14,12 @@ from openai.types.responses import Response
 from openai.types.responses.response_item_list import ResponseItemList
 
 from toolglot import convert, lint
-from toolglot.convert import error_for
-from toolglot.gateway.stored_responses import NEAREST, StoredResponses
+from toolglot.gateway.state.stored_responses import NEAREST, StoredResponses
+from toolglot.protocols.base import codec
+from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import SqliteStore, StoreLimits
-from toolglot.streams import StreamTranslator
-from toolglot.wire.codecs import codec
-from toolglot.wire.failures import ProviderError
+from toolglot.translate.requests import error_for
+from toolglot.translate.streams import StreamTranslator
 
 ME, OTHER = "client-a", "client-b"
 DAY = 86_400.0

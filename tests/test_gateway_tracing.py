@@ -18,8 +18,8 @@ from gateway_client import KEY, ask, request_of
 from gateway_fixture import Served, config_for, gateway
 from gateway_traffic_seen import SCRIPT, make_traffic, say
 from toolglot.gateway import Gateway, Upstreams, running
-from toolglot.gateway.telling import GONE, Teller, Told
-from toolglot.gateway.tracing import PROVIDERS, USAGE, Tracing, error_type, open_tracing
+from toolglot.gateway.observability.request_log import GONE, Teller, Told
+from toolglot.gateway.observability.tracing import PROVIDERS, USAGE, Tracing, error_type, open_tracing
 from toolglot.profiles import names
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server

@@ -15,7 +15,7 @@ from gateway_client import KEY, Got, ask, request_of
 from gateway_fixture import Served, gateway
 from toolglot import error_for
 from toolglot.conversation import Failure
-from toolglot.wire.codecs import codec
+from toolglot.protocols.base import codec
 
 PROTOCOLS = ("anthropic", "openai_chat", "openai_responses", "gemini", "ollama")
 ALL = (*PROTOCOLS, "bedrock", "cohere")

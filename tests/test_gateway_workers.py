@@ -22,9 +22,9 @@ from cli_run import command
 from gateway_client import ask, request_of
 from gateway_process import SOON, Process, config_text, posted, process, read_all, read_until
 from toolglot.errors import InputError
-from toolglot.gateway.siblings import Siblings
-from toolglot.gateway.telling import Teller, Told
-from toolglot.gateway.workers import FIRST_PAUSE, LONGEST_PAUSE, YOUNG_SECONDS, Place, Slot, Supervisor, place_in
+from toolglot.gateway.http.worker_links import Siblings
+from toolglot.gateway.http.workers import FIRST_PAUSE, LONGEST_PAUSE, YOUNG_SECONDS, Place, Slot, Supervisor, place_in
+from toolglot.gateway.observability.request_log import Teller, Told
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from waiting import wait_until

@@ -25,9 +25,9 @@ from toolglot import (
     ToolResult,
     Turn,
     dump,
-    ids,
     load,
 )
+from toolglot.conversation import ids
 
 # --- ids --------------------------------------------------------------------------------------------
 

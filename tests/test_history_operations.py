@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from strategies import transcripts, turns
-from toolglot import History, Interaction, Ledger, ToolglotError, Turn, dump, ids, load
-from toolglot.completion import is_explicit_cancel, is_guess, status_of
+from toolglot import History, Interaction, Ledger, ToolglotError, Turn, dump, load
+from toolglot.conversation import ids
+from toolglot.conversation.completion import is_explicit_cancel, is_guess, status_of
 
 
 class Operations(RuleBasedStateMachine):

@@ -24,7 +24,7 @@ from toolglot import (
     load,
     request_for,
 )
-from toolglot.intake import Intake
+from toolglot.history.intake import Intake
 
 
 def test_a_rewind_gives_no_call_a_strangers_result() -> None:

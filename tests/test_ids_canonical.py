@@ -12,7 +12,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolglot import InputError, ids
+from toolglot import InputError
+from toolglot.conversation import ids
 from toolglot.profiles import resolve
 
 FIELDS = st.tuples(

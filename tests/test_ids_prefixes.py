@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolglot import InputError, ids
+from toolglot import InputError
+from toolglot.conversation import ids
 
 SUFFIXES = st.text(max_size=30)
 Function = Callable[[str], str]

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolglot
-from toolglot import History, InputError, Issuer, ProfileError, ToolCall, ToolMetadata, Turn, ids, profiles
+from toolglot import History, InputError, Issuer, ProfileError, ToolCall, ToolMetadata, Turn, profiles
+from toolglot.conversation import ids
 
 TARGETS = profiles.names()
 SUFFIX = "CwGJ-4bjB1AzwiitK9edpV3i"

@@ -34,10 +34,10 @@ from toolglot.conversation import (
     Turn,
     Usage,
 )
-from toolglot.events import BlockEnded, BlockStarted, Event, Failed, Finished, InputDelta, Started
-from toolglot.reply_events import of_block, of_reply
-from toolglot.wire.codecs import codec
-from toolglot.wire.sequence import call_of_text
+from toolglot.conversation.events import BlockEnded, BlockStarted, Event, Failed, Finished, InputDelta, Started
+from toolglot.conversation.reply_events import of_block, of_reply
+from toolglot.protocols.base import codec
+from toolglot.protocols.framing.sequence import call_of_text
 
 FOLDER: Final = Path(__file__).parent / "javascript"
 OLDEST_NODE: Final = 20

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolglot.wire.json_end import ObjectEnd
+from toolglot.protocols.framing.json_end import ObjectEnd
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-10, 10) | st.text('"\\{}[]aé\n'),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from strategies import transcripts
 from toolglot import History, Interaction, Ledger, Media, Text, ToolCall, ToolResult, Turn, TurnMetadata
-from toolglot.completion import completion_key, status_of
+from toolglot.conversation.completion import completion_key, status_of
 
 CALL = Turn("assistant", (ToolCall("hist_tool_1", "read", {"path": "a"}),), key="t1")
 

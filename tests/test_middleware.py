@@ -30,9 +30,9 @@ from toolglot import (
     ToolMiddleware,
     ToolParser,
     ToolSpec,
-    ids,
     profiles,
 )
+from toolglot.conversation import ids
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 ANTHROPIC_TOOL: dict[str, Any] = {"name": "get_weather", "description": "Get weather", "input_schema": SCHEMA}

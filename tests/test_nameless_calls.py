@@ -11,7 +11,7 @@ import pytest
 from reply_bodies import BODIES, PROTOCOLS, stream_of
 from reply_reading import ReadReply, read_reply, read_stream
 from toolglot import StreamReader, StreamTranslator, convert, convert_reply
-from toolglot.report import Report
+from toolglot.conversation.report import Report
 
 PAIRS = list(itertools.product(PROTOCOLS, PROTOCOLS))
 

@@ -31,9 +31,9 @@ from toolglot import (
     profiles,
 )
 from toolglot.cli.main import main
-from toolglot.gateway.config import read_config
+from toolglot.gateway.config.settings import read_config
 from toolglot.profiles.aliases import ALIASES, TARGETS
-from toolglot.runtime.models import ProviderModels
+from toolglot.runtime.session.models import ProviderModels
 
 REQUEST = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 9}
 REPLY = {

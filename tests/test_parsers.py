@@ -25,11 +25,11 @@ from toolglot import (
     TruncatedJSONError,
     detect_format,
     get_parser,
-    ids,
     profiles,
     register_parser,
     validate_tool_call,
 )
+from toolglot.conversation import ids
 
 SEED_PROVIDERS = ("anthropic", "openai", "xai", "deepseek", "google")
 CHAT_CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "calc", "arguments": '{"x":5}'}}

@@ -32,7 +32,7 @@ def body_of(recording: str) -> dict[str, Any]:
 
 
 def codec(recording: str, part: str) -> Any:
-    return importlib.import_module(f"toolglot.wire.{Path(recording).parent}.{part}")
+    return importlib.import_module(f"toolglot.protocols.{Path(recording).parent}.{part}")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import toolglot
 from toolglot import profiles
 from toolglot.conversation import Conversation, Media, Opaque, Text, ToolCall, ToolResult, Turn
-from toolglot.history import History
+from toolglot.history.history import History
+from toolglot.protocols.ollama.request import encode
 from toolglot.render import render
 from toolglot.render.unwritten_ids import NO_ID
-from toolglot.wire.ollama.request import encode
 
 Body = dict[str, Any]
 

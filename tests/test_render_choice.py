@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from toolglot import Conversation, Options, Reasoning, Text, ToolChoice, ToolSpec, Turn, lint, profiles, repair
+from toolglot.protocols.base import codec
 from toolglot.render import render
-from toolglot.wire.codecs import codec
 
 
 def test_a_choice_that_the_target_never_takes_is_not_taken_while_it_thinks_either() -> None:

@@ -33,9 +33,9 @@ from toolglot import (
     profiles,
     repair,
 )
-from toolglot.intake import Intake
+from toolglot.history.intake import Intake
+from toolglot.protocols.base import codec
 from toolglot.render import Rendered, render
-from toolglot.wire.codecs import codec
 
 pytestmark = pytest.mark.law
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import toolglot
 from toolglot import Conversation, Options, Reasoning, Sampling, Text, Turn, lint, profiles
+from toolglot.protocols.base import codec
 from toolglot.render import render
-from toolglot.wire.codecs import codec
 
 Body = dict[str, Any]
 

@@ -26,8 +26,8 @@ from toolglot import (
     load,
     profiles,
 )
+from toolglot.protocols.base import codec
 from toolglot.render import render
-from toolglot.wire.codecs import codec
 
 MISSING = Policy().missing_result
 

@@ -24,7 +24,7 @@ from toolglot import (
     repair,
     request_for,
 )
-from toolglot.wire.result_messages import one_text
+from toolglot.protocols.fields.result_messages import one_text
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 OLLAMA = ("ollama", "qwen3:8b")

@@ -8,7 +8,7 @@ import pytest
 
 from reply_bodies import BODIES, PROTOCOLS
 from toolglot import ProviderError, convert_reply
-from toolglot.wire.reply_detection import protocol_of_reply
+from toolglot.protocols.reply_detection import protocol_of_reply
 
 ALIKE = {("ollama", "cohere"), ("cohere", "ollama")}
 """Protocols whose plainest replies are read as each other's."""

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from toolglot import convert
-from toolglot.field_gravity import gravity_of_field
-from toolglot.gateway.telling import header_of
-from toolglot.report import GRAVITIES, Action, Entry, Gravity, Report, gravity_of
+from toolglot.conversation.field_gravity import gravity_of_field
+from toolglot.conversation.report import GRAVITIES, Action, Entry, Gravity, Report, gravity_of
+from toolglot.gateway.observability.request_log import header_of
 
 SAID = [{"role": "user", "content": "Hi"}]
 

@@ -21,7 +21,7 @@ from broken_conversations import SOURCES, TARGETS, conversations
 from many_examples import MANY
 from request_view import differences, listed, unreported, view_of
 from toolglot import Conversation, InputError, Policy, RefusedError, convert, profiles
-from toolglot.wire.codecs import codec
+from toolglot.protocols.base import codec
 
 PNG = "iVBORw0KGgo="
 USER = {"role": "user", "content": "Read a.txt"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolglot import convert, profiles, repair
-from toolglot.wire.codecs import codec
+from toolglot.protocols.base import codec
 
 USER = {"role": "user", "content": "Read a.txt"}
 TOOLS = [

@@ -14,7 +14,7 @@ import pytest
 from reply_bodies import BODIES, MARKS, PROTOCOLS, stream_of
 from reply_reading import ReadReply, read_reply, read_stream
 from toolglot import StreamTranslator, convert_reply
-from toolglot.report import Report
+from toolglot.conversation.report import Report
 
 NAMES = {"openai_chat": "openai"}
 CASES = [(kind, source) for kind, bodies in BODIES.items() for source in bodies]

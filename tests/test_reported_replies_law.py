@@ -15,9 +15,9 @@ from reply_reading import read_reply, read_stream
 from strategies import json_objects, raw_ids, texts
 from test_reported_replies import target_of, unreported
 from toolglot import Media, Reply, StreamTranslator, Text, Thinking, ToolCall, Turn, Usage, convert_reply
-from toolglot.reply_events import of_reply
-from toolglot.wire.codecs import codec
-from toolglot.wire.failures import ProviderError
+from toolglot.conversation.reply_events import of_reply
+from toolglot.protocols.base import codec
+from toolglot.protocols.errors.failures import ProviderError
 
 counts = st.none() | st.integers(0, 50)
 names = st.sampled_from(["read", "write", ""])

@@ -20,15 +20,15 @@ from hypothesis import strategies as st
 from session_modes import MODES
 from simulated_sessions import ALL_TARGETS, PATIENT, QUICK, Stage, play, spoken
 from toolglot import History, InputError, Text, ToolCall, ToolResult, Turn
-from toolglot.attempts import Attempt
 from toolglot.conversation import Conversation, Usage
+from toolglot.history.attempts import Attempt
 from toolglot.profiles import Overrides
-from toolglot.runtime.approvals import Allow
-from toolglot.runtime.memory_log import MemoryLog
-from toolglot.runtime.models import ModelChoice
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_limits import SessionLimits
-from toolglot.runtime.tools import Tool, tool
+from toolglot.runtime.log.memory_log import MemoryLog
+from toolglot.runtime.scheduler.approvals import Allow
+from toolglot.runtime.session.limits import SessionLimits
+from toolglot.runtime.session.models import ModelChoice
+from toolglot.runtime.session.session import Session
+from toolglot.runtime.tools.toolbox import Tool, tool
 from toolglot.upstream import Answer, Ask, TimeLimits
 
 T = TypeVar("T")

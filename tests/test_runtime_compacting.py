@@ -14,7 +14,7 @@ from simulated_sessions import ALL_TARGETS, Stage, play
 from toolglot import History, InputError, Media, Text, Thinking, ToolCall, ToolResult, Turn, profiles
 from toolglot.conversation import Opaque
 from toolglot.profiles import Overrides
-from toolglot.runtime.compacting import (
+from toolglot.runtime.session.compacting import (
     INSTRUCTION,
     MOST_BLOCK,
     MOST_SUMMARY,
@@ -26,10 +26,10 @@ from toolglot.runtime.compacting import (
     summary_request,
     transcript_of,
 )
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_events import Compressed, Event
-from toolglot.runtime.session_limits import SessionLimits
-from toolglot.runtime.tools import tool
+from toolglot.runtime.session.events import Compressed, Event
+from toolglot.runtime.session.limits import SessionLimits
+from toolglot.runtime.session.session import Session
+from toolglot.runtime.tools.toolbox import tool
 
 CLAUDE = "anthropic/claude-opus-5"
 SUMMARY = {"when": {"contains": "Write the summary"}, "reply": {"text": "They talked."}}

@@ -11,10 +11,10 @@ import pytest
 
 from simulated_sessions import ALL_TARGETS, Stage, play, spoken
 from toolglot import History, Text, Turn, request_for
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_events import Answer, CallChanged, CallSeen, Dropped, Ended, Event, Said, TurnKept
-from toolglot.runtime.session_log import SessionLog
-from toolglot.runtime.tools import tool
+from toolglot.runtime.log.session_log import SessionLog
+from toolglot.runtime.session.events import Answer, CallChanged, CallSeen, Dropped, Ended, Event, Said, TurnKept
+from toolglot.runtime.session.session import Session
+from toolglot.runtime.tools.toolbox import tool
 from toolglot.store import open_store
 
 CLAUDE = "anthropic/claude-opus-5"

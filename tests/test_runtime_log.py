@@ -25,12 +25,12 @@ from toolglot import (
     Turn,
     Usage,
 )
-from toolglot.events import BlockStarted
-from toolglot.report import Entry
-from toolglot.runtime.log_entries import Reset, RunStarted
-from toolglot.runtime.memory_log import Log
-from toolglot.runtime.session_list import read_session, shrink_session
-from toolglot.runtime.session_log import LogLimits, SessionLog, SessionMissingError, SessionTakenError
+from toolglot.conversation.events import BlockStarted
+from toolglot.conversation.report import Entry
+from toolglot.runtime.log.entries import Reset, RunStarted
+from toolglot.runtime.log.memory_log import Log
+from toolglot.runtime.log.session_log import LogLimits, SessionLog, SessionMissingError, SessionTakenError
+from toolglot.runtime.log.sessions import read_session, shrink_session
 from toolglot.store import SqliteStore, Store, StoreError
 
 Test = Callable[[HookedStore], Coroutine[Any, Any, None]]

@@ -18,8 +18,8 @@ import pytest
 from hold_target import ID
 from log_stores import HookedStore, nothing
 from toolglot import InputError, Text, Turn
-from toolglot.runtime.session_claim import Claim, Holder, is_dead, read_holder, this_machine, this_process
-from toolglot.runtime.session_log import SessionLog, SessionTakenError
+from toolglot.runtime.log.claim import Claim, Holder, is_dead, read_holder, this_machine, this_process
+from toolglot.runtime.log.session_log import SessionLog, SessionTakenError
 from toolglot.store import SqliteStore, Store, StoreError
 
 HERE = Path(__file__).parent

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from toolglot import InputError, LimitError, Text, ToolglotError, Turn, VersionError
-from toolglot.runtime.log_entries import LAST_NUMBER, TurnsSaid, key_of
-from toolglot.runtime.log_replay import LogRows
-from toolglot.runtime.session_list import list_sessions, recover_session, remove_session
-from toolglot.runtime.session_log import SessionDamagedError, SessionLog
-from toolglot.runtime.session_search import search_sessions
+from toolglot.runtime.log.entries import LAST_NUMBER, TurnsSaid, key_of
+from toolglot.runtime.log.replay import LogRows
+from toolglot.runtime.log.search import search_sessions
+from toolglot.runtime.log.session_log import SessionDamagedError, SessionLog
+from toolglot.runtime.log.sessions import list_sessions, recover_session, remove_session
 from toolglot.store import SqliteStore, StoreLimits
 
 ID = "damaged"

@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from strategies import transcripts, turns
 from toolglot import History, Text, ToolglotError, ToolResult, Turn, Usage
-from toolglot.report import Entry
-from toolglot.runtime.log_entries import RunFinished, RunStarted
-from toolglot.runtime.session_list import read_session
-from toolglot.runtime.session_log import SessionLog
+from toolglot.conversation.report import Entry
+from toolglot.runtime.log.entries import RunFinished, RunStarted
+from toolglot.runtime.log.session_log import SessionLog
+from toolglot.runtime.log.sessions import read_session
 from toolglot.store import SqliteStore
 
 T = TypeVar("T")

@@ -17,10 +17,12 @@ from log_stores import HookedStore, nothing
 from strategies import transcripts
 from toolglot import History, InputError, Issuer, Text, ToolCall, ToolResult, Turn, Usage, VersionError, dump
 from toolglot.limits import Limits
-from toolglot.runtime.log_entries import key_of
-from toolglot.runtime.session_documents import export_session, import_session
-from toolglot.runtime.session_info import title_of
-from toolglot.runtime.session_list import (
+from toolglot.runtime.log.documents import export_session, import_session
+from toolglot.runtime.log.entries import key_of
+from toolglot.runtime.log.info import title_of
+from toolglot.runtime.log.search import search_sessions, snippet
+from toolglot.runtime.log.session_log import LogLimits, SessionLog, SessionMissingError, SessionTakenError
+from toolglot.runtime.log.sessions import (
     Page,
     fork_session,
     list_sessions,
@@ -29,8 +31,6 @@ from toolglot.runtime.session_list import (
     rewind_session,
     shrink_session,
 )
-from toolglot.runtime.session_log import LogLimits, SessionLog, SessionMissingError, SessionTakenError
-from toolglot.runtime.session_search import search_sessions, snippet
 from toolglot.store import SqliteStore
 
 

@@ -14,19 +14,19 @@ import pytest
 
 from log_stores import HookedStore
 from toolglot import Issuer, Text, ToolCall, ToolResult, Turn
-from toolglot.report import Entry
-from toolglot.runtime.log_entries import key_of
-from toolglot.runtime.session_claim import Claim
-from toolglot.runtime.session_documents import export_session, import_session
-from toolglot.runtime.session_info import FENCED, SessionInfo
-from toolglot.runtime.session_list import (
+from toolglot.conversation.report import Entry
+from toolglot.runtime.log.claim import Claim
+from toolglot.runtime.log.documents import export_session, import_session
+from toolglot.runtime.log.entries import key_of
+from toolglot.runtime.log.info import FENCED, SessionInfo
+from toolglot.runtime.log.session_log import SessionDamagedError, SessionLog, SessionMissingError, SessionTakenError
+from toolglot.runtime.log.sessions import (
     list_sessions,
     recover_session,
     remove_session,
     rewind_session,
     shrink_session,
 )
-from toolglot.runtime.session_log import SessionDamagedError, SessionLog, SessionMissingError, SessionTakenError
 from toolglot.store import SqliteStore, StoreConflictError
 
 ID = "s"

@@ -15,9 +15,9 @@ import pytest
 from mcp_servers.serving import PATIENCE, ask, over_http, over_stdio, until
 from toolglot import InputError
 from toolglot.conversation import Media, Text
-from toolglot.runtime.mcp_connection import Handshake
-from toolglot.runtime.mcp_servers import McpLimits, McpServer, McpServerError, McpServers
-from toolglot.runtime.tools import Output, ToolBox, ToolContext, ToolError, tool
+from toolglot.runtime.mcp.connection import Handshake
+from toolglot.runtime.mcp.servers import McpLimits, McpServer, McpServerError, McpServers
+from toolglot.runtime.tools.toolbox import Output, ToolBox, ToolContext, ToolError, tool
 
 Test = Callable[[McpServer, ToolBox], Awaitable[None]]
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from mcp_servers.serving import EVERY_KIND, ask
 from toolglot import InputError, lint, request_for
 from toolglot.conversation import Conversation, Text, ToolSpec, Turn
-from toolglot.runtime.mcp_config import servers_from
-from toolglot.runtime.mcp_naming import Joined, legal
-from toolglot.runtime.mcp_servers import McpServers
-from toolglot.runtime.tools import Tool, ToolBox
+from toolglot.runtime.mcp.config import servers_from
+from toolglot.runtime.mcp.naming import Joined, legal
+from toolglot.runtime.mcp.servers import McpServers
+from toolglot.runtime.tools.toolbox import Tool, ToolBox
 
 
 def test_servers_come_from_a_file_with_variables_filled_in(tmp_path: Path) -> None:

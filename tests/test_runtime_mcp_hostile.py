@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mcp_servers.serving import PATIENCE, ask, hostile, until
-from toolglot.runtime import mcp_http
-from toolglot.runtime.mcp_limits import Masking, McpLimits, McpServerError, reason_of
-from toolglot.runtime.mcp_servers import McpServer
-from toolglot.runtime.mcp_stdio import LineSplitter
-from toolglot.runtime.tools import ToolError
+from toolglot.runtime.mcp import http as mcp_http
+from toolglot.runtime.mcp.limits import Masking, McpLimits, McpServerError, reason_of
+from toolglot.runtime.mcp.servers import McpServer
+from toolglot.runtime.mcp.stdio import LineSplitter
+from toolglot.runtime.tools.toolbox import ToolError
 
 SECRET = "sk-a-key-that-nobody-may-see"  # noqa: S105
 QUICK = McpLimits(start=60, stop=0.2)

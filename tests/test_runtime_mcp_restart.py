@@ -15,10 +15,10 @@ from mcp.types import JSONRPCError, JSONRPCResponse
 
 from mcp_servers.serving import PATIENCE, ask, hostile, over_stdio, until
 from scheduled_tools import call
-from toolglot.runtime.mcp_lists import with_short_lists
-from toolglot.runtime.mcp_servers import McpLimits, McpServer
-from toolglot.runtime.scheduler import Scheduler
-from toolglot.runtime.tools import ToolBox, ToolError
+from toolglot.runtime.mcp.lists import with_short_lists
+from toolglot.runtime.mcp.servers import McpLimits, McpServer
+from toolglot.runtime.scheduler.scheduler import Scheduler
+from toolglot.runtime.tools.toolbox import ToolBox, ToolError
 
 
 async def killed(server: McpServer, box: ToolBox) -> Scheduler:

@@ -18,12 +18,12 @@ import pytest
 from session_modes import Mode, every_mode
 from simulated_sessions import RESPONSES, TARGETS, Stage, play
 from toolglot import History, ToolCall, ToolResult, Turn, Usage
-from toolglot.attempts import Attempt
-from toolglot.ids import is_canonical
-from toolglot.runtime.approvals import Allow, Edit
-from toolglot.runtime.memory_log import MemoryLog
-from toolglot.runtime.session import Session
-from toolglot.runtime.tools import Tool, tool
+from toolglot.conversation.ids import is_canonical
+from toolglot.history.attempts import Attempt
+from toolglot.runtime.log.memory_log import MemoryLog
+from toolglot.runtime.scheduler.approvals import Allow, Edit
+from toolglot.runtime.session.session import Session
+from toolglot.runtime.tools.toolbox import Tool, tool
 
 T = TypeVar("T")
 

@@ -14,10 +14,10 @@ import pytest
 
 from simulated_sessions import ALL_TARGETS, RESPONSES, TARGETS, Stage, play
 from toolglot.profiles import Overrides
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_events import Asking, Compressed, Dropped, Event, Switched
-from toolglot.runtime.session_limits import SessionLimits
-from toolglot.runtime.tools import tool
+from toolglot.runtime.session.events import Asking, Compressed, Dropped, Event, Switched
+from toolglot.runtime.session.limits import SessionLimits
+from toolglot.runtime.session.session import Session
+from toolglot.runtime.tools.toolbox import tool
 
 SOURCES = ("anthropic/claude-opus-5", "openai/gpt-4.1", RESPONSES, "gemini/gemini-2.5-pro", "kimi/kimi-k2.5")
 SMALL = Overrides(

@@ -29,14 +29,14 @@ from scheduled_tools import (
     ticks,
     told,
 )
-from toolglot.completion import completion_key, status_of
 from toolglot.conversation import Media, Text, ToolCall, ToolResult, ToolSpec
+from toolglot.conversation.completion import completion_key, status_of
 from toolglot.errors import InputError
-from toolglot.runtime.known_calls import RUN_BEFORE, Kept, KnownCalls, size_of
-from toolglot.runtime.progress import CHARACTERS
-from toolglot.runtime.scheduler import RunLimits, Scheduler
-from toolglot.runtime.threads import in_thread
-from toolglot.runtime.tools import Output, Tool, ToolBox, ToolContext, ToolError
+from toolglot.runtime.scheduler.known_calls import RUN_BEFORE, Kept, KnownCalls, size_of
+from toolglot.runtime.scheduler.progress import CHARACTERS
+from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
+from toolglot.runtime.tools.threads import in_thread
+from toolglot.runtime.tools.toolbox import Output, Tool, ToolBox, ToolContext, ToolError
 
 # --- a batch --------------------------------------------------------------------------------------------
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from scheduled_tools import Gated, Recorded, Watched, call, calls, made, outcome, returning, scheduler, ticks, told
-from toolglot.completion import status_of
 from toolglot.conversation import ToolCall
-from toolglot.runtime.approvals import Allow, AllowAlways, Approve, Decision, Deny, Edit
-from toolglot.runtime.tools import Tool, ToolContext
+from toolglot.conversation.completion import status_of
+from toolglot.runtime.scheduler.approvals import Allow, AllowAlways, Approve, Decision, Deny, Edit
+from toolglot.runtime.tools.toolbox import Tool, ToolContext
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 

@@ -10,10 +10,10 @@ import pytest
 from counted_work import steps_of
 from scheduled_tools import Gated, Watched, call, made, outcome, scheduler
 from toolglot.conversation import ToolCall, ToolResult
-from toolglot.runtime import outcomes
-from toolglot.runtime.outcomes import nearest
-from toolglot.runtime.tools import Tool, ToolContext
-from toolglot.wire.openai_chat.blocks import read_call
+from toolglot.protocols.openai_chat.blocks import read_call
+from toolglot.runtime.scheduler import outcomes
+from toolglot.runtime.scheduler.outcomes import nearest
+from toolglot.runtime.tools.toolbox import Tool, ToolContext
 
 SCHEMA = {
     "type": "object",

@@ -25,13 +25,13 @@ from scheduled_tools import (
     ticks,
     told,
 )
-from toolglot.completion import status_of
 from toolglot.conversation import ToolCall, ToolResult
-from toolglot.runtime import outcomes
-from toolglot.runtime.approvals import Allow, Decision
-from toolglot.runtime.scheduler import RunLimits, Scheduler
-from toolglot.runtime.threads import in_thread
-from toolglot.runtime.tools import Tool, ToolBox, ToolContext
+from toolglot.conversation.completion import status_of
+from toolglot.runtime.scheduler import outcomes
+from toolglot.runtime.scheduler.approvals import Allow, Decision
+from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
+from toolglot.runtime.tools.threads import in_thread
+from toolglot.runtime.tools.toolbox import Tool, ToolBox, ToolContext
 
 REASON = "Enough."
 

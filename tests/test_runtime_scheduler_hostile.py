@@ -25,12 +25,12 @@ from scheduled_tools import (
     told,
 )
 from toolglot.conversation import Media, Opaque, Text, ToolCall
-from toolglot.runtime.progress import CHARACTERS, IN_A_ROW, Progress
-from toolglot.runtime.scheduler import RunLimits
-from toolglot.runtime.threads import in_thread
-from toolglot.runtime.tool_output import MOST_PARTS, NOT_FINITE
-from toolglot.runtime.tool_output import given as given_by
-from toolglot.runtime.tools import Output, Tool, ToolContext, ToolError
+from toolglot.runtime.scheduler.progress import CHARACTERS, IN_A_ROW, Progress
+from toolglot.runtime.scheduler.scheduler import RunLimits
+from toolglot.runtime.tools.output import MOST_PARTS, NOT_FINITE
+from toolglot.runtime.tools.output import given as given_by
+from toolglot.runtime.tools.threads import in_thread
+from toolglot.runtime.tools.toolbox import Output, Tool, ToolContext, ToolError
 
 ENDINGS = [SystemExit("out"), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError(), ValueError("plain")]
 

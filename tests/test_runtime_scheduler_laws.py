@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from scheduled_tools import Recorded, Watched, made, others, ticks
 from toolglot.conversation import ToolCall, ToolResult
-from toolglot.runtime.approvals import Allow, AllowAlways, Decision, Deny, Edit
-from toolglot.runtime.call_states import FINAL, final_state
-from toolglot.runtime.scheduler import RunLimits, Scheduler
-from toolglot.runtime.tools import Tool, ToolBox, ToolContext
+from toolglot.runtime.scheduler.approvals import Allow, AllowAlways, Decision, Deny, Edit
+from toolglot.runtime.scheduler.call_states import FINAL, final_state
+from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
+from toolglot.runtime.tools.toolbox import Tool, ToolBox, ToolContext
 
 Kind = Literal["value", "raise", "exit", "flaky", "ignore", "late value", "invalid", "unknown", "open"]
 Act = Literal["release", "cancel", "cancel waiting", "tick"]

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduled_tools import Recorded, Watched, call, calls, made, outcome, returning, scheduler, told
-from toolglot.completion import completion_key
 from toolglot.conversation import Media, Opaque, Text, ToolResult
-from toolglot.runtime import outcomes
-from toolglot.runtime.output_budget import MEDIA_CHARACTERS, fitted, share, size, within
-from toolglot.runtime.scheduler import RunLimits
-from toolglot.runtime.tools import Output, ToolContext
+from toolglot.conversation.completion import completion_key
+from toolglot.runtime.scheduler import outcomes
+from toolglot.runtime.scheduler.output_budget import MEDIA_CHARACTERS, fitted, share, size, within
+from toolglot.runtime.scheduler.scheduler import RunLimits
+from toolglot.runtime.tools.toolbox import Output, ToolContext
 
 IMAGE = Media("image", "image/png", data="aGk=")
 OPAQUE = Opaque("mcp", {"type": "resource_link"}, kind="resource_link")

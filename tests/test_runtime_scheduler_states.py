@@ -8,7 +8,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from toolglot.conversation import ToolCall, ToolResult
 from toolglot.errors import ToolglotError
-from toolglot.runtime.call_states import CHANGES, FINAL, CallChange, CallState, IllegalChangeError, State, final_state
+from toolglot.runtime.scheduler.call_states import (
+    CHANGES,
+    FINAL,
+    CallChange,
+    CallState,
+    IllegalChangeError,
+    State,
+    final_state,
+)
 
 CALL = ToolCall("c1", "tool", {})
 RESULTS: dict[State, ToolResult] = {

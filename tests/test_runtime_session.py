@@ -13,13 +13,11 @@ import pytest
 
 from simulated_sessions import PATIENT, QUICK, RESPONSES, TARGETS, Stage, play
 from toolglot import History, InputError, Media, Options, Text, ToolResult, ToolSpec, Turn
-from toolglot.attempts import Attempt
 from toolglot.conversation import Reasoning, Usage
-from toolglot.runtime.flight import MOST_WAITING
-from toolglot.runtime.memory_log import MemoryLog
-from toolglot.runtime.models import ModelChoice, UpstreamModels
-from toolglot.runtime.session import Message, Session
-from toolglot.runtime.session_events import (
+from toolglot.history.attempts import Attempt
+from toolglot.runtime.log.memory_log import MemoryLog
+from toolglot.runtime.log.session_log import SessionLog
+from toolglot.runtime.session.events import (
     Answer,
     Asking,
     CallChanged,
@@ -31,9 +29,11 @@ from toolglot.runtime.session_events import (
     Told,
     TurnKept,
 )
-from toolglot.runtime.session_limits import SessionLimits
-from toolglot.runtime.session_log import SessionLog
-from toolglot.runtime.tools import ToolContext, tool
+from toolglot.runtime.session.limits import SessionLimits
+from toolglot.runtime.session.models import ModelChoice, UpstreamModels
+from toolglot.runtime.session.run import MOST_WAITING
+from toolglot.runtime.session.session import Message, Session
+from toolglot.runtime.tools.toolbox import ToolContext, tool
 from toolglot.store import SqliteStore
 from toolglot.upstream import Answer as WireAnswer
 from toolglot.upstream import Ask, TimeLimits

@@ -12,20 +12,20 @@ import pytest
 
 from toolglot import InputError, Opaque, Text, ToolSpec, Turn
 from toolglot.conversation import Conversation, Failure, Issuer
-from toolglot.convert import request_for
-from toolglot.history import History
+from toolglot.history.history import History
 from toolglot.profiles import get
-from toolglot.runtime.asking import MOST_AFTER_END, MOST_ANSWER
-from toolglot.runtime.flight import Tally
-from toolglot.runtime.models import UpstreamModels
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_events import Said
-from toolglot.runtime.session_limits import SessionLimits
+from toolglot.protocols.errors.failures import ProviderError
+from toolglot.runtime.session.events import Said
+from toolglot.runtime.session.limits import SessionLimits
+from toolglot.runtime.session.model_call import MOST_AFTER_END, MOST_ANSWER
+from toolglot.runtime.session.models import UpstreamModels
+from toolglot.runtime.session.run import Tally
+from toolglot.runtime.session.session import Session
 from toolglot.simulator import upstreams
+from toolglot.translate.requests import request_for
 from toolglot.upstream import Answer, Ask, TimeLimits, Upstream
 from toolglot.upstream.failures import failure_of, wait_before
 from toolglot.upstream.protocol_choice import asking_encrypted
-from toolglot.wire.failures import ProviderError
 
 LOST = ProviderError(Failure("server", "the connection was lost"))
 

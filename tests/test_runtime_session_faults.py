@@ -16,17 +16,17 @@ from msgspec.structs import replace
 from log_stores import HookedStore
 from simulated_sessions import QUICK, Stage, play
 from toolglot import History, InputError, Limits, Media, Text, ToolCall, ToolResult, Turn
-from toolglot.attempts import Attempt
 from toolglot.conversation import Usage
 from toolglot.errors import LimitError
-from toolglot.history import History as Kept
-from toolglot.runtime.fitting import fits
-from toolglot.runtime.memory_log import MemoryLog, resume
-from toolglot.runtime.models import UpstreamModels
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_limits import SessionLimits
-from toolglot.runtime.session_log import LogLimits, SessionLog
-from toolglot.runtime.tools import ToolContext, define, tool
+from toolglot.history.attempts import Attempt
+from toolglot.history.history import History as Kept
+from toolglot.runtime.log.fitting import fits
+from toolglot.runtime.log.memory_log import MemoryLog, resume
+from toolglot.runtime.log.session_log import LogLimits, SessionLog
+from toolglot.runtime.session.limits import SessionLimits
+from toolglot.runtime.session.models import UpstreamModels
+from toolglot.runtime.session.session import Session
+from toolglot.runtime.tools.toolbox import ToolContext, define, tool
 from toolglot.store import SqliteStore, StoreError
 from toolglot.upstream import PROVIDERS, AsgiTransport, Upstream
 

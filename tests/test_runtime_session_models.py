@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolglot import InputError
-from toolglot.runtime.models import ProviderModels, UpstreamModels
+from toolglot.runtime.session.models import ProviderModels, UpstreamModels
 from toolglot.simulator import Simulator
 from toolglot.upstream import AsgiTransport, HttpTransport, Upstream
 

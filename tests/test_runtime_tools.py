@@ -23,7 +23,7 @@ import pytest
 
 from toolglot import InputError, ToolSpec, lint, request_for
 from toolglot.conversation import Conversation, Text, Turn
-from toolglot.runtime.tools import Output, Tool, ToolBox, ToolContext, ToolError, define, tool
+from toolglot.runtime.tools.toolbox import Output, Tool, ToolBox, ToolContext, ToolError, define, tool
 
 
 def run(made: Tool, context: ToolContext | None = None, /, **arguments: Any) -> Any:
@@ -753,7 +753,7 @@ def test_what_is_no_list_of_tools_is_refused(given: Any) -> None:
 def test_no_package_is_loaded_before_it_is_needed() -> None:
     code = (
         "import sys, toolglot; assert not {'anyio', 'mcp', 'docstring_parser'} & {*sys.modules}\n"
-        "import toolglot.runtime.mcp_config; assert not {'mcp', 'pydantic', 'httpx2'} & {*sys.modules}"
+        "import toolglot.runtime.mcp.config; assert not {'mcp', 'pydantic', 'httpx2'} & {*sys.modules}"
     )
     answered = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert answered.returncode == 0, answered.stderr

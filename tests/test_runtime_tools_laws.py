@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolglot.arguments import validate
-from toolglot.runtime.references import inlined
-from toolglot.runtime.tools import Tool, ToolContext, ToolError, tool
+from toolglot.runtime.tools.references import inlined
+from toolglot.runtime.tools.toolbox import Tool, ToolContext, ToolError, tool
 
 
 class Color(enum.Enum):

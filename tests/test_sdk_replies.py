@@ -17,7 +17,7 @@ from sdk.made_replies import REPLIES
 from sdk.recording import FOLDER, MODULES, Sdk, load
 from toolglot import profiles
 from toolglot.conversation import Conversation, Reply
-from toolglot.wire.refusals import only_refuses, without_refusals
+from toolglot.protocols.fields.refusals import only_refuses, without_refusals
 
 PROTOCOLS = {
     "anthropic": "anthropic",
@@ -32,7 +32,7 @@ PROTOCOLS = {
 
 
 def codec(protocol: str, part: str) -> Any:
-    return importlib.import_module(f"toolglot.wire.{protocol}.{part}")
+    return importlib.import_module(f"toolglot.protocols.{protocol}.{part}")
 
 
 def recorded(part: str, *, of: str = "*", name: str = "*") -> list[str]:

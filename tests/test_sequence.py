@@ -10,10 +10,20 @@ from hypothesis import strategies as st
 
 from event_grammar import check
 from toolglot.conversation import Failure, Media, Opaque, Text, Thinking, ToolCall, Usage
+from toolglot.conversation.events import (
+    Accumulator,
+    BlockEnded,
+    BlockStarted,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    Started,
+    Used,
+)
 from toolglot.errors import LimitError
-from toolglot.events import Accumulator, BlockEnded, BlockStarted, Event, Failed, Finished, InputDelta, Started, Used
 from toolglot.limits import Limits
-from toolglot.wire.sequence import MOST_TOLD, SAYING, THINKING, Sequence, call_of_object
+from toolglot.protocols.framing.sequence import MOST_TOLD, SAYING, THINKING, Sequence, call_of_object
 
 
 def summed(sequence: Sequence) -> tuple[list[Event], Accumulator]:

@@ -36,8 +36,8 @@ from gateway_process import SOON
 from sdk.simulated import bedrock_client, cohere_client, ollama_client
 from toolglot.errors import InputError
 from toolglot.gateway import Gateway, running
-from toolglot.gateway.config import Config, discovered, read_config
-from toolglot.gateway.telling import Teller
+from toolglot.gateway.config.settings import Config, discovered, read_config
+from toolglot.gateway.observability.request_log import Teller
 from toolglot.upstream.providers import PROVIDERS
 from waiting import wait_until
 

@@ -14,11 +14,11 @@ from asgi_calls import PATHS, Answered, ask, request
 from sdk import simulated
 from simulated_requests import BODIES, MODELS
 from toolglot.conversation import ToolCall
+from toolglot.conversation.events import Accumulator, BlockEnded, Failed, Finished
 from toolglot.errors import InputError
-from toolglot.events import Accumulator, BlockEnded, Failed, Finished
+from toolglot.protocols.base import codec
 from toolglot.simulator import FAULTS, Fault, Server, Simulator, read_fault
 from toolglot.simulator.text_calls import DIALECTS
-from toolglot.wire.codecs import codec
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]
 

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from broken_conversations import conversations
 from toolglot import Conversation, Issuer, Text, ToolCall, ToolResult, Turn, profiles
-from toolglot.intake import Intake
+from toolglot.conversation.report import Entry
+from toolglot.history.intake import Intake
+from toolglot.history.soundness import sound_turns
 from toolglot.render import render
-from toolglot.report import Entry
-from toolglot.soundness import sound_turns
 
 ISSUER = Issuer("anthropic")
 

@@ -21,7 +21,7 @@ from gateway_fixture import gateway
 from store_servers import PASSWORD, WRITTEN, Server, named, postgres, postgres_url, redis, redis_url, start_redis
 from store_use import LATER, NOW
 from toolglot import InputError
-from toolglot.gateway.config import read_config
+from toolglot.gateway.config.settings import read_config
 from toolglot.simulator import serve
 from toolglot.store import Store, StoreConflictError, StoreError, StoreLimits, is_address, open_store, shown
 from toolglot.store.jobs import Job

@@ -12,12 +12,22 @@ from hypothesis import strategies as st
 from event_grammar import check
 from strategies import json_values, texts
 from toolglot.conversation import Media, Opaque, Reply, ServerTool, Text, Thinking, ToolCall, ToolResult, Usage
+from toolglot.conversation.events import (
+    Accumulator,
+    BlockEnded,
+    BlockStarted,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    TextDelta,
+    Used,
+)
 from toolglot.errors import LimitError
-from toolglot.events import Accumulator, BlockEnded, BlockStarted, Event, Failed, Finished, InputDelta, TextDelta, Used
 from toolglot.limits import Limits
-from toolglot.wire.anthropic import reply
-from toolglot.wire.anthropic.stream import Decoder, Encoder, framer
-from toolglot.wire.framing import Frame
+from toolglot.protocols.anthropic import reply
+from toolglot.protocols.anthropic.stream import Decoder, Encoder, framer
+from toolglot.protocols.framing.text_frames import Frame
 
 Fields = dict[str, Any]
 

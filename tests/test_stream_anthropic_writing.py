@@ -31,7 +31,7 @@ from toolglot.conversation import (
     Turn,
     Usage,
 )
-from toolglot.events import (
+from toolglot.conversation.events import (
     BlockEnded,
     BlockStarted,
     Event,
@@ -43,10 +43,10 @@ from toolglot.events import (
     ThinkingDelta,
     Used,
 )
-from toolglot.reply_events import of_block, of_reply
-from toolglot.wire.anthropic import errors, reply
-from toolglot.wire.anthropic.stream import CONTENT_TYPE, Decoder, Encoder, framer
-from toolglot.wire.codecs import StreamWish
+from toolglot.conversation.reply_events import of_block, of_reply
+from toolglot.protocols.anthropic import errors, reply
+from toolglot.protocols.anthropic.stream import CONTENT_TYPE, Decoder, Encoder, framer
+from toolglot.protocols.base import StreamWish
 from wire_strategies import anthropic_replies
 
 Fields = dict[str, Any]

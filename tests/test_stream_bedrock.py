@@ -32,8 +32,7 @@ from toolglot.conversation import (
     Turn,
     Usage,
 )
-from toolglot.errors import LimitError
-from toolglot.events import (
+from toolglot.conversation.events import (
     Accumulator,
     BlockEnded,
     BlockStarted,
@@ -46,12 +45,13 @@ from toolglot.events import (
     ThinkingDelta,
     Used,
 )
+from toolglot.conversation.reply_events import of_block, of_reply
+from toolglot.errors import LimitError
 from toolglot.limits import Limits
-from toolglot.reply_events import of_block, of_reply
-from toolglot.wire.aws_frames import AwsFramer, message, text_headers, written
-from toolglot.wire.bedrock import reply
-from toolglot.wire.bedrock.stream import CONTENT_TYPE, Decoder, Encoder, framer
-from toolglot.wire.framing import Frame
+from toolglot.protocols.bedrock import reply
+from toolglot.protocols.bedrock.stream import CONTENT_TYPE, Decoder, Encoder, framer
+from toolglot.protocols.framing.aws_frames import AwsFramer, message, text_headers, written
+from toolglot.protocols.framing.text_frames import Frame
 
 Fields = dict[str, Any]
 Said = tuple[str, Fields]

@@ -28,8 +28,7 @@ from toolglot.conversation import (
     Turn,
     Usage,
 )
-from toolglot.errors import LimitError
-from toolglot.events import (
+from toolglot.conversation.events import (
     Accumulator,
     BlockEnded,
     BlockStarted,
@@ -42,12 +41,13 @@ from toolglot.events import (
     ThinkingDelta,
     Used,
 )
+from toolglot.conversation.reply_events import of_reply
+from toolglot.errors import LimitError
 from toolglot.limits import Limits
-from toolglot.reply_events import of_reply
-from toolglot.wire.cohere import reply as one_shot
-from toolglot.wire.cohere.stream import Decoder, Encoder, framer
-from toolglot.wire.framing import Frame
-from toolglot.wire.sequence import CUT_OFF
+from toolglot.protocols.cohere import reply as one_shot
+from toolglot.protocols.cohere.stream import Decoder, Encoder, framer
+from toolglot.protocols.framing.sequence import CUT_OFF
+from toolglot.protocols.framing.text_frames import Frame
 from wire_cohere_strategies import cohere_replies, part, text_parts
 from wire_strategies import wire_object
 

@@ -30,8 +30,7 @@ from toolglot.conversation import (
     Turn,
     Usage,
 )
-from toolglot.errors import InputError, LimitError
-from toolglot.events import (
+from toolglot.conversation.events import (
     Accumulator,
     BlockEnded,
     BlockStarted,
@@ -45,16 +44,17 @@ from toolglot.events import (
     ThinkingDelta,
     Used,
 )
+from toolglot.conversation.reply_events import of_reply
+from toolglot.errors import InputError, LimitError
 from toolglot.limits import Limits
-from toolglot.reply_events import of_reply
-from toolglot.streams import StreamTranslator
-from toolglot.wire.codecs import StreamWish
-from toolglot.wire.framing import Frame
-from toolglot.wire.gemini import reply as one_shot
-from toolglot.wire.gemini.framing import ArrayFramer
-from toolglot.wire.gemini.stream import Decoder, Encoder, framer
-from toolglot.wire.gemini.stream_candidates import plain_text
-from toolglot.wire.sequence import CUT_OFF
+from toolglot.protocols.base import StreamWish
+from toolglot.protocols.framing.sequence import CUT_OFF
+from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.gemini import reply as one_shot
+from toolglot.protocols.gemini.framing import ArrayFramer
+from toolglot.protocols.gemini.stream import Decoder, Encoder, framer
+from toolglot.protocols.gemini.stream_candidates import plain_text
+from toolglot.translate.streams import StreamTranslator
 from wire_gemini_strategies import gemini_parts, gemini_replies
 
 Fields = dict[str, Any]

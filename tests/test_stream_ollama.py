@@ -17,8 +17,7 @@ from sdk.made_replies import REPLIES
 from sdk.recording import load
 from strategies import json_objects, json_values, texts
 from toolglot.conversation import Block, Failure, Media, Opaque, Reply, Text, Thinking, ToolCall, Turn, Usage
-from toolglot.errors import InputError, LimitError
-from toolglot.events import (
+from toolglot.conversation.events import (
     Accumulator,
     BlockEnded,
     BlockStarted,
@@ -31,13 +30,14 @@ from toolglot.events import (
     ThinkingDelta,
     Used,
 )
+from toolglot.conversation.reply_events import of_reply
+from toolglot.errors import InputError, LimitError
 from toolglot.limits import Limits
-from toolglot.reply_events import of_reply
-from toolglot.wire.codecs import StreamWish
-from toolglot.wire.framing import Frame
-from toolglot.wire.ollama import reply as one_shot
-from toolglot.wire.ollama.stream import CONTENT_TYPE, Decoder, Encoder, framer
-from toolglot.wire.sequence import CUT_OFF
+from toolglot.protocols.base import StreamWish
+from toolglot.protocols.framing.sequence import CUT_OFF
+from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.ollama import reply as one_shot
+from toolglot.protocols.ollama.stream import CONTENT_TYPE, Decoder, Encoder, framer
 from wire_ollama_strategies import ollama_calls, ollama_replies
 
 Fields = dict[str, Any]

@@ -14,9 +14,9 @@ from chat_chunks import DONE, Fields, Heard, call, calls, chunk, frames, sse
 from event_grammar import check
 from strategies import json_values
 from toolglot.conversation import Media, Opaque, Text, Thinking, ToolCall, Usage
-from toolglot.events import Accumulator, BlockStarted, Event, Finished, Started, TextDelta, Used
-from toolglot.wire.openai_chat import reply, stream
-from toolglot.wire.sequence import PARTS_IN_CONTENT, STOP_WITH_CALLS
+from toolglot.conversation.events import Accumulator, BlockStarted, Event, Finished, Started, TextDelta, Used
+from toolglot.protocols.framing.sequence import PARTS_IN_CONTENT, STOP_WITH_CALLS
+from toolglot.protocols.openai_chat import reply, stream
 
 RECORDINGS = sorted((Path(__file__).parent / "recordings" / "streams" / "llama_cpp").glob("chat_*.sse"))
 STOP = (chunk({}, "stop"), DONE)

@@ -9,8 +9,8 @@ import pytest
 
 from chat_chunks import DONE, Fields, Heard, call, calls, chunk, frames, sse
 from toolglot.conversation import Opaque, ToolCall
-from toolglot.events import BlockStarted, InputDelta
-from toolglot.wire.openai_chat import stream
+from toolglot.conversation.events import BlockStarted, InputDelta
+from toolglot.protocols.openai_chat import stream
 
 END = (chunk({}, "tool_calls"), DONE)
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from chat_chunks import DONE, Fields, Heard, call, calls, chunk, frames, sse
+from toolglot.conversation.events import Failed
 from toolglot.errors import LimitError
-from toolglot.events import Failed
 from toolglot.limits import Limits
-from toolglot.wire.openai_chat import stream
-from toolglot.wire.sequence import NO_LAST_EVENT
+from toolglot.protocols.framing.sequence import NO_LAST_EVENT
+from toolglot.protocols.openai_chat import stream
 
 STOP = (chunk({}, "stop"), DONE)
 

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat_chunks import DONE, Fields, Heard, call, calls, chunk
-from toolglot.wire import json_end
-from toolglot.wire.json_end import ObjectEnd
+from toolglot.protocols.framing import json_end
+from toolglot.protocols.framing.json_end import ObjectEnd
 
 END = (chunk({}, "tool_calls"), DONE)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolglot.events import Event, Finished, Started
-from toolglot.wire.framing import Frame
-from toolglot.wire.openai_chat.stream import Decoder
+from toolglot.conversation.events import Event, Finished, Started
+from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.openai_chat.stream import Decoder
 
 pieces = st.lists(st.text('ab"\\{}[]:,é\n\u2028😀', min_size=1, max_size=8), min_size=1, max_size=12)
 

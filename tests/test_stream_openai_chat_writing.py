@@ -18,7 +18,7 @@ from chat_chunks import Fields, Heard, call, calls, chunk, frames
 from sdk.loopback import serving
 from strategies import json_objects, texts
 from toolglot.conversation import Failure, Media, Opaque, Reply, Text, Thinking, ToolCall, ToolResult, Turn, Usage
-from toolglot.events import (
+from toolglot.conversation.events import (
     BlockEnded,
     BlockStarted,
     Event,
@@ -30,9 +30,9 @@ from toolglot.events import (
     TextDelta,
     Used,
 )
-from toolglot.reply_events import of_block, of_reply
-from toolglot.wire.codecs import StreamWish
-from toolglot.wire.openai_chat import reply, stream
+from toolglot.conversation.reply_events import of_block, of_reply
+from toolglot.protocols.base import StreamWish
+from toolglot.protocols.openai_chat import reply, stream
 
 ASKED: list[ChatCompletionMessageParam] = [{"role": "user", "content": "?"}]
 USAGE = Usage(5, 2, 3, None, 1)

@@ -15,8 +15,7 @@ from event_grammar import check
 from sdk.recording import FOLDER
 from strategies import json_objects, json_values, texts
 from toolglot.conversation import Reply, ServerTool, Text, Thinking, ToolCall
-from toolglot.errors import LimitError
-from toolglot.events import (
+from toolglot.conversation.events import (
     Accumulator,
     BlockStarted,
     Event,
@@ -26,11 +25,12 @@ from toolglot.events import (
     TextDelta,
     ThinkingDelta,
 )
+from toolglot.errors import LimitError
 from toolglot.limits import Limits
-from toolglot.wire.framing import Frame
-from toolglot.wire.openai_responses import reply
-from toolglot.wire.openai_responses.stream import Decoder, framer
-from toolglot.wire.reading import note
+from toolglot.protocols.fields.reading import note
+from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.openai_responses import reply
+from toolglot.protocols.openai_responses.stream import Decoder, framer
 from wire_laws import damaged
 from wire_openai_responses_strategies import server_items
 

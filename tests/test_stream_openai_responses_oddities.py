@@ -21,11 +21,11 @@ from test_stream_openai_responses import (
     streamed,
 )
 from toolglot.conversation import Opaque, Thinking
-from toolglot.events import Accumulator, BlockEnded, Event, Finished, TextDelta
-from toolglot.wire.framing import Frame
-from toolglot.wire.openai_responses import reply
-from toolglot.wire.openai_responses.stream import Decoder
-from toolglot.wire.sequence import CUT_OFF, NO_LAST_ITEMS
+from toolglot.conversation.events import Accumulator, BlockEnded, Event, Finished, TextDelta
+from toolglot.protocols.framing.sequence import CUT_OFF, NO_LAST_ITEMS
+from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.openai_responses import reply
+from toolglot.protocols.openai_responses.stream import Decoder
 
 
 def without(events: list[Fields], *kinds: str) -> list[Fields]:

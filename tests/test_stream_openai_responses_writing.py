@@ -45,7 +45,7 @@ from toolglot.conversation import (
     Turn,
     Usage,
 )
-from toolglot.events import (
+from toolglot.conversation.events import (
     BlockEnded,
     BlockStarted,
     Event,
@@ -58,11 +58,11 @@ from toolglot.events import (
     ThinkingDelta,
     Used,
 )
-from toolglot.reply_events import of_block, of_reply
-from toolglot.wire.codecs import StreamWish
-from toolglot.wire.openai_responses import errors, reply
-from toolglot.wire.openai_responses.stream import CONTENT_TYPE, Encoder, framer
-from toolglot.wire.reading import note
+from toolglot.conversation.reply_events import of_block, of_reply
+from toolglot.protocols.base import StreamWish
+from toolglot.protocols.fields.reading import note
+from toolglot.protocols.openai_responses import errors, reply
+from toolglot.protocols.openai_responses.stream import CONTENT_TYPE, Encoder, framer
 
 Fields = dict[str, Any]
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from toolglot import StreamTranslator
-from toolglot.events import TextDelta
-from toolglot.streams import StreamReader
-from toolglot.wire.openai_chat.stream_snapshots import Snapshots
+from toolglot.conversation.events import TextDelta
+from toolglot.protocols.openai_chat.stream_snapshots import Snapshots
+from toolglot.translate.streams import StreamReader
 
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 TEXT = "Hello, world: this is the whole answer."

@@ -9,9 +9,9 @@ import pytest
 
 from toolglot import StreamTranslator, convert, convert_reply, profiles
 from toolglot.conversation import Block, Reply, StopReason, Text, ToolCall, Turn, Usage
-from toolglot.events import BlockEnded, BlockStarted, Event, Finished, InputDelta, Started
-from toolglot.reply_events import of_reply
-from toolglot.wire.codecs import codec
+from toolglot.conversation.events import BlockEnded, BlockStarted, Event, Finished, InputDelta, Started
+from toolglot.conversation.reply_events import of_reply
+from toolglot.protocols.base import codec
 
 LOOK = ToolCall("call_0a1b2c3d4", "look", {"city": "Zürich", "days": 3})
 NOW = ToolCall("call_1a1b2c3d4", "now", {})

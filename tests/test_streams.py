@@ -34,10 +34,10 @@ from toolglot import (
     convert_reply,
 )
 from toolglot.conversation import StopReason
-from toolglot.events import BlockEnded, Event, Failed, Finished, InputDelta, TextDelta
+from toolglot.conversation.events import BlockEnded, Event, Failed, Finished, InputDelta, TextDelta
+from toolglot.conversation.reply_events import of_block, of_reply
 from toolglot.limits import Limits
-from toolglot.reply_events import of_block, of_reply
-from toolglot.wire.codecs import codec
+from toolglot.protocols.base import codec
 
 PROTOCOLS = ("anthropic", "openai_chat", "openai_responses", "gemini", "ollama", "bedrock", "cohere")
 PAIRS = [(source, target) for source in PROTOCOLS for target in PROTOCOLS]

@@ -14,10 +14,10 @@ import pytest
 from test_javascript_clients import READERS, JavaScript, javascript
 from toolglot import StreamReader, StreamTranslator
 from toolglot.conversation import Reply, Text, ToolCall, Turn, Usage
-from toolglot.reply_events import of_reply
-from toolglot.wire.codecs import codec
-from toolglot.wire.framing import Frame
-from toolglot.wire.sequence import CUT_OFF
+from toolglot.conversation.reply_events import of_reply
+from toolglot.protocols.base import codec
+from toolglot.protocols.framing.sequence import CUT_OFF
+from toolglot.protocols.framing.text_frames import Frame
 
 __all__ = ["javascript"]
 

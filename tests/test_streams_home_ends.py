@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from test_javascript_clients import JavaScript, javascript
-from toolglot.streams import StreamTranslator
-from toolglot.wire.openai_responses.stream import CLOSING
+from toolglot.protocols.openai_responses.stream import CLOSING
+from toolglot.translate.streams import StreamTranslator
 
 __all__ = ["javascript"]
 

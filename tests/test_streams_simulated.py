@@ -10,7 +10,7 @@ from asgi_calls import ask
 from event_grammar import check
 from simulated_requests import BODIES, MODELS
 from toolglot import StreamReader, StreamTranslator, ToolCall, profiles
-from toolglot.events import BlockEnded, Event, Failed, Finished
+from toolglot.conversation.events import BlockEnded, Event, Failed, Finished
 from toolglot.simulator import Simulator
 from toolglot.simulator.faults import CHAT_ONLY
 

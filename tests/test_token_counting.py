@@ -57,8 +57,10 @@ from toolglot.conversation import (
     Turn,
 )
 from toolglot.errors import InputError
-from toolglot.gateway import image_tokens, text_tokens
-from toolglot.gateway.counting import (
+from toolglot.gateway.endpoints import image_tokens, text_tokens
+from toolglot.gateway.endpoints.image_tokens import UNKNOWN_IMAGE, UNKNOWN_MEDIA, formula_of, image_size, media_tokens
+from toolglot.gateway.endpoints.text_tokens import CHARACTER_CLASSES, count_texts, counted_by, vocabulary_of
+from toolglot.gateway.endpoints.token_counts import (
     ESTIMATE_HEADER,
     PER_CALL,
     PER_REQUEST,
@@ -69,9 +71,7 @@ from toolglot.gateway.counting import (
     estimate,
     estimate_async,
 )
-from toolglot.gateway.image_tokens import UNKNOWN_IMAGE, UNKNOWN_MEDIA, formula_of, image_size, media_tokens
-from toolglot.gateway.text_tokens import CHARACTER_CLASSES, count_texts, counted_by, vocabulary_of
-from toolglot.wire.openai_chat import request as chat_request
+from toolglot.protocols.openai_chat import request as chat_request
 
 MISTRAL: Final = "mistral-large-latest"
 
@@ -319,8 +319,8 @@ WITHOUT_THE_PACKAGE: Final = """
 import json, sys
 sys.modules["splintr"] = None
 import toolglot
-from toolglot.gateway.counting import estimate
-from toolglot.gateway.text_tokens import counted_by, prepare
+from toolglot.gateway.endpoints.token_counts import estimate
+from toolglot.gateway.endpoints.text_tokens import counted_by, prepare
 prepare("gpt-5")
 counts = [estimate(toolglot.load(text)) for text in json.load(sys.stdin)]
 json.dump([counted_by("gpt-5"), counts], sys.stdout)

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolglot import Reply, Text, ToolCall, Turn, Usage, arguments, convert_reply, jsontext, profiles, read_request
-from toolglot.convert import ReceivedRequest
+from toolglot.conversation.tool_memory import LARGEST, MOST_MADE, RememberedTools, ToolMemory
 from toolglot.errors import InputError
+from toolglot.protocols.base import codec
+from toolglot.protocols.fields import argument_text
 from toolglot.render import remembered
-from toolglot.tool_memory import LARGEST, MOST_MADE, RememberedTools, ToolMemory
-from toolglot.wire import argument_text
-from toolglot.wire.codecs import codec
+from toolglot.translate.requests import ReceivedRequest
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

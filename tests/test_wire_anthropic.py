@@ -21,7 +21,7 @@ from toolglot.conversation import (
     ToolChoice,
     Usage,
 )
-from toolglot.wire.anthropic import reply, request
+from toolglot.protocols.anthropic import reply, request
 from wire_strategies import Fields
 
 BASE: Fields = {"model": "claude", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}

@@ -22,7 +22,7 @@ from toolglot.conversation import (
     ToolChoice,
     Usage,
 )
-from toolglot.wire.bedrock import reply, request
+from toolglot.protocols.bedrock import reply, request
 from wire_strategies import Fields
 
 

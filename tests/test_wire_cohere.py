@@ -23,7 +23,7 @@ from toolglot.conversation import (
     ToolChoice,
     Usage,
 )
-from toolglot.wire.cohere import reply, request
+from toolglot.protocols.cohere import reply, request
 from wire_cohere_strategies import cohere_requests
 from wire_laws import same_json
 from wire_strategies import Fields

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolglot import InputError, lint, repair
-from toolglot.wire.codecs import codec
-from toolglot.wire.damage import mend
+from toolglot.protocols.base import codec
+from toolglot.protocols.lenient.malformed_bodies import mend
 
 Fields = dict[str, Any]
 HI: Fields = {"role": "user", "content": "hi"}

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from counted_work import is_linear, no_hang
 from strategies import json_objects, json_values, texts
 from toolglot import Failure, FailureKind, InputError, LimitError
-from toolglot.wire import error_bodies, failures, retry_after
-from toolglot.wire.bedrock import errors as bedrock
-from toolglot.wire.failure_kinds import CODES, KINDS, PHRASES, VAGUE_CODES, kind_of
-from toolglot.wire.masking import mask
+from toolglot.protocols.bedrock import errors as bedrock
+from toolglot.protocols.errors import bodies as error_bodies
+from toolglot.protocols.errors import failures, retry_after
+from toolglot.protocols.errors.kinds import CODES, KINDS, PHRASES, VAGUE_CODES, kind_of
+from toolglot.protocols.errors.masking import mask
 from wire_laws import same_json
 
 PROTOCOLS = ("anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses")
@@ -25,7 +26,7 @@ protocols = pytest.mark.parametrize("protocol", PROTOCOLS)
 Row = tuple[str, int, Any, FailureKind]
 
 
-MODULES: dict[str, Any] = {name: importlib.import_module(f"toolglot.wire.{name}.errors") for name in PROTOCOLS}
+MODULES: dict[str, Any] = {name: importlib.import_module(f"toolglot.protocols.{name}.errors") for name in PROTOCOLS}
 
 
 def errors(protocol: str) -> Any:

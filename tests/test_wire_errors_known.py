@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from counted_work import is_linear, no_hang
 from toolglot.profiles import loader
-from toolglot.wire.error_bodies import error_in, parsed, read_error
-from toolglot.wire.known_errors import recognise
-from toolglot.wire.openai_chat import errors
+from toolglot.protocols.errors.bodies import error_in, parsed, read_error
+from toolglot.protocols.errors.known_messages import recognise
+from toolglot.protocols.openai_chat import errors
 
 NOT_MESSAGES = {
     ": OPENROUTER PROCESSING",

@@ -27,7 +27,7 @@ from mistralai.client import Mistral
 from mistralai.client import errors as mistral_errors
 
 from toolglot import Failure, FailureKind
-from toolglot.wire.failure_kinds import KINDS
+from toolglot.protocols.errors.kinds import KINDS
 
 SETTINGS = ("ANTHROPIC_", "AWS_", "CO_", "GEMINI_", "GOOGLE_", "MISTRAL_", "OLLAMA_", "OPENAI_")
 MESSAGES: list[Any] = [{"role": "user", "content": "hi"}]
@@ -67,7 +67,7 @@ class Served:
         self.thread.start()
 
     def set(self, protocol: str, failure: Failure) -> None:
-        module = importlib.import_module(f"toolglot.wire.{protocol}.errors")
+        module = importlib.import_module(f"toolglot.protocols.{protocol}.errors")
         self.answer = (*module.encode(failure), module.headers_of(failure))
 
     def close(self) -> None:

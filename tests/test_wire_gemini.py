@@ -24,7 +24,7 @@ from toolglot.conversation import (
     ToolSpec,
     Usage,
 )
-from toolglot.wire.gemini import reply, request
+from toolglot.protocols.gemini import reply, request
 from wire_laws import same_json
 from wire_strategies import Fields
 

@@ -33,7 +33,7 @@ protocols = pytest.mark.parametrize("protocol", BODIES)
 
 
 def codec(protocol: str, part: str) -> Any:
-    return importlib.import_module(f"toolglot.wire.{protocol}.{part}")
+    return importlib.import_module(f"toolglot.protocols.{protocol}.{part}")
 
 
 @pytest.mark.law

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from counted_work import is_linear, no_hang
-from toolglot.wire.masking import mask
+from toolglot.protocols.errors.masking import mask
 
 KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 HEX = "0123456789abcdef0123456789abcdef"

@@ -9,7 +9,7 @@ import pytest
 
 from toolglot import InputError, Issuer, ToolCall, ToolSpec, Turn
 from toolglot.conversation import Conversation
-from toolglot.wire.openai_responses import request
+from toolglot.protocols.openai_responses import request
 from wire_laws import same_json
 
 
@@ -72,7 +72,7 @@ OTHERS = ["anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat"]
 
 def written_by(protocol: str, *tools: ToolSpec) -> list[Any]:
     """What another protocol writes of these tools, each entry of a list apart."""
-    body = importlib.import_module(f"toolglot.wire.{protocol}.request").encode(Conversation(tools=tools))
+    body = importlib.import_module(f"toolglot.protocols.{protocol}.request").encode(Conversation(tools=tools))
     found = body.get("toolConfig", body).get("tools", [])
     declared: list[Any] = found[0]["functionDeclarations"] if protocol == "gemini" and found else found
     return declared

@@ -22,7 +22,7 @@ from toolglot.conversation import (
     ToolChoice,
     Usage,
 )
-from toolglot.wire.ollama import reply, request
+from toolglot.protocols.ollama import reply, request
 from wire_laws import same_json
 from wire_ollama_strategies import ollama_requests
 from wire_strategies import Fields

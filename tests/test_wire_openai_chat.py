@@ -40,9 +40,9 @@ from toolglot.conversation import (
     ToolSpec,
     Usage,
 )
-from toolglot.wire.anthropic import reply as anthropic_reply
-from toolglot.wire.anthropic import request as anthropic_request
-from toolglot.wire.openai_chat import reply, request
+from toolglot.protocols.anthropic import reply as anthropic_reply
+from toolglot.protocols.anthropic import request as anthropic_request
+from toolglot.protocols.openai_chat import reply, request
 from wire_laws import same_json
 from wire_openai_chat_strategies import chat_requests
 from wire_strategies import Fields

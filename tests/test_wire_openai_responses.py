@@ -25,8 +25,8 @@ from toolglot.conversation import (
     ToolChoice,
     Usage,
 )
-from toolglot.wire.openai_chat import reply as chat_reply
-from toolglot.wire.openai_responses import reply, request
+from toolglot.protocols.openai_chat import reply as chat_reply
+from toolglot.protocols.openai_responses import reply, request
 from wire_laws import same_json
 from wire_openai_responses_strategies import openai_responses_replies
 from wire_strategies import Fields

@@ -12,10 +12,10 @@ from strategies import json_objects, json_values, texts
 from toolglot import InputError, Text, ToolResult
 from toolglot.conversation import Media
 from toolglot.jsontext import compact
-from toolglot.wire.argument_text import read_arguments, read_object
-from toolglot.wire.failed_result import text_of, told_content
-from toolglot.wire.media import audio_format, audio_type, audio_type_of, data_url, read_data_url
-from toolglot.wire.reading import Fields, each_by_type, from_root, held, held_or_none, require_all, required
+from toolglot.protocols.fields.argument_text import read_arguments, read_object
+from toolglot.protocols.fields.failed_result import text_of, told_content
+from toolglot.protocols.fields.media import audio_format, audio_type, audio_type_of, data_url, read_data_url
+from toolglot.protocols.fields.reading import Fields, each_by_type, from_root, held, held_or_none, require_all, required
 
 
 @pytest.mark.law

@@ -8,10 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from toolglot import arguments, dialects, ids, profiles
-from toolglot.attempts import Attempt, Shown
-from toolglot.call_accumulator import ToolCallAccumulator
-from toolglot.canonical_json import dump, load
+from toolglot import arguments, dialects, profiles
 from toolglot.conversation import (
     Block,
     Conversation,
@@ -41,19 +38,10 @@ from toolglot.conversation import (
     Turn,
     TurnMetadata,
     Usage,
+    ids,
 )
-from toolglot.convert import (
-    ConvertedError,
-    ConvertedRequest,
-    ReceivedRequest,
-    convert,
-    convert_error,
-    error_for,
-    read_request,
-    repair,
-    request_for,
-)
-from toolglot.converted import Converted
+from toolglot.conversation.canonical_json import dump, load
+from toolglot.conversation.report import Entry, Report
 from toolglot.errors import (
     ArgumentsError,
     EmptyConversationError,
@@ -73,18 +61,31 @@ from toolglot.errors import (
     UnknownNameError,
     VersionError,
 )
-from toolglot.history import History, TurnInFlight
-from toolglot.ledger import Ledger
+from toolglot.history.attempts import Attempt, Shown
+from toolglot.history.history import History, TurnInFlight
+from toolglot.history.ledger import Ledger
 from toolglot.limits import Limits
 from toolglot.middleware import MiddlewareChain, Request, Response, SchemaTranslator, ToolingMiddleware, ToolMiddleware
-from toolglot.parsers import ReplyParser, ToolParser, get_parser, register_parser, validate_tool_call
 from toolglot.policy import Policy
 from toolglot.profiles import Capabilities, get_capabilities, register_capabilities
+from toolglot.protocols.errors.failures import ProviderError
 from toolglot.referee import Violation, lint
-from toolglot.reply_conversion import ConvertedReply, convert_reply
-from toolglot.report import Entry, Report
-from toolglot.streams import StreamReader, StreamTranslator
-from toolglot.wire.failures import ProviderError
+from toolglot.translate.call_accumulator import ToolCallAccumulator
+from toolglot.translate.converted import Converted
+from toolglot.translate.parsers import ReplyParser, ToolParser, get_parser, register_parser, validate_tool_call
+from toolglot.translate.replies import ConvertedReply, convert_reply
+from toolglot.translate.requests import (
+    ConvertedError,
+    ConvertedRequest,
+    ReceivedRequest,
+    convert,
+    convert_error,
+    error_for,
+    read_request,
+    repair,
+    request_for,
+)
+from toolglot.translate.streams import StreamReader, StreamTranslator
 
 if TYPE_CHECKING:
     from toolglot import runtime

@@ -10,22 +10,22 @@
     │   ├── ArgumentsError    tool arguments that cannot be read
     │   │   └── TruncatedArgumentsError   … because they end too early: never guessed at
     │   ├── ProfileError      a profile file or override that does not make sense
-    │   ├── ConfigError       a configuration of the gateway that does not make sense (in gateway/config_file.py)
-    │   ├── NoRouteError      a model that no upstream of the gateway serves (in gateway/routing.py)
-    │   ├── SessionMissingError   a session that is not there (in runtime/log_entries.py)
-    │   ├── SessionDamagedError   a session whose log cannot be read (in runtime/log_entries.py)
+    │   ├── ConfigError       a configuration of the gateway that does not make sense (in gateway/config/file.py)
+    │   ├── NoRouteError      a model that no upstream of the gateway serves (in gateway/routing/router.py)
+    │   ├── SessionMissingError   a session that is not there (in runtime/log/entries.py)
+    │   ├── SessionDamagedError   a session whose log cannot be read (in runtime/log/entries.py)
     │   └── RefusedError      a request that no change could make the target accept
     │       ├── ServerToolError          … because only another provider can run one of its tools
     │       ├── EmptyConversationError   … because it says nothing
     │       ├── ToolProtocolError        … because the model takes tools over another protocol only
     │       └── StoredHistoryError       … because only another provider has what it continues
     ├── RenderError           a render that would have broken one of its own laws
-    ├── ProviderError         what a provider answered instead of a reply (in wire/failures.py)
+    ├── ProviderError         what a provider answered instead of a reply (in protocols/errors/failures.py)
     ├── StoreError            a store that cannot do it now (in store/interface.py)
     │   └── StoreConflictError    … because a row is there that must not be
-    ├── SessionTakenError     a session that another process has (in runtime/log_entries.py)
-    ├── McpServerError        a server of tools that fails (in runtime/mcp_limits.py)
-    ├── ToolError             what a tool says to the model in place of a result (in runtime/tool_values.py)
+    ├── SessionTakenError     a session that another process has (in runtime/log/entries.py)
+    ├── McpServerError        a server of tools that fails (in runtime/mcp/limits.py)
+    ├── ToolError             what a tool says to the model in place of a result (in runtime/tools/values.py)
     └── HistoryError          an operation that the present state of a history forbids
 
 Law of this file: a message says what was wrong, `path` says where (a JSON path from `$`), `hint` says

@@ -20,14 +20,14 @@ from typing import Any, Final, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from toolglot import ids, jsontext, profiles
-from toolglot.conversation import Conversation, Text, ToolCall, ToolSpec, Turn
-from toolglot.convert import ConvertedRequest, convert
+from toolglot import jsontext, profiles
+from toolglot.conversation import Conversation, Text, ToolCall, ToolSpec, Turn, ids
 from toolglot.errors import InputError, quote
-from toolglot.parsers import ToolParser, get_parser, validate_tool_call
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides
-from toolglot.wire.codecs import codec
+from toolglot.protocols.base import codec
+from toolglot.translate.parsers import ToolParser, get_parser, validate_tool_call
+from toolglot.translate.requests import ConvertedRequest, convert
 
 Fields = dict[str, Any]
 Validator = Callable[[ToolCall], ToolCall]

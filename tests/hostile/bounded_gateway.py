@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from gateway_fixture import Served
 from toolglot.gateway import Gateway
-from toolglot.gateway.connections import BoundedProtocol
-from toolglot.gateway.serving import server_of
+from toolglot.gateway.http.connections import BoundedProtocol
+from toolglot.gateway.http.serving import server_of
 from toolglot.simulator.serving import listening
 from waiting import wait_until
 

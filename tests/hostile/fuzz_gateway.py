@@ -30,7 +30,7 @@ from fuzz_library import stream_documents, stream_text
 from raw_server import Came, RawServer, listening
 from reply_bodies import stream_of
 from toolglot import profiles
-from toolglot.wire.codecs import codec
+from toolglot.protocols.base import codec
 from waiting import HANG_SECONDS, wait_until
 
 ENDPOINTS: Final[dict[str, tuple[str, ...]]] = {

@@ -25,11 +25,11 @@ from toolglot import (
     ToolglotError,
     Turn,
     arguments,
-    ids,
     profiles,
 )
-from toolglot.wire import aws_frames
-from toolglot.wire.codecs import codec
+from toolglot.conversation import ids
+from toolglot.protocols.base import codec
+from toolglot.protocols.framing import aws_frames
 from type_mutations import HALF_A_PAIR, SURROGATE, json_text
 
 PACKAGE: Final = Path(toolglot.__file__).resolve().parent

@@ -33,13 +33,13 @@ from typing import Any, NoReturn, TypeVar
 from msgspec import Struct
 
 from log_stores import HookedStore
-from toolglot.attempts import Attempt
 from toolglot.conversation import ToolCall, ToolResult, Turn, Usage
-from toolglot.history import History
-from toolglot.runtime.models import UpstreamModels
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_log import SessionLog, SessionMissingError
-from toolglot.runtime.tools import ToolContext, tool
+from toolglot.history.attempts import Attempt
+from toolglot.history.history import History
+from toolglot.runtime.log.session_log import SessionLog, SessionMissingError
+from toolglot.runtime.session.models import UpstreamModels
+from toolglot.runtime.session.session import Session
+from toolglot.runtime.tools.toolbox import ToolContext, tool
 from toolglot.simulator import Simulator, url_of
 from toolglot.store import SqliteStore, Store, StoreError, open_store
 from toolglot.upstream import AsgiTransport, Upstream

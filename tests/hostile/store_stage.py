@@ -32,8 +32,8 @@ from typing import Any
 from echo_upstream import echo_upstream
 from store_checker import TOKENS, Read, Seen, Step, marks_in
 from store_servers import free_port
-from toolglot.gateway.key_table import digest
-from toolglot.gateway.usage import read_usage
+from toolglot.gateway.accounting.usage import read_usage
+from toolglot.gateway.config.key_table import digest
 from toolglot.store import open_store
 from waiting import HANG_SECONDS, wait_until
 

@@ -18,7 +18,7 @@ import pytest
 
 from gateway_client import ask, request_of
 from gateway_process import Process, process
-from toolglot.gateway.keys import ClientKey, new_key, revoke, save
+from toolglot.gateway.accounting.client_keys import ClientKey, new_key, revoke, save
 from toolglot.simulator import serve
 from toolglot.store import open_store
 from waiting import wait_until

@@ -23,12 +23,12 @@ from gateway_fixture import Served, config_for, gateway
 from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, endless, hostile, once, upstream_at, whole
 from raw_sockets import connect, exchange, post, read_to_end
 from toolglot.gateway import Gateway
-from toolglot.gateway.connections import MOST_LOOSE
-from toolglot.gateway.requests import unpacked
-from toolglot.gateway.telling import Teller
+from toolglot.gateway.http.connections import MOST_LOOSE
+from toolglot.gateway.http.requests import unpacked
+from toolglot.gateway.observability.request_log import Teller
+from toolglot.protocols.errors.failures import ProviderError
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
-from toolglot.wire.failures import ProviderError
 from waiting import wait_until
 
 SECRET = "7f3c9a1b5d2e4f60718293a4b5c6d7e8"  # noqa: S105 - nobody's

@@ -12,8 +12,8 @@ import pytest
 from kill_target import CALLS, ID, STEPS, WORDS, Order, Wrong, check, lines_of, work
 from run_folder import memory_folder
 from toolglot.conversation import Text, ToolCall, ToolResult, Turn
-from toolglot.history import History
-from toolglot.runtime.session_log import SessionLog
+from toolglot.history.history import History
+from toolglot.runtime.log.session_log import SessionLog
 from toolglot.store import SqliteStore
 
 

@@ -17,7 +17,7 @@ from gateway_fixture import Served, config_for, gateway
 from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, endless, hostile, once, upstream_at, whole
 from raw_sockets import answers_in, connect, post, read_to_end
 from toolglot.gateway import Gateway
-from toolglot.gateway.telling import Teller
+from toolglot.gateway.observability.request_log import Teller
 from waiting import wait_until
 
 ENVIRON = {"HOSTILE_KEY": "a-key-of-the-gateway"}

@@ -22,8 +22,8 @@ from gateway_client import Got, ask, request_of
 from gateway_fixture import Served, gateway
 from gateway_process import Process, process
 from small_disk import small_disk
-from toolglot.gateway.keys import new_key, save
-from toolglot.gateway.store_watch import KIND, StoreWatch
+from toolglot.gateway.accounting.client_keys import new_key, save
+from toolglot.gateway.state.store_watch import KIND, StoreWatch
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import SqliteStore, Store, StoreError, open_store

@@ -13,11 +13,11 @@ import pytest
 from store_faults import SERVERS, url_of
 from store_proxy import StoreProxy
 from store_use import LATER, NOW
-from toolglot.gateway.bounded_store import PROBE_SECONDS, BoundedStore
-from toolglot.gateway.keys import FRESH, KeyRing, new_key, save
-from toolglot.gateway.metering import USAGE, Meter
-from toolglot.gateway.prices import Prices
-from toolglot.gateway.telling import Told
+from toolglot.gateway.accounting.client_keys import FRESH, KeyRing, new_key, save
+from toolglot.gateway.accounting.metering import USAGE, Meter
+from toolglot.gateway.accounting.prices import Prices
+from toolglot.gateway.observability.request_log import Told
+from toolglot.gateway.state.bounded_store import PROBE_SECONDS, BoundedStore
 from toolglot.store import Row, SqliteStore, Store, StoreError, open_store
 
 COMMITS = {"postgres": b"COMMIT", "redis": b"EVALSHA"}

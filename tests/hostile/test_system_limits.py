@@ -125,7 +125,7 @@ def test_without_memory_for_large_bodies_they_are_refused_and_small_ones_served(
 NO_MEMORY = """
 import re, resource, sys
 from toolglot.jsontext import parse_plain
-from toolglot.tool_memory import ToolMemory
+from toolglot.conversation.tool_memory import ToolMemory
 data = b'{"tools": [{"type": "function"}], "a": "' + b"x" * (60 << 20) + b'"}'
 read = parse_plain if sys.argv[1] == "parse" else lambda body: ToolMemory().split(body, "openai_chat")
 read(b"{}")

@@ -15,7 +15,8 @@ import pytest
 import toolglot
 from fuzz_gateway import gateway_between, reply_case, whole_answer, wrong
 from raw_server import RawServer, listening
-from toolglot import InputError, ProviderError, ToolCall, ids
+from toolglot import InputError, ProviderError, ToolCall
+from toolglot.conversation import ids
 from toolglot.upstream import Ask, HttpTransport, TimeLimits
 from type_mutations import HALF_A_PAIR, nested
 

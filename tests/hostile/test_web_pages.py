@@ -12,7 +12,7 @@ import pytest
 
 from gateway_client import Got, ask, request_of
 from gateway_fixture import Served, config_for, gateway
-from toolglot.gateway.config_file import ConfigError
+from toolglot.gateway.config.file import ConfigError
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 

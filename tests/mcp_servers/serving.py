@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from toolglot.runtime.mcp_servers import McpServer
-from toolglot.runtime.tools import Output, ToolBox, ToolContext
+from toolglot.runtime.mcp.servers import McpServer
+from toolglot.runtime.tools.toolbox import Output, ToolBox, ToolContext
 
 FOLDER = Path(__file__).parent
 EVERY_KIND = str(FOLDER / "every_kind.py")

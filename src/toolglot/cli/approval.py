@@ -22,8 +22,8 @@ from toolglot.cli.line_input import visible
 from toolglot.cli.terminal import Terminal
 from toolglot.cli.transcript_view import TranscriptView, safe_line
 from toolglot.conversation import ToolCall
-from toolglot.runtime.approvals import Allow, AllowAlways, Decision, Deny, Edit
-from toolglot.runtime.tools import Tool
+from toolglot.runtime.scheduler.approvals import Allow, AllowAlways, Decision, Deny, Edit
+from toolglot.runtime.tools.toolbox import Tool
 
 DENIED: Final = "The user did not allow it."
 QUESTION: Final = "  allow? [y]es, [n]o, [a]lways, [e]dit: "

@@ -30,8 +30,8 @@ from toolglot.conversation import (
 )
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides, Profile
+from toolglot.protocols.base import codec
 from toolglot.referee import Violation
-from toolglot.wire.codecs import codec
 
 _CITY: Final = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 _TOOL: Final = ToolSpec("weather", "The weather in a city.", _CITY)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from toolglot import canonical_json
 from toolglot.cli.approval import is_reading
 from toolglot.cli.history_view import show_turns
 from toolglot.cli.session_host import Branch, Known, New, Wanted, full_id
@@ -21,9 +20,10 @@ from toolglot.cli.terminal import clean
 from toolglot.cli.transcript_text import markdown_of
 from toolglot.cli.transcript_view import TranscriptView, money, safe_line, tokens, turns
 from toolglot.cli.writing import open_output
+from toolglot.conversation import canonical_json
 from toolglot.errors import InputError, quote
-from toolglot.runtime.session_documents import export_session
-from toolglot.runtime.session_list import fork_session
+from toolglot.runtime.log.documents import export_session
+from toolglot.runtime.log.sessions import fork_session
 
 if TYPE_CHECKING:
     from toolglot.cli.chat_session import Chat

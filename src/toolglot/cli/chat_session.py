@@ -27,9 +27,9 @@ from toolglot.cli.stopped import problem_of
 from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.cli.transcript_view import TranscriptView, footer
 from toolglot.errors import InputError, ToolglotError
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_events import Answer
-from toolglot.runtime.session_log import SessionTakenError
+from toolglot.runtime.log.session_log import SessionTakenError
+from toolglot.runtime.session.events import Answer
+from toolglot.runtime.session.session import Session
 
 PROMPT: Final = "> "
 MORE: Final = ". "

@@ -12,10 +12,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.gateway.config import Config
-from toolglot.gateway.key_table import STORED_KEYS
-from toolglot.gateway.keys import ID_LENGTH, ClientKey, configured_keys
-from toolglot.gateway.secret import ENV
+from toolglot.gateway.accounting.client_keys import ID_LENGTH, ClientKey, configured_keys
+from toolglot.gateway.config.key_table import STORED_KEYS
+from toolglot.gateway.config.secret import ENV
+from toolglot.gateway.config.settings import Config
 
 _SHOWN: Final = 16
 """Characters of a hash as a configuration writes it."""

@@ -18,12 +18,12 @@ from toolglot.cli.documents import Record, compact, open_document
 from toolglot.cli.targets import Target
 from toolglot.cli.terminal import Terminal
 from toolglot.cli.writing import Write
-from toolglot.convert import is_foreign_model
+from toolglot.conversation.report import Entry
 from toolglot.errors import InputError, RefusedError, quote
 from toolglot.profiles import Overrides
-from toolglot.report import Entry
-from toolglot.wire.detection import examine
-from toolglot.wire.masking import mask
+from toolglot.protocols.errors.masking import mask
+from toolglot.protocols.request_detection import examine
+from toolglot.translate.requests import is_foreign_model
 
 
 class Outcome(Struct, frozen=True, kw_only=True):

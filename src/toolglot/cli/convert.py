@@ -15,8 +15,8 @@ from toolglot.cli.lint import counted
 from toolglot.cli.options import add_output, add_profiles, add_quiet
 from toolglot.cli.terminal import Terminal, clean
 from toolglot.cli.writing import STDOUT, Write, open_output
+from toolglot.conversation.report import Entry, count_gravities, describe_counts
 from toolglot.errors import InputError
-from toolglot.report import Entry, count_gravities, describe_counts
 
 MOST_LISTED: Final = 20
 """Failed lines that are listed at the end; the report has them all."""

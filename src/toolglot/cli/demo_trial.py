@@ -30,13 +30,13 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
-from toolglot.convert import request_for
-from toolglot.history import History
+from toolglot.conversation.report import Report
+from toolglot.history.history import History
+from toolglot.protocols.base import codec
 from toolglot.referee import lint
-from toolglot.report import Report
 from toolglot.simulator.answering import Desk, Outcome, Request
 from toolglot.simulator.script import CallSpec, ReplySpec, Rule, Script, When
-from toolglot.wire.codecs import codec
+from toolglot.translate.requests import request_for
 
 OK: Final = 200
 _NOON: Final = 1_767_268_800.0

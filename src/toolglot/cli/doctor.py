@@ -18,7 +18,9 @@ from toolglot.errors import InputError
 WHY_NOT: InputError | None = None
 """Why nothing can be looked at: an extra that a gateway needs is not installed."""
 try:
-    from toolglot.gateway.checkup import (
+    from toolglot.gateway.config.installed_clients import of_clients
+    from toolglot.gateway.config.settings import Config, read_config
+    from toolglot.gateway.observability.checkup import (
         Finding,
         of_config_error,
         of_keys,
@@ -29,8 +31,6 @@ try:
         of_upstreams,
         root_of,
     )
-    from toolglot.gateway.config import Config, read_config
-    from toolglot.gateway.installed_clients import of_clients
 except InputError as missing:
     WHY_NOT = missing
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from toolglot.cli.transcript_view import TranscriptView, safe_line, safe_text, turns
 from toolglot.conversation import Text, ToolCall, ToolResult, Turn
-from toolglot.runtime.session_log import RecoveredCall
+from toolglot.runtime.log.session_log import RecoveredCall
 
 RECENT_EXCHANGES: Final = 2
 """What the user said last, so many times, with what came of it, is shown where a session is gone on with."""

@@ -10,9 +10,9 @@ from typing import Final
 from toolglot.cli.options import add_quiet
 from toolglot.cli.terminal import Terminal, clean
 from toolglot.cli.writing import STDOUT, back_up, open_output, refuse_existing
-from toolglot.gateway.config import FILE
-from toolglot.gateway.example_config import example_config
-from toolglot.gateway.upstream_table import discovered_upstreams
+from toolglot.gateway.config.example import example_config
+from toolglot.gateway.config.settings import FILE
+from toolglot.gateway.config.upstream_table import discovered_upstreams
 
 _DESCRIPTION: Final = """\
 Writes a configuration for the gateway with every setting and every provider in it, as remarks. The providers whose keys

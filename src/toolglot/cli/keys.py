@@ -16,8 +16,8 @@ from toolglot.cli.options import Formatter, Parser, add_quiet
 from toolglot.cli.stored import add_store, configured, dollars, is_there, moment, place_of, whole, with_store
 from toolglot.cli.terminal import Terminal, clean
 from toolglot.errors import InputError, quote
-from toolglot.gateway.keys import BUDGETS, ClientKey, named, new_key, revoke, save, saved_keys
-from toolglot.gateway.metering import NANO, SPENT, period_of
+from toolglot.gateway.accounting.client_keys import BUDGETS, ClientKey, named, new_key, revoke, save, saved_keys
+from toolglot.gateway.accounting.metering import NANO, SPENT, period_of
 from toolglot.store import Store
 
 _DESCRIPTION: Final = """\

@@ -18,9 +18,9 @@ from toolglot.cli.targets import Target
 from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides
+from toolglot.protocols.errors.masking import mask
+from toolglot.protocols.request_detection import examine
 from toolglot.referee import Violation
-from toolglot.wire.detection import examine
-from toolglot.wire.masking import mask
 
 MOST_KEPT: Final = 50_000
 """Findings that a JSON or SARIF answer lists; more are only counted."""

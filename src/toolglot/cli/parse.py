@@ -12,12 +12,12 @@ from toolglot import jsontext
 from toolglot.cli.documents import STDIN, check_name, compact, place_of
 from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.conversation import ToolCall
+from toolglot.conversation.events import BlockEnded
 from toolglot.dialects.detection import detect
 from toolglot.dialects.offered_tools import offered
 from toolglot.dialects.registry import names
 from toolglot.dialects.text_stream import Said, TextToolStream, said
 from toolglot.errors import InputError, JSONError
-from toolglot.events import BlockEnded
 from toolglot.limits import DEFAULT_LIMITS
 
 _BOM: Final = "\ufeff"

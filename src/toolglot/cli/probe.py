@@ -32,9 +32,9 @@ from toolglot.discovery.remedies import remedy
 from toolglot.discovery.reporting import report, worded
 from toolglot.discovery.running import Discovery, chosen
 from toolglot.errors import InputError
-from toolglot.prices import Price, Prices
 from toolglot.profiles import Overrides, Profile
 from toolglot.upstream import checked_url
+from toolglot.upstream.prices import Price, Prices
 
 INTERRUPTED: Final = 130
 _DESCRIPTION: Final = """\

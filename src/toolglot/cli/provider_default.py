@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from toolglot import profiles
 from toolglot.errors import InputError, quote
-from toolglot.gateway.config import Config
-from toolglot.gateway.model_names import SIMULATED, is_pattern
+from toolglot.gateway.config.settings import Config
+from toolglot.gateway.routing.model_names import SIMULATED, is_pattern
 from toolglot.simulator.providers import PROVIDERS as SIMULATED_PROVIDERS
 from toolglot.upstream.providers import PROVIDERS, Provider
 

@@ -15,9 +15,9 @@ from toolglot.cli.options import add_all, add_output, add_profiles, add_quiet
 from toolglot.cli.targets import Target
 from toolglot.cli.terminal import Page, Terminal, clean
 from toolglot.cli.writing import STDOUT, Write, back_up, open_output, refuse_existing, replacing
+from toolglot.conversation.report import Entry, order_by_gravity, summarise
 from toolglot.errors import InputError
 from toolglot.policy import DEFAULT_POLICY
-from toolglot.report import Entry, order_by_gravity, summarise
 
 MOST_DIFFS: Final = 20
 """Requests of one file whose diff is shown."""

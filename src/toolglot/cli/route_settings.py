@@ -17,9 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot.conversation import Conversation, Options, ToolSpec
-from toolglot.gateway.route_changes import changed
-from toolglot.gateway.route_table import RequestSettings, RouteSettings
-from toolglot.gateway.routing import Route
+from toolglot.gateway.config.route_table import RequestSettings, RouteSettings
+from toolglot.gateway.routing.route_changes import changed
+from toolglot.gateway.routing.router import Route
 from toolglot.policy import Policy
 
 

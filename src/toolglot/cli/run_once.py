@@ -22,9 +22,9 @@ from toolglot.cli.stopped import problem_of
 from toolglot.cli.terminal import Terminal
 from toolglot.cli.transcript_view import TranscriptView, footer, safe_text
 from toolglot.errors import ToolglotError
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_events import Event
-from toolglot.runtime.session_log import SessionTakenError
+from toolglot.runtime.log.session_log import SessionTakenError
+from toolglot.runtime.session.events import Event
+from toolglot.runtime.session.session import Session
 
 FAILED: Final = 1
 INTERRUPTED: Final = 130

@@ -13,9 +13,9 @@ import msgspec
 
 from toolglot.cli.transcript_view import text_of
 from toolglot.conversation import Text, ToolCall, ToolResult, Usage
-from toolglot.report import Entry
-from toolglot.runtime.call_states import FINAL, CallChange
-from toolglot.runtime.session_events import (
+from toolglot.conversation.report import Entry
+from toolglot.runtime.scheduler.call_states import FINAL, CallChange
+from toolglot.runtime.session.events import (
     Answer,
     Asking,
     CallChanged,

@@ -13,7 +13,7 @@ from urllib.parse import quote as url_quote
 from toolglot import __version__
 from toolglot.cli.rule_index import all_named, description_of
 from toolglot.profiles import Fact, Overrides, Rule
-from toolglot.wire.masking import mask
+from toolglot.protocols.errors.masking import mask
 
 if TYPE_CHECKING:
     from toolglot.cli.lint import Found

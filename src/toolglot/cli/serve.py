@@ -15,13 +15,13 @@ from toolglot.cli.options import add_quiet
 from toolglot.cli.stored import is_there, with_store
 from toolglot.cli.terminal import Terminal, clean
 from toolglot.errors import InputError, how_to_install
-from toolglot.gateway.config import MEMORY, OFF, Config, read_config
-from toolglot.gateway.config_checks import is_loopback
-from toolglot.gateway.key_table import STORED_KEYS
-from toolglot.gateway.keys import saved_keys
-from toolglot.gateway.siblings import Siblings
-from toolglot.gateway.telling import Teller
-from toolglot.gateway.workers import MOST_WORKERS, Place, Supervisor, place_in
+from toolglot.gateway.accounting.client_keys import saved_keys
+from toolglot.gateway.config.checks import is_loopback
+from toolglot.gateway.config.key_table import STORED_KEYS
+from toolglot.gateway.config.settings import MEMORY, OFF, Config, read_config
+from toolglot.gateway.http.worker_links import Siblings
+from toolglot.gateway.http.workers import MOST_WORKERS, Place, Supervisor, place_in
+from toolglot.gateway.observability.request_log import Teller
 from toolglot.simulator.serving import listening
 from toolglot.store import Store, shown
 
@@ -29,7 +29,7 @@ WHY_NOT: InputError | None = None
 """Why nothing can be served: an extra that a gateway needs is not installed. Help needs none."""
 try:
     from toolglot.gateway.app import Gateway
-    from toolglot.gateway.serving import run as run_gateway
+    from toolglot.gateway.http.serving import run as run_gateway
 except InputError as missing:
     WHY_NOT = missing
 

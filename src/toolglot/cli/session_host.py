@@ -24,16 +24,16 @@ from toolglot.cli.session_models import ConfiguredModels
 from toolglot.cli.session_options import Settings
 from toolglot.cli.session_tools import load_tools, mcp_servers
 from toolglot.errors import InputError, ToolglotError, closest_names, quote
-from toolglot.gateway.config import Config, read_config
-from toolglot.history import History
-from toolglot.runtime.approvals import Approve
-from toolglot.runtime.memory_log import Log, MemoryLog
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_info import SessionInfo
-from toolglot.runtime.session_limits import SessionLimits
-from toolglot.runtime.session_list import list_sessions, remove_session
-from toolglot.runtime.session_log import RecoveredCall, SessionLog, SessionMissingError, SessionTakenError
-from toolglot.runtime.tools import Tool, ToolBox
+from toolglot.gateway.config.settings import Config, read_config
+from toolglot.history.history import History
+from toolglot.runtime.log.info import SessionInfo
+from toolglot.runtime.log.memory_log import Log, MemoryLog
+from toolglot.runtime.log.session_log import RecoveredCall, SessionLog, SessionMissingError, SessionTakenError
+from toolglot.runtime.log.sessions import list_sessions, remove_session
+from toolglot.runtime.scheduler.approvals import Approve
+from toolglot.runtime.session.limits import SessionLimits
+from toolglot.runtime.session.session import Session
+from toolglot.runtime.tools.toolbox import Tool, ToolBox
 from toolglot.store import Store, StoreError, open_store
 
 SHORTEST_ID: Final = 4

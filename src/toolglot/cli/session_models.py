@@ -14,12 +14,12 @@ from typing import Final
 
 from toolglot.cli.provider_default import known_default, with_default_model
 from toolglot.errors import InputError
-from toolglot.gateway.config import Config
-from toolglot.gateway.model_names import SIMULATED
-from toolglot.gateway.route_table import RouteSettings
-from toolglot.gateway.routing import NoRouteError, Route, Router
-from toolglot.gateway.upstreams import Upstreams
-from toolglot.runtime.models import ModelChoice
+from toolglot.gateway.config.route_table import RouteSettings
+from toolglot.gateway.config.settings import Config
+from toolglot.gateway.routing.model_names import SIMULATED
+from toolglot.gateway.routing.router import NoRouteError, Route, Router
+from toolglot.gateway.routing.upstreams import Upstreams
+from toolglot.runtime.session.models import ModelChoice
 from toolglot.simulator import Simulator
 
 MODEL_VARIABLE: Final = "TOOLGLOT_MODEL"

@@ -24,10 +24,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from toolglot.errors import InputError, quote
-from toolglot.runtime.tools import Tool, ToolBox, tool
+from toolglot.runtime.tools.toolbox import Tool, ToolBox, tool
 
 if TYPE_CHECKING:
-    from toolglot.runtime.mcp_servers import McpServer, McpServers
+    from toolglot.runtime.mcp.servers import McpServer, McpServers
 
 _HINT: Final = "a Python file such as tools.py, or tools.py:NAME"
 
@@ -163,7 +163,7 @@ def _tool(value: Any, place: str) -> Tool:
 
 def mcp_servers(given: Sequence[str]) -> McpServers:
     """The servers of all `--mcp`, not yet started."""
-    from toolglot.runtime.mcp_servers import McpServers  # noqa: PLC0415 - only for whoever uses one
+    from toolglot.runtime.mcp.servers import McpServers  # noqa: PLC0415 - only for whoever uses one
 
     servers: list[McpServer] = []
     for text in given:
@@ -172,8 +172,8 @@ def mcp_servers(given: Sequence[str]) -> McpServers:
 
 
 def _servers_of(text: str, taken: set[str]) -> Iterable[McpServer]:
-    from toolglot.runtime.mcp_config import servers_from  # noqa: PLC0415
-    from toolglot.runtime.mcp_servers import McpServer  # noqa: PLC0415
+    from toolglot.runtime.mcp.config import servers_from  # noqa: PLC0415
+    from toolglot.runtime.mcp.servers import McpServer  # noqa: PLC0415
 
     if text.startswith(("http://", "https://")):
         server = McpServer.http(text, approval=True)

@@ -12,8 +12,8 @@ from contextlib import aclosing, contextmanager
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from toolglot.cli.foreground import Foreground
-from toolglot.runtime.session import CANCELLED, Session
-from toolglot.runtime.session_events import Answer, Ended, Event
+from toolglot.runtime.session.events import Answer, Ended, Event
+from toolglot.runtime.session.session import CANCELLED, Session
 
 T = TypeVar("T")
 LATE: Final = "Cancelled: the time that was given is over."

@@ -21,7 +21,7 @@ from toolglot.store import Store, is_address
 
 if TYPE_CHECKING:
     from toolglot.conversation import Turn
-    from toolglot.runtime.session_info import SessionInfo
+    from toolglot.runtime.log.info import SessionInfo
 
 T = TypeVar("T")
 Act = Callable[[argparse.Namespace, Terminal], int]
@@ -111,7 +111,7 @@ def _with_session(arguments: argparse.Namespace, act: Callable[[Store, str], Awa
 
 
 def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.runtime.session_list import list_sessions  # noqa: PLC0415
+    from toolglot.runtime.log.sessions import list_sessions  # noqa: PLC0415
 
     page = _in_store(arguments, lambda store: list_sessions(store, limit=_limit(arguments)))
     if arguments.format == "json":
@@ -129,7 +129,7 @@ def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _search(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.runtime.session_search import search_sessions  # noqa: PLC0415
+    from toolglot.runtime.log.search import search_sessions  # noqa: PLC0415
 
     found = _in_store(arguments, lambda store: search_sessions(store, arguments.text, limit=_limit(arguments)))
     if arguments.format == "json":
@@ -157,7 +157,7 @@ def _search(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _show(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from toolglot.cli.transcript_text import markdown_of  # noqa: PLC0415
     from toolglot.cli.transcript_view import safe_text  # noqa: PLC0415
-    from toolglot.runtime.session_list import read_session  # noqa: PLC0415
+    from toolglot.runtime.log.sessions import read_session  # noqa: PLC0415
 
     info, standing = _with_session(arguments, read_session)
     turns: list[Turn] = standing.turns
@@ -213,7 +213,7 @@ def _json(value: Any) -> str:
 
 
 def _export(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.runtime.session_documents import export_session  # noqa: PLC0415
+    from toolglot.runtime.log.documents import export_session  # noqa: PLC0415
 
     data = _with_session(arguments, export_session)
     with open_output(arguments.output, terminal, force=arguments.force) as output:
@@ -222,7 +222,7 @@ def _export(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _import(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.runtime.session_documents import import_session  # noqa: PLC0415
+    from toolglot.runtime.log.documents import import_session  # noqa: PLC0415
 
     data = _read(arguments.file)
     info = _in_store(arguments, lambda store: import_session(store, data), makes=True)
@@ -230,14 +230,14 @@ def _import(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _fork(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.runtime.session_list import fork_session  # noqa: PLC0415
+    from toolglot.runtime.log.sessions import fork_session  # noqa: PLC0415
 
     info = _with_session(arguments, lambda store, id: fork_session(store, id, at=arguments.at))
     return _done(arguments, terminal, info.id, f"a copy with {_turns(info)}; the other one stays as it is")
 
 
 def _rewind(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.runtime.session_list import rewind_session  # noqa: PLC0415
+    from toolglot.runtime.log.sessions import rewind_session  # noqa: PLC0415
 
     to = None if arguments.to == "start" else arguments.to
     info = _with_session(arguments, lambda store, id: rewind_session(store, id, to))
@@ -245,7 +245,7 @@ def _rewind(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _remove(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.runtime.session_list import remove_session  # noqa: PLC0415
+    from toolglot.runtime.log.sessions import remove_session  # noqa: PLC0415
 
     async def act(store: Store, id: str) -> str:
         await remove_session(store, id)

@@ -6,7 +6,7 @@ from typing import Final
 
 from toolglot.conversation import Failure
 from toolglot.errors import InputError
-from toolglot.runtime.session_events import Answer, Stop
+from toolglot.runtime.session.events import Answer, Stop
 
 _STOPS: Final[dict[Stop, tuple[str, str]]] = {
     "length": ("the answer was cut off at the longest that the model may write", "ask it to go on"),

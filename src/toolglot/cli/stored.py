@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from toolglot.errors import InputError, quote
-from toolglot.gateway.config import CLIENT_KEY_VARIABLE, FILE_VARIABLE, MEMORY, OFF, Config, read_config
+from toolglot.gateway.config.settings import CLIENT_KEY_VARIABLE, FILE_VARIABLE, MEMORY, OFF, Config, read_config
 from toolglot.store import Store, StoreError, is_address, open_store
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from toolglot.cli.lint import counted
 from toolglot.cli.options import add_all, add_profiles, add_quiet
 from toolglot.cli.repair import FAULTS
 from toolglot.cli.terminal import Page, Terminal, clean
-from toolglot.report import GRAVITIES, Gravity, describe_counts
-from toolglot.wire.masking import mask
+from toolglot.conversation.report import GRAVITIES, Gravity, describe_counts
+from toolglot.protocols.errors.masking import mask
 
 MOST_REASONS: Final = 200
 """Different reasons of a kind that are kept; more are only counted."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 from toolglot import profiles
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides
-from toolglot.wire.detection import Detection, examine
+from toolglot.protocols.request_detection import Detection, examine
 
 ALL: Final = "all"
 

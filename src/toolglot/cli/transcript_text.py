@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from toolglot.cli.transcript_view import arguments_of, text_of
-from toolglot.completion import status_of
 from toolglot.conversation import Block, Media, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation.completion import status_of
 
 MOST_RESULT: Final = 20_000
 """Characters that are shown of one result."""

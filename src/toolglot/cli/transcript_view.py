@@ -25,11 +25,10 @@ from toolglot.cli.markdown_view import MarkdownView
 from toolglot.cli.status_line import Status, StatusLine, fitted_end
 from toolglot.cli.terminal import Page, clean
 from toolglot.cli.word_wrap import WordWrap
-from toolglot.completion import status_of
 from toolglot.conversation import Text, ToolCall, ToolResult, Turn, Usage
-from toolglot.runtime.asking import LEFT
-from toolglot.runtime.call_states import FINAL, CallChange
-from toolglot.runtime.session_events import (
+from toolglot.conversation.completion import status_of
+from toolglot.runtime.scheduler.call_states import FINAL, CallChange
+from toolglot.runtime.session.events import (
     Answer,
     Asking,
     CallChanged,
@@ -44,6 +43,7 @@ from toolglot.runtime.session_events import (
     Told,
     TurnKept,
 )
+from toolglot.runtime.session.model_call import LEFT
 
 RESULT_LINES: Final = 4
 AGAIN: Final = "Ctrl-C again goes on without it"

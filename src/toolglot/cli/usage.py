@@ -14,9 +14,9 @@ from toolglot.cli.options import add_quiet
 from toolglot.cli.stored import add_store, configured, is_there, moment, place_of, with_store
 from toolglot.cli.terminal import Terminal, clean
 from toolglot.errors import InputError, quote
-from toolglot.gateway.keys import ID_LENGTH, ClientKey, configured_keys, named, saved_keys
-from toolglot.gateway.metering import ANYONE
-from toolglot.gateway.usage import Amounts, By, UsageRow, grouped, read_usage
+from toolglot.gateway.accounting.client_keys import ID_LENGTH, ClientKey, configured_keys, named, saved_keys
+from toolglot.gateway.accounting.metering import ANYONE
+from toolglot.gateway.accounting.usage import Amounts, By, UsageRow, grouped, read_usage
 from toolglot.store import Store
 
 _DESCRIPTION: Final = """\

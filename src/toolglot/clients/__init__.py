@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import httpx2
 
     from toolglot.clients.background import BackgroundGateway
-    from toolglot.gateway.config import Config
-    from toolglot.gateway.upstreams import Upstreams
+    from toolglot.gateway.config.settings import Config
+    from toolglot.gateway.routing.upstreams import Upstreams
 
 __all__ = ["async_client", "client"]
 
@@ -137,8 +137,8 @@ def _gateway(
 ) -> BackgroundGateway:
     from toolglot.clients.background import BackgroundGateway  # noqa: PLC0415 - an extra: it needs aiohttp
     from toolglot.gateway.app import Gateway  # noqa: PLC0415
-    from toolglot.gateway.config import Config, read_config  # noqa: PLC0415
-    from toolglot.gateway.telling import Teller  # noqa: PLC0415
+    from toolglot.gateway.config.settings import Config, read_config  # noqa: PLC0415
+    from toolglot.gateway.observability.request_log import Teller  # noqa: PLC0415
 
     read = config if isinstance(config, Config) else read_config(config, os.environ)
     teller = Teller(most=read.gateway.reports, form=log)

@@ -23,7 +23,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from toolglot.errors import InputError
 from toolglot.gateway.app import Gateway
-from toolglot.gateway.requests import Receive, Scope, Send
+from toolglot.gateway.http.requests import Receive, Scope, Send
 from toolglot.upstream import AsgiTransport, Ask, TimeLimits
 from toolglot.upstream.asgi_transport import AsgiAnswer
 

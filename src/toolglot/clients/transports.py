@@ -19,10 +19,10 @@ from typing import Any, Final, Self, TypeVar
 
 from toolglot.clients.background import BackgroundGateway, Call
 from toolglot.errors import InputError
+from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import StoreError
 from toolglot.upstream import Ask, TimeLimits
 from toolglot.upstream.asgi_transport import AsgiAnswer
-from toolglot.wire.failures import ProviderError
 
 T = TypeVar("T")
 

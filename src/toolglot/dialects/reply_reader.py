@@ -18,9 +18,18 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Extra, Reply, StopReason, Text, Thinking, ToolCall
+from toolglot.conversation.events import (
+    BlockEnded,
+    BlockStarted,
+    Event,
+    Failed,
+    Finished,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+)
 from toolglot.dialects.offered_tools import Tools, listed, offered
 from toolglot.dialects.text_stream import TextToolStream, Unoffered
-from toolglot.events import BlockEnded, BlockStarted, Event, Failed, Finished, Started, TextDelta, ThinkingDelta
 
 _REASONS: Final = frozenset({"~finish_reason", "~stop_reason"})
 """Notes of the codecs that hold the provider's word."""

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from toolglot import arguments
 from toolglot.conversation import Block, Text, Thinking, ToolCall
+from toolglot.conversation.events import BlockEnded, BlockStarted, Event, InputDelta, TextDelta, ThinkingDelta
 from toolglot.errors import InputError
-from toolglot.events import BlockEnded, BlockStarted, Event, InputDelta, TextDelta, ThinkingDelta
 
 LONGEST_BLANK: Final = 4096
 """How much white space is kept back until it is known whether it stands between calls."""

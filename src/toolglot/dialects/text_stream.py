@@ -22,11 +22,11 @@ from typing import Final, Literal, get_args
 from msgspec import Struct
 
 from toolglot.conversation import Block, Text, Thinking, ToolCall
+from toolglot.conversation.events import BlockEnded, Event
 from toolglot.dialects.offered_tools import Tools, listed, offered
 from toolglot.dialects.registry import chosen, is_auto
 from toolglot.dialects.text_reading import TextReading
 from toolglot.errors import InputError, quote
-from toolglot.events import BlockEnded, Event
 
 Unoffered = Literal["call", "text"]
 """What a call of a tool is that was not offered."""

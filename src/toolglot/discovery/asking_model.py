@@ -20,14 +20,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot.conversation import Text
-from toolglot.convert import convert
 from toolglot.discovery.findings import DiscoveryResult, Exchange, Opinion
 from toolglot.discovery.secrecy import Secrets, one_line
 from toolglot.errors import InputError, ToolglotError, quote
-from toolglot.reply_conversion import convert_reply
+from toolglot.protocols.base import codec
+from toolglot.protocols.errors.failures import ProviderError
+from toolglot.translate.replies import convert_reply
+from toolglot.translate.requests import convert
 from toolglot.upstream import PROVIDERS, TimeLimits, Transport, Upstream, key_of, url_of
-from toolglot.wire.codecs import codec
-from toolglot.wire.failures import ProviderError
 
 MOST_EVIDENCE: Final = 30_000
 """Characters of evidence in the prompt."""

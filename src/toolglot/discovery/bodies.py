@@ -29,7 +29,7 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
-from toolglot.wire.codecs import codec
+from toolglot.protocols.base import codec
 
 Body = dict[str, Any]
 

@@ -11,14 +11,14 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from toolglot.conversation import Failure, Reply
+from toolglot.conversation.events import Accumulator
 from toolglot.discovery.secrecy import Secrets, one_line
 from toolglot.errors import InputError
-from toolglot.events import Accumulator
 from toolglot.jsontext import parse
 from toolglot.limits import Limits
-from toolglot.wire.codecs import codec
-from toolglot.wire.error_bodies import message_of_page
-from toolglot.wire.framing import Frame
+from toolglot.protocols.base import codec
+from toolglot.protocols.errors.bodies import message_of_page
+from toolglot.protocols.framing.text_frames import Frame
 
 Verdict = Literal["accepted", "refused", "broke", "busy", "denied", "absent", "unclear"]
 """An answer; the request is at fault; the server failed over it; come back later; the key is at fault; there is nothing

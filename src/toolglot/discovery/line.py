@@ -25,9 +25,9 @@ from toolglot.discovery.findings import Exchange, Spent
 from toolglot.discovery.heard import Heard, understood, unheard
 from toolglot.discovery.secrecy import Secrets, secret_values, shown_url
 from toolglot.errors import InputError, ToolglotError
+from toolglot.protocols.errors.failures import ProviderError
 from toolglot.upstream import Answer, Auth, TimeLimits, Transport, Upstream
 from toolglot.upstream.addresses import joined, path_for, protocol_headers
-from toolglot.wire.failures import ProviderError
 
 MOST_BYTES: Final = 1024 * 1024
 """Of an answer; no answer to a probe is longer."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from toolglot.wire.masking import MASK, mask
+from toolglot.protocols.errors.masking import MASK, mask
 
 SHORTEST: Final = 8
 """Characters from which on a secret is looked for: a shorter one is none, and would be found in every word."""

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from toolglot.gateway.app import Gateway
-    from toolglot.gateway.config import Config, read_config
-    from toolglot.gateway.serving import running, serve
-    from toolglot.gateway.upstreams import Upstreams
+    from toolglot.gateway.config.settings import Config, read_config
+    from toolglot.gateway.http.serving import running, serve
+    from toolglot.gateway.routing.upstreams import Upstreams
 
 __all__ = ["Config", "Gateway", "Upstreams", "read_config", "running", "serve"]
 
 _HOMES: Final = {
-    "Config": "config",
+    "Config": "config.settings",
     "Gateway": "app",
-    "Upstreams": "upstreams",
-    "read_config": "config",
-    "running": "serving",
-    "serve": "serving",
+    "Upstreams": "routing.upstreams",
+    "read_config": "config.settings",
+    "running": "http.serving",
+    "serve": "http.serving",
 }
 """Loaded when they are first asked for: who reads a configuration needs no server."""
 

@@ -1,6 +1,6 @@
 """The gateway: who asks, what for, and an answer in their own protocol whatever happens.
 
-Requests come over connections of its own (`connections.py`), or from any ASGI server.
+Requests come over connections of its own (`http/connections.py`), or from any ASGI server.
 
 Laws: no request is answered before its key is known to be one; every error has the shape that its client reads; a
 client that goes away takes its upstream request with it; what is open at the same time is bounded.
@@ -21,29 +21,24 @@ from msgspec.structs import replace
 
 from toolglot import __version__
 from toolglot.conversation import Failure
-from toolglot.convert import error_for
 from toolglot.errors import InputError
-from toolglot.gateway import offloading
-from toolglot.gateway.answers import Answers
-from toolglot.gateway.asgi_caller import asgi_request
-from toolglot.gateway.body_budget import VALUE_BYTES, BodyBudget
-from toolglot.gateway.bounded_store import BoundedStore
-from toolglot.gateway.chain import Chain, MiddlewareError, load_steps
-from toolglot.gateway.choosing import Rotation
-from toolglot.gateway.config import Config
-from toolglot.gateway.config_checks import is_loopback
-from toolglot.gateway.doors import Door, find, spoken_at
-from toolglot.gateway.exchange import Exchange
-from toolglot.gateway.keys import KeyRing, saved_keys
-from toolglot.gateway.metering import Meter
-from toolglot.gateway.metrics import CONTENT_TYPE, Metrics
-from toolglot.gateway.openapi import OPEN
-from toolglot.gateway.own_keys import OwnKeys
-from toolglot.gateway.pages import PageCaller, is_allowed, preflight_answer, refuse_pages
-from toolglot.gateway.passing import Passing
-from toolglot.gateway.prices import Prices
-from toolglot.gateway.reloading import ConfigWatch, running_with, watched_file
-from toolglot.gateway.requests import (
+from toolglot.gateway.accounting.client_keys import KeyRing, saved_keys
+from toolglot.gateway.accounting.metering import Meter
+from toolglot.gateway.accounting.prices import Prices
+from toolglot.gateway.config.checks import is_loopback
+from toolglot.gateway.config.reloading import ConfigWatch, running_with, watched_file
+from toolglot.gateway.config.settings import Config
+from toolglot.gateway.endpoints.generate import Exchange
+from toolglot.gateway.endpoints.information import Answers
+from toolglot.gateway.endpoints.openapi import OPEN
+from toolglot.gateway.endpoints.pass_through import Passing
+from toolglot.gateway.endpoints.table import Door, find, spoken_at
+from toolglot.gateway.http import offloading
+from toolglot.gateway.http.asgi_client import asgi_request
+from toolglot.gateway.http.body_budget import VALUE_BYTES, BodyBudget
+from toolglot.gateway.http.connection_limit import Room, overloaded_body
+from toolglot.gateway.http.graceful_shutdown import CLOSE, STOPPING, Stopping, taken_back
+from toolglot.gateway.http.requests import (
     MOST_HEADER_BYTES,
     ClientRequest,
     GatewayRefusal,
@@ -53,21 +48,26 @@ from toolglot.gateway.requests import (
     Send,
     refusal,
 )
-from toolglot.gateway.room import Room, overloaded_body
-from toolglot.gateway.routing import NoRouteError, Router
+from toolglot.gateway.http.web_pages import PageCaller, is_allowed, preflight_answer, refuse_pages
+from toolglot.gateway.http.worker_links import Siblings
+from toolglot.gateway.observability.metrics import CONTENT_TYPE, Metrics
+from toolglot.gateway.observability.own_keys import OwnKeys
+from toolglot.gateway.observability.request_log import GONE, Teller, Told
+from toolglot.gateway.observability.tracing import Tracing, open_tracing
+from toolglot.gateway.routing.load_balancing import Rotation
+from toolglot.gateway.routing.middleware_chain import Chain, MiddlewareError, load_steps
+from toolglot.gateway.routing.router import NoRouteError, Router
+from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.services import Services
-from toolglot.gateway.siblings import Siblings
-from toolglot.gateway.stopping import CLOSE, STOPPING, Stopping, taken_back
-from toolglot.gateway.store_watch import StoreWatch
-from toolglot.gateway.stored_responses import StoredResponses
-from toolglot.gateway.telling import GONE, Teller, Told
-from toolglot.gateway.tracing import Tracing, open_tracing
-from toolglot.gateway.upstreams import Upstreams
-from toolglot.gateway.vault import Vault
+from toolglot.gateway.state.bounded_store import BoundedStore
+from toolglot.gateway.state.store_watch import StoreWatch
+from toolglot.gateway.state.stored_responses import StoredResponses
+from toolglot.gateway.state.vault import Vault
 from toolglot.limits import Limits
 from toolglot.middleware import ToolMiddleware
+from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import Store, StoreError, is_address, open_store, shown
-from toolglot.wire.failures import ProviderError
+from toolglot.translate.requests import error_for
 
 INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
 EXHAUSTED: Final = Failure(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from toolglot.gateway.chain import Chain
-from toolglot.gateway.choosing import Rotation
-from toolglot.gateway.config import Config
-from toolglot.gateway.keys import KeyRing
-from toolglot.gateway.metering import Meter
-from toolglot.gateway.own_keys import OwnKeys
-from toolglot.gateway.routing import Router
-from toolglot.gateway.store_watch import StoreWatch
-from toolglot.gateway.stored_responses import StoredResponses
-from toolglot.gateway.upstreams import Upstreams
-from toolglot.gateway.vault import Vault
+from toolglot.gateway.accounting.client_keys import KeyRing
+from toolglot.gateway.accounting.metering import Meter
+from toolglot.gateway.config.settings import Config
+from toolglot.gateway.observability.own_keys import OwnKeys
+from toolglot.gateway.routing.load_balancing import Rotation
+from toolglot.gateway.routing.middleware_chain import Chain
+from toolglot.gateway.routing.router import Router
+from toolglot.gateway.routing.upstreams import Upstreams
+from toolglot.gateway.state.store_watch import StoreWatch
+from toolglot.gateway.state.stored_responses import StoredResponses
+from toolglot.gateway.state.vault import Vault
 from toolglot.limits import Limits
 
 

@@ -15,15 +15,27 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from toolglot import arguments, ids, jsontext
-from toolglot.conversation import Block, Extra, Issuer, Reply, StopReason, Text, Thinking, ToolCall, ToolMetadata, Turn
+from toolglot import arguments, jsontext
+from toolglot.conversation import (
+    Block,
+    Extra,
+    Issuer,
+    Reply,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMetadata,
+    Turn,
+    ids,
+)
+from toolglot.conversation.events import CUT_UNSAID
+from toolglot.conversation.report import Action
 from toolglot.errors import InputError, TruncatedArgumentsError
-from toolglot.events import CUT_UNSAID
 from toolglot.profiles import Profile
 from toolglot.render.foreign import readable_block, strip_opaque
 from toolglot.render.job import Job
 from toolglot.render.rendering import Rendered
-from toolglot.report import Action
 
 UNREADABLE: Final = "[The model called {name} with arguments that cannot be read: {written}]"
 NAMELESS: Final = "[The model called a tool without naming it, so that it was not run: {written}]"

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, StopReason, Text, Thinking, ToolCall
-from toolglot.events import (
+from toolglot.conversation.events import (
     BlockEnded,
     BlockStarted,
     Event,
@@ -27,11 +27,11 @@ from toolglot.events import (
     TextDelta,
     ThinkingDelta,
 )
+from toolglot.conversation.reply_events import of_block
 from toolglot.profiles import Profile
 from toolglot.render.answer import AS_IT_CAME, CUT_SAYS, NOT_SHOWN, NOT_WHOLE, Answer, without_stop_word, words_for
 from toolglot.render.job import Job
 from toolglot.render.rendering import Rendered
-from toolglot.reply_events import of_block
 
 _CUT_WORDS: Final = frozenset({"length", "max_tokens", "model_length", "MAX_TOKENS", "incomplete"})
 _DELTAS: Final = frozenset({TextDelta, ThinkingDelta, InputDelta, MediaDelta})

@@ -14,8 +14,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import RAW_ARGUMENTS, Block, ToolCall, ToolResult, Turn
+from toolglot.conversation.ids import Projection
 from toolglot.errors import quote
-from toolglot.ids import Projection
 from toolglot.jsontext import compact, duplicate_keys
 from toolglot.render.job import Job
 from toolglot.render.readiness import Ready

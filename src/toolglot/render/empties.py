@@ -11,11 +11,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.completion import CANCELLED
 from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolResult, Turn
+from toolglot.conversation.completion import CANCELLED
+from toolglot.conversation.report import Gravity
 from toolglot.render.job import Job, unless_same
 from toolglot.render.survey import PLACE
-from toolglot.report import Gravity
 
 _CONTENT: Final = "~content"
 """The note of a codec whether content was a string or a list."""

@@ -15,13 +15,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.completion import completion_key
 from toolglot.conversation import Block, Media, Opaque, Text, ToolCall, ToolResult, Turn
-from toolglot.ledger import Ledger
+from toolglot.conversation.completion import completion_key
+from toolglot.conversation.report import Action
+from toolglot.history.ledger import Ledger
 from toolglot.render.cache_markers import is_marker
 from toolglot.render.job import Job
 from toolglot.render.survey import Answers, Survey
-from toolglot.report import Action
 
 ORPHANED: Final = "[Result of a tool call that is not part of this conversation{name}]"
 LATE: Final = "[Late result{name}: it came after the call was cancelled]"

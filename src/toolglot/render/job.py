@@ -6,11 +6,11 @@ import operator
 from typing import TypeVar
 
 from toolglot.conversation import Extra, Issuer, Turn
-from toolglot.field_gravity import gravity_of_field, written_fields
+from toolglot.conversation.field_gravity import gravity_of_field, written_fields
+from toolglot.conversation.report import Action, Entry, Fault, Gravity, gravity_of
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.survey import Survey
-from toolglot.report import Action, Entry, Fault, Gravity, gravity_of
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Extra, Options, OutputFormat, Reasoning, ReasoningMode
-from toolglot.field_gravity import LEFT_OVER, is_note
+from toolglot.conversation.field_gravity import LEFT_OVER, is_note
 from toolglot.render.job import Job
 from toolglot.render.sampling import fit_sampling, narrow_sampling
 from toolglot.schema import lower

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from toolglot import profiles
 from toolglot.conversation import Block, Conversation, Extra, Media, Opaque, ServerTool, ToolSpec, Turn
-from toolglot.field_gravity import gravity_of_field, written_fields
+from toolglot.conversation.field_gravity import gravity_of_field, written_fields
+from toolglot.conversation.report import Gravity
 from toolglot.profiles import Profile, resolve
 from toolglot.profiles.aliases import TARGETS
 from toolglot.render.job import Job, unless_same
 from toolglot.render.options import UNKNOWN_FORMAT
-from toolglot.report import Gravity
 
 _Lost = dict[tuple[str, Gravity], int]
 """How often a field was left behind, and how grave that is."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from toolglot.conversation import Block, Options, Text, ToolCall, ToolResult, Turn
-from toolglot.ids import SMUGGLED_MARK
+from toolglot.conversation.ids import SMUGGLED_MARK
 from toolglot.render.document_names import is_document
 from toolglot.render.job import Job
 from toolglot.render.reasoning import is_thinking

@@ -1,6 +1,6 @@
 """What tools become for a target, where the same ones come with every request.
 
-Where a memory of them is kept (`tool_memory.py`), all that came of them is remembered; otherwise of tools that go home
+Where a memory of them is kept (`conversation/tool_memory.py`), all that came of them is remembered; otherwise of tools that go home
 only that they are taken there as they are.
 
 Law: only what depends on the tools, the target and the policies alone is remembered: no choice of tools, no limit of
@@ -14,14 +14,14 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.conversation import Conversation, ToolSpec
+from toolglot.conversation.report import Entry
+from toolglot.conversation.tool_memory import RememberedTools
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.job import Job
 from toolglot.render.readiness import Ready
 from toolglot.render.tool_form import NOTHING, output_cost, written_tools
 from toolglot.render.tool_table import Key, ToolTable
-from toolglot.report import Entry
-from toolglot.tool_memory import RememberedTools
 
 
 class Fitted(Struct, frozen=True):

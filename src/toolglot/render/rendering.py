@@ -28,9 +28,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot.conversation import Conversation, Issuer, Options, ToolCall, ToolResult, ToolSpec, Turn
+from toolglot.conversation.ids import Projection
+from toolglot.conversation.report import Entry, Ids
 from toolglot.errors import EmptyConversationError, LimitError, RenderError, quote
-from toolglot.ids import Projection
-from toolglot.intake import Intake
+from toolglot.history.intake import Intake
+from toolglot.history.soundness import SoundTurns, sound_turns
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Profile
 from toolglot.render.apart import set_apart
@@ -53,8 +55,6 @@ from toolglot.render.roles import fit_roles
 from toolglot.render.serial import make_serial
 from toolglot.render.survey import Survey
 from toolglot.render.tool_table import EmittedTool, Key, ToolTable
-from toolglot.report import Entry, Ids
-from toolglot.soundness import SoundTurns, sound_turns
 
 _UNKNOWN: Final = "unknown"
 

@@ -16,12 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot.conversation import FREE_TEXT, OutputFormat, ToolSpec
+from toolglot.conversation.report import Entry, Gravity
 from toolglot.errors import InputError
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.job import Job
 from toolglot.render.tool_table import EmittedTool
-from toolglot.report import Entry, Gravity
 from toolglot.schema import Lowered, filter_required, lower
 from toolglot.schema.accepted import is_accepted
 from toolglot.schema.keywords import OPEN_ENDED, SILENT

@@ -18,19 +18,28 @@ except ImportError:
         "sessions and tools need packages that are not installed", path="", hint=how_to_install("runtime")
     ) from None
 
-from toolglot.runtime.approvals import Allow, AllowAlways, Approve, Deny, Edit
-from toolglot.runtime.call_states import CallChange
-from toolglot.runtime.compacting import compact
-from toolglot.runtime.definitions import define
-from toolglot.runtime.log_entries import SessionDamagedError, SessionMissingError, SessionTakenError
-from toolglot.runtime.mcp_config import servers_from
-from toolglot.runtime.mcp_servers import McpLimits, McpServer, McpServerError, McpServers
-from toolglot.runtime.memory_log import Log, MemoryLog
-from toolglot.runtime.models import ModelChoice, Models, ProviderModels, UpstreamModels
-from toolglot.runtime.scheduler import Journal, RunLimits, Scheduler
-from toolglot.runtime.session import Session
-from toolglot.runtime.session_documents import export_session, import_session
-from toolglot.runtime.session_events import (
+from toolglot.runtime.log.documents import export_session, import_session
+from toolglot.runtime.log.entries import SessionDamagedError, SessionMissingError, SessionTakenError
+from toolglot.runtime.log.info import SessionInfo
+from toolglot.runtime.log.memory_log import Log, MemoryLog
+from toolglot.runtime.log.search import search_sessions
+from toolglot.runtime.log.session_log import SessionLog
+from toolglot.runtime.log.sessions import (
+    fork_session,
+    list_sessions,
+    read_session,
+    recover_session,
+    remove_session,
+    rewind_session,
+    shrink_session,
+)
+from toolglot.runtime.mcp.config import servers_from
+from toolglot.runtime.mcp.servers import McpLimits, McpServer, McpServerError, McpServers
+from toolglot.runtime.scheduler.approvals import Allow, AllowAlways, Approve, Deny, Edit
+from toolglot.runtime.scheduler.call_states import CallChange
+from toolglot.runtime.scheduler.scheduler import Journal, RunLimits, Scheduler
+from toolglot.runtime.session.compacting import compact
+from toolglot.runtime.session.events import (
     Answer,
     Asking,
     CallChanged,
@@ -45,20 +54,11 @@ from toolglot.runtime.session_events import (
     Told,
     TurnKept,
 )
-from toolglot.runtime.session_info import SessionInfo
-from toolglot.runtime.session_limits import SessionLimits
-from toolglot.runtime.session_list import (
-    fork_session,
-    list_sessions,
-    read_session,
-    recover_session,
-    remove_session,
-    rewind_session,
-    shrink_session,
-)
-from toolglot.runtime.session_log import SessionLog
-from toolglot.runtime.session_search import search_sessions
-from toolglot.runtime.tools import FunctionTool, Output, Tool, ToolBox, ToolContext, ToolError, tool
+from toolglot.runtime.session.limits import SessionLimits
+from toolglot.runtime.session.models import ModelChoice, Models, ProviderModels, UpstreamModels
+from toolglot.runtime.session.session import Session
+from toolglot.runtime.tools.definitions import define
+from toolglot.runtime.tools.toolbox import FunctionTool, Output, Tool, ToolBox, ToolContext, ToolError, tool
 
 __all__ = [
     "Allow",

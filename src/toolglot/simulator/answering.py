@@ -17,6 +17,8 @@ from toolglot.conversation import FailureKind
 from toolglot.errors import InputError, quote
 from toolglot.jsontext import parse
 from toolglot.profiles import MAX_NAME, Overrides, Profile
+from toolglot.protocols.base import codec
+from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import lint
 from toolglot.simulator import bodies, listings, providers, refusals, returned
 from toolglot.simulator.ask import Ask, ask_of, hash_of
@@ -30,8 +32,6 @@ from toolglot.simulator.script import LONGEST_PACE, MOST_CALLS, ReplySpec, Rule,
 from toolglot.simulator.seals import Sealer
 from toolglot.simulator.spoiling import spoil_body, spoil_plan
 from toolglot.simulator.streams import Settings, frames_of, pieces_of
-from toolglot.wire.codecs import codec
-from toolglot.wire.reading import Fields
 
 ORDERS: Final = "x-simulate"
 """The header of a request that orders a fault, or how its answer is given."""

@@ -17,11 +17,11 @@ from msgspec import Struct
 from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS
 from toolglot.profiles import Overrides
+from toolglot.protocols.errors.masking import mask
 from toolglot.simulator.answering import Desk, Outcome, Request
 from toolglot.simulator.faults import Order, read_fault, whole
 from toolglot.simulator.providers import PROVIDERS
 from toolglot.simulator.script_reading import ScriptSource, notes_of, script_from
-from toolglot.wire.masking import mask
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

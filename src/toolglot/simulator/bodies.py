@@ -13,12 +13,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.conversation import StopReason
+from toolglot.protocols.fields.reading import Fields
 from toolglot.simulator.ask import Ask
 from toolglot.simulator.made_ids import call_id, hexadecimal, letters, reply_id
 from toolglot.simulator.plan import Plan, PlannedCall
 from toolglot.simulator.returned import ENCRYPTED, anthropic_prefix, bedrock_prefix, gemini_content
 from toolglot.simulator.seals import Sealer
-from toolglot.wire.reading import Fields
 
 STOPS: Final[dict[str, dict[StopReason, str]]] = {
     "anthropic": {

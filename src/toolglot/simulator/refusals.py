@@ -13,12 +13,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.conversation import Failure, FailureKind
+from toolglot.protocols.base import codec
+from toolglot.protocols.errors.masking import mask
+from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import Violation
 from toolglot.simulator import wordings
 from toolglot.simulator.providers import Provider
-from toolglot.wire.codecs import codec
-from toolglot.wire.masking import mask
-from toolglot.wire.reading import Fields
 
 
 class Refusal(Struct, frozen=True, kw_only=True):

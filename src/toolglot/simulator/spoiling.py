@@ -12,12 +12,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Failure, Reply, ToolCall
-from toolglot.events import Event, Failed, Finished, Started, Used
-from toolglot.reply_events import of_block
+from toolglot.conversation.events import Event, Failed, Finished, Started, Used
+from toolglot.conversation.reply_events import of_block
+from toolglot.protocols.fields.reading import Fields
 from toolglot.simulator.faults import Fault
 from toolglot.simulator.plan import Plan, PlannedCall
 from toolglot.simulator.text_calls import DIALECTS
-from toolglot.wire.reading import Fields
 
 # --- the plan ---------------------------------------------------------------------------------------
 

@@ -12,14 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from toolglot.jsontext import parse
+from toolglot.protocols.base import StreamWish, codec
+from toolglot.protocols.fields.reading import Fields
 from toolglot.simulator.ask import Ask
 from toolglot.simulator.faults import Fault
 from toolglot.simulator.json_bytes import encoded
 from toolglot.simulator.plan import Plan
 from toolglot.simulator.providers import Provider
 from toolglot.simulator.spoiling import events_of, spoil_chunks, spoil_partial_json
-from toolglot.wire.codecs import StreamWish, codec
-from toolglot.wire.reading import Fields
 
 _DONE: Final = b"data: [DONE]\n\n"
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import Violation
-from toolglot.wire.reading import Fields
 
 _PARTS: Final = {
     "…that function response turn comes": "Please ensure that function response turn comes",

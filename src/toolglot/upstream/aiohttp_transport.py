@@ -28,6 +28,7 @@ from yarl import URL
 
 from toolglot.conversation import FailureKind
 from toolglot.errors import InputError
+from toolglot.protocols.errors.failures import ProviderError
 from toolglot.upstream.liveness import is_quiet
 from toolglot.upstream.proxies import Proxies, shown
 from toolglot.upstream.transport import (
@@ -46,7 +47,6 @@ from toolglot.upstream.transport import (
     refuse_redirect,
     tls_failed,
 )
-from toolglot.wire.failures import ProviderError
 
 _NO_ANSWER: Final = "closed the connection without an answer"
 _LARGE: Final = 2**20

@@ -12,9 +12,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Failure
-from toolglot.convert import ConvertedRequest
+from toolglot.protocols.base import codec
+from toolglot.translate.requests import ConvertedRequest
 from toolglot.upstream.transport import Answer
-from toolglot.wire.codecs import codec
 
 MOST_ERROR: Final = 1024 * 1024
 """Bytes of an answer that says why there is none."""

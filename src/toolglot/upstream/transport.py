@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from toolglot.conversation import Failure, FailureKind
 from toolglot.errors import InputError
-from toolglot.wire.failures import ANSWER_LIMIT, ProviderError
+from toolglot.protocols.errors.failures import ANSWER_LIMIT, ProviderError
 
 UNKNOWN_HOST: Final = "its host is not known; check its url and the network's DNS"
 REFUSED: Final = "the connection was refused; check that it is running, and its url"

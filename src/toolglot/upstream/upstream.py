@@ -17,14 +17,14 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from toolglot.conversation import Issuer
-from toolglot.convert import ConvertedRequest
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
+from toolglot.protocols.errors.masking import MASK
+from toolglot.translate.requests import ConvertedRequest
 from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for, protocol_headers
 from toolglot.upstream.aws_signing import AwsCredentials, region_of, signing_headers
 from toolglot.upstream.providers import Auth
 from toolglot.upstream.transport import DEFAULT_LIMITS, Answer, Ask, FixedHeaders, TimeLimits, Transport
-from toolglot.wire.masking import MASK
 
 T = TypeVar("T")
 

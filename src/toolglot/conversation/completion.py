@@ -1,0 +1,66 @@
+"""What a tool result says: whether its call is done, and whether two results say the same.
+
+Law: pure functions of one result's fields. Where a result came from never counts.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from toolglot.conversation.values import Status, Text, ToolResult
+
+
+def status_of(result: ToolResult) -> Status:
+    """What a result says of its call, from all of its fields together.
+
+    An explicit cancel first; then an error; then `is_complete`; then a value that is not null, be it
+    empty, zero or false. A result that says none of these leaves its call pending.
+    """
+    if result.status == "cancelled":
+        return "cancelled"
+    if result.error is not None or result.is_error or result.status == "error":
+        return "error"
+    if result.is_complete or result.status == "complete":
+        return "complete"
+    if result.result is not None or result.content is not None:
+        return "complete"
+    return "pending"
+
+
+CANCELLED: Final = "The call was cancelled."
+"""What a cancel says that gives no reason."""
+
+
+def is_explicit_cancel(result: ToolResult) -> bool:
+    """A cancel that somebody asked for, not one that was made up to fill a gap."""
+    return result.status == "cancelled" and result.synthetic is None
+
+
+def is_guess(result: ToolResult) -> bool:
+    """A result that was given to its call because nothing better was known."""
+    return result.metadata is not None and result.metadata.matched_by in ("name", "position")
+
+
+def completion_key(result: ToolResult) -> str:
+    """Equal for results that are the same completion, also after one of them was shortened."""
+    if result.shortened_from is not None:
+        return result.shortened_from
+    content: object = result.content
+    if isinstance(result.content, tuple):
+        if all(isinstance(block, Text) for block in result.content):
+            content = result.text
+        else:
+            content = tuple(replace(block, extra=None) for block in result.content)
+    said = (
+        status_of(result),
+        content,
+        result.result,
+        result.error,
+        result.synthetic,
+        result.is_complete is False,
+    )
+    return sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()

@@ -1,0 +1,183 @@
+"""What happens while a model answers, whichever protocol it answers in.
+
+    Started  ( BlockStarted  Delta*  BlockEnded | Used )*  ( Finished | Failed )
+
+Law: blocks open one at a time, and each one ends before the next starts, whatever the provider did; there is one
+`Finished` or `Failed`, and nothing after it. `BlockEnded` holds the whole block, so that who needs only that can leave
+out the deltas; the deltas of a block, joined, are its text. A block that was `cut` is not whole: a call that was cut is
+never run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from toolglot.conversation.values import Block, Extra, Failure, Reply, StopReason, ToolCall, Turn, Usage
+
+MESSAGE: Final = "~message"
+"""The note that holds the fields of the message among those of the reply."""
+CUT_UNSAID: Final = "the reply was cut inside a tool call, which it does not say"
+"""What is reported of a reply whose call ends too early, although its reason to stop does not say so."""
+
+
+class EventValue(Struct, frozen=True, gc=False):
+    """Something that happened. Events hold values only, so the garbage collector need not look at them."""
+
+
+class Started(EventValue, frozen=True):
+    """The model began to answer."""
+
+    id: str = ""
+    model: str = ""
+    extra: Extra | None = None
+    """What the reply as a whole holds that has no canonical place."""
+
+
+class BlockStarted(EventValue, frozen=True):
+    """A block began: what is known of it now. Its text, its arguments, its data follow."""
+
+    block: Block
+
+
+class TextDelta(EventValue, frozen=True):
+    text: str
+
+
+class ThinkingDelta(EventValue, frozen=True):
+    text: str
+
+
+class InputDelta(EventValue, frozen=True):
+    """More of a call's arguments, as JSON text; of a free-text call, more of its text."""
+
+    text: str
+
+
+class MediaDelta(EventValue, frozen=True):
+    """More of inline media, as base64 that continues what came before."""
+
+    data: str
+
+
+class BlockEnded(EventValue, frozen=True):
+    """A block is over."""
+
+    block: Block
+    """The whole of it, its text, arguments and signature included."""
+    cut: bool = False
+    """It ended before it was whole."""
+
+
+class Used(EventValue, frozen=True):
+    """What the reply costs, as far as it is known now. A later one replaces an earlier one."""
+
+    usage: Usage
+
+
+class Finished(EventValue, frozen=True):
+    """The model is done."""
+
+    stop: StopReason
+    """Derived from the calls that came; one that was cut does not count."""
+    extra: Extra | None = None
+    """What is known of the reply as a whole only now. It is laid over what `Started` said."""
+
+
+class Failed(EventValue, frozen=True):
+    """The answer broke off, for this reason."""
+
+    failure: Failure
+
+
+Delta = TextDelta | ThinkingDelta | InputDelta | MediaDelta
+Event = Started | BlockStarted | Delta | BlockEnded | Used | Finished | Failed
+
+
+class Accumulator:
+    """The reply that a stream adds up to.
+
+    accumulator.add(events)
+    accumulator.reply     # whole when its stop reason is there
+    accumulator.failure   # why there is none
+    """
+
+    def __init__(self) -> None:
+        self._started = Started()
+        self._blocks: list[Block] = []
+        self.cut_places: set[int] = set()
+        """Which of the reply's blocks ended before they were whole."""
+        self._usage: Usage | None = None
+        self._finished: Finished | None = None
+        self.failure: Failure | None = None
+        """Why the answer broke off."""
+
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            kind = type(event)
+            if kind is TextDelta or kind is InputDelta or kind is ThinkingDelta:
+                continue
+            if isinstance(event, BlockEnded):
+                self._end(event)
+            elif isinstance(event, Used):
+                self._usage = event.usage
+            elif isinstance(event, Started):
+                self._started = event
+            elif isinstance(event, Finished):
+                self._finished = event
+            elif isinstance(event, Failed):
+                self.failure = event.failure
+
+    def _end(self, event: BlockEnded) -> None:
+        if event.cut:
+            self.cut_places.add(len(self._blocks))
+        self._blocks.append(event.block)
+
+    @property
+    def is_over(self) -> bool:
+        """The model is done, or its answer broke off."""
+        return self._finished is not None or self.failure is not None
+
+    @property
+    def cut(self) -> tuple[Block, ...]:
+        """The blocks that ended before they were whole. They are in the reply too, as far as they came."""
+        return tuple(self._blocks[place] for place in sorted(self.cut_places))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that are whole."""
+        return tuple(
+            [
+                block
+                for place, block in enumerate(self._blocks)
+                if isinstance(block, ToolCall) and place not in self.cut_places
+            ]
+        )
+
+    @property
+    def reply(self) -> Reply:
+        """What was said so far. Its stop reason is None while the model is not done."""
+        started, finished = self._started, self._finished
+        late = finished.extra if finished is not None else None
+        return Reply(
+            Turn("assistant", tuple(self._blocks), extra=_of_message(late)),
+            finished.stop if finished is not None else None,
+            self._usage,
+            started.id,
+            started.model,
+            _laid_over(started.extra, late),
+        )
+
+
+def _of_message(late: Extra | None) -> Extra | None:
+    """What a stream told of the message beside its blocks: a whole reply has it in its turn."""
+    found = {protocol: dict(fields[MESSAGE]) for protocol, fields in (late or {}).items() if fields.get(MESSAGE)}
+    return found or None
+
+
+def _laid_over(early: Extra | None, late: Extra | None) -> Extra | None:
+    if early is None or late is None:
+        return early if late is None else late
+    return {**early, **{protocol: {**early.get(protocol, {}), **fields} for protocol, fields in late.items()}}

@@ -1,0 +1,106 @@
+"""How grave it is that a field of a request does not reach another provider.
+
+Most settings of that kind are demands, and to lose one is a loss. The table lists those that mean nothing elsewhere:
+how the provider bills, caches, logs or streams, and what a client writes that says what holds anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from toolglot.conversation.report import Gravity
+
+_STORAGE: Final = ("store", "metadata", "labels", "requestMetadata", "client_metadata", "previous_response_id")
+_BILLING: Final = ("service_tier", "serviceTier", "priority", "performanceConfig", "keep_alive", "speed")
+_CACHING: Final = (
+    *("cache_control", "cachePoint", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),
+    *("prompt_cache_breakpoint", "cache_prompt", "session_id"),
+)
+_CLIENTS: Final = (
+    *("safety_identifier", "user", "anthropic_version", "anthropic_beta", "betas", "stream_options", "prediction"),
+    *("eager_input_streaming", "defer_loading", "partial_images", "additionalModelResponseFieldPaths"),
+    *("num_gpu", "main_gpu", "num_thread", "num_batch", "use_mmap", "model", "requires_confirmation"),
+    *("external_execution", "stream"),
+)
+_HISTORY: Final = ("id", "status", "index", "type", "role", "object", "phase", "logprobs_content", "thought_signature")
+"""Fields of items of a history that name or number them."""
+
+MEANINGLESS: Final = frozenset((*_STORAGE, *_BILLING, *_CACHING, *_CLIENTS, *_HISTORY))
+"""Fields that say nothing to another provider, whatever their value."""
+
+DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
+    "background": (False,),
+    "caller": ({"type": "direct"},),
+    "candidateCount": (1,),
+    "citations": ({"enabled": False},),
+    "detail": ("auto",),
+    "display": ("summarized",),
+    "include": (["reasoning.encrypted_content"],),
+    "include_reasoning": (True,),
+    "includeThoughts": (False,),
+    "logprobs": (False,),
+    "modalities": (["text"],),
+    "n": (1,),
+    "prefix": (False,),
+    "safe_prompt": (False,),
+    "search_parameters": ({"mode": "off"},),
+    "stopSequences": ([],),
+    "text": ({"format": {"type": "text"}},),
+    "thought": (False,),
+    "top_logprobs": (0,),
+    "truncation": ("disabled",),
+    "verbosity": ("medium",),
+}
+"""Values that ask for what holds anyway."""
+
+
+LEFT_OVER: Final = frozenset(
+    {
+        *("~config", "~custom", "~function", "~image", "~image_url", "~inference", "~inner", "~json_schema"),
+        *("~metadata", "~options", "~output_config", "~switch_rest", "~text", "~tool_config", "~unread", "~video_url"),
+    }
+)
+"""Notes of the codecs that hold what nobody knows of an object within a setting, a tool or a call."""
+_EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
+
+
+def written_fields(fields: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields that say something to their own provider, also those of objects within; not the notes of a codec."""
+    for field, value in fields.items():
+        if not is_note(field):
+            if value not in _EMPTY:
+                yield as_written(field), value
+        elif field in LEFT_OVER and isinstance(value, dict):
+            for inner, held in value.items():
+                if not is_note(inner) and held not in _EMPTY:
+                    yield as_written(inner), held
+
+
+def is_note(field: str) -> bool:
+    """Whether a field is a note of a codec. Where a client's own begins like one, it is kept with a mark more."""
+    return field[:1] == "~" and field[1:2] != "~"
+
+
+def as_written(field: str) -> str:
+    """The name of a field that is no note, as its client wrote it."""
+    return field[1:] if field[:1] == "~" else field
+
+
+def gravity_of_field(field: str, value: object) -> Gravity:
+    """Whether it is a loss that a field with this value is not carried."""
+    if field in MEANINGLESS:
+        return "housekeeping"
+    if field == "context_management":
+        return _context_management(value)
+    return "housekeeping" if value in DEFAULTS.get(field, ()) else "loss"
+
+
+def _context_management(value: object) -> Gravity:
+    """Clearing thinking concerns nobody who does not take it; other edits are demands."""
+    edits = value.get("edits") if isinstance(value, dict) else None
+    if not isinstance(edits, list):
+        return "loss"
+    kinds = [edit.get("type") if isinstance(edit, dict) else None for edit in edits]
+    is_moot = all(isinstance(kind, str) and kind.startswith("clear_thinking") for kind in kinds)
+    return "housekeeping" if is_moot else "loss"

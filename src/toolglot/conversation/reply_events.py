@@ -1,0 +1,79 @@
+"""A reply that is whole already, told as the events of a stream.
+
+For clients that want a stream where the provider answered at once, and for the simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation.events import (
+    MESSAGE,
+    BlockEnded,
+    BlockStarted,
+    Event,
+    Finished,
+    InputDelta,
+    MediaDelta,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+    Used,
+)
+from toolglot.conversation.values import Block, Media, Reply, Text, Thinking, ToolCall
+from toolglot.jsontext import compact
+
+PIECE: Final = 24
+"""Characters of a delta."""
+
+
+def of_reply(reply: Reply, *, piece: int = PIECE) -> Iterator[Event]:
+    """The events of a reply, with deltas of so many characters."""
+    yield Started(reply.id, reply.model, reply.extra)
+    for block in reply.turn.blocks:
+        yield from of_block(block, piece=piece)
+    if reply.usage is not None:
+        yield Used(reply.usage)
+    beside = {protocol: {MESSAGE: fields} for protocol, fields in (reply.turn.extra or {}).items() if fields}
+    yield Finished(reply.stop or ("tool_calls" if reply.turn.calls else "stop"), beside or None)
+
+
+def of_block(block: Block, *, cut: bool = False, piece: int = PIECE) -> Iterator[Event]:
+    """The events of one block."""
+    yield BlockStarted(opening(block))
+    text, delta = spoken(block)
+    for start in range(0, len(text), piece):
+        yield delta(text[start : start + piece])
+    yield BlockEnded(block, cut)
+
+
+def opening(block: Block) -> Block:
+    """What is known of a block when it starts."""
+    if isinstance(block, Text):
+        return Text("", extra=block.extra)
+    if isinstance(block, Thinking):
+        return Thinking(id=block.id, extra=block.extra)
+    if isinstance(block, ToolCall):
+        return replace(block, arguments=None, raw_input=None)
+    if isinstance(block, Media) and block.data:
+        return replace(block, data="")
+    return block
+
+
+def spoken(block: Block) -> tuple[str, type[TextDelta] | type[ThinkingDelta] | type[InputDelta] | type[MediaDelta]]:
+    """What the deltas of a block add up to, and their kind."""
+    if isinstance(block, Text):
+        return block.text, TextDelta
+    if isinstance(block, Thinking):
+        return block.text, ThinkingDelta
+    if isinstance(block, ToolCall):
+        return input_text(block), InputDelta
+    return (block.data or "") if isinstance(block, Media) else "", MediaDelta
+
+
+def input_text(call: ToolCall) -> str:
+    """The arguments of a call as its deltas say them."""
+    return call.raw_input if call.raw_input is not None else compact(call.arguments or {})

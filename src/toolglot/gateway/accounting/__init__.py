@@ -1,0 +1,1 @@
+"""Client keys, their limits, what was used and what it cost."""

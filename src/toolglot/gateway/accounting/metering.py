@@ -1,0 +1,564 @@
+"""How much each client uses, and whether it may use more.
+
+    ticket = await meter.admit(client, told, size)      # raises what the client is told where it may not
+    meter.record(ticket, told)                          # at the end, however it ended
+
+Everything is counted in memory, and added to the store in one batch a second; what the store answers are the totals of
+all processes. So a request reads no disk, after a client's first one. Processes know of each other's use two or three
+seconds later, and what an answer costs is known when it ends: a limit can be overshot by what the other processes serve
+in those seconds, and by the answers that are under way. Against bursts, a request under way counts as many tokens as
+its length suggests.
+
+Laws: no use is counted twice, also when the store's answer is lost, or lost but by a process that dies within the
+second. A limit that was reached is told
+with its name, its size and when there is more. What has no known price is never spent from a budget of money.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final
+
+from toolglot.conversation import Failure
+from toolglot.errors import InputError
+from toolglot.gateway.accounting.client_keys import BUDGETS, ClientKey, KeyRing, Period, Unit
+from toolglot.gateway.accounting.prices import Prices
+from toolglot.gateway.http.requests import refusal
+from toolglot.gateway.observability.request_log import Told
+from toolglot.gateway.routing.model_names import matches, spellings
+from toolglot.gateway.state.bounded_store import STORE_SECONDS
+from toolglot.protocols.errors.failures import ProviderError
+from toolglot.protocols.errors.masking import mask
+from toolglot.store import Store, StoreError
+
+USAGE: Final = "usage"
+SPENT: Final = "spent"
+RATES: Final = "rates"
+ANYONE: Final = "anyone"
+"""Under which name is counted what is used without a key."""
+OTHERS: Final = "(others)"
+PASSED_ON: Final = "(passed on)"
+MOST_MODELS: Final = 200
+"""Of one client and day that are counted by name."""
+LONGEST_MODEL: Final = 200
+
+BATCH_SECONDS: Final = 1.0
+HEARD_SECONDS: Final = 1.5
+"""What is known of others' use is read again when it is older than that: in every second batch."""
+STALE: Final = 10.0
+"""Seconds after which the totals of a client that was not here are read again."""
+IDLE: Final = 120.0
+"""Seconds after which a client's totals are not kept up to date any more."""
+SLOT: Final = 6
+SLOTS: Final = 11
+"""A minute is the last eleven pieces of six seconds, the one that has begun included: never less than a minute."""
+DAY: Final = 86_400
+NANO: Final = 1_000_000_000
+"""Money is counted in whole billionths of a dollar, which add up exactly."""
+BYTES_PER_TOKEN: Final = 4
+MOST_SUPPOSED: Final = 32_000
+"""Tokens that a request under way counts at most: a long body may be a picture."""
+_AT_ONCE: Final = 1000
+_COUNTED: Final = {f"{name}_tokens": name for name in ("input", "output", "cache_read", "cache_write")}
+"""What is counted of an answer's tokens, and under which name."""
+
+_NO_COUNTS: Final[Mapping[str, int]] = {}
+
+Name = tuple[str, str, str]
+
+
+class Total:
+    """Totals under one name of the store: what all have added, as last heard, and what this process has since."""
+
+    __slots__ = ("_addition", "_heard", "_pending", "_sending", "is_sending", "until")
+
+    def __init__(self, until: float) -> None:
+        self.until: float = until
+        self._heard: Mapping[str, float] = {}
+        self._sending: dict[str, float] = {}
+        """What the store was told, and has not answered: it is told the same again, and knows it by its name."""
+        self._addition = ""
+        self._pending: dict[str, float] = {}
+        self.is_sending: bool = False
+
+    def of(self, name: str) -> float:
+        return self._heard.get(name, 0.0) + self._sending.get(name, 0.0) + self._pending.get(name, 0.0)
+
+    def add(self, amounts: Mapping[str, float]) -> None:
+        for name, amount in amounts.items():
+            self._pending[name] = self._pending.get(name, 0.0) + amount
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is something to tell the store."""
+        return bool(self._pending or self._sending) and not self.is_sending
+
+    def hear(self, amounts: Mapping[str, float]) -> None:
+        """What the store has; while it is being told something, nobody knows whether that is in it."""
+        if not self._sending:
+            self._heard = amounts
+
+    async def send(self, store: Store, name: Name, writer: str, addition: str) -> None:
+        """Tell the store: what it did not answer again, under the same name, and then what is new."""
+        self.is_sending = True
+        try:
+            if self._sending:
+                await self._told(store, name, writer)
+            if self._pending:
+                self._sending, self._pending, self._addition = self._pending, {}, addition
+                await self._told(store, name, writer)
+        finally:
+            self.is_sending = False
+
+    async def _told(self, store: Store, name: Name, writer: str) -> None:
+        try:
+            self._heard = await store.add(*name, self._sending, until=self.until, once=(writer, self._addition))
+        except InputError:  # no store takes it, however often it is told
+            self._sending = {}
+            raise
+        self._sending = {}
+
+
+class Rule:
+    """The limits of a key, as they are looked at in each request."""
+
+    __slots__ = ("budgets", "has_money", "is_limited", "key", "periods", "rates")
+
+    def __init__(self, key: ClientKey) -> None:
+        self.key: ClientKey = key
+        found = [(*BUDGETS[name], limit) for name, limit in key.budgets.items()]
+        self.budgets: list[tuple[Unit, Period, float]] = [
+            (unit, period, float(limit * (1 if unit == "tokens" else NANO))) for unit, period, limit in found
+        ]
+        self.periods: tuple[Period, ...] = tuple(dict.fromkeys(period for _, period, _ in found))
+        self.has_money: bool = any(unit == "spend" for unit, _, _ in found)
+        rates = (("requests", key.requests_per_minute), ("tokens", key.tokens_per_minute))
+        self.rates: list[tuple[str, int]] = [(unit, limit) for unit, limit in rates if limit is not None]
+        self.is_limited: bool = bool(self.budgets or self.rates)
+
+
+class Ticket:
+    """A request that was admitted."""
+
+    __slots__ = ("client", "is_over", "rule", "supposed")
+
+    def __init__(self, client: str, rule: Rule | None, supposed: int) -> None:
+        self.client: str = client
+        self.rule: Rule | None = rule
+        """What limits it; None: nothing."""
+        self.supposed: int = supposed
+        """Tokens that it counts until it is over."""
+        self.is_over: bool = False
+
+
+class Meter:
+    """Admits requests, and counts what they use."""
+
+    def __init__(
+        self,
+        store: Store | None,
+        ring: KeyRing,
+        prices: Prices,
+        *,
+        usage_seconds: float = 400 * DAY,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        tell: Callable[[str], None] = lambda _: None,
+        patience: float = STORE_SECONDS,
+    ) -> None:
+        self._store = store
+        self._patience = patience
+        self._writer = uuid.uuid4().hex
+        self._additions = itertools.count(1)
+        self._late: set[asyncio.Future[None]] = set()
+        self._ring = ring
+        self._prices = prices
+        self._usage_seconds = usage_seconds
+        self._clock = clock
+        self._monotonic = monotonic
+        self._tell = tell
+        self._rules: dict[str, Rule] = {}
+        self._totals: dict[Name, Total] = {}
+        self._minutes: dict[str, dict[int, Total]] = {}
+        """The totals of each client's last minutes, by their piece of it."""
+        self._models: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+        self._supposed: dict[str, int] = {}
+        self._loaded: dict[str, float] = {}
+        self._seen: dict[str, float] = {}
+        self._loading: dict[str, asyncio.Lock] = {}
+        self._is_failing = False
+        self._flushing: asyncio.Future[None] | None = None
+
+    # --- before -------------------------------------------------------------------------------------
+
+    def permit(self, client: str, model: str) -> None:
+        """Refuse a model that a key may not ask for."""
+        key = self._ring.key_of(client)
+        if key is None or not key.models or any(matches(name, key.models) for name in spellings(model.strip())):
+            return
+        allowed = ", ".join(key.models)
+        raise refusal(
+            "permission", f"the key {key.name!r} may not use {mask(model)[:200]!r}; it may use {allowed}", 403
+        )
+
+    async def admit(self, client: str, told: Told, size: int = 0) -> Ticket:
+        """Let a request of so many bytes pass, or raise why not."""
+        rule = self._rule(client)
+        if rule is None:
+            return Ticket(client, None, 0)
+        await self._known(client)
+        now = self._clock()
+        if rule.has_money:
+            self._refuse_unpriced(rule.key, told)
+        self._refuse_overdrawn(rule, client, now)
+        self._refuse_hasty(rule, client, now)
+        ticket = Ticket(client, rule, min(size // BYTES_PER_TOKEN, MOST_SUPPOSED))
+        self._supposed[client] = self._supposed.get(client, 0) + ticket.supposed
+        self._slot(client, now).add({"requests": 1})
+        return ticket
+
+    def afford(self, client: str, told: Told) -> None:
+        """Refuse a model without a price to a key with a budget of money; for the one that is asked now."""
+        rule = self._rule(client)
+        if rule is not None and rule.has_money:
+            self._refuse_unpriced(rule.key, told)
+
+    def take_over(self, other: Meter) -> None:
+        """Go on with what another one has counted, where nothing is written down."""
+        if self._store is None:
+            self._totals, self._minutes, self._supposed = other._totals, other._minutes, other._supposed
+
+    def _rule(self, client: str) -> Rule | None:
+        key = self._ring.key_of(client)
+        if key is None:
+            return None
+        rule = self._rules.get(client)
+        if rule is None or rule.key is not key:
+            rule = self._rules[client] = Rule(key)
+        return rule if rule.is_limited else None
+
+    async def passing(self, client: str, told: Told) -> AbstractContextManager[None]:
+        """While a request is passed on that is not translated: nobody counts its tokens, or knows its model."""
+        key = self._ring.key_of(client)
+        if key is not None and (key.models or key.budgets or key.tokens_per_minute is not None):
+            message = f"the key {key.name!r} has limits that cannot be kept at this address: its use is not counted"
+            raise refusal("permission", message, 403)
+        ticket = await self.admit(client, told)
+        return self._recorded(ticket, told)
+
+    @contextmanager
+    def _recorded(self, ticket: Ticket, told: Told) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self.record(ticket, told)
+
+    async def _known(self, client: str) -> None:
+        """See to it that the totals of a client are known."""
+        now = self._seen[client] = self._monotonic()
+        if self._store is None or now - self._loaded.get(client, -math.inf) < STALE:
+            return
+        async with self._loading.setdefault(client, asyncio.Lock()):
+            if self._monotonic() - self._loaded.get(client, -math.inf) < STALE:
+                return
+            try:
+                await self._load(self._store, client)
+            except StoreError as error:
+                said = "what this key has used cannot be read just now"
+                self._tell(f"{said}: {error}")
+                raise ProviderError(Failure("overloaded", said, retry_after=BATCH_SECONDS)) from None
+
+    async def _load(self, store: Store, client: str) -> None:
+        begun = self._monotonic()
+        found = await asyncio.gather(*(store.scan(kind, client=client, limit=_AT_ONCE) for kind in (SPENT, RATES)))
+        for kind, rows in zip((SPENT, RATES), found, strict=True):
+            for row in rows:
+                total = self._total(kind, client, row.key, _end_of(kind, row.key))
+                total.hear(row.amounts)
+                if kind == RATES:
+                    self._minutes.setdefault(client, {})[int(row.key)] = total
+        self._loaded[client] = begun
+
+    def _refuse_unpriced(self, key: ClientKey, told: Told) -> None:
+        if not told.is_simulated and self._prices.of(told.sent_model, told.upstream) is None:
+            model = mask(f"{told.upstream}/{told.sent_model}")[:200]
+            message = (
+                f"the price of {model!r} is not known, and the key {key.name!r} has a budget of money; who runs this "
+                f'gateway can write it into toolglot.toml: [prices."{model}"]'
+            )
+            raise refusal("billing", message, code="unknown_price")
+
+    def _refuse_overdrawn(self, rule: Rule, client: str, now: float) -> None:
+        starts = period_of(now)
+        for unit, period, limit in rule.budgets:
+            total = self._totals.get((SPENT, client, starts[period]))
+            used = total.of(unit) if total is not None else 0.0
+            supposed = self._supposed.get(client, 0) if unit == "tokens" else 0
+            if used + supposed >= limit:
+                raise refusal("billing", _overdrawn(rule.key, unit, period, used, limit, now), code="budget_exceeded")
+
+    def _refuse_hasty(self, rule: Rule, client: str, now: float) -> None:
+        # Others' clocks may be ahead, by a minute at most: what is later was counted before this clock was set back.
+        current = int(now // SLOT)
+        minute = {
+            slot: total
+            for slot, total in self._minutes.get(client, {}).items()
+            if current - SLOTS < slot <= current + SLOTS
+        }
+        for unit, limit in rule.rates:
+            used = sum(total.of(unit) for total in minute.values())
+            used += self._supposed.get(client, 0) if unit == "tokens" else 0
+            if used < limit:
+                continue
+            slots = sorted((slot, total.of(unit)) for slot, total in minute.items())
+            message = f"the key {rule.key.name!r} may use {limit:,} {unit} a minute, and has used {used:,.0f}"
+            raise ProviderError(
+                Failure("rate_limit", message, 429, retry_after=_seconds_until(slots, used - limit, now))
+            )
+
+    # --- after --------------------------------------------------------------------------------------
+
+    def record(self, ticket: Ticket, told: Told) -> None:
+        """Count what a request has used, as far as its provider said; once."""
+        if ticket.is_over:
+            return
+        ticket.is_over = True
+        client, rule, now = ticket.client, ticket.rule, self._clock()
+        if ticket.supposed:
+            self._supposed[client] -= ticket.supposed
+        counts: Mapping[str, int] = told.usage or _NO_COUNTS
+        if not counts and _is_answered(told) and ticket.supposed:
+            counts = {"input_tokens": ticket.supposed}
+        # In billionths of a dollar; None: not known. A stand-in costs nothing.
+        cost: int | None = 0
+        if counts and not told.is_simulated:
+            cost = self._prices.billionths(told.sent_model, counts, told.upstream)
+        if rule is not None:
+            tokens = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
+            if tokens:
+                self._spend(rule, client, tokens, cost or 0, now)
+        if self._store is not None:
+            self._count(client, told, counts, cost, now)
+
+    def _spend(self, rule: Rule, client: str, tokens: int, cost: int, now: float) -> None:
+        starts = period_of(now)
+        for period in rule.periods:
+            self._total(SPENT, client, starts[period], _end_of(SPENT, starts[period])).add(
+                {"tokens": tokens, "spend": cost}
+            )
+        if rule.rates:
+            self._slot(client, now).add({"tokens": tokens})
+
+    def _count(self, client: str, told: Told, counts: Mapping[str, int], cost: int | None, now: float) -> None:
+        owner = client if self._ring.is_demanded else ANYONE
+        amounts: dict[str, float] = {"requests": 1}
+        is_answered = _is_answered(told)
+        if not is_answered or told.error:
+            amounts["failed"] = 1
+        for name, count in counts.items():
+            if count and name in _COUNTED:
+                amounts[_COUNTED[name]] = count
+        if cost:
+            amounts["cost"] = cost
+        if cost is None:
+            amounts["unpriced"] = 1
+        if is_answered and not told.usage:
+            amounts["uncounted"] = 1
+        name = self._usage_name(owner, period_of(now)["day"], told)
+        self._total(USAGE, owner, name, now + self._usage_seconds).add(amounts)
+
+    def _usage_name(self, owner: str, day: str, told: Told) -> str:
+        """The key of a row of usage; a client that makes up names does not make up rows."""
+        known = self._models.get((owner, day))
+        if known is None:
+            known = self._models[owner, day] = {}
+        upstream = f"{told.upstream} (simulated)" if told.is_simulated else told.upstream
+        pair = (upstream, told.sent_model)
+        found = known.get(pair)
+        if found is None:
+            model = (mask(told.sent_model)[:LONGEST_MODEL] or PASSED_ON) if len(known) < MOST_MODELS else OTHERS
+            found = usage_key(day, upstream, model)
+            if len(known) < MOST_MODELS:
+                known[pair] = found
+        return found
+
+    # --- totals -------------------------------------------------------------------------------------
+
+    def _total(self, kind: str, client: str, key: str, until: float) -> Total:
+        name = (kind, client, key)
+        found = self._totals.get(name)
+        if found is None:
+            found = self._totals[name] = Total(until)
+        return found
+
+    def _slot(self, client: str, now: float) -> Total:
+        """The piece of a minute that has begun."""
+        slot = int(now // SLOT)
+        minute = self._minutes.setdefault(client, {})
+        found = minute.get(slot)
+        if found is None:
+            key = f"{slot:012d}"
+            found = minute[slot] = self._total(RATES, client, key, _end_of(RATES, key))
+        return found
+
+    # --- the store ----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Keep the store, and what is known of it, up to date, until cancelled."""
+        while True:
+            await asyncio.sleep(BATCH_SECONDS)
+            self._flushing = asyncio.ensure_future(self.flush())
+            # Not cut off in the middle: nobody would know what the store has got.
+            await asyncio.shield(self._flushing)
+
+    async def flush(self) -> None:
+        """Tell the store what was used, hear what others have used, and forget what is past."""
+        await self._ring.fresh(2 * BATCH_SECONDS)
+        if self._store is not None:
+            failures = await self._send(self._store)
+            failures += await self._hear(self._store)
+            if failures and not self._is_failing:
+                self._tell(f"usage is not stored just now, and will be later: {failures[0]}")
+            self._is_failing = bool(failures)
+        self._forget(self._clock())
+
+    async def _send(self, store: Store) -> list[BaseException]:
+        waiting = [(name, total) for name, total in self._totals.items() if total.is_waiting]
+        failures: list[BaseException] = []
+        for start in range(0, len(waiting), _AT_ONCE):
+            some = waiting[start : start + _AT_ONCE]
+            sending = [
+                asyncio.ensure_future(total.send(store, name, self._writer, f"{next(self._additions)}"))
+                for name, total in some
+            ]
+            ended, late = await asyncio.wait(sending, timeout=self._patience)
+            failures += [error for task in ended if (error := task.exception()) is not None]
+            if late:  # not cut off: nobody would know what the store has got
+                failures.append(StoreError(f"the store has not answered in {self._patience:g} s"))
+                self._late |= late
+                for task in late:
+                    task.add_done_callback(self._is_done)
+        return failures
+
+    def _is_done(self, task: asyncio.Future[None]) -> None:
+        self._late.discard(task)
+        if not task.cancelled():
+            task.exception()  # it is told again
+
+    async def _hear(self, store: Store) -> list[BaseException]:
+        """What other processes have counted for the clients that are here."""
+        now = self._monotonic()
+        old = [client for client in self._seen if now - self._loaded.get(client, -math.inf) >= HEARD_SECONDS]
+        failures: list[BaseException] = []
+        for start in range(0, len(old), _AT_ONCE):
+            some = old[start : start + _AT_ONCE]
+            ended = await asyncio.gather(*(self._load(store, client) for client in some), return_exceptions=True)
+            failures += [error for error in ended if error is not None]
+        return failures
+
+    def _forget(self, now: float) -> None:
+        idle = [client for client, seen in self._seen.items() if self._monotonic() - seen > IDLE]
+        for client in idle:
+            del self._seen[client]
+            self._loaded.pop(client, None)
+            self._loading.pop(client, None)
+            self._rules.pop(client, None)
+            if not self._supposed.get(client, 0):
+                self._supposed.pop(client, None)
+        today = period_of(now)["day"]
+        self._models = {name: known for name, known in self._models.items() if name[1] == today}
+        self._totals = {name: total for name, total in self._totals.items() if self._is_needed(name, total, now)}
+        self._minutes = {}
+        for (kind, client, key), total in self._totals.items():
+            if kind == RATES:
+                self._minutes.setdefault(client, {})[int(key)] = total
+
+    def _is_needed(self, name: Name, total: Total, now: float) -> bool:
+        if self._store is None:
+            return total.until > now
+        kind, client, _ = name
+        is_current = kind != USAGE and client in self._seen and total.until > now
+        return total.is_waiting or total.is_sending or is_current
+
+    async def close(self) -> None:
+        """The last batch."""
+        if self._flushing is not None:
+            await asyncio.gather(self._flushing, return_exceptions=True)
+        await self.flush()
+        for task in self._late:
+            task.cancel()
+
+
+# --- names of rows, and time ------------------------------------------------------------------------
+
+
+def _is_answered(told: Told) -> bool:
+    return 200 <= told.status < 300
+
+
+def usage_key(day: str, upstream: str, model: str) -> str:
+    return f"{day}\n{upstream}\n{model}"
+
+
+def _end_of(kind: str, key: str) -> float:
+    """When the totals under a key do not matter any more: a day later than they could."""
+    if kind == RATES:
+        return (int(key) + SLOTS + 1) * SLOT + 60.0
+    if key == "total":
+        return math.inf
+    return _ends(key) + DAY
+
+
+@lru_cache(maxsize=64)
+def _ends(start: str) -> float:
+    """The first moment after a day, `2026-11-15`, or a month, `2026-11`."""
+    parts = [int(part) for part in start.split("-")]
+    if len(parts) == 3:
+        return datetime(parts[0], parts[1], parts[2], tzinfo=UTC).timestamp() + DAY
+    year, month = divmod(parts[0] * 12 + parts[1], 12)
+    return datetime(year, month + 1, 1, tzinfo=UTC).timestamp()
+
+
+def period_of(now: float) -> dict[Period, str]:
+    return _periods(int(now // DAY))
+
+
+@lru_cache(maxsize=8)
+def _periods(day: int) -> dict[Period, str]:
+    date = datetime.fromtimestamp(day * DAY, UTC)
+    return {"day": f"{date:%Y-%m-%d}", "month": f"{date:%Y-%m}", "total": "total"}
+
+
+# --- words ------------------------------------------------------------------------------------------
+
+
+def _seconds_until(slots: Iterable[tuple[int, float]], excess: float, now: float) -> float:
+    """How long it takes until so much, and a little, is more than a minute ago."""
+    for slot, amount in slots:
+        excess -= amount
+        if excess < 0:
+            return math.ceil((slot + SLOTS) * SLOT - now)
+    return SLOT
+
+
+def _overdrawn(key: ClientKey, unit: Unit, period: Period, used: float, limit: float, now: float) -> str:
+    if unit == "tokens":
+        said = f"{used:,.0f} of {limit:,.0f} tokens"
+    else:
+        said = f"${used / NANO:,.4f} of ${(Decimal(limit) / NANO).normalize():,f}"
+    if period == "total":
+        renews = "in total; it does not renew"
+    else:
+        renews = (
+            f"a {period}; it renews at {datetime.fromtimestamp(_ends(period_of(now)[period]), UTC):%Y-%m-%dT%H:%M:%SZ}"
+        )
+    return f"the budget of the key {key.name!r} is used up: {said} {renews}"

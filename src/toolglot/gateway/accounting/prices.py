@@ -1,0 +1,83 @@
+"""What the configuration says of prices: its table `[prices]`, over the list of `upstream/prices.py`.
+
+prices = Prices(config.prices)
+prices.cost("claude-opus-5", usage, upstream="anthropic")     # Decimal("0.0625"); None: nobody knows
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+
+from toolglot.gateway.config.file import ConfigText, Mistakes, checked, table_of
+from toolglot.upstream import prices
+from toolglot.upstream.prices import Price, cost, listed_prices, read_list
+
+__all__ = ["MOST_OWN", "Price", "PriceSettings", "Prices", "cost", "listed_prices", "read_list", "read_own_prices"]
+
+MOST_OWN: Final = 1000
+
+Dollars = Annotated[float, Meta(ge=0, le=1_000_000, title="a number from 0")]
+
+
+class PriceSettings(Struct, frozen=True, kw_only=True):
+    """`[prices."PATTERN"]`: what models cost, in US dollars for a million tokens."""
+
+    input: Annotated[Dollars, Meta(description="Tokens of the prompt.")]
+    output: Annotated[Dollars, Meta(description="Tokens of the answer, thinking included.")]
+    cache_read: Annotated[
+        Dollars | None,
+        Meta(title="a number from 0", description="Tokens of the prompt that came from a cache. Default: as `input`."),
+    ] = None
+    cache_write: Annotated[
+        Dollars | None,
+        Meta(title="a number from 0", description="Tokens of the prompt that went into a cache. Default: as `input`."),
+    ] = None
+
+    def price(self) -> Price:
+        return Price(
+            _exact(self.input),
+            _exact(self.output),
+            None if self.cache_read is None else _exact(self.cache_read),
+            None if self.cache_write is None else _exact(self.cache_write),
+            source="[prices]",
+        )
+
+
+def _exact(amount: float) -> Decimal:
+    """The number that was written, not its nearest binary fraction."""
+    return Decimal(str(amount))
+
+
+def read_own_prices(value: Any, text: ConfigText) -> dict[str, PriceSettings]:
+    """The table `[prices]` of a configuration."""
+    tables = table_of(value, text, "prices")
+    if len(tables) > MOST_OWN:
+        raise text.error(f"more than {MOST_OWN} prices", "prices", hint="a pattern has the price of many models")
+    found, mistakes = {}, Mistakes()
+    for name, table in tables.items():
+        settings = mistakes.collect(functools.partial(_read_price, name, table, text))
+        if settings is not None:
+            found[name] = settings
+    mistakes.raise_all()
+    return found
+
+
+def _read_price(name: str, table: Any, text: ConfigText) -> PriceSettings:
+    given = table_of(table, text, "prices", name)
+    for needed in ("input", "output"):
+        if needed not in given:
+            hint = f"write {needed} = 0 where it costs nothing"
+            raise text.error(f"the price of its {needed} is not said", "prices", name, hint=hint)
+    return checked(given, PriceSettings, text, "prices", name)
+
+
+class Prices(prices.Prices):
+    """Finds what a model costs; it is made once for a configuration."""
+
+    def __init__(self, own: Mapping[str, PriceSettings] | None = None) -> None:
+        super().__init__({name: settings.price() for name, settings in (own or {}).items()})

@@ -1,0 +1,1 @@
+"""The configuration: `toolglot.toml` as typed values, with the line of every mistake."""

@@ -1,0 +1,171 @@
+"""The commented `toolglot.toml` that `toolglot init` writes: every setting, every provider, with its default.
+
+Law: a line that begins with `# ` is a remark; one that begins with `#` alone is a setting that is off. The file is
+right as it is, and with all of them on (in an environment that has the keys): a test holds it to both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from toolglot.gateway.config.upstream_table import UpstreamSettings, discovered_upstreams
+from toolglot.upstream.providers import PROVIDERS, Provider
+
+_HEAD: Final = """\
+# toolglot.toml: what `toolglot serve` is told. All of it is described in docs/gateway-config.md.
+#
+# A line that begins with "#" and no blank is a setting that is off: take the "#" away to use it. What it shows is its
+# default, or an example. Keys never stand in this file: they are in environment variables, which it names.
+
+[gateway]
+#host = "127.0.0.1"                       # any other address than this machine's own demands client_keys
+#port = 8400
+#client_keys = ["env:TOOLGLOT_CLIENT_KEY"] # the keys that clients must have one of; or "sha256:HEX", "store"
+#allowed_origins = ["vscode-webview://*"] # web pages that may use it; without client_keys, none else may
+#store = ":memory:"                       # a file, ":memory:" or "off"; default: ~/.local/state/toolglot/gateway.db
+#store_seconds = 3                        # how long a request waits for the store
+#retention_hours = 168                    # how long what is stored is kept
+#usage_days = 400                         # how long what each client used is kept
+#max_body_bytes = 67108864
+#max_answer_bytes = 67108864              # of an upstream's answer
+#max_bytes_in_flight = 268435456          # bytes of requests and whole answers at the same time: bounds the memory
+#max_concurrent = 1000                    # requests at the same time
+#max_connections = 20000                  # connections at the same time, idle ones too
+#ping_seconds = 15                        # a sign of life in silent streams; 0: none
+#drain_seconds = 30                       # how long open answers go on when the gateway stops
+#log = "text"                             # or "json", "off"
+#reports = 500                            # how many requests /toolglot/requests remembers
+#metrics = "keyed"                        # who may read /metrics: or "open", "off"
+#metrics_key = "env:TOOLGLOT_METRICS_KEY" # the key for /metrics alone; or "sha256:HEX"
+#tracing = false                          # spans of OpenTelemetry: pip install '.[otel]'
+#middleware = ["my_package.my_module:MyMiddleware"]
+#simulate = true                          # list the models that simulated/PROVIDER/MODEL names; false: none
+
+# What to do where there is a choice: see "Policies" in docs/convert.md.
+#[policy]
+#server_tools = "spare"                   # tools that only another provider can run: or "refuse", "drop"
+#required = "auto"                        # what is required and called optional: or "keep", "filter", "aggressive"
+#ids = "reversible"                       # or "canonical"
+#responses_id_style = "call"              # or "clasp"
+#stream_calls = "live"                    # or "whole": no call is shown before all of it is there
+#calls_in_text = "profile"                # calls that a model writes as text: or "always", "never"
+#unoffered_calls = "call"                 # such calls of tools that are not in the request: or "text"
+#missing_result = "[No result: the tool call was interrupted. It may or may not have run.]"
+#bridge_user = "Continue."
+#bridge_assistant = "OK."
+
+# --- upstreams: who answers "NAME/model" ---------------------------------------------------------------------
+
+# Everything that can be set for one, here for a server of your own:
+#[upstreams.box]
+#url = "http://127.0.0.1:9000/v1"         # plain http only on this machine, or with insecure = true
+#target = "vllm"                          # the profile; without one: [profiles.box], or else openai_compatible
+#key_env = "BOX_API_KEY"                  # the variable that holds the key
+#auth = "bearer"                          # or "x-api-key", "x-goog-api-key", "api-key", "aws", "none"
+#headers = { "x-team" = "env:TEAM" }      # sent along
+#proxy = "http://proxy.example:3128"      # default: HTTPS_PROXY and NO_PROXY
+#insecure = false
+#connect_seconds = 10
+#first_byte_seconds = 600
+#idle_seconds = 300
+#keep_alive_seconds = 4                   # a connection that was idle for longer is not used again
+#retries = 0                              # how often it is asked again where it is busy, down or silent
+#retry_seconds = 8                        # the longest wait before that
+#max_concurrent = 0                       # requests at the same time; 0: any number
+#breaker_failures = 5                     # failures in a row after which it is not asked for a while
+#breaker_seconds = 20
+#models = ["tuned-7b", "llama-*"]         # need no prefix; listings show those that are no pattern
+"""
+
+_TAIL: Final = """\
+# --- models: what clients ask for, and who gets it; the first that fits ---------------------------------------
+
+#[models]
+#"opus" = "openai/gpt-5.5"                # a word: every model with this word in its name, such as claude-opus-5
+#"sonnet" = "mistral/mistral-large-latest"
+#"haiku" = "gemini/gemini-2.5-flash"
+#"gpt-4o*" = "anthropic/claude-sonnet-4-5" # a pattern
+#"my-model" = "box/tuned-7b"              # a name
+#"fast" = ["groq/llama-3.3-70b", "cerebras/llama-3.3-70b"] # the next one where one fails
+#"even" = { to = ["openai/gpt-5.5", "azure/gpt-5.5"], weights = [3, 1] } # each conversation to one of them
+#"*" = "openrouter/*"                     # everything else, under its own name
+
+# A name can set more than where it leads; so can each target of a list, as a table with `to`.
+#[models.careful]
+#to = ["anthropic/claude-opus-5", { to = "openai/gpt-5.5", force = { reasoning_effort = "high" } }]
+#system = "Answer in English."            # a system prompt before the client's own
+#policy = { stream_calls = "whole" }      # fields of [policy]
+#target = "anthropic"                     # the profile that its upstreams are taken for, also one of [profiles]
+#headers = { "x-team" = "env:TEAM" }
+#retries = 2                              # these five: in the place of the upstream's own
+#retry_seconds = 4
+#connect_seconds = 5
+#first_byte_seconds = 120
+#idle_seconds = 60
+#[models.careful.default]                 # what holds where the client says nothing
+#max_tokens = 16000
+#top_p = 0.95
+#top_k = 40
+#stop = ["END"]
+#seed = 7
+#presence_penalty = 0
+#frequency_penalty = 0
+#[models.careful.force]                   # what holds whatever the client says
+#temperature = 0.2
+#reasoning_mode = "adaptive"              # or "off", "on", "between_tools"
+#reasoning_effort = "medium"
+#reasoning_budget_tokens = 8000
+#tool_choice = "auto"                     # or "none", "required"
+#parallel_tool_calls = false
+
+# --- keys: client keys with limits; more are made by `toolglot keys add`, see docs/keys.md --------------------
+
+#[keys.ci]
+#key = "env:TOOLGLOT_CI_KEY"              # the variable that holds it; or "sha256:HEX"
+#models = ["gpt-5*", "haiku"]             # that it may ask for; without any: all
+#requests_per_minute = 60
+#tokens_per_minute = 500000
+#tokens_per_day = 2000000
+#tokens_per_month = 40000000
+#tokens_total = 500000000
+#spend_per_day = 5                        # US dollars
+#spend_per_month = 50
+#spend_total = 500
+
+# --- prices: US dollars for a million tokens, where they are not those of the list; see docs/keys.md -----------
+
+#[prices."box/*"]                         # a model, or a pattern, with or without its upstream
+#input = 0
+#output = 0
+#cache_read = 0                           # without it, as input
+#cache_write = 0
+
+# --- profiles: what a target demands, where it is not what toolglot knows; see docs/profiles.md ----------------
+
+#[profiles.box]
+#extends = "vllm"
+#[profiles.box.rules]
+#"ids.max_length" = 64
+"""
+
+
+def example_config(environ: Mapping[str, str]) -> str:
+    """The file; the providers that this environment has a key for are on."""
+    found, _ = discovered_upstreams(environ)
+    sections = ("\n".join(_section(provider, found.get(provider.name))) for provider in PROVIDERS.values())
+    return "\n".join([_HEAD, *(f"{section}\n" for section in sections), _TAIL])
+
+
+def _section(provider: Provider, found: UpstreamSettings | None) -> Iterator[str]:
+    yield f"# {provider.title}"
+    if provider.url_form:
+        variables = ", ".join(" or ".join(names) for names in provider.url_env.values())
+        yield f"# url: {provider.url_form}"
+        yield f"#   or these variables: {variables}"
+    yield f"{'#' if found is None else ''}[upstreams.{provider.name}]"
+    # The variable is named where one was found, although it is the default: the file says what is used.
+    key_env = found.key_env if found else ""
+    yield f'{"" if key_env else "#"}key_env = "{key_env or provider.key_env[0]}"'
+    if provider.url:
+        yield f'#url = "{provider.url}"'

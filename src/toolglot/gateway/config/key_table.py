@@ -1,0 +1,136 @@
+"""Client keys of a configuration: `client_keys` of `[gateway]`, without limits, and `[keys.NAME]`, with limits.
+
+Law: a key itself never stands in a file. It is in a variable, or its hash is there; from here on there is only the
+hash.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from toolglot.gateway.config.file import ConfigText, Mistakes, checked, table_of
+from toolglot.gateway.config.secret import ENV, is_sendable, is_variable, shown_variable, variable
+
+STORED_KEYS: Final = "store"
+"""Among the client keys: those that `toolglot keys` makes, also while there are none."""
+MOST_NAMED: Final = 1000
+LONGEST_NAME: Final = 64
+_HASHED: Final = "sha256:"
+_SHORT_KEY: Final = 16
+
+Count = Annotated[Annotated[int, Meta(ge=1, le=10**15)] | None, Meta(title="a whole number from 1")]
+Dollars = Annotated[Annotated[float, Meta(gt=0, le=10**6)] | None, Meta(title="a number above 0")]
+
+
+class KeySettings(Struct, frozen=True, kw_only=True):
+    """`[keys.NAME]`: a client key with limits. What is not limited has no limit; days and months are those of UTC."""
+
+    key: Annotated[
+        str,
+        Meta(title="a text", description='`"env:NAME"`, the variable that holds the key, or `"sha256:HEX"`, its hash.'),
+    ]
+    models: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=1000,
+            title="a list of texts",
+            description="Patterns of the models that it may ask for, as it asks for them. Without any: all.",
+        ),
+    ] = ()
+    requests_per_minute: Annotated[Count, Meta(description="Requests in a minute.")] = None
+    tokens_per_minute: Annotated[Count, Meta(description="Tokens of prompts and answers in a minute.")] = None
+    tokens_per_day: Annotated[Count, Meta(description="Tokens in a day.")] = None
+    tokens_per_month: Annotated[Count, Meta(description="Tokens in a month.")] = None
+    tokens_total: Annotated[Count, Meta(description="Tokens in all its time.")] = None
+    spend_per_day: Annotated[Dollars, Meta(description="What it may cost in a day, in US dollars.")] = None
+    spend_per_month: Annotated[Dollars, Meta(description="What it may cost in a month.")] = None
+    spend_total: Annotated[Dollars, Meta(description="What it may cost in all its time.")] = None
+
+    def limits(self) -> dict[str, Any]:
+        """All but the key, with money as it was written."""
+        found = {name: getattr(self, name) for name in self.__struct_fields__ if name != "key"}
+        return {name: _money(limit) if isinstance(limit, float) else limit for name, limit in found.items()}
+
+
+def _money(amount: float) -> Decimal:
+    return Decimal(str(amount).removesuffix(".0"))
+
+
+_BEGUN: Final = hashlib.sha256()
+"""A copy of it is there in half the time that it takes to make a new one."""
+
+
+def digest(key: str) -> str:
+    """What is kept of a key."""
+    hashed = _BEGUN.copy()
+    hashed.update(key.encode(errors="surrogatepass"))
+    return hashed.hexdigest()
+
+
+def read_keys(value: Any, environ: Mapping[str, str], text: ConfigText) -> dict[str, KeySettings]:
+    """The tables `[keys.NAME]`, with hashes for keys."""
+    found: dict[str, KeySettings] = {}
+    tables = table_of(value, text, "keys")
+    if len(tables) > MOST_NAMED:
+        raise text.error(
+            f"more than {MOST_NAMED} keys", "keys", hint="so many belong into the store: `toolglot keys add`"
+        )
+    mistakes = Mistakes()
+    for name, table in tables.items():
+        settings = mistakes.collect(functools.partial(_read_key, name, table, found, environ, text))
+        if settings is not None:
+            found[name] = settings
+    mistakes.raise_all()
+    return found
+
+
+def _read_key(
+    name: str, table: Any, found: Mapping[str, KeySettings], environ: Mapping[str, str], text: ConfigText
+) -> KeySettings:
+    """One table; `found` are those before it."""
+    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
+        raise text.error(f"a name has 1 to {LONGEST_NAME} printable characters", "keys", name)
+    if "key" not in table_of(table, text, "keys", name):
+        hint = f'write key = "{ENV}NAME_OF_THE_VARIABLE", or "{_HASHED}HEX"'
+        raise text.error("it is not said which key this is", "keys", name, hint=hint)
+    settings = checked(table, KeySettings, text, "keys", name)
+    hashed = read_client_key(settings.key, environ, text, "keys", name, "key")
+    if any(hashed == other.key for other in found.values()):
+        raise text.error("another name has the same key", "keys", name, "key", hint="each client has its own")
+    return replace(settings, key=hashed)
+
+
+def read_client_key(entry: str, environ: Mapping[str, str], text: ConfigText, *at: str) -> str:
+    """The hash of a key."""
+    if entry.startswith(_HASHED):
+        hashed = entry.removeprefix(_HASHED).lower()
+        if re.fullmatch(r"[0-9a-f]{64}", hashed):
+            return hashed
+        raise text.error(f"after {_HASHED} come 64 hexadecimal digits", *at, hint="printf %s KEY | sha256sum")
+    name = entry.removeprefix(ENV)
+    if not entry.startswith(ENV) or not is_variable(name):
+        hint = f'put the key into a variable and write "{ENV}NAME", or its hash as "{_HASHED}HEX"'
+        raise text.error("a key itself must not stand in the file", *at, hint=hint)
+    value = variable(environ, name)
+    if not value:
+        raise text.error(f"{shown_variable(name)} is not set in the environment", *at, hint="set it to the key")
+    if not is_sendable(value):
+        message = f"{shown_variable(name)} holds what no client can send in a header"
+        raise text.error(message, *at, hint="a key is one line of ASCII characters")
+    return digest(value)
+
+
+def short_keys(entries: Iterable[str], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What to tell of keys in variables that are too short."""
+    names = [entry.removeprefix(ENV) for entry in entries if entry.startswith(ENV)]
+    short = [name for name in names if 0 < len(variable(environ, name)) < _SHORT_KEY]
+    told = f"is shorter than {_SHORT_KEY} characters: a client key that can be guessed is none"
+    return tuple(f"{shown_variable(name)} {told}" for name in short)

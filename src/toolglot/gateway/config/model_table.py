@@ -1,0 +1,253 @@
+"""The `[models]` of a configuration: what clients ask for, and who gets it.
+
+    opus = "anthropic/claude-opus-5"                                     one upstream
+    fast = ["groq/llama-3.3-70b", "cerebras/llama-3.3-70b"]              the next one where one fails
+    even = { to = ["a/gpt-5.5", "b/gpt-5.5"], weights = [3, 1] }         each conversation to one of them, by weight
+    turn = { to = ["a/gpt-5.5", "b/gpt-5.5"], each = "request" }         each request to the next one
+    calm = { to = "a/gpt-5.5", force = { temperature = 0 } }             with settings of its own (`route_table.py`)
+
+Law: once it is read, every entry leads to an upstream that exists, or to a simulated model that it names. Names that
+stand for other names are followed here, so that a circle is found when the file is read and not by a request.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping
+from typing import Any, Final, Literal, get_args
+
+from msgspec import Struct
+
+from toolglot.errors import closest_names, quote
+from toolglot.gateway.config.file import ConfigError, Mistakes, table_of, unknown
+from toolglot.gateway.config.route_table import NOTHING, ROUTE_SETTINGS, Given, RouteReader, RouteSettings
+from toolglot.gateway.routing.model_names import (
+    ASKED,
+    SIMULATED,
+    Destination,
+    is_pattern,
+    is_tier,
+    prefixed,
+    simulated_model,
+    simulated_provider,
+)
+from toolglot.protocols.errors.masking import mask
+
+MOST_ENTRIES: Final = 1000
+LONGEST_NAME: Final = 200
+MOST_TARGETS: Final = 20
+_SPREAD: Final = ("weights", "each")
+_TABLE: Final = ("to", *_SPREAD, *ROUTE_SETTINGS)
+_TARGET: Final = ("to", *ROUTE_SETTINGS)
+MOST_WEIGHT: Final = 1_000_000
+
+Each = Literal["conversation", "request"]
+EntryKind = Literal["name", "tier", "pattern", "rest"]
+"""`tier`: the name itself, and every name that has it as a word. `rest`: `*`, whatever nothing else serves."""
+
+
+class ModelEntry(Struct, frozen=True):
+    """A line of `[models]`."""
+
+    name: str
+    """As it is written there."""
+    kind: EntryKind
+    destinations: tuple[Destination, ...]
+    """The first that answers; at least one."""
+    weights: tuple[float, ...] = ()
+    """How conversations are spread over the destinations; none: they are asked in their order."""
+    each: Each = "conversation"
+    """What is spread: whole conversations, or every request for itself."""
+    settings: tuple[RouteSettings | None, ...] = ()
+    """What holds on the way to each of the destinations; none: nothing but what holds anyway."""
+
+    @property
+    def destination(self) -> Destination:
+        return self.destinations[0]
+
+
+def read_models(
+    value: Any, upstreams: Mapping[str, Collection[str]], *, simulate: bool, routes: RouteReader
+) -> tuple[ModelEntry, ...]:
+    """The entries in the order of the file. `upstreams` are the known ones, with the models that each lists."""
+    text = routes.text
+    table = table_of(value, text, "models")
+    if len(table) > MOST_ENTRIES:
+        raise text.error(f"more than {MOST_ENTRIES} entries", "models", hint="use patterns")
+    reader = _Reader(table, upstreams, simulate, routes)
+    mistakes = Mistakes()
+    entries = [mistakes.collect(functools.partial(reader.entry, name)) for name in table]
+    mistakes.raise_all()
+    return tuple([entry for entry in entries if entry is not None])
+
+
+def kind_of(name: str) -> EntryKind:
+    if name == ASKED:
+        return "rest"
+    if is_pattern(name):
+        return "pattern"
+    return "tier" if is_tier(name) else "name"
+
+
+class _Reader:
+    """Follows each name to its end."""
+
+    def __init__(
+        self, table: dict[str, Any], upstreams: Mapping[str, Collection[str]], simulate: bool, routes: RouteReader
+    ) -> None:
+        self.text = routes.text
+        self.routes = routes
+        self.upstreams = upstreams
+        self.simulate = simulate
+        self.targets: dict[str, tuple[str, ...]] = {}
+        self.weights: dict[str, tuple[float, ...]] = {}
+        self.each: dict[str, Each] = {}
+        self.given: dict[str, tuple[Given, ...]] = {}
+        """What each name says of the way to each of its targets."""
+        self.names: dict[str, str] = {}
+        """The names of the file by how they are compared."""
+        mistakes = Mistakes()
+        for name, value in table.items():
+            mistakes.collect(functools.partial(self._read, name, value))
+        mistakes.raise_all()
+
+    def _read(self, name: str, value: Any) -> None:
+        self._check_name(name)
+        targets = self._targets(name, value)
+        self._check(name, targets)
+        self.targets[name] = targets
+        self.names[name.lower()] = name
+
+    def _targets(self, name: str, value: Any) -> tuple[Any, ...]:
+        """What stands behind a name: one target, a list of them, or a table with more than that."""
+        table = value if isinstance(value, dict) else {"to": value}
+        self._check_keys(table, _TABLE, "models", name)
+        to = table.get("to")
+        own = self.routes.given({key: value for key, value in table.items() if key in ROUTE_SETTINGS}, "models", name)
+        found = [self._target(name, each) for each in (to if isinstance(to, list) else [to])]
+        self.given[name] = tuple([more.over(own) for _, more in found])
+        if isinstance(to, list) and any(key in table for key in _SPREAD):
+            self._spread(name, table, len(found))
+        elif any(key in table for key in _SPREAD):
+            hint = 'write to = ["a/model", "b/model"]'
+            raise self.text.error("one target cannot be spread", "models", name, hint=hint)
+        return tuple([target for target, _ in found])
+
+    def _target(self, name: str, value: Any) -> tuple[Any, Given]:
+        """One target, and what is said of the way to it alone."""
+        if not isinstance(value, dict):
+            return value, NOTHING
+        self._check_keys(value, _TARGET, "models", name)
+        given = self.routes.given({key: each for key, each in value.items() if key != "to"}, "models", name)
+        return value.get("to"), given
+
+    def _spread(self, name: str, table: dict[str, Any], count: int) -> None:
+        if table.get("each", "conversation") not in get_args(Each):
+            raise self.text.error('expected each = "conversation" or "request"', "models", name)
+        self.each[name] = table.get("each", "conversation")
+        weights = table.get("weights", [1] * count)
+        if not (isinstance(weights, list) and len(weights) == count and all(map(_is_weight, weights))):
+            hint = 'write { to = ["a/model", "b/model"], weights = [3, 1] }: a number above 0 for each, '
+            hint += f"at most {MOST_WEIGHT}"
+            raise self.text.error("expected targets and as many weights", "models", name, hint=hint)
+        self.weights[name] = tuple(map(float, weights))
+
+    def _check_keys(self, table: dict[str, Any], known: tuple[str, ...], *at: str) -> None:
+        for key in table:
+            if key not in known:
+                raise unknown(key, list(known), self.text, *at)
+
+    def _check_name(self, name: str) -> None:
+        if not _is_name(name):
+            hint = f"at most {LONGEST_NAME} characters, none of them a blank"
+            raise self.text.error("this is no name of a model", "models", name, hint=hint)
+        if name.lower() in self.names:
+            raise self.text.error("this name is there twice: case does not count", "models", name, hint="leave one out")
+
+    def _check(self, name: str, targets: tuple[Any, ...]) -> None:
+        if len(targets) > MOST_TARGETS:
+            raise self.text.error(f"more than {MOST_TARGETS} targets", "models", name, hint="leave some out")
+        if not targets or not all(isinstance(target, str) and _is_name(target) for target in targets):
+            hint = f'write it like "openai/gpt-5.5"{self._known()}'
+            raise self.text.error("expected the upstream and the model that get it", "models", name, hint=hint)
+
+    def entry(self, name: str) -> ModelEntry:
+        ways = [self._way(name, *each) for each in zip(self.targets[name], self.given[name], strict=True)]
+        ends = [end for end, _ in ways]
+        if len(set(ends)) < len(ends):
+            hint = "the same upstream and model may be there once"
+            raise self.text.error("two of these lead to the same", "models", name, hint=hint)
+        settings = tuple([given.settings(name, self.routes.policy) for _, given in ways])
+        return ModelEntry(
+            name,
+            kind_of(name),
+            tuple(ends),
+            self.weights.get(name, ()),
+            self.each.get(name, "conversation"),
+            settings if any(settings) else (),
+        )
+
+    def _way(self, name: str, target: str, given: Given) -> tuple[Destination, Given]:
+        """Where a target leads in the end, and what holds on the way there."""
+        seen = {name: 0}
+        while (following := self.names.get(target.lower())) is not None and not is_pattern(following):
+            if following in seen:
+                circle = " → ".join(quote(step) for step in [*list(seen)[seen[following] :], following])
+                message = f"these names stand for each other: {circle}"
+                raise self.text.error(
+                    message, "models", name, hint=f"let one of them lead to an upstream: {self._hint()}"
+                )
+            seen[following] = len(seen)
+            if len(self.targets[following]) > 1:
+                hint = "write the upstream and the model instead"
+                message = f"{quote(following)} leads to several, which only a client may ask for"
+                raise self.text.error(message, "models", name, hint=hint)
+            (target,), (more,) = self.targets[following], self.given[following]
+            given = given.over(more)
+        return self._end(name, target), given
+
+    def _end(self, name: str, target: str) -> Destination:
+        found = prefixed(target, self.upstreams)
+        if found is None and self.simulate:
+            found = simulated_model(target)
+        if found is None:
+            raise self._nowhere(name, target)
+        if found.model != ASKED and is_pattern(found.model):
+            hint = f'write one model, or "{found.upstream}/*" for the one that was asked for'
+            raise self.text.error(f"{_shown(target)} is a pattern and not a model", "models", name, hint=hint)
+        return found
+
+    def _nowhere(self, name: str, target: str) -> ConfigError:
+        head = target.partition("/")[0]
+        if head.lower() == SIMULATED and not self.simulate:
+            hint = "simulate = false in [gateway] forbids simulated models"
+        elif head.lower() == SIMULATED:
+            hint = f'a simulated model is written like "{SIMULATED}/openai/gpt-5.5"'
+        elif listing := [known for known, models in self.upstreams.items() if target in models]:
+            hint = f'write "{listing[0]}/{target}"'
+        else:
+            close = closest_names(head, self.upstreams)
+            guess = f"did you mean {close[0]}/…? " if close else ""
+            hint = guess + self._hint()
+            if self.simulate and simulated_provider(head):
+                hint += f'; a simulated model is written "{SIMULATED}/{target}"'
+        return self.text.error(f"{_shown(target)} names no upstream", "models", name, hint=hint)
+
+    def _hint(self) -> str:
+        return f'a target is written like "openai/gpt-5.5"{self._known()}'
+
+    def _known(self) -> str:
+        known = ", ".join(self.upstreams)
+        return f"; upstreams of this file: {known}" if known else "; this file has no [upstreams.NAME] yet"
+
+
+def _is_weight(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_WEIGHT
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and not any(letter.isspace() for letter in name)
+
+
+def _shown(target: str) -> str:
+    return quote(mask(target))

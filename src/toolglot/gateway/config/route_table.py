@@ -1,0 +1,258 @@
+"""What a name of `[models]` says besides where it leads, over what the client asks and what its upstream is set to.
+
+    [models.careful]
+    to = ["anthropic/claude-opus-5", { to = "openai/gpt-5.5", force = { reasoning_effort = "high" } }]
+    system = "Answer in English."
+    default = { max_tokens = 16000 }         what holds where the client says nothing
+    force = { temperature = 0 }              what holds whatever the client says
+    policy = { stream_calls = "whole" }
+    retries = 2
+
+A target's own table counts over that of its name, and the table of a name over that of another name that it leads to.
+
+Law: once it is read, everything in it has been checked: profiles exist, headers can be sent, policies are known.
+`routing/route_changes.py` is where the conversation is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from msgspec import Meta, Struct
+from msgspec.structs import asdict, replace
+
+from toolglot.errors import InputError
+from toolglot.gateway.config.file import ConfigText, checked, unknown
+from toolglot.gateway.config.secret import Secret
+from toolglot.gateway.config.upstream_values import HEADERS, Seconds, read_headers, read_target
+from toolglot.policy import Policy
+from toolglot.profiles import Overrides
+
+T = TypeVar("T", bound=Struct)
+
+LONGEST_SYSTEM: Final = 100_000
+"""Characters of a system prompt; a file is not much longer."""
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+_Count = Annotated[Annotated[int, Meta(ge=1, le=10**9)] | None, Meta(title="a whole number from 1")]
+_Penalty = Annotated[Annotated[float, Meta(ge=-2, le=2)] | None, Meta(title="a number from -2 to 2")]
+
+
+class RequestSettings(Struct, frozen=True, kw_only=True):
+    """`default` and `force` of a name of `[models]`: what a request asks of the model."""
+
+    max_tokens: Annotated[_Count, Meta(description="The longest answer.")] = None
+    temperature: Annotated[
+        Annotated[float, Meta(ge=0, le=2)] | None,
+        Meta(title="a number from 0 to 2", description="How freely the model chooses its words."),
+    ] = None
+    top_p: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(title="a number from 0 to 1", description="The share of likely words that it chooses from."),
+    ] = None
+    top_k: Annotated[_Count, Meta(description="The number of words that it chooses from.")] = None
+    stop: Annotated[
+        Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=1000)], ...], Meta(max_length=16)] | None,
+        Meta(title="a list of texts", description="What ends an answer."),
+    ] = None
+    seed: Annotated[
+        Annotated[int, Meta(ge=0, le=2**63 - 1)] | None,
+        Meta(title="a whole number from 0", description="What makes chance repeatable, where a provider has that."),
+    ] = None
+    presence_penalty: Annotated[_Penalty, Meta(description="Against words that were said.")] = None
+    frequency_penalty: Annotated[_Penalty, Meta(description="Against words that were said often.")] = None
+    reasoning_mode: Annotated[
+        Literal["off", "on", "adaptive", "between_tools"] | None,
+        Meta(title='one of "off", "on", "adaptive", "between_tools"', description="Whether the model thinks first."),
+    ] = None
+    reasoning_effort: Annotated[
+        Effort | None,
+        Meta(
+            title='one of "none", "minimal", "low", "medium", "high", "xhigh", "max"', description="How much it thinks."
+        ),
+    ] = None
+    reasoning_budget_tokens: Annotated[_Count, Meta(description="The same in tokens, where a provider has that.")] = (
+        None
+    )
+    tool_choice: Annotated[
+        Literal["auto", "none", "required"] | None,
+        Meta(
+            title='one of "auto", "none", "required"',
+            description="Whether it may, must not or must call a tool, in requests that offer some.",
+        ),
+    ] = None
+    parallel_tool_calls: Annotated[
+        bool | None,
+        Meta(
+            title="true or false",
+            description="Whether it may call several tools at once, in requests that offer some.",
+        ),
+    ] = None
+
+
+class RouteTable(Struct, frozen=True, kw_only=True):
+    """`[models.NAME]`, besides `to`, `weights` and `each`."""
+
+    system: Annotated[
+        str,
+        Meta(
+            max_length=LONGEST_SYSTEM,
+            title=f"a text of at most {LONGEST_SYSTEM} characters",
+            description="A system prompt that is put before the client's own.",
+        ),
+    ] = ""
+    default: Annotated[
+        dict[str, Any],
+        Meta(title="a table", description="[Settings](#default-and-force) where the client says nothing."),
+    ] = {}
+    force: Annotated[
+        dict[str, Any],
+        Meta(title="a table", description="[Settings](#default-and-force) whatever the client says."),
+    ] = {}
+    policy: Annotated[
+        dict[str, Any],
+        Meta(title="a table", description="Fields of [`[policy]`](#policy), where this name has its own."),
+    ] = {}
+    target: Annotated[
+        str,
+        Meta(
+            title="a text",
+            description="The [profile](profiles.md) that its upstream is taken for, also one of your own.",
+        ),
+    ] = ""
+    headers: HEADERS = {}
+    retries: Annotated[
+        Annotated[int, Meta(ge=0, le=10)] | None,
+        Meta(title="a whole number from 0 to 10", description="As for an upstream, in the place of its own."),
+    ] = None
+    retry_seconds: Annotated[
+        Annotated[float, Meta(ge=0, le=600)] | None,
+        Meta(title="a number of seconds", description="The same."),
+    ] = None
+    connect_seconds: Annotated[Seconds | None, Meta(title="a number of seconds above 0", description="The same.")] = (
+        None
+    )
+    first_byte_seconds: Annotated[
+        Seconds | None, Meta(title="a number of seconds above 0", description="The same.")
+    ] = None
+    idle_seconds: Annotated[Seconds | None, Meta(title="a number of seconds above 0", description="The same.")] = None
+
+
+ROUTE_SETTINGS: Final = RouteTable.__struct_fields__
+_PATIENCE: Final = ("retries", "retry_seconds", "connect_seconds", "first_byte_seconds", "idle_seconds")
+
+
+class Patience(Struct, frozen=True):
+    """How often and how long an upstream is asked; None: as it is set for the upstream."""
+
+    retries: int | None = None
+    retry_seconds: float | None = None
+    connect_seconds: float | None = None
+    first_byte_seconds: float | None = None
+    idle_seconds: float | None = None
+
+
+class RouteSettings(Struct, frozen=True, kw_only=True):
+    """What holds on one way from a name to an upstream."""
+
+    name: str
+    """The entry of `[models]` that a client asked for, for the report."""
+    system: str = ""
+    default: RequestSettings = RequestSettings()
+    force: RequestSettings = RequestSettings()
+    policy: Policy | None = None
+    """None: that of the gateway."""
+    target: str = ""
+    headers: dict[str, Secret] = {}
+    patience: Patience = Patience()
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """A checked table, before it is joined with those around it."""
+
+    system: str = ""
+    default: RequestSettings = RequestSettings()
+    force: RequestSettings = RequestSettings()
+    policy: dict[str, Any] = {}
+    target: str = ""
+    headers: dict[str, Secret] = {}
+    patience: Patience = Patience()
+
+    def over(self, other: Given) -> Given:
+        """Both, where this one counts."""
+        if self is NOTHING or other is NOTHING:
+            return other if self is NOTHING else self
+        return Given(
+            system=self.system or other.system,
+            default=_joined(self.default, other.default),
+            force=_joined(self.force, other.force),
+            policy={**other.policy, **self.policy},
+            target=self.target or other.target,
+            headers={**other.headers, **self.headers},
+            patience=_joined(self.patience, other.patience),
+        )
+
+    def settings(self, name: str, policy: Policy) -> RouteSettings | None:
+        """What holds for an entry; None: nothing but what holds anyway."""
+        if self == NOTHING:
+            return None
+        return RouteSettings(
+            name=name,
+            system=self.system,
+            default=self.default,
+            force=self.force,
+            policy=replace(policy, **self.policy) if self.policy else None,
+            target=self.target,
+            headers=self.headers,
+            patience=self.patience,
+        )
+
+
+NOTHING: Final = Given()
+
+
+class RouteReader(Struct, frozen=True):
+    """Reads what a name says besides where it leads."""
+
+    text: ConfigText
+    environ: Mapping[str, str]
+    overrides: Overrides | None
+    policy: Policy
+
+    def given(self, value: Mapping[str, Any], *at: str) -> Given:
+        """The settings of a table, all of which have known names."""
+        if not value:
+            return NOTHING
+        table = checked(dict(value), RouteTable, self.text, *at)
+        return Given(
+            system=table.system,
+            default=checked(table.default, RequestSettings, self.text, *at, "default"),
+            force=checked(table.force, RequestSettings, self.text, *at, "force"),
+            policy=self._policy(table.policy, *at, "policy"),
+            target=read_target(table.target, self.overrides, self.text, *at, "target") if table.target else "",
+            headers=read_headers(table.headers, self.environ, self.text, *at, "headers"),
+            patience=Patience(**{name: getattr(table, name) for name in _PATIENCE}),
+        )
+
+    def _policy(self, table: dict[str, Any], *at: str) -> dict[str, Any]:
+        read_policy(table, self.policy, self.text, *at)
+        return table
+
+
+def read_policy(table: dict[str, Any], base: Policy, text: ConfigText, *at: str) -> Policy:
+    """A policy with some fields set otherwise."""
+    known = list(Policy.__struct_fields__)
+    for key in table:
+        if key not in known:
+            raise unknown(key, known, text, *at)
+    try:
+        return replace(base, **table)
+    except InputError as error:
+        field = error.path.removeprefix("policy.")
+        raise text.error(error.message, *at, field, hint=error.hint or "see docs/convert.md") from None
+
+
+def _joined(one: T, other: T) -> T:
+    return replace(other, **{name: value for name, value in asdict(one).items() if value is not None})

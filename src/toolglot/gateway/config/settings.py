@@ -1,0 +1,507 @@
+"""What a gateway is told: `toolglot.toml`, or what the environment shows where there is none.
+
+    config = read_config(None, os.environ)      # --config, else $TOOLGLOT_CONFIG, else ./toolglot.toml, else none
+    config.upstreams["openai"].url
+    config.gateway.port
+
+Values only: nothing is opened, connected or imported here. Keys are read from the environment when the file is read and
+are `Secret`s from then on; client keys are kept as hashes.
+
+Law: a mistake is a `ConfigError` with the file, the line, the key and what to do, and never shows a key. What is not in
+the file is its default; what the file has and nobody knows is a mistake.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from toolglot import profiles
+from toolglot.errors import ProfileError, quote
+from toolglot.gateway.accounting.prices import PriceSettings, read_own_prices
+from toolglot.gateway.config.checks import Wrong, is_loopback, wrong_host, wrong_origin
+from toolglot.gateway.config.file import (
+    ConfigError,
+    ConfigText,
+    Mistakes,
+    checked,
+    keys_of,
+    read_text,
+    table_of,
+    unknown,
+)
+from toolglot.gateway.config.key_table import STORED_KEYS, KeySettings, read_client_key, read_keys, short_keys
+from toolglot.gateway.config.model_table import ModelEntry, read_models
+from toolglot.gateway.config.route_table import RouteReader, read_policy
+from toolglot.gateway.config.secret import ENV, shown_variable, variable
+from toolglot.gateway.config.upstream_table import UpstreamSettings, discovered_upstreams, has_key, read_upstream
+from toolglot.policy import Policy
+from toolglot.profiles import Overrides
+from toolglot.store.addresses import is_address
+from toolglot.upstream.providers import PROVIDERS
+
+__all__ = ["Config", "ConfigError", "GatewaySettings", "discovered", "parse_config", "read_config"]
+
+FILE: Final = "toolglot.toml"
+FILE_VARIABLE: Final = "TOOLGLOT_CONFIG"
+CLIENT_KEY_VARIABLE: Final = "TOOLGLOT_CLIENT_KEY"
+SECTIONS: Final = ("gateway", "policy", "upstreams", "models", "keys", "prices", "profiles")
+MEMORY: Final = ":memory:"
+OFF: Final = "off"
+
+_MIDDLEWARE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+
+
+GATEWAY_POLICY: Final = Policy(server_tools="spare")
+"""Coding agents offer their provider's own tools along with theirs in every request."""
+
+
+class GatewaySettings(Struct, frozen=True, kw_only=True):
+    """`[gateway]`: how it listens, what it keeps and what it tells."""
+
+    host: Annotated[
+        str,
+        Meta(title="a text", description="The address to listen on. Any but loopback demands `client_keys`."),
+    ] = "127.0.0.1"
+    port: Annotated[
+        int,
+        Meta(ge=0, le=65535, title="a whole number from 0 to 65535", description="The port; 0 is a free one."),
+    ] = 8400
+    client_keys: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=1000,
+            title="a list of texts",
+            description='The keys that clients must have one of: `"env:NAME"`, the variable that holds it, or '
+            '`"sha256:HEX"`, its hash; `"store"`: those of [`toolglot keys`](keys.md), which count here or not, and '
+            "are demanded then even while there is none. Without any, and none in the store, every key and none is "
+            "accepted.",
+        ),
+    ] = ()
+    allowed_origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=100,
+            title="a list of origins",
+            description="[Web pages](gateway.md#safety) whose browser may show them answers, and that may use a "
+            'gateway without client keys: `"https://chat.example"`, `"http://localhost:3000"`, `"app://obsidian.md"`, '
+            '`"vscode-webview://*"` (any host of this scheme, not of http and https), `"null"` (every local file and '
+            "sandboxed frame).",
+        ),
+    ] = ()
+    store: Annotated[
+        str,
+        Meta(
+            title="a text",
+            description="The SQLite file of the vault and of stored responses, relative to the configuration, or the "
+            "address of a server that several gateways share: `postgres://…`, `redis://…`, or `env:NAME`, the variable "
+            "that holds it, since an address has a password ([stores](stores.md)); "
+            "`:memory:` forgets at the end, `off` stores no responses, and the vault forgets at the end. "
+            "Default: `toolglot/gateway.db` in "
+            "`$XDG_STATE_HOME` or `~/.local/state`.",
+        ),
+    ] = ""
+    store_seconds: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=3600,
+            title="a number above 0",
+            description="How long a request waits for the store. What is good without it goes on then; what needs it "
+            "is answered with 503. [When the server is away](stores.md#when-the-server-is-away).",
+        ),
+    ] = 3
+    retention_hours: Annotated[
+        float,
+        Meta(gt=0, le=876_000, title="a number above 0", description="How long what is stored is kept."),
+    ] = 168
+    usage_days: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=36_500,
+            title="a whole number from 1",
+            description="How long what each client used is kept, by day, for `toolglot usage`.",
+        ),
+    ] = 400
+    max_body_bytes: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            le=1 << 40,
+            title="a whole number from 1024",
+            description="The longest request that is read.",
+        ),
+    ] = 64 * 1024 * 1024
+    max_answer_bytes: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            le=1024 * 1024 * 1024,
+            title="a whole number from 1024",
+            description="The longest answer of an upstream that is read, whole or streamed. A longer one is the "
+            "upstream's failure: the next one of a chain is asked.",
+        ),
+    ] = 64 * 1024 * 1024
+    max_bytes_in_flight: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            le=1 << 40,
+            title="a whole number from 1024",
+            description="Bytes of requests and whole answers that are held at the same time; the next one is told to "
+            "come again. This bounds the [memory](operations.md#memory) of the gateway.",
+        ),
+    ] = 256 * 1024 * 1024
+    max_concurrent: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            title="a whole number from 1",
+            description="Requests that are served at the same time; the next one is told to come again.",
+        ),
+    ] = 1000
+    max_connections: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            title="a whole number from 1",
+            description="Connections that are held at the same time, used or idle; the next one is told to come again. "
+            "[Descriptors](operations.md#connections) may allow fewer.",
+        ),
+    ] = 20_000
+    ping_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86_400,
+            title="a number from 0",
+            description="How long a stream may be silent before the client gets a sign of life; 0: it gets none.",
+        ),
+    ] = 15
+    drain_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86_400,
+            title="a number from 0",
+            description="How long [answers that are open](operations.md#stopping) go on when the gateway is told to "
+            "stop.",
+        ),
+    ] = 30
+    log: Annotated[
+        Literal["text", "json", "off"],
+        Meta(title='one of "text", "json", "off"', description="How each request is logged on stderr."),
+    ] = "text"
+    reports: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            title="a whole number from 0",
+            description="How many requests `/toolglot/requests` remembers; 0: none.",
+        ),
+    ] = 500
+    metrics: Annotated[
+        Literal["keyed", "open", "off"],
+        Meta(
+            title='one of "keyed", "open", "off"',
+            description="Who may read [`/metrics`](observability.md): who has the `metrics_key`, or, without one, the "
+            "only client key that there is, and everybody where none is demanded; everybody; nobody, and nothing is "
+            "counted.",
+        ),
+    ] = "keyed"
+    metrics_key: Annotated[
+        str,
+        Meta(
+            title="a text",
+            description='The key for `/metrics`, and for nothing else: `"env:NAME"`, the variable that holds it, or '
+            '`"sha256:HEX"`, its hash. Where there are several client keys, nobody sees the sums over all of them '
+            "without it.",
+        ),
+    ] = ""
+    tracing: Annotated[
+        bool,
+        Meta(
+            title="true or false",
+            description="Spans of [OpenTelemetry](observability.md#traces), where its packages are installed "
+            "(`pip install '.[otel]'` in a clone).",
+        ),
+    ] = False
+    middleware: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=100,
+            title="a list of texts",
+            description='Middleware of your own, in the order of requests: `"package.module:Name"`.',
+        ),
+    ] = ()
+    simulate: Annotated[
+        bool | None,
+        Meta(
+            title="true or false",
+            description="The [built-in simulated models](gateway.md#simulated-models) answer names that begin with "
+            "`simulated/`, and no others: `true` lists them as well, `false` forbids them. Default: they answer and "
+            "are not listed.",
+        ),
+    ] = None
+
+
+_UNREAD: Final = GatewaySettings()
+"""Stands for settings that could not be read, while the rest of the file is looked at."""
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """All that a gateway is told."""
+
+    gateway: GatewaySettings
+    """With the hashes of the client keys, and the place of the store, in full."""
+    policy: Policy = GATEWAY_POLICY
+    upstreams: dict[str, UpstreamSettings] = {}
+    """In the order of the file."""
+    models: tuple[ModelEntry, ...] = ()
+    keys: dict[str, KeySettings] = {}
+    """By name; their hashes are among `gateway.client_keys` too."""
+    key_origins: dict[str, str] = {}
+    """By hash: what the configuration says of a client key, such as `env:CI_KEY`."""
+    prices: dict[str, PriceSettings] = {}
+    """By pattern, in the order of the file."""
+    overrides: Overrides | None = None
+    origin: str = ""
+    """The file; empty: there is none, and the environment decided."""
+    is_empty: bool = False
+    """Nothing is configured: there is neither a file nor a provider's key in the environment."""
+    left_out: dict[str, str] = {}
+    """Why a provider that has a key in the environment is not an upstream."""
+    notes: tuple[str, ...] = ()
+    """What is allowed and yet worth telling who starts the gateway."""
+
+    @property
+    def allows_simulated(self) -> bool:
+        """Whether names that begin with `simulated/` are answered."""
+        return self.gateway.simulate is not False
+
+    @property
+    def simulates_known(self) -> bool:
+        """Whether simulated models answer for known models that are asked for by their own names."""
+        return self.is_empty and self.allows_simulated
+
+    @property
+    def lists_simulated(self) -> bool:
+        return self.gateway.simulate is True or self.simulates_known
+
+    def without_simulated(self) -> Config:
+        """The same without simulated models, as `--no-simulate` asks for."""
+        text = ConfigText(self.origin or "--no-simulate")
+        for entry in self.models:
+            if any(destination.simulated for destination in entry.destinations):
+                hint = "leave --no-simulate out, or let the name lead to an upstream"
+                raise text.error("--no-simulate forbids what this name leads to", "models", entry.name, hint=hint)
+        return msgspec.structs.replace(self, gateway=msgspec.structs.replace(self.gateway, simulate=False))
+
+    def listening_at(self, host: str | None = None, port: int | None = None) -> Config:
+        """The same on another address, as the command line may ask for."""
+        given = {"host": host, "port": port}
+        changed = {name: value for name, value in given.items() if value is not None}
+        text = ConfigText("--host" if host is not None else "--port")
+        if port is not None and not 0 <= port <= 65535:
+            raise text.error("expected a whole number from 0 to 65535")
+        settings = msgspec.structs.replace(self.gateway, **changed)
+        _check_host(settings, text)
+        return msgspec.structs.replace(self, gateway=settings)
+
+
+def read_config(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> Config:
+    """The configuration of a file: this one, else that of `$TOOLGLOT_CONFIG`, else ./toolglot.toml, else none."""
+    named = path or environ.get(FILE_VARIABLE) or (FILE if Path(FILE).is_file() else None)
+    return parse_config(read_text(named), environ) if named else discovered(environ)
+
+
+def discovered(environ: Mapping[str, str]) -> Config:
+    """Without a file: an upstream for each provider whose key is in the environment."""
+    text = ConfigText("environment")
+    upstreams, left_out = discovered_upstreams(environ)
+    keys = [f"{ENV}{CLIENT_KEY_VARIABLE}"] if variable(environ, CLIENT_KEY_VARIABLE) else []
+    settings, notes = _gateway({"client_keys": keys}, environ, text)
+    origins = dict(zip(settings.client_keys, keys, strict=True))
+    return Config(
+        gateway=settings,
+        upstreams=upstreams,
+        is_empty=not upstreams and not left_out,
+        left_out=left_out,
+        key_origins=origins,
+        notes=(*(f"{name} is left out: {reason}" for name, reason in left_out.items()), *notes),
+    )
+
+
+def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
+    """The configuration that a text holds."""
+    document = text.tables()
+    mistakes = Mistakes()
+    for name in document:
+        if name not in SECTIONS:
+            mistakes.add(unknown(name, list(SECTIONS), text))
+    tables = {name: document.get(name, {}) for name in SECTIONS}
+    overrides = mistakes.collect(lambda: _overrides(document, text))
+    if "profiles" in document and overrides is None:
+        mistakes.raise_all()  # whatever names a profile would be wrong too
+    keys = mistakes.collect(lambda: read_keys(tables["keys"], environ, text))
+    hashes = ["unread"] if keys is None else [each.key for each in keys.values()]
+    settings, notes = mistakes.collect(lambda: _gateway(tables["gateway"], environ, text, hashes)) or (_UNREAD, ())
+    upstreams = mistakes.collect(lambda: _upstreams(tables["upstreams"], environ, overrides, text))
+    policy = mistakes.collect(lambda: _policy(tables["policy"], text)) or GATEWAY_POLICY
+    prices = mistakes.collect(lambda: read_own_prices(tables["prices"], text)) or {}
+    routes = RouteReader(text, environ, overrides, policy)
+    listed = {name: upstream.models for name, upstream in (upstreams or {}).items()}
+    if upstreams is None and isinstance(tables["upstreams"], dict):
+        listed = dict.fromkeys(tables["upstreams"], ())  # so that names which lead to a wrong one are not wrong too
+    simulate = settings.simulate is not False
+    models = mistakes.collect(lambda: read_models(tables["models"], listed, simulate=simulate, routes=routes))
+    mistakes.raise_all()
+    keys, upstreams, models = keys or {}, upstreams or {}, models or ()
+    notes = (*notes, *short_keys((table["key"] for table in tables["keys"].values()), environ))
+    if not upstreams and not settings.simulate:
+        only = "" if settings.simulate is False else "; only names that begin with simulated/ are answered"
+        usable = [provider.name for provider in PROVIDERS.values() if has_key(provider, environ)]
+        sections = " and ".join(f"[upstreams.{name}], whose key is set" for name in usable[:2]) or "[upstreams.NAME]"
+        notes = (*notes, f"{text.origin} names no upstream{only}: write {sections}")
+    return Config(
+        gateway=settings,
+        policy=policy,
+        upstreams=upstreams,
+        models=models,
+        keys=keys,
+        key_origins={read_client_key(each, environ, text): each for each in _key_entries(tables)},
+        prices=prices,
+        overrides=overrides,
+        origin=text.origin,
+        notes=notes,
+    )
+
+
+def _upstreams(
+    value: Any, environ: Mapping[str, str], overrides: Overrides | None, text: ConfigText
+) -> dict[str, UpstreamSettings]:
+    found, mistakes = {}, Mistakes()
+    for name, table in table_of(value, text, "upstreams").items():
+        settings = mistakes.collect(functools.partial(read_upstream, name, table, environ, overrides, text))
+        if settings is not None:
+            found[name] = settings
+    mistakes.raise_all()
+    return found
+
+
+def _key_entries(tables: Mapping[str, Any]) -> list[str]:
+    """The client keys as a configuration writes them."""
+    unnamed = [key for key in tables["gateway"].get("client_keys", ()) if key != STORED_KEYS]
+    return [*unnamed, *(table["key"] for table in tables["keys"].values())]
+
+
+def _policy(value: Any, text: ConfigText) -> Policy:
+    return read_policy(table_of(value, text, "policy"), GATEWAY_POLICY, text, "policy")
+
+
+# --- [gateway] --------------------------------------------------------------------------------------
+
+
+def _gateway(
+    value: Any, environ: Mapping[str, str], text: ConfigText, named: Iterable[str] = ()
+) -> tuple[GatewaySettings, tuple[str, ...]]:
+    settings = checked(value, GatewaySettings, text, "gateway")
+    for name in settings.middleware:
+        if not _MIDDLEWARE.fullmatch(name):
+            raise text.error("this is no middleware", "gateway", "middleware", hint='write "package.module:Name"')
+    notes = short_keys((*settings.client_keys, settings.metrics_key), environ)
+    at = ("gateway", "client_keys")
+    given = [key if key == STORED_KEYS else read_client_key(key, environ, text, *at) for key in settings.client_keys]
+    settings = msgspec.structs.replace(
+        settings,
+        client_keys=tuple(dict.fromkeys([*given, *named])),
+        metrics_key=_metrics_key(settings.metrics_key, environ, text),
+        store=_store(settings.store, environ, text),
+    )
+    if STORED_KEYS in settings.client_keys and settings.store in (MEMORY, OFF):
+        hint = "keys that `toolglot keys` makes are in a file"
+        raise text.error(f'"{STORED_KEYS}" needs a store in a file', *at, hint=hint)
+    _check_host(settings, text)
+    _check_origins(settings, text)
+    return settings, notes
+
+
+def _metrics_key(value: str, environ: Mapping[str, str], text: ConfigText) -> str:
+    return read_client_key(value, environ, text, "gateway", "metrics_key") if value else ""
+
+
+def _check_host(settings: GatewaySettings, text: ConfigText) -> None:
+    keys = ("gateway", "host") if text.text else ()
+    wrong = wrong_host(settings.host)
+    if wrong is None and not is_loopback(settings.host) and not settings.client_keys:
+        wrong = Wrong(
+            "other machines can reach this address, so clients must have a key",
+            f'set client_keys = ["{ENV}{CLIENT_KEY_VARIABLE}"] in [gateway] and that variable, or ["{STORED_KEYS}"] '
+            "for those of `toolglot keys`, or listen on 127.0.0.1",
+        )
+    if wrong is not None:
+        raise text.error(wrong.message, *keys, hint=wrong.hint)
+
+
+def _check_origins(settings: GatewaySettings, text: ConfigText) -> None:
+    for origin in settings.allowed_origins:
+        wrong = wrong_origin(origin)
+        if wrong is not None:
+            raise text.error(f"{quote(origin)} {wrong.message}", "gateway", "allowed_origins", hint=wrong.hint)
+
+
+def _store_of(name: str, environ: Mapping[str, str], text: ConfigText) -> str:
+    """The address that a variable holds, which is no text for a file: there may be a password in it."""
+    address = variable(environ, name)
+    if not is_address(address):
+        hint = "set it to postgres://USER:PASSWORD@HOST/DATABASE or redis://:PASSWORD@HOST/0"
+        raise text.error(f"{shown_variable(name)} holds no address of a store", "gateway", "store", hint=hint)
+    return address
+
+
+def _store(value: str, environ: Mapping[str, str], text: ConfigText) -> str:
+    """The place of the store in full."""
+    if value in (MEMORY, OFF) or is_address(value):
+        return value
+    if value.startswith(ENV):
+        return _store_of(value.removeprefix(ENV), environ, text)
+    if "\0" in value:
+        raise text.error("this is no name of a file", "gateway", "store")
+    state = Path(environ.get("XDG_STATE_HOME", ""))
+    if not value and state.is_absolute():  # a relative one counts as none
+        return str(state / "toolglot" / "gateway.db")
+    if value and not value.startswith("~/"):
+        return str(Path(text.origin).absolute().parent / value)
+    home = Path(environ.get("HOME", ""))
+    if not home.is_absolute():
+        hint = f'set HOME, or store in [gateway] to a file, "{MEMORY}" or "{OFF}"'
+        raise text.error("there is no home directory to keep the store in", "gateway", "store", hint=hint)
+    return str(home / (value[2:] or ".local/state/toolglot/gateway.db"))
+
+
+# --- [profiles] -------------------------------------------------------------------------------------
+
+
+def _overrides(document: Mapping[str, Any], text: ConfigText) -> Overrides | None:
+    """The user's profiles; each is looked up once, so that what they extend is there."""
+    if "profiles" not in document:
+        return None
+    try:
+        overrides = Overrides(text.text, origin=text.origin)
+        for name in overrides.names:
+            profiles.get(name, overrides=overrides)
+    except ProfileError as error:
+        keys = keys_of(error.path.removeprefix(text.origin)) or ("profiles",)
+        raise text.error(error.message, *keys, hint=error.hint) from None
+    return overrides

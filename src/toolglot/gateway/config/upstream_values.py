@@ -1,0 +1,67 @@
+"""Settings that an upstream and a name of `[models]` both have: headers to send along, and the profile.
+
+Law: what comes out of here can be sent, and exists. Keys are in the environment and never in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta
+
+from toolglot import profiles
+from toolglot.errors import InputError, UnknownNameError
+from toolglot.gateway.config.checks import SECRET_HEADERS, wrong_header
+from toolglot.gateway.config.file import ConfigText
+from toolglot.gateway.config.secret import ENV, Secret, is_sendable, is_variable, shown_variable, variable
+from toolglot.profiles import Overrides
+from toolglot.protocols.errors.masking import mask
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400, title="a number of seconds above 0")]
+
+HEADERS = Annotated[
+    dict[str, str],
+    Meta(
+        max_length=100,
+        title="a table of texts",
+        description='Headers to send along; `"env:NAME"` is the value of a variable.',
+    ),
+]
+
+
+def read_headers(table: Mapping[str, str], environ: Mapping[str, str], text: ConfigText, *at: str) -> dict[str, Secret]:
+    """Headers by their names in small letters."""
+    headers: dict[str, Secret] = {}
+    for name, value in table.items():
+        wrong = wrong_header(name)
+        if wrong is not None:
+            raise text.error(wrong.message, *at, name, hint=wrong.hint)
+        is_named = value.startswith(ENV)
+        if not is_named and (name.lower() in SECRET_HEADERS or mask(value) != value):
+            message, hint = "this looks like a key, which must not stand in the file", f'write "{ENV}NAME"'
+            raise text.error(message, *at, name, hint=hint)
+        resolved = read_variable(value, environ, text, *at, name) if is_named else value
+        if name.lower() in headers or not is_sendable(resolved):
+            raise text.error("a header is there once, and holds one line of ASCII characters", *at, name)
+        headers[name.lower()] = Secret(resolved)
+    return headers
+
+
+def read_target(name: str, overrides: Overrides | None, text: ConfigText, *at: str) -> str:
+    """A profile under its own name."""
+    try:
+        return profiles.find(name, overrides=overrides, kind="profile")
+    except UnknownNameError as error:
+        raise text.name_error(error, *at) from None
+    except InputError as error:
+        raise text.error(error.message, *at, hint=error.hint) from None
+
+
+def read_variable(value: str, environ: Mapping[str, str], text: ConfigText, *at: str) -> str:
+    """The value of `env:NAME`."""
+    name = value.removeprefix(ENV)
+    found = variable(environ, name) if is_variable(name) else ""
+    if not found:
+        raise text.error(f"{shown_variable(name)} is not set in the environment", *at)
+    return found

@@ -1,0 +1,1 @@
+"""What the gateway serves: its table of endpoints, and what each of them answers."""

@@ -1,0 +1,662 @@
+"""One request of a client to a model: read, sent where it belongs, and answered in the client's own protocol.
+
+    bytes → read → middleware → route → recall → render → upstream → translate → keep → bytes
+
+Laws: nothing is buffered that can be streamed. What the vault keeps is safe before the client sees the end of the
+answer, so that its next request finds it. A client that goes away ends the upstream's answer at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from operator import attrgetter
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from toolglot import jsontext
+from toolglot.conversation import Failure, Reply
+from toolglot.conversation.believed_usage import COUNTS, NOT_BELIEVED, believed
+from toolglot.conversation.report import Entry
+from toolglot.conversation.tool_memory import ToolMemory
+from toolglot.errors import InputError, LimitError, RefusedError
+from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
+from toolglot.gateway.endpoints.table import Door
+from toolglot.gateway.http import offloading
+from toolglot.gateway.http.body_budget import VALUE_BYTES
+from toolglot.gateway.http.graceful_shutdown import STOPPING, taken_back
+from toolglot.gateway.http.keep_alive import Pings
+from toolglot.gateway.http.offloading import VALUES_A_BLOCK, count_values_of
+from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal, Hold, refusal
+from toolglot.gateway.observability.report_counts import tallied
+from toolglot.gateway.observability.request_log import Told, header_of
+from toolglot.gateway.routing.load_balancing import conversation_key, ordered
+from toolglot.gateway.routing.middleware_chain import Chain, MiddlewareError
+from toolglot.gateway.routing.model_names import SIMULATED
+from toolglot.gateway.routing.router import Route
+from toolglot.gateway.routing.upstream_call import Asked, Asking, in_step, moves_on
+from toolglot.gateway.services import Services
+from toolglot.gateway.state.response_items import unstored_events, wants_stored, with_request
+from toolglot.middleware import Request
+from toolglot.protocols.errors.failures import ANSWER_LIMIT, ProviderError, from_answer_limit
+from toolglot.protocols.gemini.json_array import JsonArray
+from toolglot.store import StoreError
+from toolglot.translate.replies import ConvertedReply, convert_reply
+from toolglot.translate.requests import ConvertedRequest, ReceivedRequest, read_request
+from toolglot.translate.streams import StreamTranslator
+from toolglot.upstream import Answer, Upstream
+from toolglot.upstream.protocol_choice import RESPONSES
+
+AFTER_END: Final = 1.0
+MOST_AFTER_END: Final = 64 * 1024
+"""Seconds and bytes that a provider has, after the end of its answer, to end what it sends as well."""
+
+MAX_FED: Final = 32 * 1024
+"""Bytes of a stream that are read on the event loop at once."""
+
+Fields = dict[str, Any]
+T = TypeVar("T")
+
+_counts_of: Final = attrgetter(*COUNTS)
+_MEMORY: Final = ToolMemory()
+"""Of the tools of all clients: nothing of one can be learned by another but that somebody has sent the same ones."""
+_REPLY_IDS: Final = {"anthropic": "msg_", "openai": "chatcmpl-", "openai_responses": "resp_"}
+"""How the ids of answers begin, by client."""
+
+_FEW_DIGITS: Final = 5
+"""Of the announced length of an answer that is read at once."""
+_UNBUFFERED: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+_KEPT: Final = ("anthropic-ratelimit-", "x-ratelimit-", "anthropic-organization-id", "openai-processing-ms")
+"""Headers of a provider that its own clients look at."""
+
+
+UNSTORED: Final = Entry(
+    action="dropped",
+    reason="the response was not stored, so that it cannot be read or continued by its id: send the whole conversation",
+    fault="loss",
+    path="$.store",
+)
+UNKEPT: Final = Entry(
+    action="dropped",
+    reason="what the provider signed was not kept, since the gateway's store failed: the next request goes without it",
+    fault="loss",
+)
+
+
+class Exchange:
+    """One request to a model."""
+
+    def __init__(self, services: Services, door: Door, request: ClientRequest, told: Told) -> None:
+        self._services = services
+        self._config = services.config
+        self._door = door
+        self._request = request
+        self._caller = request.caller
+        self._told = told
+        self._asking = Asking(services, door, request, told)
+        self._shown: Request | None = None
+        """The request as middleware saw it."""
+        self._ticket: Ticket | None = None
+        self._way: tuple[Route, Upstream] | None = None
+        """The route that was taken last, and who it leads to."""
+        self._has_rules = False
+        """Its client has a key that may have limits."""
+        self._unkept: list[Entry] = []
+        """What the store did not take of the answer."""
+        self._is_unstored = False
+        """The client asked for a response that it can continue by its id, and cannot."""
+        self._is_apart = False
+        """A thread works on the stream."""
+
+    async def run(self) -> None:
+        """Answer the request. What goes wrong before the answer begins is raised."""
+        try:
+            received, routes = await self._ready()
+            entries: list[Entry] = []
+            for place, route in enumerate(routes):
+                try:
+                    await self._answer(received, route, entries)
+                except (ProviderError, RefusedError) as error:
+                    # A switch never happens inside a turn: once the client has seen some of an answer, it is its own.
+                    if self._told.status or place + 1 == len(routes) or not moves_on(error):
+                        raise
+                    entries.append(_switched(route, routes[place + 1], error))
+                    self._told.start_over()
+                else:
+                    return
+        finally:
+            if self._ticket is not None:
+                self._services.meter.record(self._ticket, self._told)
+
+    async def _answer(self, received: ReceivedRequest, route: Route, entries: list[Entry]) -> None:
+        """Answer by one upstream."""
+        upstream = self._use(route)
+        await in_step(self._services.upstreams.breaker(upstream).running)
+        if self._has_rules:
+            self._services.meter.afford(self._request.client, self._told)
+        if self._door.source == RESPONSES:
+            received = await self._joined(received, upstream)
+        self._asking.said = received.given
+        asked = await self._asking.asked(received, upstream, route.model, entries)
+        try:
+            failure = await (self._stream(asked) if asked.out.stream else self._whole(asked))
+        except GatewayRefusal:  # the upstream did nothing wrong
+            asked.breaker.gave_up()
+            raise
+        except ProviderError as error:
+            asked.breaker.failed(error.failure)
+            self._told.failures.append((upstream.name, error.failure.kind))
+            raise
+        except BaseException:
+            asked.breaker.gave_up()
+            raise
+        else:
+            asked.breaker.failed(failure) if failure is not None else asked.breaker.succeeded()
+        finally:
+            asked.breaker.end()
+            await asked.answer.close()
+
+    async def rendered(self) -> tuple[ConvertedRequest, Upstream]:
+        """What would be sent, and to whom."""
+        received, routes = await self._ready(is_used=False)
+        upstream = self._use(routes[0])
+        received = await self._joined(received, upstream)
+        self._asking.said = received.given
+        return await self._asking.rendered(received, upstream, routes[0].model), upstream
+
+    # --- the way there ------------------------------------------------------------------------------
+
+    async def _ready(self, *, is_used: bool = True) -> tuple[ReceivedRequest, list[Route]]:
+        """The request as it is to be sent, and who is asked, one after the other."""
+        body = self._request.body
+        received = await self._asking.apart(lambda: self._read(body))
+        routes = self._routed(received)
+        meter, client = self._services.meter, self._request.client
+        self._has_rules = self._services.ring.key_of(client) is not None
+        if self._has_rules:
+            meter.permit(client, self._told.model)
+        if is_used and self._has_rules:
+            self._ticket = await meter.admit(client, self._told, len(self._request.body))
+        elif is_used:
+            self._ticket = Ticket(client, None, 0)
+        if self._services.chain:
+            upstream = self._use(routes[0])
+            received = await self._through_chain(await self._joined(received, upstream), upstream)
+            routes = self._routed(received)
+        return received, routes
+
+    def _read(self, body: bytes | dict[str, Any]) -> ReceivedRequest:
+        received = read_request(
+            body,
+            source=self._door.source,
+            policy=self._config.policy,
+            overrides=self._config.overrides,
+            limits=self._services.limits,
+            memory=_MEMORY,
+        )
+        wants = self._door.stream
+        if wants is None and self._door.streams_unless_told and received.conversation.options.stream is None:
+            wants = True
+        received.address(model=self._door.model, stream=wants)
+        return received
+
+    def _routed(self, received: ReceivedRequest) -> list[Route]:
+        said, told = received.conversation, self._told
+        told.model, told.is_stream = said.model, bool(said.options.stream)
+        route = self._services.router.route(said.model)
+        if not route.others and not route.weights:
+            routes = [route]
+        elif route.others and route.each == "request":
+            routes = self._services.rotation.ordered(route)
+        else:
+            routes = ordered(route, conversation_key(self._request.client, said) if route.weights else "")
+        self._use(routes[0])
+        return routes
+
+    def _use(self, route: Route) -> Upstream:
+        """The upstream of a route, which is told to be the one that is asked."""
+        if self._way is not None and self._way[0] is route:
+            return self._way[1]
+        upstream, told = self._services.upstreams.of(route), self._told
+        self._way = (route, upstream)
+        self._asking.settings = route.settings
+        told.upstream, told.sent_model, told.is_simulated = upstream.name, route.model, upstream.is_simulated
+        return upstream
+
+    async def _joined(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
+        """The request with what it refers to of earlier answers."""
+        if self._door.source != RESPONSES:
+            return received
+        is_native = self._asking.target(upstream, received.conversation) == RESPONSES
+        if received.fields.get("background") is True and not is_native:
+            raise refusal("bad_request", "background responses are not served here: send background false", 400)
+        # Where several clients share an upstream's account, what this one was not given here may be another's.
+        is_alone = not self._services.ring.is_shared
+        if not is_alone and received.fields.get("conversation") is not None:
+            said = "a conversation at the provider is not kept apart by client keys: send previous_response_id"
+            raise refusal("bad_request", said, 400)
+        joined = await self._services.responses.expanded(
+            self._request.client,
+            received.fields,
+            may_be_elsewhere=is_native and is_alone,
+            home=upstream.name if is_native else "",
+            apart=self._asking.apart,
+        )
+        if joined is None:
+            return received
+        self._asking.values = max(self._asking.values, count_values_of(joined))
+        return await self._asking.apart(lambda: self._read(joined))
+
+    async def _through_chain(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
+        """The request as the user's middleware leaves it."""
+        protocol, model = self._asking.source.protocol, received.conversation.model
+        self._shown, is_changed = self._services.chain.before(
+            received.fields, protocol=protocol, model=model, provider=upstream.target
+        )
+        if not is_changed:
+            return received
+        changed = Chain.changed(received.fields, self._shown, protocol)
+        self._asking.values = max(self._asking.values, count_values_of(changed))
+        received = await self._asking.apart(lambda: self._read(changed))
+        received.address(model=self._shown.model)
+        return received
+
+    # --- the way back -------------------------------------------------------------------------------
+
+    async def _whole(self, asked: Asked) -> Failure | None:
+        out, answer, upstream = asked.out, asked.answer, asked.upstream
+        data, values = await self._held_whole(asked)
+        self._told.heard = time.perf_counter()
+        size = max(len(data), len(self._request.body))
+        replied = await offloading.run(self._asking.values + values, size, lambda: self._reply(data, out))
+        await in_step(asked.breaker.running - 1)
+        reply, body, written = replied
+        if self._shown is not None:
+            given = body
+            body = self._services.chain.after_reply(
+                self._shown, given, reply.reply, source=self._door.source, provider=upstream.target
+            )
+            written = written if body == given else msgspec.json.encode(body)
+        if (serves := self._tell_reply(out, reply.said, reply.reply)) or self._door.source == RESPONSES:
+            await self._keep(serves, out, reply.said, reply.reply, upstream, body)
+        if self._unkept:
+            self._told.reply_entries += tuple(self._unkept)
+        if self._is_unstored:
+            body = {**body, "store": False}
+            written = msgspec.json.encode(body)
+        self._told.status, self._told.is_answered = 200, True
+        self._told.sends()
+        await self._caller.answer(200, self._headers(out, answer), written)
+        return None
+
+    async def _held_whole(self, asked: Asked) -> tuple[bytes, int]:
+        """All of an answer, which is held as the body of the request is, and how many JSON values it has at most."""
+        answer, hold, most = asked.answer, self._request.hold, self._services.answer_limits.max_bytes
+        announced = answer.headers.get("content-length", "")
+        if announced.isdecimal() and len(announced) <= _FEW_DIGITS and "content-encoding" not in answer.headers:
+            data = await _all_of(answer, most)
+            hold(len(data))
+        else:
+            data = await _counted(asked, most, hold)
+        values = await offloading.count_values(data)
+        hold(VALUE_BYTES * values)
+        return data, values
+
+    def _reply(self, data: bytes, out: ConvertedRequest) -> tuple[ConvertedReply, Fields, bytes]:
+        """A whole answer, as the client gets it: read, as an object and as it is sent."""
+        try:
+            reply = convert_reply(
+                data,
+                source=out.target.name,
+                target=self._door.source,
+                request=out,
+                policy=self._asking.policy,
+                overrides=self._config.overrides,
+                limits=self._services.answer_limits,
+                reply_id=self._reply_id(),
+                reply_model=self._reply_model(out),
+            )
+        except LimitError as error:  # nothing that the client sent, or could send otherwise
+            raise ProviderError(from_answer_limit(error)) from error
+        body = self._dated(reply.body, out)
+        self._told.reply_entries = tallied(reply.report.entries)
+        return reply, body, reply.data if body is reply.body else msgspec.json.encode(body)
+
+    async def _stream(self, asked: Asked) -> Failure | None:
+        """Hand a stream on; how it failed, if it did. It begins for the client with its first event."""
+        out, upstream = asked.out, asked.upstream
+        translator = StreamTranslator(
+            source=out.target.name,
+            target=self._door.source,
+            request=out,
+            policy=self._asking.policy,
+            overrides=self._config.overrides,
+            limits=self._services.answer_limits,
+            created=int(time.time()),
+            reply_id=self._reply_id(),
+            reply_model=self._reply_model(out),
+            as_events=True,
+        )
+        array = JsonArray() if self._door.is_array else None
+        content_type = JsonArray.CONTENT_TYPE if array is not None else translator.content_type
+
+        async def give(data: bytes) -> None:
+            if not self._told.status:
+                self._told.status = 200
+                kind = {"content-type": content_type, **_UNBUFFERED}
+                await self._caller.begin(200, kind | self._headers(out, asked.answer))
+            await self._caller.give(data)
+
+        pings = Pings(
+            lambda: translator.ping() if array is None and not self._is_apart else b"",
+            give,
+            self._config.gateway.ping_seconds,
+        )
+        is_kept = False
+        try:
+            async for data in self._translated(asked.answer, translator):
+                if translator.is_over and not is_kept:
+                    is_kept = True
+                    await self._streamed(out, translator, upstream)
+                pings.stirred()
+                if not self._told.sent:
+                    self._told.sends()
+                written = unstored_events(data) if self._is_unstored else data
+                await give(written if array is None else array.add(written))
+            if not is_kept:  # some protocols end with their bytes, and not with an event
+                await self._streamed(out, translator, upstream)
+            self._told.is_answered = True
+            await give(array.end() if array is not None else b"")
+            await self._caller.end()
+        except BaseException:
+            if not translator.is_over and self._told.status and taken_back(self._told):
+                await self._cut(translator, give, array)
+                return None
+            translator.close()
+            raise
+        finally:
+            pings.end()
+            await self._tell_stream(translator)
+        return translator.failure
+
+    async def _cut(
+        self, translator: StreamTranslator, give: Callable[[bytes], Awaitable[None]], array: JsonArray | None
+    ) -> None:
+        """The end of a stream for which there is no time: as an error of its protocol."""
+        data = translator.fail(STOPPING)
+        self._told.is_answered = True
+        await give(data if array is None else array.add(data) + array.end())
+        await self._caller.end()
+
+    def _reply_id(self) -> str:
+        """An id that no other answer has, for clients that know answers by it: not every provider gives such a one."""
+        return _REPLY_IDS.get(self._door.source, "") + self._told.id.removeprefix("tg_")
+
+    def _reply_model(self, out: ConvertedRequest) -> str:
+        """What an answer names as its model: a simulated one does not pass for the real one."""
+        told = self._told
+        return f"{SIMULATED}/{told.upstream}/{out.model}" if told.is_simulated else ""
+
+    def _dated(self, body: Fields, out: ConvertedRequest) -> Fields:
+        """A reply with what the core cannot know: when it was made, and what the request asked for."""
+        if out.source.protocol == out.target.protocol:
+            return body
+        dated = body
+        if body.get("created") == 0 or body.get("created_at") == 0:
+            dated = {**body, **{name: int(time.time()) for name in ("created", "created_at") if body.get(name) == 0}}
+        return with_request(self._given_fields(), dated) if self._door.source == RESPONSES else dated
+
+    async def _translated(self, answer: Answer, translator: StreamTranslator) -> AsyncIterator[bytes]:
+        """The answer as the client reads it, piece by piece, with one end whatever happens."""
+        pieces = answer.pieces()
+        size, most = 0, self._services.answer_limits.max_bytes
+        waiting = _Waiting(self._request)
+        try:
+            async for piece in pieces:
+                if not self._told.sent:
+                    self._told.hears()
+                data = await self._fed_apart(translator, piece) if waiting.add(piece) else translator.feed(piece)
+                size += len(piece)
+                if data:
+                    waiting.clear()
+                    yield data if translator.failure is None else self._services.own_keys.hidden_bytes(data)
+                if translator.is_over:
+                    break
+                if size > most:
+                    yield translator.fail(from_answer_limit(LimitError(f"it is longer than max_bytes={most}")))
+                    break
+            if translator.is_over and translator.failure is None:
+                async for data in _after_end(pieces, translator):
+                    yield data
+        except ProviderError as error:
+            data = self._broken(translator, error)
+        except Exception:
+            yield translator.fail(Failure("server", "the gateway failed in the middle of the answer"))
+            raise
+        else:
+            data = await self._fed_apart(translator, None) if waiting.is_much else translator.finish()
+        if data:
+            yield data if translator.failure is None else self._services.own_keys.hidden_bytes(data)
+
+    def _broken(self, translator: StreamTranslator, error: ProviderError) -> bytes:
+        """The end of a stream that broke off. What the gateway itself refuses is raised while that is possible."""
+        if isinstance(error, GatewayRefusal) and not self._told.status:
+            raise error
+        return translator.fail(error)
+
+    async def _fed_apart(self, translator: StreamTranslator, piece: bytes | None) -> bytes:
+        """What the client gets for a piece of a stream, or for its end, made in a thread. No ping is made meanwhile."""
+        self._is_apart = True
+        try:
+            return await offloading.in_thread(lambda: translator.finish() if piece is None else translator.feed(piece))
+        finally:
+            self._is_apart = False
+
+    async def _streamed(self, out: ConvertedRequest, translator: StreamTranslator, upstream: Upstream) -> None:
+        """The stream is over, and its end not yet sent. One that failed before it began is no stream, but an error."""
+        if translator.failure is not None:
+            if not self._told.status:
+                raise ProviderError(translator.failure)
+            return
+        body = translator.final_body if self._door.source == RESPONSES else None
+        if (serves := self._tell_reply(out, translator.said, translator.reply)) or body is not None:
+            await self._keep(serves, out, translator.said, translator.reply, upstream, body)
+        if self._shown is not None:
+            self._show_stream(self._shown, translator.reply, upstream)
+
+    def _show_stream(self, shown: Request, reply: Reply, upstream: Upstream) -> None:
+        """Show middleware what was streamed. It is too late for it to change or refuse anything."""
+        protocol = self._asking.source.protocol
+        try:
+            self._services.chain.after_stream(
+                shown, reply, protocol=protocol, source=self._door.source, provider=upstream.target
+            )
+        except (InputError, MiddlewareError) as error:
+            self._told.error = f"a middleware failed on what was streamed: {error}"
+
+    async def _tell_stream(self, translator: StreamTranslator) -> None:
+        """Tell how a stream went. One of which the client got nothing is no stream: it is told as an error."""
+        values = VALUES_A_BLOCK * len(translator.reply.turn.blocks)
+        self._told.reply_entries = await offloading.run(
+            values, 0, lambda: tallied((*translator.report.entries, *self._unkept))
+        )
+        self._count(translator.reply)
+        if translator.failure is not None and self._told.status:
+            self._told.is_broken = True
+            if translator.failure is not STOPPING:
+                self._told.failures.append((self._told.upstream, translator.failure.kind))
+            said = f"{translator.failure.kind}: {translator.failure.message}"
+            self._told.error = self._services.own_keys.hidden(said)
+
+    def _tell_reply(self, out: ConvertedRequest, said: Reply, told: Reply) -> bool:
+        """Tell what came; whether the vault may have to keep something of it."""
+        self._count(told)
+        self._told.stop, self._told.reply_model = told.stop or "", said.model
+        is_renamed = self._asking.said.model != out.model
+        return self._services.vault.serves(out.source, out.target, is_renamed=is_renamed)
+
+    def _count(self, reply: Reply) -> None:
+        """Note the tokens that its provider says an answer took; what cannot be true is estimated."""
+        if reply.usage is None:
+            self._told.usage = None
+            return
+        usage = believed(reply.usage)
+        counts = {name: count for name, count in zip(COUNTS, _counts_of(usage), strict=True) if count is not None}
+        if usage is not reply.usage:
+            counts.setdefault("input_tokens", len(self._request.body) // BYTES_PER_TOKEN)
+            counts.setdefault("output_tokens", len(repr(reply.turn.blocks)) // BYTES_PER_TOKEN)
+            entry = Entry(action="assumed", reason=f"{NOT_BELIEVED}; they are estimated", fault="loss", path="$.usage")
+            if entry not in self._told.reply_entries:
+                self._told.reply_entries += (entry,)
+        self._told.usage = counts
+
+    async def _keep(
+        self, serves: bool, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
+    ) -> None:
+        """Keep what the client does not: for its own next request, or because its protocol says so. What the store did
+        not take is told with the answer."""
+        asked = await self._asking.apart(self._given_fields) if body is not None and self._is_responses else None
+        try:
+            is_stored = await self._kept(serves, out, said, told, upstream, (asked, body))
+        except StoreError as error:  # the answer is there, and it is the client's
+            self._told.error = f"nothing was kept: {error}"
+            self._told.store_errors += 1
+            is_stored = False
+            if serves:
+                self._unkept.append(UNKEPT)
+        if asked is not None and not is_stored and wants_stored(asked):
+            self._is_unstored = True
+            self._unkept.append(UNSTORED)
+
+    async def _kept(
+        self,
+        serves: bool,
+        out: ConvertedRequest,
+        said: Reply,
+        told: Reply,
+        upstream: Upstream,
+        exchanged: tuple[Fields | None, Fields | None],
+    ) -> bool:
+        """Whether a response can be continued by its id, here or at its provider. `exchanged`: the request and it."""
+        client = self._request.client
+        if serves:
+            home = upstream.home(out.model, out.target.name)
+            await self._services.vault.keep(client, self._asking.said, said, told, home, self._asking.apart)
+        asked, body = exchanged
+        if asked is None or body is None:
+            return False
+        stored_by = upstream.name if out.target.protocol == RESPONSES else ""
+        responses = self._services.responses
+        return await responses.keep(client, asked, body, home=stored_by) or bool(stored_by and not responses.is_on)
+
+    @property
+    def _is_responses(self) -> bool:
+        return self._door.source == RESPONSES
+
+    def _given_fields(self) -> Fields:
+        """The request as the client sent it."""
+        fields: Fields = jsontext.parse(self._request.body, limits=self._services.limits).value
+        return fields
+
+    def _headers(self, out: ConvertedRequest, answer: Answer) -> dict[str, str]:
+        headers = {
+            "x-toolglot-request": self._told.id,
+            "x-toolglot-report": header_of(
+                self._told.entries, self._told.reply_entries, is_same=out.data is self._request.body
+            ),
+            **self._told.answered_by(out.model),
+        }
+        given = answer.headers
+        if out.source.protocol == out.target.protocol:
+            headers.update({name: value for name, value in given.items() if name.startswith(_KEPT)})
+        named = given.get("request-id") or given.get("x-request-id") or self._told.id
+        headers["request-id" if out.source.protocol == "anthropic" else "x-request-id"] = named
+        hidden, all_of_it = self._services.own_keys.hidden, "\n".join(headers.values())
+        if hidden(all_of_it) == all_of_it:
+            return headers
+        return {name: hidden(value) for name, value in headers.items()}
+
+
+async def _all_of(answer: Answer, most: int) -> bytes:
+    """A whole answer; one that is too long is its provider's failure, which names the setting."""
+    try:
+        return await answer.whole(most)
+    except ProviderError as error:
+        failure = error.failure
+        if failure.code != ANSWER_LIMIT:
+            raise
+        message = f"{failure.message} (max_answer_bytes of the gateway)"
+        raise ProviderError(msgspec.structs.replace(failure, message=message)) from None
+
+
+async def _counted(asked: Asked, most: int, hold: Hold) -> bytes:
+    """The same, each piece of which is held as it comes."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in asked.answer.pieces():
+        size += len(piece)
+        if size > most:
+            message = (
+                f"{asked.upstream.name} sent an answer of more than {most} bytes (max_answer_bytes of the gateway)"
+            )
+            raise ProviderError(Failure("server", message, code=ANSWER_LIMIT))
+        hold(len(piece))
+        pieces.append(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class _Waiting:
+    """What came of a stream since the client last got something of it: a piece of one event, or a whole answer."""
+
+    __slots__ = ("_held", "_request", "_size")
+
+    def __init__(self, request: ClientRequest) -> None:
+        self._request = request
+        self._size = 0
+        self._held = 0
+
+    @property
+    def is_much(self) -> bool:
+        return self._size > MAX_FED
+
+    def add(self, piece: bytes) -> bool:
+        """Whether so much has come that it is worked on in a thread; it is held like a body then."""
+        self._size += len(piece)
+        if self._size <= MAX_FED:
+            return False
+        more = self._size - self._held
+        self._request.hold(more)
+        self._held += more
+        return True
+
+    def clear(self) -> None:
+        """The client gets something, so what came has been read, but for the beginning of another event."""
+        if self._held and self._request.share is not None:
+            self._request.share.release(self._held)
+        self._size = self._held = 0
+
+
+async def _after_end(pieces: AsyncIterator[bytes], translator: StreamTranslator) -> AsyncIterator[bytes]:
+    """What follows the end of an answer: a last mark, and the end of the body, which gives the connection back."""
+    end = asyncio.get_running_loop().time() + AFTER_END
+    size = 0
+    while size < MOST_AFTER_END:
+        try:
+            async with asyncio.timeout_at(end):
+                piece = await anext(pieces, b"")
+        except (TimeoutError, ProviderError):
+            return  # the client has its answer
+        if not piece:
+            return
+        size += len(piece)
+        if data := translator.feed(piece):
+            yield data
+
+
+def _switched(route: Route, other: Route, error: Exception) -> Entry:
+    """What the report says of an upstream that did not answer."""
+    why = error.failure.kind if isinstance(error, ProviderError) else type(error).__name__
+    reason = f"{route.upstream_name} did not answer ({why}); {other.upstream_name}/{other.model[:80]} was asked instead"
+    return Entry(action="replaced", reason=reason, fault="policy", target=other.upstream_name)

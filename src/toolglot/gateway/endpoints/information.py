@@ -1,0 +1,235 @@
+"""What is asked besides answers of a model: counts, listings, stored responses, the gateway's own state and reports."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from toolglot import __version__, profiles
+from toolglot.errors import InputError
+from toolglot.gateway.endpoints.generate import Exchange
+from toolglot.gateway.endpoints.model_lists import ListedModel, listing, one, shown, upstream_models, usable, version
+from toolglot.gateway.endpoints.openapi import document_bytes
+from toolglot.gateway.endpoints.table import Action, Door
+from toolglot.gateway.endpoints.token_counts import decode_count, encode_count, estimate_async
+from toolglot.gateway.http.requests import ClientRequest, refusal
+from toolglot.gateway.http.worker_links import Siblings
+from toolglot.gateway.observability.request_log import SIMULATED_HEADER, Teller, Told
+from toolglot.gateway.services import Services
+from toolglot.protocols.errors.failures import ProviderError
+from toolglot.translate.requests import ConvertedRequest
+from toolglot.upstream import Upstream
+
+MOST_LISTED: Final = 4 * 1024 * 1024
+LISTING_SECONDS: Final = 300.0
+"""How long the models of an upstream are remembered."""
+PATIENCE: Final = 5.0
+"""Seconds that an upstream has to list its models."""
+
+Run = Callable[[Door, ClientRequest, Told], Awaitable[tuple[int, Any, Mapping[str, str]]]]
+
+
+class Answers:
+    """Answers what is no request to a model."""
+
+    def __init__(self, services: Services, teller: Teller, siblings: Siblings | None = None) -> None:
+        self._services = services
+        self._teller = teller
+        self._siblings = siblings
+        self._listed: dict[str, tuple[float, list[str]]] = {}
+        self._runs: dict[Action, Run] = {
+            "count": self._count,
+            "models": self._models,
+            "model": self._model,
+            "show": self._show,
+            "version": self._version,
+            "response": self._response,
+            "input_items": self._response,
+            "cancel": self._response,
+            "root": self._root,
+            "health": self._health,
+            "ready": self._ready,
+            "requests": self._requests,
+            "request": self._request,
+            "openapi": self._openapi,
+        }
+
+    async def run(self, door: Door, request: ClientRequest, told: Told) -> None:
+        status, body, headers = await self._runs[door.action](door, request, told)
+        told.status, told.is_answered = status, True
+        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        simulated = SIMULATED_HEADER if told.is_simulated else {}
+        await request.caller.answer(status, {"x-toolglot-request": told.id, **simulated, **headers}, data)
+
+    # --- counts -------------------------------------------------------------------------------------
+
+    async def _count(self, door: Door, request: ClientRequest, told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        """The upstream's own count where it has one; otherwise an estimate, which is marked."""
+        exchange = Exchange(self._services, door, request, told)
+        out, upstream = await exchange.rendered()
+        count = await _counted(out, upstream)
+        is_estimate = count is None
+        if count is None:
+            count = await estimate_async(out.rendered.conversation, model=out.model)
+        protocol = profiles.get(door.source).protocol
+        reply = encode_count(protocol, count, is_estimate)
+        return 200, reply.body, reply.headers
+
+    # --- models -------------------------------------------------------------------------------------
+
+    async def _models(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        ring, client = self._services.ring, request.client
+        models = usable(
+            await self._all_models(), lambda name: ring.may_use(client, name), self._services.router.leads_to
+        )
+        return 200, listing(door.source, models, request.query), {}
+
+    async def _model(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        self._services.meter.permit(request.client, door.model)
+        return 200, one(door.source, await self._named(door.model)), {}
+
+    async def _show(self, _door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        try:
+            body = msgspec.json.decode(request.body or b"{}")
+        except (ValueError, RecursionError):
+            raise InputError("the body is no JSON") from None
+        named = (body.get("model") or body.get("name")) if isinstance(body, dict) else None
+        if not isinstance(named, str):
+            raise InputError("expected the name of a model", path="$.model")
+        self._services.meter.permit(request.client, named)
+        return 200, shown(await self._named(named)), {}
+
+    async def _version(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        return 200, version(), {}
+
+    async def _named(self, name: str) -> ListedModel:
+        """A model that can be asked for, listed or not."""
+        for model in await self._all_models():
+            if model.name == name:
+                return model
+        route = self._services.router.route(name)
+        return ListedModel(name, route.upstream_name, route.model, route.simulated)
+
+    async def _all_models(self) -> list[ListedModel]:
+        router = self._services.router
+        found = {entry.name: ListedModel(*entry) for entry in router.listed()}
+        upstreams = self._services.upstreams.real()
+        for upstream, names in zip(upstreams, await asyncio.gather(*map(self._own_models, upstreams)), strict=True):
+            for name in names:
+                listed = ListedModel(f"{upstream.name}/{name}", upstream.name, name, False)
+                found.setdefault(listed.name, listed)
+        return [*found.values()]
+
+    async def _own_models(self, upstream: Upstream) -> list[str]:
+        """What an upstream itself lists; nothing where it does not answer in time."""
+        known = self._listed.get(upstream.name)
+        if known is not None and known[0] > time.monotonic():
+            return known[1]
+        names: list[str] = []
+        profile = profiles.get(upstream.target, overrides=self._services.config.overrides)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                answer = await upstream.models(profile)
+                if answer is not None:
+                    try:
+                        data = await answer.whole(MOST_LISTED)
+                        names = upstream_models(data, profile.protocol) if answer.status == 200 else []
+                    finally:
+                        await answer.close()
+        except (TimeoutError, ProviderError, InputError) as error:
+            self._teller.say(f"{upstream.name} does not list its models: {type(error).__name__}")
+        self._listed[upstream.name] = (time.monotonic() + LISTING_SECONDS, names)
+        return names
+
+    # --- stored responses ---------------------------------------------------------------------------
+
+    async def _response(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        found = await self._services.responses.answer(
+            request.client, door.action, request.method, door.name, request.query
+        )
+        return 200, found, {}
+
+    # --- the gateway itself -------------------------------------------------------------------------
+
+    async def _root(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        return 200, {"name": "toolglot", "version": __version__, "docs": "docs/gateway.md"}, {}
+
+    async def _health(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        said: dict[str, Any] = {"status": "ok"}
+        if self._services.config.simulates_known:
+            said["simulated"] = True
+        if self._services.store_watch.reason:  # as last seen: this looks at nothing
+            said["store"] = "failing"
+        return 200, said, {}
+
+    async def _ready(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        reason = await self._services.store_watch.why_not()
+        if reason:
+            return 503, {"status": "not ready", "reason": reason}, {}
+        return 200, {"status": "ready"}, {}
+
+    async def _openapi(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        return 200, document_bytes(is_demanded=self._services.ring.is_demanded), {}
+
+    async def _requests(self, _door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        if self._siblings is not None:
+            return 200, {"requests": await self._siblings.requests(self._whose(request))}, {}
+        return 200, {"requests": [told.summary() for told in self._teller.latest(self._whose(request))]}, {}
+
+    def _whose(self, request: ClientRequest) -> str | None:
+        """Whose requests somebody may see: their own; all, where no keys tell clients apart."""
+        return request.client if self._services.ring.is_demanded else None
+
+    async def _request(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+        told = self._teller.find(door.name, self._whose(request))
+        page = told.page() if told is not None else None
+        if page is None and self._siblings is not None:
+            page = await self._siblings.request(door.name, self._whose(request))
+        if page is None:
+            raise refusal("not_found", f"there is no request {door.name[:60]!r}, or not any more", 404)
+        return 200, page, {}
+
+
+async def _counted(out: ConvertedRequest, upstream: Upstream) -> int | None:
+    """The provider's own count; None where it has none, or does not say."""
+    body = count_body(out)
+    if body is None:
+        return None
+    try:
+        answer = await upstream.count(out.target, out.model, body)
+        if answer is None:
+            return None
+        try:
+            data = await answer.whole(MOST_LISTED)
+        finally:
+            await answer.close()
+    except ProviderError:
+        return None
+    return decode_count(out.target.protocol, data) if answer.status == 200 else None
+
+
+_COUNTED: Final = {
+    "anthropic": ("model", "messages", "system", "tools", "tool_choice", "thinking", "mcp_servers"),
+    "openai_responses": (
+        *("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "truncation"),
+        *("parallel_tool_calls", "previous_response_id", "conversation"),
+    ),
+}
+"""The fields of a request that its provider's count takes."""
+
+
+def count_body(out: ConvertedRequest) -> bytes | None:
+    """A request as the provider's count wants it; None where it has none."""
+    protocol, body = out.target.protocol, out.body
+    if protocol in _COUNTED:
+        return msgspec.json.encode({key: body[key] for key in _COUNTED[protocol] if key in body})
+    if protocol == "gemini":
+        return msgspec.json.encode({"generateContentRequest": {"model": f"models/{out.model}", **body}})
+    if protocol == "bedrock":
+        known = {key: body[key] for key in ("messages", "system", "toolConfig") if key in body}
+        return msgspec.json.encode({"input": {"converse": known}})
+    return None

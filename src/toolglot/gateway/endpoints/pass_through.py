@@ -1,0 +1,130 @@
+"""Addresses that are not the gateway's own: passed on, as they are, to the one upstream that has them.
+
+Embeddings, files, batches, images: nothing in them is translated. A request goes to the only
+upstream of the client's protocol; where there is none, or more than one, the client is told.
+
+Laws: the client's key stays here, also one that stands in the query. A path stays under the upstream's address. Where
+there are several client keys, only what keeps nothing at the provider is passed on: all of them share its account, and
+one could list, read and delete the files of another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+from urllib.parse import unquote, unquote_plus
+
+from toolglot import profiles
+from toolglot.gateway.endpoints.table import spoken_at
+from toolglot.gateway.http.requests import ClientRequest, refusal
+from toolglot.gateway.observability.own_keys import OwnKeys
+from toolglot.gateway.observability.request_log import Told
+from toolglot.gateway.routing.upstreams import Upstreams
+from toolglot.upstream import Answer, Upstream
+
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH"})
+_PREFIXES: Final = {"openai": "/v1/", "anthropic": "/v1/", "gemini": "/v1beta/", "ollama": "/api/"}
+_FAMILY: Final = {
+    "openai": ("openai_chat", "openai_responses"),
+    "anthropic": ("anthropic",),
+    "gemini": ("gemini",),
+    "ollama": ("ollama",),
+}
+_SENT: Final = ("content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "range")
+_KEPT: Final = ("content-type", "content-disposition", "retry-after", "request-id", "x-request-id")
+MOST_ERROR: Final = 4 * 1024 * 1024
+"""Bytes of an error, which is read before it is handed on: it may repeat the gateway's key."""
+
+_KEEPS_NOTHING: Final = re.compile(
+    r"/v1(?:beta)?/(?:embeddings|moderations|completions|rerank|images/(?:generations|edits|variations)"
+    r"|audio/(?:speech|transcriptions|translations)|(?:models/)?[^/]+:(?:embedContent|batchEmbedContents|predict))"
+    r"|/api/(?:embed|embeddings|generate)"
+)
+_UNFIT: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:$|[/\\;])|[\x00-\x1f\x7f\\]")
+"""In a path: what leads elsewhere, or nowhere."""
+
+
+class Passing:
+    """Hands requests on.
+
+    is_shared: several clients use the same upstreams, and know nothing of each other.
+    """
+
+    def __init__(self, upstreams: Upstreams, own_keys: OwnKeys, *, is_shared: Callable[[], bool]) -> None:
+        self._upstreams = upstreams
+        self._own_keys = own_keys
+        self._is_shared = is_shared
+
+    async def run(self, request: ClientRequest, told: Told, most: int) -> None:
+        source = spoken_at(request.path, request.headers)
+        upstream = self._one(source, request)
+        body = await request.read(most)
+        told.upstream, told.target = upstream.name, upstream.target
+        query = "&".join([part for part in request.raw_query.split("&") if part and not _is_key(part)])
+        path = request.raw_path + (f"?{query}" if query else "")
+        headers = {str(name): request.headers[name] for name in _SENT if name in request.headers}
+        headers |= told.asking(upstream)
+        answer = await upstream.send(path, body, headers=headers, method=request.method)
+        try:
+            pieces = await self._pieces(answer)
+            hidden = self._own_keys.hidden
+            kept = {name: hidden(answer.headers[name]) for name in _KEPT if name in answer.headers}
+            kept |= {"x-toolglot-request": told.id, "x-toolglot-upstream": upstream.name}
+            told.status = answer.status if 200 <= answer.status <= 599 else 502
+            await request.caller.begin(told.status, kept)
+            async for piece in pieces:
+                await request.caller.give(piece)
+            told.is_answered = True
+            await request.caller.end()
+        finally:
+            await answer.close()
+
+    async def _pieces(self, answer: Answer) -> AsyncIterator[bytes]:
+        """The body as it is handed on."""
+        if answer.status < 400:
+            return answer.pieces()
+        return _one_piece(self._own_keys.hidden_bytes(await answer.whole(MOST_ERROR)))
+
+    def _one(self, source: str, request: ClientRequest) -> Upstream:
+        """The upstream that has an address of this protocol."""
+        known = request.path.startswith(_PREFIXES[source]) and request.method in _METHODS and _is_fit(request.raw_path)
+        if known and self._is_shared() and (request.method != "POST" or not _KEEPS_NOTHING.fullmatch(request.path)):
+            message = f"{request.path[:200]} is not passed on: what a provider keeps is not kept apart by client keys"
+            raise refusal("not_found", message, 404)
+        of_kind = [
+            upstream for upstream in self._upstreams.real() if profiles.get(upstream.target).protocol in _FAMILY[source]
+        ]
+        named = [upstream for upstream in of_kind if upstream.target == source]
+        chosen = named if len(named) == 1 else of_kind
+        if known and len(chosen) == 1:
+            return chosen[0]
+        where = f"{request.method} {request.path[:200]}"
+        if not known or not of_kind:
+            raise refusal(
+                "not_found", f"there is nothing at {where}: the gateway does not have it, nor an upstream", 404
+            )
+        names = ", ".join(upstream.name for upstream in of_kind)
+        raise refusal(
+            "not_found", f"{where} is not the gateway's own, and several upstreams could have it: {names}", 404
+        )
+
+
+def _is_key(part: str) -> bool:
+    """Whether a part of a query is the client's key."""
+    return unquote_plus(part.partition("=")[0]) == "key"
+
+
+def _is_fit(path: str) -> bool:
+    """Whether a path stays below the address that it is put after, however often somebody unquotes it."""
+    for _ in range(4):
+        if _UNFIT.search(path):
+            return False
+        before, path = path, unquote(path)
+        if path == before:
+            return True
+    return False
+
+
+async def _one_piece(data: bytes) -> AsyncIterator[bytes]:
+    yield data

@@ -1,0 +1,74 @@
+"""What OpenAI says of responses and items that are not there, and of what cannot be done with one that is.
+
+The words, codes and parameters are OpenAI's own: clients look for them, and begin a conversation anew when they find
+`previous_response_not_found`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from toolglot.conversation import Failure
+from toolglot.protocols.errors.failures import ProviderError
+from toolglot.protocols.openai_responses import errors
+
+_LONGEST: Final = 200
+_ENDED: Final = ("completed", "failed")
+
+
+class MissingError(ProviderError):
+    """What a request refers to is not stored here."""
+
+
+def missing_previous(id: str) -> MissingError:
+    words = f"Previous response with id '{id[:_LONGEST]}' not found."
+    return MissingError(_failure(400, words, "previous_response_id", "previous_response_not_found"))
+
+
+def missing_response(id: str) -> MissingError:
+    return MissingError(_failure(404, f"Response with id '{id[:_LONGEST]}' not found."))
+
+
+def missing_item(id: str, param: str = "input", *, stores: bool = True) -> MissingError:
+    words = f"Item with id '{id[:_LONGEST]}' not found."
+    if not stores:
+        words += (
+            " Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this"
+            " item from your input."
+        )
+    return MissingError(_failure(404, words, param))
+
+
+def repeated_item(id: str) -> ProviderError:
+    words = f"Duplicate item found with id {id[:_LONGEST]}. Remove duplicate items from your input and try again."
+    return invalid("input", words)
+
+
+def too_long(what: str) -> ProviderError:
+    words = f"The conversation that this request continues has more than {what}, the most that is stored of one."
+    return invalid("previous_response_id", f"{words} Send its items as input, without previous_response_id.")
+
+
+def not_cancelled(body: dict[str, Any]) -> ProviderError:
+    """Only what runs in the background can be cancelled, and only while it runs."""
+    status = body.get("status")
+    words = "Cannot cancel a synchronous response."
+    if body.get("background") is True:
+        words = f"Cannot cancel a {status if status in _ENDED else 'finished'} response."
+    return invalid("response_id", words)
+
+
+def not_streamed() -> ProviderError:
+    return invalid("stream", "This response cannot be streamed because it was not created with background=true.")
+
+
+def invalid(param: str, message: str) -> ProviderError:
+    return ProviderError(_failure(400, message, param))
+
+
+def _failure(status: int, message: str, param: str | None = None, code: str | None = None) -> Failure:
+    """A failure that its client gets in exactly these words: it is read from the body that OpenAI would send."""
+    body = {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
+    failure = errors.decode(status, body)
+    assert failure is not None  # noqa: S101 - an error status always is one
+    return failure

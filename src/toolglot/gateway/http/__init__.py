@@ -1,0 +1,1 @@
+"""The HTTP side of the gateway: connections, requests, limits, workers, graceful shutdown."""

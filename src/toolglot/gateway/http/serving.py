@@ -1,0 +1,129 @@
+"""The gateway on a port: for the command line, for programs and for tests.
+
+    toolglot.gateway.serve(config)                      # until it is told to stop
+    with toolglot.gateway.running(Gateway(config)) as url: …   # in a thread
+
+uvicorn serves, with uvloop and httptools where they are installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from toolglot.errors import InputError, how_to_install
+from toolglot.gateway.app import Gateway
+from toolglot.gateway.config.settings import Config, read_config
+from toolglot.gateway.http.connection_limit import widened
+from toolglot.gateway.http.memory import give_back_early
+from toolglot.middleware import ToolMiddleware
+from toolglot.simulator.serving import listening
+
+KEEP_ALIVE: Final = 75
+BACKLOG: Final = 2048
+COLLECT_AFTER: Final = (20_000, 20, 50)
+"""New objects, and collections of the younger ones, after which the collector looks: a request makes some thousand
+objects for as long as it lasts, and looking at them as often as Python does costs about a tenth of it."""
+LOOPBACK: Final = "127.0.0.1"
+
+
+def server_of(gateway: Gateway, *, grace: float | None = None) -> Any:
+    """A uvicorn server for a gateway, not yet listening. `grace`: seconds that open answers get at its end, if not
+    those of its configuration."""
+    try:
+        uvicorn = importlib.import_module("uvicorn")
+    except ImportError:
+        hint = how_to_install("gateway")
+        raise InputError("serving needs uvicorn, which is not installed", path="", hint=hint) from None
+    config = uvicorn.Config(
+        gateway,
+        lifespan="on",
+        ws="none",
+        loop="uvloop" if _is_there("uvloop") else "asyncio",
+        http=_bounded_protocol() if _is_there("httptools") else "h11",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE,
+    )
+    return importlib.import_module("toolglot.gateway.http.uvicorn_server").DrainingServer(config, gateway, grace)
+
+
+def _bounded_protocol() -> Any:
+    """uvicorn's reader of HTTP with limits; loaded only where httptools is there."""
+    return importlib.import_module("toolglot.gateway.http.connections").BoundedProtocol
+
+
+def _is_there(module: str) -> bool:
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+def serve(
+    config: Config | str | os.PathLike[str] | None = None,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    app_middleware: Sequence[ToolMiddleware] = (),
+) -> None:
+    """Serve until SIGINT or SIGTERM. The config may be given as its file; without one, as `read_config` finds it."""
+    read = config if isinstance(config, Config) else read_config(config, os.environ)
+    read = read.listening_at(host, port) if host is not None or port is not None else read
+    gateway = Gateway(read, middleware=app_middleware)
+    with listening(read.gateway.port, read.gateway.host) as sock:
+        run(gateway, sock)
+
+
+def run(gateway: Gateway, sock: socket.socket) -> None:
+    """Serve on a socket until told to stop; raises what kept it from starting."""
+    server = server_of(gateway)
+    give_back_early(os.environ)
+    gateway.room.descriptors = widened()
+    _spare_collector()
+    if threading.current_thread() is threading.main_thread():
+        # Until uvicorn listens to it, and when it raises it again at the end.
+        signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
+        signal.signal(signal.SIGHUP, lambda *_: gateway.look_again())
+    with contextlib.suppress(KeyboardInterrupt, SystemExit):  # it exits by itself where it could not start
+        server.run(sockets=[sock])
+    if gateway.why_not_started:
+        raise InputError(gateway.why_not_started, path="gateway")
+
+
+def _spare_collector() -> None:
+    """What is loaded by now stays, and what a request leaves behind is freed without the collector of cycles: it need
+    not look often, nor at all of it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+
+
+@contextlib.contextmanager
+def running(gateway: Gateway, *, port: int = 0) -> Iterator[str]:
+    """A gateway on loopback, in a thread, as long as the block lasts; its address."""
+    server = server_of(gateway, grace=1)
+    with listening(port) as sock:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+        thread.start()
+        try:
+            while not server.started and thread.is_alive():
+                thread.join(0.005)
+            if gateway.why_not_started:
+                raise InputError(gateway.why_not_started, path="gateway")
+            yield f"http://{LOOPBACK}:{sock.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

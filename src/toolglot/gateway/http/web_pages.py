@@ -1,0 +1,136 @@
+"""Requests of web pages: which are refused, and whose browser is told that the page may read the answer (CORS).
+
+    refuse_pages(request, allowed)                      # for a gateway that asks for no key
+    if is_allowed(origin, allowed): request.caller = PageCaller(request.caller, origin)
+
+Every page in a browser of this machine can send requests to loopback. A gateway without client keys would spend its
+owner's money for all of them, so it answers to none, unless its configuration names the page (`allowed_origins`).
+
+    what a page can do                                   why it is refused
+    fetch, a form, from another origin                   Origin, which the browser writes, is not this machine's
+    a sandboxed frame, a local file                      Origin is "null", which every such page has
+    a name of its own that leads to 127.0.0.1            Host is that name (DNS rebinding)
+    an image, a script, a link: GET without an Origin    Sec-Fetch-Site is "cross-site"
+    reading an answer, headers of its own                no CORS headers, no answer to a preflight
+
+Law: where a key is demanded, the key decides, and the origin only whether a browser shows the answer to a page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+from urllib.parse import urlsplit
+
+from toolglot.gateway.config.checks import is_loopback
+from toolglot.gateway.http.requests import Caller, ClientRequest, Headers, Hold, refusal, uncounted
+
+LONGEST_REMEMBERED: Final = 300
+_NAMES: Final = re.compile(r"[A-Za-z0-9_, -]{1,4000}")
+"""Headers that a page would like to send, as a browser lists them."""
+_METHODS: Final = "GET, POST, DELETE"
+PREFLIGHT_SECONDS: Final = 600
+"""For which a browser need not ask again."""
+
+
+def is_allowed(origin: str, allowed: tuple[str, ...]) -> bool:
+    """Whether a configuration names an origin: as it is, or all of its scheme (`vscode-webview://*`)."""
+    return bool(allowed) and (origin in allowed or f"{origin.partition('://')[0]}://*" in allowed)
+
+
+def refuse_pages(request: ClientRequest, allowed: tuple[str, ...]) -> None:
+    """A web page may not use a gateway that asks for no key: neither as itself nor under a name that leads here."""
+    headers = request.headers
+    host = headers.get("host", "")
+    origin = headers.get("origin", "")
+    if host and not _is_local(f"//{host}"):
+        raise refusal("permission", "a gateway without client keys answers to loopback names only (Host)", 403)
+    if origin:
+        if not _is_local(origin) and not is_allowed(origin, allowed):
+            message = "a gateway without client keys answers to no web page (Origin), unless allowed_origins names it"
+            raise refusal("permission", message, 403)
+    elif headers.get("sec-fetch-site") == "cross-site":
+        raise refusal("permission", "a gateway without client keys answers to no web page (Sec-Fetch-Site)", 403)
+
+
+def preflight_answer(headers: Headers) -> dict[str, str] | None:
+    """What the browser of an allowed page is told before its request; None where that is no question of a browser."""
+    if "access-control-request-method" not in headers:
+        return None
+    answer = {
+        "content-type": "text/plain",
+        "access-control-allow-methods": _METHODS,
+        "access-control-max-age": str(PREFLIGHT_SECONDS),
+    }
+    wanted = headers.get("access-control-request-headers", "")
+    if _NAMES.fullmatch(wanted):
+        answer["access-control-allow-headers"] = wanted
+    if headers.get("access-control-request-private-network") == "true":
+        answer["access-control-allow-private-network"] = "true"
+    return answer
+
+
+class PageCaller:
+    """The other end of a request of an allowed page: its browser is told that the page may read the answer."""
+
+    __slots__ = ("_caller", "_headers")
+
+    def __init__(self, caller: Caller, origin: str) -> None:
+        self._caller = caller
+        self._headers = {
+            "access-control-allow-origin": origin,
+            "access-control-expose-headers": "*",
+            "vary": "Origin",
+        }
+
+    @property
+    def is_gone(self) -> bool:
+        return self._caller.is_gone
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        return self._caller.task
+
+    def watch(self, left: Callable[[], None]) -> None:
+        self._caller.watch(left)
+
+    def let_go(self) -> None:
+        self._caller.let_go()
+
+    async def read(self, most: int, hold: Hold = uncounted) -> bytes:
+        return await self._caller.read(most, hold)
+
+    async def answer(self, status: int, headers: Headers, data: bytes) -> None:
+        await self._caller.answer(status, {**headers, **self._headers}, data)
+
+    async def begin(self, status: int, headers: Headers) -> None:
+        await self._caller.begin(status, {**headers, **self._headers})
+
+    async def give(self, data: bytes) -> None:
+        await self._caller.give(data)
+
+    async def end(self) -> None:
+        await self._caller.end()
+
+
+# --- this machine -----------------------------------------------------------------------------------
+
+
+def _is_local(address: str) -> bool:
+    """Whether an address is one of this machine; those that are asked for are few."""
+    return _remembered_local(address) if len(address) <= LONGEST_REMEMBERED else is_loopback(_host_of(address))
+
+
+@lru_cache(maxsize=64)
+def _remembered_local(address: str) -> bool:
+    return is_loopback(_host_of(address))
+
+
+def _host_of(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""

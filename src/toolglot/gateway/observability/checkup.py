@@ -1,0 +1,433 @@
+"""What is to be said about a gateway before it serves, or while it does: its configuration, store, port and upstreams.
+
+    findings = [*of_settings(config), *await of_store(config), *await of_port(config), …]
+
+Laws: looking changes nothing: no store is made or brought to another version, no model is asked. Everything has a time
+limit. A key is never shown, only the variable that it is from. What is wrong comes with what to do about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import math
+import os
+import shutil
+import socket
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from email.utils import parsedate_to_datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from toolglot import __version__, profiles
+from toolglot.errors import InputError, how_to_install
+from toolglot.gateway.config.checks import is_loopback
+from toolglot.gateway.config.key_table import STORED_KEYS
+from toolglot.gateway.config.settings import MEMORY, OFF, Config
+from toolglot.gateway.config.upstream_table import UpstreamSettings
+from toolglot.gateway.endpoints.model_lists import upstream_models
+from toolglot.gateway.routing.middleware_chain import load_steps
+from toolglot.gateway.routing.upstreams import Upstreams
+from toolglot.protocols.errors.failures import ProviderError
+from toolglot.store import StoreError, is_address, open_store, shown
+from toolglot.store.schema import MIGRATIONS, check_database, version_of
+from toolglot.upstream import Upstream
+
+PATIENCE: Final = 10.0
+"""Seconds that an upstream has for all of it."""
+LOCAL_PATIENCE: Final = 3.0
+MOST_READ: Final = 4 * 1024 * 1024
+LITTLE_DISK: Final = 1024**3
+NO_DISK: Final = 100 * 1024**2
+SKEWED: Final = 30.0
+"""Seconds that the clock may be off."""
+BADLY_SKEWED: Final = 300.0
+"""Seconds from which on AWS takes no signature."""
+
+State = Literal["ok", "warn", "fail"]
+
+
+class Finding(Struct, frozen=True):
+    """One thing that was looked at."""
+
+    part: str
+    state: State
+    said: str
+    todo: str = ""
+
+
+# --- the configuration ------------------------------------------------------------------------------
+
+_CONFIG: Final = "configuration"
+
+
+def of_settings(config: Config) -> list[Finding]:
+    """What a configuration means."""
+    settings = config.gateway
+    where = config.origin or "no file: what the environment shows (toolglot init writes one)"
+    found = [Finding(_CONFIG, "ok", f"read: {where}")]
+    reach = "this machine only" if is_loopback(settings.host) else "other machines can reach it"
+    found.append(Finding(_CONFIG, "ok", f"listens on {settings.host}:{settings.port}: {reach}"))
+    count = sum(key != STORED_KEYS for key in settings.client_keys)
+    own = f"{count} client key{'s' * (count != 1)} in the configuration" if count else ""
+    kept = "those of `toolglot keys`" if STORED_KEYS in settings.client_keys else ""
+    keys = (
+        " and ".join(filter(None, (own, kept))) or "no client keys: any will do, unless `toolglot keys` has made some"
+    )
+    found.append(Finding(_CONFIG, "ok", keys))
+    found += [Finding(_CONFIG, "warn", note) for note in config.notes]
+    found.append(_of_models(config))
+    if settings.middleware:
+        found.append(_of_middleware(config))
+    return found
+
+
+def _of_models(config: Config) -> Finding:
+    names = ", ".join(f"{name} ({each.target})" for name, each in config.upstreams.items())
+    if config.simulates_known:
+        message = "nothing is configured: simulated models answer for all known ones, and no real model does"
+        todo = "set a provider's key, such as OPENAI_API_KEY, or write a toolglot.toml (toolglot init)"
+        return Finding(_CONFIG, "warn", message, todo)
+    simulated = (
+        "only names that begin with simulated/ are simulated" if config.allows_simulated else "none is simulated"
+    )
+    if names:
+        return Finding(_CONFIG, "ok", f"upstreams: {names}; models that they do not have are refused; {simulated}")
+    message = f"no real model answers: there is no upstream; {simulated}"
+    return Finding(_CONFIG, "warn" if config.gateway.simulate else "fail", message, "write [upstreams.NAME]")
+
+
+def _of_middleware(config: Config) -> Finding:
+    try:
+        steps = load_steps(config.gateway.middleware)
+    except InputError as error:
+        return Finding(_CONFIG, "fail", f"middleware: {error.message}", error.hint)
+    return Finding(_CONFIG, "ok", f"middleware: {len(steps)} step{'s' * (len(steps) != 1)} can be loaded")
+
+
+def of_config_error(error: InputError) -> list[Finding]:
+    """A configuration that cannot be read: all that is wrong with it."""
+    return [
+        Finding(_CONFIG, "fail", f"{each.path}: {each.message}" if each.path else each.message, each.hint)
+        for each in error.errors
+    ]
+
+
+def of_keys(config: Config) -> list[Finding]:
+    """Where the key of each upstream is from."""
+    return [Finding("keys", *_key_of(upstream)) for upstream in config.upstreams.values()]
+
+
+def _key_of(upstream: UpstreamSettings) -> tuple[State, str]:
+    if upstream.key:
+        return "ok", f"{upstream.name}: the key of ${upstream.key_env}"
+    if upstream.aws is not None:
+        return "ok", f"{upstream.name}: signed with the credentials of AWS in the environment"
+    return "ok", f"{upstream.name}: no key, and none is demanded"
+
+
+# --- the store --------------------------------------------------------------------------------------
+
+_STORE: Final = "store"
+
+
+async def of_store(config: Config) -> list[Finding]:
+    """Whether the store can be opened and written, and has room."""
+    place = config.gateway.store
+    if place in (MEMORY, OFF):
+        said = f"{place}: what clients cannot keep themselves is forgotten at the end, and workers share nothing"
+        return [Finding(_STORE, "warn", said, "set store in [gateway] to a file")]
+    if is_address(place):
+        return [await _of_writing(place, shown(place))]
+    path = Path(place).expanduser()
+    if not path.exists():
+        return [_of_place(path), _of_disk(path)]
+    found = await asyncio.to_thread(_of_version, path)
+    if found.state == "ok":
+        found = await _of_writing(str(path), found.said)
+    return [found, _of_disk(path)]
+
+
+def _of_place(path: Path) -> Finding:
+    """Where a store would be made."""
+    folder = _nearest(path)
+    if os.access(folder, os.W_OK | os.X_OK):
+        return Finding(_STORE, "ok", f"{path} is not there yet: the first start makes it")
+    return Finding(_STORE, "fail", f"{path} cannot be made", f"let {folder} be written, or set store in [gateway]")
+
+
+def _nearest(path: Path) -> Path:
+    return next((each for each in path.absolute().parents if each.is_dir()), Path("/"))
+
+
+def _of_version(path: Path) -> Finding:
+    """Read without changing anything: to open a store is to bring it to the newest version."""
+    newest = len(MIGRATIONS)
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
+            check_database(connection, str(path))
+            is_of = version_of(connection)
+    except InputError as error:
+        return Finding(_STORE, "fail", f"{path}: {error.message}", error.hint)
+    except sqlite3.Error as error:
+        hint = "stop the gateway and move the file away, or set store in [gateway] to another"
+        return Finding(_STORE, "fail", f"{path} cannot be read: {error}", hint)
+    if is_of < newest:
+        said = f"{path} is of version {is_of}; the next start brings it to {newest}"
+        return Finding(_STORE, "warn", said, "keep a copy first: an older toolglot cannot read it afterwards")
+    return Finding(_STORE, "ok", f"{path}, version {is_of}, {_size(path.stat().st_size)}")
+
+
+async def _of_writing(place: str, said: str) -> Finding:
+    """Keep a row for a moment."""
+    where = shown(place)
+    begun = time.monotonic()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            store = await asyncio.to_thread(open_store, place)
+            try:
+                await store.keep("doctor", "doctor", {"row": b"row"}, until=math.inf)
+                kept = await store.find("doctor", "doctor", ["row"])
+                await store.remove("doctor", "doctor", ["row"])
+            finally:
+                await store.close()
+    except (InputError, StoreError, TimeoutError) as error:
+        hint = "look at its owner, its mode and its disk; another process may hold it"
+        if is_address(place):
+            hint = "look whether the server runs, and at the address, user and password"
+        return Finding(_STORE, "fail", f"{where} cannot be written: {str(error) or 'it takes too long'}", hint)
+    if kept != {"row": b"row"}:
+        return Finding(_STORE, "fail", f"{where} does not give back what it keeps", "set store in [gateway] to another")
+    return Finding(_STORE, "ok", f"{said}, written and read in {(time.monotonic() - begun) * 1000:.0f} ms")
+
+
+def _of_disk(path: Path) -> Finding:
+    free = shutil.disk_usage(_nearest(path)).free
+    said, todo = f"{_size(free)} free on its disk", "make room: a full disk loses what clients cannot keep themselves"
+    if free < LITTLE_DISK:
+        return Finding(_STORE, "fail" if free < NO_DISK else "warn", said, todo)
+    return Finding(_STORE, "ok", said)
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+# --- the port ---------------------------------------------------------------------------------------
+
+_PORT: Final = "port"
+
+
+def root_of(config: Config) -> str:
+    """The address at which this machine reaches the gateway."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.gateway.host, config.gateway.host)  # noqa: S104 - from here
+    return f"http://[{host}]:{config.gateway.port}" if ":" in host else f"http://{host}:{config.gateway.port}"
+
+
+async def of_port(config: Config) -> Finding:
+    """Whether the port is free, or a gateway has it already."""
+    settings = config.gateway
+    where = f"{settings.host}:{settings.port}"
+    if settings.port == 0:
+        return Finding(_PORT, "ok", "any free one")
+    answered = await _answered(config)
+    if answered is not None:
+        try:
+            told = msgspec.json.decode(answered)
+        except ValueError:
+            told = {}
+        if isinstance(told, dict) and told.get("name") == "toolglot":
+            return Finding(_PORT, "ok", f"{where}: a toolglot {str(told.get('version'))[:20]} serves there now")
+        return Finding(_PORT, "fail", f"{where}: another program has it", "end it, or set port in [gateway]")
+    try:
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        socket.create_server((settings.host, settings.port), family=family).close()
+    except OSError as error:
+        todo = "set port in [gateway] to one from 1024 on" if error.errno == errno.EACCES else "set host and port"
+        return Finding(_PORT, "fail", f"{where}: {error.strerror or error}", todo)
+    return Finding(_PORT, "ok", f"{where} is free")
+
+
+async def _answered(config: Config) -> bytes | None:
+    """What is at the root of the port; None: nobody listens there."""
+    parts = urlsplit(root_of(config))
+    try:
+        async with asyncio.timeout(LOCAL_PATIENCE):
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    except (OSError, TimeoutError):
+        return None
+    try:
+        async with asyncio.timeout(LOCAL_PATIENCE):
+            writer.write(f"GET / HTTP/1.1\r\nhost: {parts.netloc}\r\nconnection: close\r\n\r\n".encode())
+            data = await reader.read(65536)
+            while len(data) < 65536 and (piece := await reader.read(65536)):
+                data += piece
+    except (OSError, TimeoutError):
+        return b""
+    else:
+        return data.partition(b"\r\n\r\n")[2]
+    finally:
+        writer.close()
+
+
+# --- the upstreams ----------------------------------------------------------------------------------
+
+_UPSTREAMS: Final = "upstreams"
+
+
+async def of_upstreams(config: Config, tell: Callable[[str], None], patience: float = PATIENCE) -> list[Finding]:
+    """Ask every upstream for its models, all at once; `tell` is given the name of each that is done."""
+    upstreams = Upstreams(config)
+    skews: list[float] = []
+
+    async def one(upstream: Upstream) -> Finding:
+        found = await _of_upstream(upstream, config, skews, patience)
+        tell(upstream.name)
+        return found
+
+    try:
+        found = await asyncio.gather(*map(one, upstreams.real()))
+    finally:
+        await upstreams.close()
+    return [*found, *([_of_clock(min(skews, key=abs))] if skews else [])]
+
+
+async def _of_upstream(upstream: Upstream, config: Config, skews: list[float], patience: float) -> Finding:
+    profile = profiles.get(upstream.target, overrides=config.overrides)
+    variable = config.upstreams[upstream.name].key_env
+    begun = time.monotonic()
+    try:
+        async with asyncio.timeout(patience):
+            answer = await upstream.models(profile)
+            if answer is None:
+                return await _of_connection(upstream)
+            try:
+                data = await answer.whole(MOST_READ)
+            finally:
+                await answer.close()
+    except (ProviderError, InputError, TimeoutError) as error:
+        return await _of_failure(upstream, error)
+    took = f"{(time.monotonic() - begun) * 1000:.0f} ms"
+    if (skew := _skew(answer.headers)) is not None:
+        skews.append(skew)
+    return _of_status(upstream.name, answer.status, len(upstream_models(data, profile.protocol)), took, variable)
+
+
+def _of_status(name: str, status: int, count: int, took: str, variable: str) -> Finding:
+    """What an answer means."""
+    if status == 200:
+        return Finding(_UPSTREAMS, "ok", f"{name}: answers in {took}, lists {count} models")
+    if status in (401, 403):
+        todo = f"look at ${variable}: is it complete, and of this account?" if variable else "set key_env to its key"
+        return Finding(_UPSTREAMS, "fail", f"{name}: does not accept the key (status {status})", todo)
+    if status in (404, 405):
+        said = f"{name}: answers in {took}, and has no list of models at this address (status {status})"
+        return Finding(_UPSTREAMS, "warn", said, "if requests fail too, look at its url")
+    if status == 429:
+        return Finding(_UPSTREAMS, "warn", f"{name}: has had too many requests (status 429)", "try again later")
+    return Finding(_UPSTREAMS, "warn", f"{name}: answers with status {status}", "try again, or look at its status page")
+
+
+async def _of_connection(upstream: Upstream) -> Finding:
+    """Of an upstream that has no list: whether somebody takes the connection."""
+    host, port = _place(upstream.url)
+    try:
+        async with asyncio.timeout(LOCAL_PATIENCE):
+            _, writer = await asyncio.open_connection(host, port, ssl=upstream.url.startswith("https:") or None)
+            writer.close()
+    except (OSError, TimeoutError) as error:
+        return await _of_failure(upstream, error)
+    return Finding(_UPSTREAMS, "ok", f"{upstream.name}: {host} takes connections; it has no list of models to ask for")
+
+
+async def _of_failure(upstream: Upstream, error: Exception) -> Finding:
+    """Why there was no answer: the name, the connection, or what came."""
+    host, port = _place(upstream.url)
+    said = error.failure.message if isinstance(error, ProviderError) else str(error) or "no answer in time"
+    said = said.partition("; check ")[0]  # what to check is said below, with what is known of the name and the host
+    said = said if said.startswith(upstream.name) else f"{upstream.name}: {said}"
+    try:
+        async with asyncio.timeout(LOCAL_PATIENCE):
+            await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, TimeoutError):
+        todo = "look at its url, the name server, and HTTPS_PROXY if there is a proxy between"
+        return Finding(_UPSTREAMS, "fail", said, todo)
+    todo = (
+        "is it running, and is its url right?" if is_loopback(host) else "look at its url, the network and HTTPS_PROXY"
+    )
+    return Finding(_UPSTREAMS, "fail", said, todo)
+
+
+def _place(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _skew(headers: Mapping[str, str]) -> float | None:
+    """How many seconds this clock is ahead of the provider's."""
+    try:
+        return time.time() - parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except (ValueError, TypeError, IndexError):
+        return None
+
+
+def _of_clock(skew: float) -> Finding:
+    way = "ahead" if skew > 0 else "behind"
+    if abs(skew) < SKEWED:
+        return Finding("clock", "ok", "as the upstreams' clocks")
+    state: State = "fail" if abs(skew) > BADLY_SKEWED else "warn"
+    return Finding("clock", state, f"{abs(skew):.0f} s {way} of the upstreams' clocks", "set it by NTP (timedatectl)")
+
+
+# --- packages ---------------------------------------------------------------------------------------
+
+_NEEDED: Final = ("msgspec", "jiter", "jsonschema-rs", "uvicorn", "aiohttp")
+_BETTER: Final = {
+    "uvloop": "a faster event loop",
+    "httptools": "a faster reader of HTTP, with limits for slow and broken clients",
+    "splintr-rs": "better estimates of tokens",
+    "rich": "a progress bar",
+    "opentelemetry-sdk": "traces",
+}
+_EXTRAS: Final = {"rich": "cli", "opentelemetry-sdk": "otel"}
+
+
+def of_packages(installed: Callable[[str], str] | None = None) -> list[Finding]:
+    """Python, toolglot, and what they use."""
+    found = installed or _installed
+    needed = {name: found(name) for name in _NEEDED}
+    there = ", ".join(f"{name} {number}" for name, number in needed.items() if number)
+    findings = [Finding("packages", "ok", f"toolglot {__version__}, Python {sys.version.split()[0]}, {there}")]
+    if missing := [name for name, number in needed.items() if not number]:
+        todo = how_to_install("gateway")
+        findings.append(Finding("packages", "fail", f"not installed: {', '.join(missing)}", todo))
+    for name, gives in _BETTER.items():
+        if number := found(name):
+            findings.append(Finding("packages", "ok", f"{name} {number}: {gives}"))
+            continue
+        is_light = name in _EXTRAS
+        todo = how_to_install(_EXTRAS.get(name, "gateway"))
+        findings.append(
+            Finding("packages", "ok" if is_light else "warn", f"{name} is not installed: it would give {gives}", todo)
+        )
+    return findings
+
+
+def _installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,489 @@
+"""What the gateway counts of itself, as Prometheus reads it at `GET /metrics`.
+
+    metrics = Metrics()
+    metrics.begin(told)         # a request has come
+    metrics.end(told)           # it is over: a listener of the `Teller`
+    metrics.text(vault.hits, vault.misses)
+
+Laws: a request costs a few additions, however many there were. What a client can choose never makes it grow without
+end: only names that an upstream has answered to are shown, a limited number of them, and the rest are `other`. Nothing
+that was said, and no key, is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from toolglot import __version__, profiles
+from toolglot.errors import InputError
+from toolglot.gateway.http.body_budget import BodyBudget
+from toolglot.gateway.observability.report_counts import tally_of
+from toolglot.gateway.observability.request_log import GONE, Told
+from toolglot.profiles import Overrides
+from toolglot.protocols.errors.masking import mask
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+MOST_SERIES: Final = 2_000
+"""Sets of labels of one metric."""
+MOST_UPSTREAMS: Final = 100
+MOST_MODELS: Final = 50
+"""Of one upstream that are shown by name."""
+LONGEST_NAME: Final = 100
+OTHER: Final = "other"
+
+Labels = tuple[str, ...]
+
+
+class Family(NamedTuple):
+    """One metric."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    help: str
+    labels: Labels = ()
+
+
+_MOMENTS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+
+REQUESTS: Final = Family(
+    "toolglot_requests_total",
+    "counter",
+    "Requests that are over. status: the class of the HTTP status; `broken`: it went wrong after the answer had begun; "
+    "`gone`: it ended before its answer did, as when the client goes away.",
+    ("action", "protocol", "upstream", "model", "status"),
+)
+TOKENS: Final = Family(
+    "toolglot_tokens_total",
+    "counter",
+    "Tokens as the upstreams count them. kind: `input` with what came from a cache, `output` with thinking; "
+    "`cache_read` and `cache_write` are parts of the input, `reasoning` is one of the output.",
+    ("upstream", "model", "kind"),
+)
+REPAIRS: Final = Family(
+    "toolglot_repairs_total",
+    "counter",
+    "Changes of requests on their way there. rule: the rule that demands it; the action again, where there is none. "
+    "gravity: loss, change or housekeeping.",
+    ("rule", "action", "gravity"),
+)
+REPLY_CHANGES: Final = Family(
+    "toolglot_reply_changes_total", "counter", "Changes of answers on their way back.", ("action", "gravity")
+)
+ERRORS: Final = Family(
+    "toolglot_upstream_errors_total",
+    "counter",
+    "Times that an upstream was asked and did not answer, or broke off. kind: the kind of failure.",
+    ("upstream", "kind"),
+)
+RETRIES: Final = Family(
+    "toolglot_retries_total",
+    "counter",
+    "Times that an upstream was asked after another try for the same request had failed.",
+    ("upstream",),
+)
+REFUSALS: Final = Family(
+    "toolglot_refusals_total",
+    "counter",
+    "Requests that the gateway itself refused, or failed on, before any upstream was asked.",
+    ("action", "status"),
+)
+ADDED: Final = Family(
+    "toolglot_added_seconds",
+    "histogram",
+    "What the gateway itself adds: from the end of the request until the upstream is asked, and from what the upstream "
+    "answers (of a stream the piece that gives the client something, otherwise all) until the client is sent it.",
+    ("stream",),
+)
+FIRST_BYTE: Final = Family(
+    "toolglot_first_byte_seconds",
+    "histogram",
+    "From the end of the request until the client is sent the first of the answer.",
+    ("upstream", "stream"),
+)
+DURATION: Final = Family(
+    "toolglot_request_duration_seconds",
+    "histogram",
+    "From the beginning of a request to the end of its answer, where an upstream was asked.",
+    ("upstream", "stream"),
+)
+OPEN: Final = Family("toolglot_open_requests", "gauge", "Requests that are being answered.")
+STREAMS: Final = Family("toolglot_open_streams", "gauge", "Of them, streams that have begun.")
+VAULT: Final = Family(
+    "toolglot_vault_lookups_total",
+    "counter",
+    "Turns of models that were looked for in the vault. result: `hit`: something was kept of it; `miss`: nothing was, "
+    "as of turns that held nothing to keep.",
+    ("result",),
+)
+STORE: Final = Family(
+    "toolglot_store_errors_total", "counter", "Times that the store failed, or took too long to keep an answer."
+)
+BODY_BYTES: Final = Family(
+    "toolglot_body_bytes_in_flight",
+    "gauge",
+    "What the bodies of requests and whole answers hold now, of `max_bytes_in_flight`.",
+)
+BODY_REFUSALS: Final = Family(
+    "toolglot_body_refusals_total",
+    "counter",
+    "Requests that were refused with 503 because bodies held `max_bytes_in_flight`.",
+)
+BUILD: Final = Family("toolglot_build_info", "gauge", "Always 1.", ("version", "python"))
+UPTIME: Final = Family("toolglot_uptime_seconds", "gauge", "Since the gateway was made.")
+CPU: Final = Family("process_cpu_seconds_total", "counter", "CPU time of the process, user and system.")
+RESIDENT: Final = Family("process_resident_memory_bytes", "gauge", "Memory that the process has in use.")
+VIRTUAL: Final = Family("process_virtual_memory_bytes", "gauge", "Memory that the process has reserved.")
+OPEN_FDS: Final = Family("process_open_fds", "gauge", "Open files and connections.")
+MAX_FDS: Final = Family("process_max_fds", "gauge", "How many of them there may be.")
+STARTED: Final = Family("process_start_time_seconds", "gauge", "When the gateway was made, in seconds since 1970.")
+
+FAMILIES: Final = (
+    *(REQUESTS, REFUSALS, TOKENS, REPAIRS, REPLY_CHANGES, ERRORS, RETRIES, ADDED, FIRST_BYTE, DURATION, OPEN, STREAMS),
+    *(VAULT, STORE, BODY_BYTES, BODY_REFUSALS, BUILD, UPTIME, CPU, RESIDENT, VIRTUAL, OPEN_FDS, MAX_FDS, STARTED),
+)
+"""All, in the order in which they are written."""
+
+_TOKEN_KINDS: Final = {
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "cache_read_tokens": "cache_read",
+    "cache_write_tokens": "cache_write",
+    "reasoning_tokens": "reasoning",
+}
+_DEFAULT: Final = "default:"
+_DATED: Final = re.compile(r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest))+$")
+_STREAM: Final = ("false", "true")
+_CLASSES: Final = tuple(f"{first}xx" for first in range(10))
+
+
+@lru_cache(maxsize=1024)
+def family_of(model: str) -> str:
+    """A model without the date of its edition: of the same one there are many."""
+    return _DATED.sub("", mask(model[:LONGEST_NAME]).lower()) or OTHER
+
+
+# --- counters and histograms ------------------------------------------------------------------------
+
+
+class Counter:
+    """Numbers by labels. Beyond the limit, new sets of labels are counted as one."""
+
+    def __init__(self, family: Family, *, most: int = MOST_SERIES) -> None:
+        self.family = family
+        self._most = most
+        self._counts: dict[Labels, list[float]] = {}
+        self._rest = (OTHER,) * len(family.labels)
+
+    def of(self, labels: Labels) -> list[float]:
+        """The one number that is counted up for these labels."""
+        count = self._counts.get(labels)
+        if count is None:
+            if len(self._counts) >= self._most:
+                labels = self._rest
+            count = self._counts.setdefault(labels, [0])
+        return count
+
+    def add(self, labels: Labels, amount: float = 1) -> None:
+        self.of(labels)[0] += amount
+
+    def lines(self) -> Iterator[str]:
+        for labels, (count,) in self._counts.items():
+            yield _line(self.family.name, self.family.labels, labels, count)
+
+
+class Spread:
+    """How many were at most so long."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds: tuple[float, ...] = bounds
+        self.counts: list[int] = [0] * (len(bounds) + 1)
+        self.sum: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect_left(self.bounds, seconds)] += 1
+        if seconds > 0:  # a clock that is set back makes nothing shorter than nothing
+            self.sum += seconds
+
+
+class Histogram:
+    """Spreads by labels."""
+
+    def __init__(self, family: Family, bounds: tuple[float, ...], *, most: int = MOST_SERIES // 10) -> None:
+        self.family = family
+        self.bounds = bounds
+        self._most = most
+        self._spreads: dict[Labels, Spread] = {}
+        self._rest = (OTHER,) * len(family.labels)
+
+    def of(self, labels: Labels) -> Spread:
+        spread = self._spreads.get(labels)
+        if spread is None:
+            if len(self._spreads) >= self._most:
+                labels = self._rest
+            spread = self._spreads.setdefault(labels, Spread(self.bounds))
+        return spread
+
+    def lines(self) -> Iterator[str]:
+        name, names = self.family.name, self.family.labels
+        for labels, spread in self._spreads.items():
+            for bound, count in zip((*map(_number, self.bounds), "+Inf"), accumulate(spread.counts), strict=True):
+                yield _line(f"{name}_bucket", (*names, "le"), (*labels, bound), count)
+            yield _line(f"{name}_sum", names, labels, spread.sum)
+            yield _line(f"{name}_count", names, labels, sum(spread.counts))
+
+
+class Names:
+    """The names that are shown; all others are `other`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[str, None] = {}
+
+    def of(self, name: str, *, may_be_new: bool = True) -> str:
+        if name in self._known:
+            return name
+        if not may_be_new or len(self._known) >= self._most:
+            return OTHER
+        self._known[name] = None
+        return name
+
+
+# --- what is counted --------------------------------------------------------------------------------
+
+
+class Way:
+    """Where requests that are alike are counted: looked up once, and not for each label again."""
+
+    __slots__ = ("labels", "requests", "spreads", "tokens")
+
+    def __init__(self, labels: Labels, requests: list[float]) -> None:
+        self.labels: Labels = labels
+        self.requests: list[float] = requests
+        self.tokens: dict[str, list[float]] = {}
+        self.spreads: tuple[Spread, Spread, Spread] | None = None
+
+
+class Metrics:
+    """Counts requests. One for each gateway, that is for each process that serves."""
+
+    def __init__(
+        self,
+        *,
+        overrides: Callable[[], Overrides | None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+        budget: BodyBudget | None = None,
+    ) -> None:
+        self._budget = budget
+        self._overrides = overrides
+        self._clock = clock
+        self._began = clock()
+        self._started = time.time()
+        self._open: set[Told] = set()
+        self._upstreams = Names(MOST_UPSTREAMS)
+        self._models: dict[str, Names] = {}
+        self._rules: dict[str, None] = {}
+        self._ways: dict[tuple[str, str, str, bool, str, bool, str], Way] = {}
+        self._requests, self._refusals = Counter(REQUESTS), Counter(REFUSALS)
+        self._tokens = Counter(TOKENS)
+        self._repairs, self._reply_changes = Counter(REPAIRS), Counter(REPLY_CHANGES)
+        self._errors, self._retries = Counter(ERRORS), Counter(RETRIES)
+        self._added = Histogram(ADDED, _MOMENTS)
+        self._first_byte, self._duration = Histogram(FIRST_BYTE, _SECONDS), Histogram(DURATION, _SECONDS)
+        self._store_errors = Counter(STORE)
+        self._store_errors.add((), 0)
+
+    def begin(self, told: Told) -> None:
+        self._open.add(told)
+
+    def store_failed(self, count: int = 1) -> None:
+        self._store_errors.add((), count)
+
+    def end(self, told: Told) -> None:
+        """A request is over. One that came while nothing was counted is not counted either."""
+        if told not in self._open:
+            return
+        self._open.discard(told)
+        way = self._way(told)
+        way.requests[0] += 1
+        if told.tries:
+            self._asked(told, way)
+        elif told.status >= 400:
+            self._refusals.add((told.action, _status(told)))
+        if told.store_errors:
+            self.store_failed(told.store_errors)
+
+    def _way(self, told: Told) -> Way:
+        status = _status(told)
+        key = (
+            *(told.action, told.source, told.upstream, told.is_simulated),
+            *(told.sent_model, told.is_stream, status),
+        )
+        way = self._ways.get(key)
+        if way is None:
+            upstream = self._upstream(told)
+            model = self._model(upstream, told) if upstream else ""
+            labels = (told.action, told.source, upstream, model, status)
+            way = Way(labels, self._requests.of(labels))
+            if model != OTHER and len(self._ways) < MOST_SERIES:  # `other` may have a name of its own one day
+                self._ways[key] = way
+        return way
+
+    def _asked(self, told: Told, way: Way) -> None:
+        if told.entries:
+            for (action, gravity, named), count in tally_of(told.entries).kinds.items():
+                self._repairs.add((self._rule(named, told) or action, action, gravity), count)
+        if told.reply_entries:
+            for (action, gravity, _), count in tally_of(told.reply_entries).kinds.items():
+                self._reply_changes.add((action, gravity), count)
+        for name in told.repeated:
+            self._retries.add((self._upstreams.of(name) if name != told.upstream else way.labels[2],))
+        for name, kind in told.failures:
+            self._errors.add((self._upstreams.of(name) if name != told.upstream else way.labels[2], kind))
+        if told.usage:
+            self._use(told.usage, way)
+        if way.spreads is None:
+            labels = (way.labels[2], _STREAM[told.is_stream])
+            way.spreads = (self._duration.of(labels), self._added.of(labels[1:]), self._first_byte.of(labels))
+        duration, added, first_byte = way.spreads
+        duration.add(told.seconds)
+        seconds = told.added
+        if seconds is not None:
+            added.add(seconds)
+            first_byte.add(told.sent - told.arrived)
+
+    def _use(self, usage: Mapping[str, int], way: Way) -> None:
+        for name, count in usage.items():
+            if count and name in _TOKEN_KINDS:
+                tokens = way.tokens.get(name)
+                if tokens is None:
+                    tokens = way.tokens[name] = self._tokens.of((*way.labels[2:4], _TOKEN_KINDS[name]))
+                tokens[0] += count
+
+    def _upstream(self, told: Told) -> str:
+        """Stand-ins have names of their own: nothing that they answer is to be taken for a provider's."""
+        if not told.upstream:
+            return ""
+        return self._upstreams.of(f"{told.upstream} (simulated)" if told.is_simulated else told.upstream)
+
+    def _model(self, upstream: str, told: Told) -> str:
+        if not told.sent_model:
+            return ""
+        names = self._models.get(upstream)
+        if names is None:
+            names = self._models[upstream] = Names(MOST_MODELS)
+        return names.of(family_of(told.sent_model[:LONGEST_NAME]), may_be_new=200 <= told.status < 300)
+
+    def _rule(self, names: tuple[str, ...], told: Told) -> str:
+        """The rule among what may be one in the reason of a change; empty: none is, but a name that a client chose."""
+        for name in names:
+            if name in self._rules:
+                return name
+            if len(self._rules) < MOST_SERIES and _is_rule(name, told, self._overrides()):
+                self._rules[name] = None
+                return name
+        return ""
+
+    # --- written --------------------------------------------------------------------------------------
+
+    def text(self, vault_hits: int = 0, vault_misses: int = 0) -> bytes:
+        """Everything, as Prometheus reads it."""
+        written = {kept.family.name: [*kept.lines()] for kept in self._kept()}
+        single = {**self._gauges(), **process(self._started)}
+        written |= {name: [_line(name, (), (), number)] for name, number in single.items()}
+        found = {"hit": vault_hits, "miss": vault_misses}
+        written[VAULT.name] = [_line(VAULT.name, VAULT.labels, (name,), count) for name, count in found.items()]
+        written[BUILD.name] = [_line(BUILD.name, BUILD.labels, (__version__, platform.python_version()), 1)]
+        lines: list[str] = []
+        for family in FAMILIES:
+            if family.name in written:  # not everything is to be had on every system
+                lines += [f"# HELP {family.name} {_help(family.help)}", f"# TYPE {family.name} {family.kind}"]
+                lines += written[family.name]
+        return ("\n".join(lines) + "\n").encode()
+
+    def _kept(self) -> tuple[Counter | Histogram, ...]:
+        return (
+            *(self._requests, self._refusals, self._tokens, self._repairs, self._reply_changes),
+            *(self._errors, self._retries, self._added, self._first_byte, self._duration, self._store_errors),
+        )
+
+    def _gauges(self) -> dict[str, float]:
+        streams = sum(told.is_stream and told.status > 0 for told in self._open)
+        return {
+            OPEN.name: len(self._open),
+            STREAMS.name: streams,
+            UPTIME.name: round(self._clock() - self._began, 3),
+            BODY_BYTES.name: self._budget.used if self._budget is not None else 0,
+            BODY_REFUSALS.name: self._budget.refused if self._budget is not None else 0,
+        }
+
+
+def _status(told: Told) -> str:
+    if told.error == GONE or not told.status:
+        return "gone"
+    return "broken" if told.is_broken else _CLASSES[told.status // 100]
+
+
+def _is_rule(named: str, told: Told, overrides: Overrides | None) -> bool:
+    if named.startswith(_DEFAULT):
+        return named.removeprefix(_DEFAULT) in profiles.KEYS
+    try:
+        profile = profiles.get(told.target, told.sent_model, overrides=overrides)
+    except InputError:
+        return False
+    return any(rule.id == named for rule in profile.origins.values())
+
+
+# --- the process ------------------------------------------------------------------------------------
+
+_PROC: Final = Path("/proc/self")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+def process(started: float, proc: Path = _PROC) -> dict[str, float]:
+    """What the system knows of this process; only what this system tells."""
+    found: dict[str, float] = {CPU.name: time.process_time(), STARTED.name: round(started, 3)}
+    try:
+        virtual, resident = (proc / "statm").read_text().split()[:2]
+        found[VIRTUAL.name], found[RESIDENT.name] = int(virtual) * _PAGE, int(resident) * _PAGE
+        found[OPEN_FDS.name] = sum(1 for _ in (proc / "fd").iterdir())
+        limits = re.search(r"Max open files +(\d+)", (proc / "limits").read_text())
+        if limits is not None:
+            found[MAX_FDS.name] = int(limits[1])
+    except (OSError, ValueError):
+        pass  # another system: the rest is there
+    return found
+
+
+# --- the text format --------------------------------------------------------------------------------
+
+
+def _line(name: str, names: Labels, values: Labels, number: float) -> str:
+    if not names:
+        return f"{name} {_number(number)}"
+    labels = ",".join([f'{label}="{_escaped(value)}"' for label, value in zip(names, values, strict=True)])
+    return f"{name}{{{labels}}} {_number(number)}"
+
+
+def _number(number: float) -> str:
+    return str(int(number)) if number == int(number) else repr(float(number))
+
+
+def _escaped(value: str) -> str:
+    plain = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return plain.encode("utf-8", "replace").decode()
+
+
+def _help(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n")

@@ -1,0 +1,71 @@
+"""The entries of a report, counted once: a request that is full of faults has tens of thousands of them.
+
+    told.entries = tallied(out.report.entries)      # where they are made, which is a thread if there are many
+    tally_of(told.entries).gravities                # wherever something is told of them: at no cost
+
+Law: what is told of a report on the event loop takes the same time however many entries it has.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from toolglot.conversation.report import GRAVITIES, Entry, Gravity
+
+MANY: Final = 200
+"""Entries that are worth counting ahead."""
+SHOWN: Final = 3
+"""Entries that a header shows."""
+MAX_KINDS: Final = 500
+"""Kinds of changes that are told apart."""
+LONGEST_REASON: Final = 1_000
+
+_RULE: Final = re.compile(r"\(((?:default:)?[a-z0-9][a-z0-9_.-]{1,80})\)")
+
+Kind = tuple[str, str, tuple[str, ...]]
+"""An action, its gravity, and what may be the rule that demands it."""
+
+
+class Tally:
+    """What is told of entries."""
+
+    __slots__ = ("gravest", "gravities", "kinds")
+
+    def __init__(self, entries: tuple[Entry, ...]) -> None:
+        by_gravity: dict[Gravity, list[Entry]] = {gravity: [] for gravity in GRAVITIES}
+        self.gravities: dict[Gravity, int] = {}
+        """How many there are of each gravity, the gravest first."""
+        self.kinds: dict[Kind, int] = {}
+        for entry in entries:
+            by_gravity[entry.gravity].append(entry)
+            kind = (entry.action, entry.gravity, rules_in(entry.reason))
+            if kind not in self.kinds and len(self.kinds) >= MAX_KINDS:
+                kind = (entry.action, entry.gravity, ())
+            self.kinds[kind] = self.kinds.get(kind, 0) + 1
+        self.gravities = {gravity: len(found) for gravity, found in by_gravity.items() if found}
+        self.gravest: list[Entry] = [entry for found in by_gravity.values() for entry in found[:SHOWN]][:SHOWN]
+
+
+class TalliedEntries(tuple[Entry, ...]):  # noqa: SLOT001 - it has to hold something
+    """Entries that were counted."""
+
+    tally: Tally
+
+
+def rules_in(reason: str) -> tuple[str, ...]:
+    """What may be the name of a rule in the reason of a change."""
+    return tuple(_RULE.findall(reason[:LONGEST_REASON])) if "(" in reason else ()
+
+
+def tallied(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries, counted if they are many."""
+    if len(entries) <= MANY:
+        return entries
+    counted = TalliedEntries(entries)
+    counted.tally = Tally(entries)
+    return counted
+
+
+def tally_of(entries: tuple[Entry, ...]) -> Tally:
+    return entries.tally if type(entries) is TalliedEntries else Tally(entries)

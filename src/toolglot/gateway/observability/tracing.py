@@ -1,0 +1,213 @@
+"""Spans of OpenTelemetry for requests to models, with the names of its conventions for generative AI.
+
+    tracing = open_tracing(tell)                # None: the packages are not there, and `tell` was told
+    told.trace = tracing.begin(told, headers)   # a span of the request, below the client's own
+    told.trace.asking(told, upstream)           # a span of each asking of an upstream; headers that carry it on
+    told.trace.end(told)
+
+Laws: nothing that was said is in a span, and no key. The trace of a client goes on to the upstream; what else it sent
+along with it (baggage) does not. Without `tracing = true`, nothing of OpenTelemetry is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from toolglot import __version__
+from toolglot.errors import how_to_install
+from toolglot.gateway.observability.request_log import GONE, Told
+from toolglot.protocols.errors.masking import mask
+from toolglot.upstream import Upstream
+
+SCOPE: Final = "toolglot.gateway"
+SERVICE: Final = "toolglot"
+PROVIDERS: Final = {
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "gemini": "gcp.gemini",
+    "kimi": "moonshot_ai",
+    "mistral": "mistral_ai",
+    "openai_responses": "openai",
+    "vertex": "gcp.vertex_ai",
+    "xai": "x_ai",
+}
+"""What targets are called in `gen_ai.provider.name`, where that is not their own name."""
+USAGE: Final = {
+    "input_tokens": "gen_ai.usage.input_tokens",
+    "output_tokens": "gen_ai.usage.output_tokens",
+    "cache_read_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "cache_write_tokens": "gen_ai.usage.cache_creation.input_tokens",
+    "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
+}
+_STOPS: Final = {"filter": "content_filter"}
+_GOOGLES: Final = ("gemini", "vertex")
+_PORTS: Final = {"https": 443, "http": 80}
+_LONGEST: Final = 200
+
+
+class Tracing:
+    """Makes spans with a tracer of OpenTelemetry."""
+
+    def __init__(self, provider: Any, *, is_own: bool = False) -> None:
+        self._api = importlib.import_module("opentelemetry.trace")
+        propagation = importlib.import_module("opentelemetry.trace.propagation.tracecontext")
+        self._provider = provider
+        self._is_own = is_own
+        self._tracer = provider.get_tracer(SCOPE, __version__)
+        self._carrier = propagation.TraceContextTextMapPropagator()
+        self._nothing = importlib.import_module("opentelemetry.context").Context()
+
+    def begin(self, told: Told, headers: Mapping[str, str]) -> Trace:
+        """The span of a request, which continues the trace that its headers name."""
+        carried = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
+        parent = self._carrier.extract(carried, context=self._nothing)
+        attributes = {"http.request.method": told.method, "url.path": mask(told.path[:_LONGEST])}
+        attributes["toolglot.request.id"] = told.id
+        span = self._tracer.start_span(
+            f"{told.method} {told.action}", context=parent, kind=self._api.SpanKind.SERVER, attributes=attributes
+        )
+        return Trace(self, span)
+
+    def ask(self, span: Any, name: str, attributes: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
+        """A span below another one, and the headers that carry it on."""
+        asked = self._tracer.start_span(
+            name,
+            context=self._api.set_span_in_context(span, self._nothing),
+            kind=self._api.SpanKind.CLIENT,
+            attributes=attributes,
+        )
+        headers: dict[str, str] = {}
+        self._carrier.inject(headers, context=self._api.set_span_in_context(asked, self._nothing))
+        return asked, headers
+
+    def fail(self, span: Any, kind: str) -> None:
+        span.set_attribute("error.type", kind)
+        span.set_status(self._api.StatusCode.ERROR)
+
+    def close(self) -> None:
+        """Send what is waiting."""
+        if self._is_own:
+            self._provider.shutdown()
+
+
+class Trace:
+    """The spans of one request."""
+
+    def __init__(self, tracing: Tracing, span: Any) -> None:
+        self._tracing = tracing
+        self._span = span
+        self._asked: Any = None
+        self.id: str = f"{span.get_span_context().trace_id:032x}"
+
+    def asking(self, told: Told, upstream: Upstream) -> dict[str, str]:
+        """An upstream is asked. One that was asked before has failed."""
+        if self._asked is not None:
+            self._tracing.fail(self._asked, told.failures[-1][1] if told.failures else "other")
+            self._asked.end()
+        model = mask(told.sent_model[:_LONGEST])
+        operation = "generate_content" if told.target in _GOOGLES else "chat"
+        name, port = _server(upstream.url)
+        attributes = {"server.address": name, "server.port": port, "toolglot.upstream": upstream.name}
+        if model:
+            attributes |= {
+                "gen_ai.operation.name": operation,
+                "gen_ai.provider.name": PROVIDERS.get(told.target, told.target),
+                "gen_ai.request.model": model,
+                "gen_ai.request.stream": told.is_stream,
+                "toolglot.simulated": upstream.is_simulated,
+            }
+        self._asked, headers = self._tracing.ask(
+            self._span, f"{operation} {model}" if model else told.method, attributes
+        )
+        return headers
+
+    def end(self, told: Told) -> None:
+        """The request is over."""
+        kind = error_type(told)
+        if self._asked is not None:
+            self._asked.set_attributes(_answer(told))
+            if kind:
+                self._tracing.fail(self._asked, kind)
+            self._asked.end()
+        self._span.set_attributes(_summary(told))
+        if kind and (told.status >= 500 or told.is_broken or not told.status):  # what a client did wrong is its own
+            self._tracing.fail(self._span, kind)
+        self._span.end()
+
+
+def error_type(told: Told) -> str:
+    """The kind of what went wrong; empty: nothing did."""
+    if told.error == GONE or not told.status:
+        return "cancelled"
+    if told.is_broken or told.status >= 400:
+        return told.failures[-1][1] if told.failures else str(told.status)
+    return ""
+
+
+def _answer(told: Told) -> dict[str, Any]:
+    """What is known of an answer."""
+    usage = told.usage or {}
+    known: dict[str, Any] = {USAGE[name]: count for name, count in usage.items() if name in USAGE}
+    if told.stop:
+        known["gen_ai.response.finish_reasons"] = [_STOPS.get(told.stop, told.stop)]
+    if told.reply_model:
+        known["gen_ai.response.model"] = mask(told.reply_model[:_LONGEST])
+    if told.first_heard:
+        known["gen_ai.response.time_to_first_chunk"] = told.first_heard - told.asked_last
+    return known
+
+
+def _summary(told: Told) -> dict[str, Any]:
+    known: dict[str, Any] = {"toolglot.protocol": told.source, "toolglot.changes": len(told.entries)}
+    if told.status:
+        known["http.response.status_code"] = told.status
+    if told.added is not None:
+        known["toolglot.added_seconds"] = told.added
+    if told.tries > 1:
+        known["http.request.resend_count"] = told.tries - 1
+    return known
+
+
+@lru_cache(maxsize=256)
+def _server(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
+
+
+# --- what is installed ------------------------------------------------------------------------------
+
+
+def open_tracing(tell: Callable[[str], None]) -> Tracing | None:
+    """Spans for whom the program has set up, or else for whom the environment names (`OTEL_EXPORTER_OTLP_ENDPOINT`)."""
+    try:
+        api = importlib.import_module("opentelemetry.trace")
+    except ImportError:
+        tell(f"tracing = true needs OpenTelemetry: {how_to_install('otel')}; there are no spans")
+        return None
+    provider = api.get_tracer_provider()
+    if not isinstance(provider, api.ProxyTracerProvider):
+        return Tracing(provider)
+    try:
+        return Tracing(_exporting(), is_own=True)
+    except ImportError:
+        tell(f"nothing receives the spans: {how_to_install('otel')}, or set up a tracer provider")
+        return None
+
+
+def _exporting() -> Any:
+    """A provider that sends spans by OTLP. Who, where and how many is in the environment, as its own docs say."""
+    sdk = importlib.import_module("opentelemetry.sdk.trace")
+    export = importlib.import_module("opentelemetry.sdk.trace.export")
+    resources = importlib.import_module("opentelemetry.sdk.resources")
+    otlp = importlib.import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    named = {"service.version": __version__}
+    detected = resources.Resource.create()
+    if detected.attributes.get("service.name", "unknown_service").startswith("unknown_service"):
+        named["service.name"] = SERVICE
+    provider = sdk.TracerProvider(resource=resources.Resource.create(named))
+    provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
+    return provider

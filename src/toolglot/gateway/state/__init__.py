@@ -1,0 +1,1 @@
+"""What the gateway keeps between requests: signed thoughts, stored responses, and the store's health."""

@@ -1,0 +1,203 @@
+"""Tries to get an answer, of which only one becomes part of the history.
+
+    attempt = toolglot.Attempt(history, provider="openai")
+    attempt.add(reader.feed(piece))
+    attempt.commit()             # or attempt.discard("the provider was overloaded")
+    attempt.interrupt("Cancelled by the user.")     # end it here, so that what it said until now can be committed
+
+A try that fails may have shown half an answer, and calls. None of it is history: a second try starts from what was
+committed before, its calls are run once, and what the failed one showed is accounted for in the report.
+
+    open ──commit()───▶ committed   the turn is in the history
+         ──discard()──▶ discarded   nothing of it is
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from io import StringIO
+from types import TracebackType
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolglot.conversation import Extra, Issuer, Reply, Text, ToolCall, Turn, TurnMetadata
+from toolglot.conversation.events import Accumulator, BlockEnded, BlockStarted, Event, TextDelta, ThinkingDelta
+from toolglot.conversation.reply_events import of_reply
+from toolglot.conversation.report import Entry
+from toolglot.errors import HistoryError
+from toolglot.history.history import History
+
+CUT_CALL: Final = "The call was cut off before it was whole. It was not run."
+
+State = Literal["open", "committed", "discarded"]
+
+
+class Shown(Struct, frozen=True):
+    """What a try has already told whoever listened.
+
+    text: the text so far.
+    thinking: the thinking so far.
+    """
+
+    text: str = ""
+    thinking: str = ""
+    calls: tuple[str, ...] = ()
+    """The names of the tools whose calls were begun."""
+
+    def __bool__(self) -> bool:
+        return bool(self.text or self.thinking or self.calls)
+
+    def __str__(self) -> str:
+        parts = [f"{len(said)} characters of {what}" for what, said in self._said() if said]
+        if self.calls:
+            parts.append(f"{len(self.calls)} calls ({', '.join(self.calls)[:200]})")
+        return ", ".join(parts) or "nothing"
+
+    def _said(self) -> tuple[tuple[str, str], ...]:
+        return (("text", self.text), ("thinking", self.thinking))
+
+
+class Attempt:
+    """One try to get an answer, as a transaction on a history."""
+
+    def __init__(self, history: History, *, provider: str = "", model: str = "", issuer: Issuer | None = None) -> None:
+        """`issuer` says who answers where more than a provider and a model is known of it."""
+        self._history = history
+        known = history._known(provider, "provider") if provider else ""  # noqa: SLF001 - with the history's own profiles
+        self._issuer_name = issuer.provider if issuer is not None else known
+        self._model = model
+        self._issuer = issuer
+        self._sum = Accumulator()
+        self._text = StringIO()
+        self._thinking = StringIO()
+        self._calls: list[str] = []
+        self._extra: Extra | None = None
+        """What a turn that came whole holds beside its blocks: events do not tell it."""
+        self._open_text: int | None = None
+        """Where the text of the block that is not over yet begins; None: no such block is a text."""
+        self._interrupted: Turn | None = None
+        self.state: State = "open"
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take in what happened."""
+        self._refuse_over("add to")
+        listed = list(events)
+        self._sum.add(listed)
+        for event in listed:
+            if type(event) is TextDelta:
+                self._text.write(event.text)
+            elif type(event) is ThinkingDelta:
+                self._thinking.write(event.text)
+            elif type(event) is BlockStarted:
+                if isinstance(event.block, ToolCall):
+                    self._calls.append(event.block.name)
+                elif isinstance(event.block, Text):
+                    self._open_text = self._text.tell()
+            elif type(event) is BlockEnded:
+                self._open_text = None
+
+    def add_reply(self, reply: Reply) -> None:
+        """Take in an answer that came whole."""
+        self.add(of_reply(reply))
+        self._extra = reply.turn.extra
+
+    @property
+    def reply(self) -> Reply:
+        """What the model said so far; of an answer that was interrupted, what is kept."""
+        reply = self._sum.reply
+        if self._interrupted is not None:
+            return replace(reply, turn=self._interrupted)
+        return reply if self._extra is None else replace(reply, turn=replace(reply.turn, extra=self._extra))
+
+    @property
+    def shown(self) -> Shown:
+        """What was shown so far. A second try is unseen only where this is empty."""
+        return Shown(self._text.getvalue(), self._thinking.getvalue(), tuple(self._calls))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the model finished its answer."""
+        return self._sum.is_over and self._sum.failure is None
+
+    def interrupt(self, reason: str) -> bool:
+        """End an answer that is not finished, so that its text can be committed; whether there is any text.
+
+        Only text is kept: every provider accepts it. Calls are not run, and neither they nor thinking, whose signature
+        may be missing, become part of the turn. The report says so when it is committed.
+        """
+        self._refuse_over("interrupt")
+        if self._sum.is_over:
+            raise HistoryError("the attempt is over and cannot be interrupted; commit or discard it")
+        blocks = [block for block in self._sum.reply.turn.blocks if isinstance(block, Text) and block.text]
+        rest = self._text.getvalue()[self._open_text :] if self._open_text is not None else ""
+        if rest:
+            blocks.append(Text(rest))
+        if not any(block.text.strip() for block in blocks):
+            return False
+        self._interrupted = Turn("assistant", tuple(blocks), metadata=TurnMetadata(interrupted=reason or "interrupted"))
+        return True
+
+    def commit(self, *, key: str | None = None) -> Turn:
+        """Write the model's turn into the history. Calls that were cut are in it as never run.
+
+        Raises `HistoryError` for a try that failed or is not over, and writes nothing then.
+        """
+        self._refuse_over("commit")
+        if self._sum.failure is not None:
+            raise HistoryError(f"the attempt failed and cannot be committed: {self._sum.failure.message}; discard it")
+        if not self._sum.is_over and self._interrupted is None:
+            raise HistoryError("the attempt is not over and cannot be committed; discard it to give it up")
+        provider = self._issuer_name or self._history.target
+        issuer = self._issuer
+        if issuer is None and provider:
+            issuer = Issuer(provider, model=self._model or self.reply.model)
+        if self._interrupted is not None:
+            return self._commit_interrupted(replace(self._interrupted, issuer=issuer), key)
+        said = self.reply.turn
+        turn = self._history.append(Turn("assistant", said.blocks, issuer=issuer, extra=said.extra), key=key)
+        self.state = "committed"
+        places = sorted(self._sum.cut_places)
+        cut = [block.id for place in places if isinstance(block := turn.blocks[place], ToolCall)]
+        if cut:
+            self._history.cancel(*cut, reason=CUT_CALL)
+        return turn
+
+    def _commit_interrupted(self, turn: Turn, key: str | None) -> Turn:
+        kept = self._history.append(turn, key=key)
+        self.state = "committed"
+        lost = replace(self.shown, text="")
+        if lost:
+            why = turn.metadata.interrupted[:500]
+            reason = f"an answer was interrupted ({why}): its text is kept, but not {lost}"
+            self._history.tell(Entry(action="dropped", reason=reason, fault="policy", target=self._issuer_name))
+        return kept
+
+    def discard(self, reason: str = "") -> Entry:
+        """Give the try up. The history stays as it was; its report says what had been shown."""
+        self._refuse_over("discard")
+        self.state = "discarded"
+        why = reason or (self._sum.failure.message if self._sum.failure is not None else "it was given up")
+        entry = Entry(
+            action="dropped",
+            reason=f"an attempt did not become part of the history ({why[:500]}); it had shown {self.shown}",
+            fault="policy",
+            target=self._issuer_name,
+        )
+        self._history.tell(entry)
+        return entry
+
+    def _refuse_over(self, what: str) -> None:
+        if self.state != "open":
+            raise HistoryError(f"cannot {what} an attempt that is {self.state} already: begin another one")
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Whatever was not committed is discarded."""
+        if self.state == "open":
+            self.discard(f"interrupted by {kind.__name__}" if kind is not None else "")

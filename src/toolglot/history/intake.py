@@ -1,0 +1,344 @@
+"""Turns on their way into a history: canonical ids, turn keys, and the call of each result.
+
+An `Intake` holds the turns of one history as they are kept, with the indexes that make taking in the next
+turn cheap. It checks nothing and refuses nothing: `History` has done that.
+
+Laws: work in proportion to the turn, not to the history. Taking the kept turns in again, as `replaced`
+does after every cut, gives the same turns and the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from toolglot.conversation import (
+    Block,
+    Interaction,
+    Issuer,
+    Media,
+    Text,
+    ToolCall,
+    ToolMetadata,
+    ToolResult,
+    Turn,
+    ids,
+)
+from toolglot.conversation.completion import completion_key, is_guess, status_of
+from toolglot.conversation.report import Action, Entry, Fault
+from toolglot.errors import quote
+from toolglot.history.ledger import Ledger
+from toolglot.history.matching import Match, Matcher, Place
+from toolglot.history.turn_keys import TurnKeys, raw_id_of
+
+_UNKNOWN: Final = "unknown"
+"""Stands for a provider that nobody named, in the id of a result without a call."""
+
+
+class Intake:
+    """The kept turns of a history, and what is needed to take in more."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.turns: list[Turn] = []
+        self.positions: dict[str, int] = {}
+        self.keys: TurnKeys = TurnKeys()
+        self.entries = entries
+        self._changed: dict[int, list[Block]] = {}
+        self._matcher = Matcher()
+        self._carriers: dict[str, int] = {}
+        """Calls whose interaction a turn carries in metadata, and which turn that is."""
+        self._unseen: dict[str, ToolCall] = {}
+        """Of these, the calls whose own turns are gone, or still to come."""
+        self._before: dict[int, Turn] = {}
+        """Turns as they were before the last `take_all`, where it changed them."""
+        self._next_ordinal = 0
+        self._ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        if self._ledger is None:
+            self._ledger = Ledger.of(self.turns)
+        return self._ledger
+
+    def has_call(self, call_id: str) -> bool:
+        return call_id in self._matcher
+
+    def replaced(self, turns: Sequence[Turn]) -> Intake:
+        """An intake of exactly these turns, which were taken in before."""
+        other = Intake(self.entries)
+        other.take_all(turns)
+        return other
+
+    def rolled_back(self, length: int, told: int) -> Intake:
+        """The intake as it was before the last `take_all`, when it had so many turns and entries."""
+        turns = [self._before.get(number, turn) for number, turn in enumerate(self.turns[:length])]
+        del self.entries[told:]
+        return self.replaced(turns)
+
+    def take_all(self, turns: Sequence[Turn], *, exactly: bool = False) -> tuple[Turn, ...]:
+        """Take turns in, and return them as they are kept. `exactly`: results name canonical ids."""
+        self._before.clear()
+        positions = [self._take(turn, exactly=exactly) for turn in self._without_lost_matches(turns)]
+        self._settle()
+        return tuple(self.turns[position] for position in positions)
+
+    def _take(self, turn: Turn, *, exactly: bool = False) -> int:
+        """Take a turn in and return its position; a turn that is here already stays where it is."""
+        if turn.key in self.positions:
+            self.tell("ignored", "the turn is here already", "policy", turn_key=turn.key)
+            return self.positions[turn.key]
+        if not turn.key:
+            turn = replace(turn, key=self.keys.new(turn))
+        number = len(self.turns)
+        self.turns.append(turn)
+        self.positions[turn.key] = number
+        self.keys.take(turn.key)
+        kinds = {type(block) for block in turn.blocks}
+        if turn.role == "user" and (Text in kinds or Media in kinds):
+            self._matcher.user_spoke(number)
+        has_tools = ToolCall in kinds or ToolResult in kinds
+        earlier_changed = has_tools and self._take_blocks(number, exactly=exactly)
+        for removed in turn.metadata.removed:
+            self._take_removed(removed, number)
+        if earlier_changed or turn.metadata.removed:
+            self._ledger = None
+        elif self._ledger is not None:
+            self._settle()
+            self._ledger.apply(self.turns[number])
+        return number
+
+    # --- blocks ---------------------------------------------------------------------------------
+
+    def _take_blocks(self, number: int, *, exactly: bool) -> bool:
+        """Give calls their ids and results their calls; whether an earlier turn had to change for it."""
+        turn = self.turns[number]
+        matches: list[Match] = []
+        undecided: list[tuple[ToolResult, Place]] = []
+        index = 0
+        for position, block in enumerate(turn.blocks):
+            place = Place(number, position)
+            if isinstance(block, ToolCall):
+                call = self._named(block, turn, index)
+                self._blocks(number)[position] = call
+                matches += self._opened(call, number, index)
+                index += 1
+            elif isinstance(block, ToolResult):
+                found = [] if _is_matched(block) else self._matched(block, place, exactly=exactly)
+                matches += found
+                if not found:
+                    undecided.append((block, place))
+        for result, place in undecided:  # now that all calls of the turn are known
+            matches += self._matched_late(result, place)
+        for match in matches:
+            self._bind(match)
+        return any(match.place.turn != number for match in matches)
+
+    def _matched(self, result: ToolResult, place: Place, *, exactly: bool) -> list[Match]:
+        answers = status_of(result) != "pending"
+        if exactly:
+            return self._matcher.match_exactly(result.call_id, place, answers=answers)
+        return self._matcher.match_by_id(
+            raw_id_of(result.call_id, result.metadata),
+            place,
+            answers=answers,
+            repeats=lambda other: self._says_the_same(result, other),
+        )
+
+    def _says_the_same(self, result: ToolResult, place: Place) -> bool:
+        other = self._blocks(place.turn)[place.block]
+        return isinstance(other, ToolResult) and completion_key(other) == completion_key(result)
+
+    def _matched_late(self, result: ToolResult, place: Place) -> list[Match]:
+        """Take up a match that was made before; otherwise match by id, and guess if no id decides."""
+        origin = result.metadata
+        answers = status_of(result) != "pending"
+        if origin is not None and origin.matched_by is not None:
+            return self._matcher.restore_result(
+                result.call_id, origin.raw_id, result.name, origin.matched_by, place, answers=answers
+            )
+        raw_id = raw_id_of(result.call_id, origin)
+        found = self._matcher.match_by_id(raw_id, place, answers=answers)
+        return found or [self._matcher.guess(raw_id, result.name, place, answers=answers)]
+
+    def _opened(self, call: ToolCall, number: int, index: int) -> list[Match]:
+        """Let results find the call, unless a turn before carries its interaction."""
+        if self._unseen.pop(call.id, None) is not None:
+            return []
+        return self._matcher.add_call(call.id, raw_id_of(call.id, call.metadata), call.name, number, index)
+
+    def _named(self, call: ToolCall, turn: Turn, index: int) -> ToolCall:
+        """The call under its canonical id, with its origin in metadata."""
+        origin = call.metadata or ToolMetadata()
+        if call.metadata is not None and ids.is_canonical(call.id) and self._is_free(call):
+            return replace(call, metadata=replace(origin, ordinal=self._ordinal(origin.ordinal)))
+        issuer = origin.issuer or turn.issuer or Issuer(_UNKNOWN)
+        raw_id = raw_id_of(call.id, call.metadata)
+        call_id = self._new_id(call, raw_id, issuer, turn.key, index)
+        signature = origin.thought_signature
+        smuggled = raw_id.partition(ids.SMUGGLED_MARK)[2] if raw_id is not None else ""
+        if smuggled and signature is None:
+            signature = smuggled
+            reason = "a signature was hidden in the id; it is kept apart"
+            self.tell("canonicalised", reason, "canonical", turn_key=turn.key, call_ids=(call_id,))
+        metadata = ToolMetadata(raw_id, issuer, self._ordinal(None), thought_signature=signature)
+        return replace(call, id=call_id, metadata=metadata)
+
+    def _is_free(self, call: ToolCall) -> bool:
+        """Whether a canonical id can be this call's: nobody has it, or a turn carries this very call."""
+        carried = self._unseen.get(call.id)
+        return call.id not in self._matcher if carried is None else is_same_call(call, carried)
+
+    def _new_id(self, call: ToolCall, raw_id: str | None, issuer: Issuer, turn_key: str, index: int) -> str:
+        call_id = ids.canonical(issuer.provider, raw_id, call.name, turn_key, index)
+        salt = ""
+        while call_id in self._matcher:
+            call_id = ids.mint(issuer.provider, raw_id, call.name, turn_key + salt, index)
+            salt += "#"
+        if salt:
+            reason = f"another call has the id {quote(raw_id)} already; this one was given its own"
+            self.tell("canonicalised", reason, "canonical", turn_key=turn_key, call_ids=(call_id,))
+        return call_id
+
+    def _ordinal(self, recorded: int | None) -> int:
+        """A call's number among all calls: the recorded one, or the next."""
+        ordinal = self._next_ordinal if recorded is None else recorded
+        self._next_ordinal = max(self._next_ordinal, ordinal + 1)
+        return ordinal
+
+    def _bind(self, match: Match) -> None:
+        """Write a match into the turn that holds the result."""
+        turn, blocks = self.turns[match.place.turn], self._blocks(match.place.turn)
+        result = blocks[match.place.block]
+        assert isinstance(result, ToolResult)  # noqa: S101 - the matcher only knows places of results
+        raw_id = raw_id_of(result.call_id, result.metadata)
+        call_id = match.call_id or _orphan_id(raw_id, result.name, turn, match.place.block)
+        metadata = ToolMetadata(raw_id=raw_id, issuer=turn.issuer, matched_by=match.matched_by)
+        blocks[match.place.block] = replace(result, call_id=call_id, metadata=metadata)
+        if call_id != result.call_id and result.call_id in self._carriers:
+            self._take_from_carried(result)
+        self._tell_match(match, turn.key, call_id, was_matched=_is_matched(result))
+
+    def _take_from_carried(self, result: ToolResult) -> None:
+        """A result that was only guessed turned out to be another call's: what is carried loses it."""
+        number = self._carriers[result.call_id]
+        turn = self.turns[number]
+        removed = tuple(
+            replace(found, result=None, status="pending", early=False)
+            if found.id == result.call_id
+            and found.result is not None
+            and found.result.metadata == result.metadata
+            and completion_key(found.result) == completion_key(result)
+            else found
+            for found in turn.metadata.removed
+        )
+        self._keep_before(number)
+        self.turns[number] = replace(turn, metadata=replace(turn.metadata, removed=removed))
+        self._ledger = None
+
+    def _tell_match(self, match: Match, turn_key: str, call_id: str, *, was_matched: bool) -> None:
+        path = f"$.turns[{match.place.turn}].blocks[{match.place.block}]"
+        action: Action = "rematched" if was_matched else "matched"
+        if match.matched_by == "orphan":
+            action, reason = "orphaned", "no call fits this result"
+        elif match.matched_by != "id":
+            reason = f"no id decides which call it answers; it was given one by {match.matched_by}"
+        elif match.duplicate:
+            reason = "a duplicate: its call has a result already"
+        elif was_matched:
+            reason = "the call with its id turned up"
+        else:
+            return
+        self.tell(action, reason, "canonical", path=path, turn_key=turn_key, call_ids=(call_id,))
+
+    def _blocks(self, number: int) -> list[Block]:
+        """The blocks of a turn, to be written to; `_settle` makes a turn of them again."""
+        blocks = self._changed.get(number)
+        if blocks is None:
+            blocks = self._changed[number] = list(self.turns[number].blocks)
+        return blocks
+
+    def _settle(self) -> None:
+        for number, blocks in self._changed.items():
+            self._keep_before(number)
+            self.turns[number] = replace(self.turns[number], blocks=tuple(blocks))
+        self._changed.clear()
+
+    def _keep_before(self, number: int) -> None:
+        self._before.setdefault(number, self.turns[number])
+
+    # --- taking up what was taken in before -----------------------------------------------------
+
+    def _without_lost_matches(self, turns: Sequence[Turn]) -> Sequence[Turn]:
+        """The turns, with results set free whose call is nowhere any more: they are matched anew."""
+        matched = [n for n, turn in enumerate(turns) if any(map(_is_matched, turn.results))]
+        if not matched:
+            return turns
+        known = {call.id for turn in turns for call in turn.calls if call.metadata is not None}
+        known |= {removed.id for turn in turns for removed in turn.metadata.removed}
+        freed = list(turns)
+        for n in matched:
+            turn = turns[n]
+            blocks = tuple(self._released(block, turn, at, known) for at, block in enumerate(turn.blocks))
+            freed[n] = replace(turn, blocks=blocks)
+        return freed
+
+    def _released(self, block: Block, turn: Turn, position: int, known: set[str]) -> Block:
+        """The block; a result without its match if that cannot be: its call is nowhere, or its id no orphan's."""
+        if not isinstance(block, ToolResult) or block.metadata is None or block.metadata.matched_by is None:
+            return block
+        raw_id = block.metadata.raw_id
+        if block.metadata.matched_by == "orphan":
+            stays = block.call_id == _orphan_id(raw_id, block.name, turn, position)
+        else:
+            stays = ids.is_canonical(block.call_id) and (block.call_id in known or block.call_id in self._matcher)
+        return block if stays else replace(block, call_id=raw_id or "", metadata=None)
+
+    def _take_removed(self, removed: Interaction, number: int) -> None:
+        """An interaction that a turn carries in metadata keeps its id, key and ordinal reserved."""
+        origin = removed.call.metadata or ToolMetadata()
+        self.keys.take(removed.turn_key)
+        if origin.ordinal is not None:
+            self._ordinal(origin.ordinal)
+        self._carriers[removed.id] = number
+        if removed.id not in self._matcher:
+            self._unseen[removed.id] = removed.call
+            for match in self._matcher.add_call(removed.id, origin.raw_id, removed.name, number, removed.index):
+                self._bind(match)
+        if removed.result is not None and removed.status != "pending":
+            self._matcher.restore_answered(removed.id, is_guess=is_guess(removed.result))
+
+    def tell(
+        self,
+        action: Action,
+        reason: str,
+        fault: Fault,
+        *,
+        path: str = "",
+        turn_key: str = "",
+        call_ids: tuple[str, ...] = (),
+    ) -> None:
+        self.entries.append(
+            Entry(action=action, reason=reason, fault=fault, path=path, turn_key=turn_key, call_ids=call_ids)
+        )
+
+
+def _is_matched(result: ToolResult) -> bool:
+    return result.metadata is not None and result.metadata.matched_by is not None
+
+
+def _orphan_id(raw_id: str | None, name: str, turn: Turn, position: int) -> str:
+    """An id for a result that has no call. Its hash is of another form than that of any call's id."""
+    provider = turn.issuer.provider if turn.issuer is not None else _UNKNOWN
+    written = msgspec.json.encode(("orphan", provider, raw_id, name, turn.key, position))
+    return ids.mint(_UNKNOWN, sha256(written).hexdigest(), None, "orphan", 0)
+
+
+def is_same_call(one: ToolCall, other: ToolCall) -> bool:
+    """Whether two calls with one id are the same call and not two."""
+    raw_ids = {raw_id_of(call.id, call.metadata) for call in (one, other)}
+    names = {(call.namespace, call.name) for call in (one, other)}
+    return len(names) == len(raw_ids) == 1 and one.arguments == other.arguments

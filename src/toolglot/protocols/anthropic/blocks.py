@@ -1,0 +1,302 @@
+"""Content blocks of the Anthropic Messages protocol, both ways. Requests and replies share them.
+
+Documents and search results that are words are texts, which every other protocol can show. A note keeps the
+block that they were; as long as the text is what that block says, it returns as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from toolglot.conversation import Block, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
+from toolglot.protocols.fields.argument_text import object_of
+from toolglot.protocols.fields.failed_result import has_failed, said_content
+from toolglot.protocols.fields.reading import (
+    Fields,
+    each_by_type,
+    expected,
+    held,
+    leftover,
+    noted,
+    optional,
+    own_value,
+    refilled,
+    require_all,
+    required,
+    restored,
+)
+
+PROTOCOL: Final = "anthropic"
+
+_TEXT = frozenset({"type", "text"})
+_THINKING = frozenset({"type", "thinking", "signature"})
+_REDACTED = frozenset({"type", "data"})
+_TOOL_USE = frozenset({"type", "id", "name", "input"})
+_TOOL_USE_KINDS: Final = {"id": str, "name": str, "input": dict}
+_TOOL_RESULT = frozenset({"type", "tool_use_id", "content", "is_error"})
+_MEDIA = frozenset({"type", "source", "title"})
+_SEARCH_RESULT = frozenset({"type", "source", "title", "content"})
+_SOURCES: Final = {
+    "base64": frozenset({"type", "media_type", "data"}),
+    "url": frozenset({"type", "url"}),
+    "file": frozenset({"type", "file_id"}),
+}
+
+Part = Text | Media | Opaque
+
+
+def read_content(content: Any, path: str = ".content") -> tuple[Block, ...]:
+    """A message's content, written as a string or as blocks."""
+    if type(content) is str:
+        return (Text(content),)
+    if type(content) is not list:
+        raise expected("a string or an array of blocks", content, path)
+    return tuple(each_by_type(content, READERS, unknown, path))
+
+
+def unknown(fields: Fields) -> Block:
+    """A block of a type that only its provider knows: a tool of its own, or something to be carried."""
+    name = required(fields, "type", str)
+    if name == "server_tool_use" or name.endswith("_tool_use"):
+        return ServerTool(PROTOCOL, "call", fields, str(fields.get("name", "")), str(fields.get("id", "")))
+    if name.endswith("_tool_result"):
+        return ServerTool(PROTOCOL, "result", fields, name, str(fields.get("tool_use_id", "")))
+    return Opaque(PROTOCOL, fields, name)
+
+
+def _text(fields: Fields) -> Text:
+    text = fields.get("text")
+    if type(text) is not str:
+        text = required(fields, "text", str)
+    return Text(text) if len(fields) == 2 else Text(text, None, leftover(fields, _TEXT, PROTOCOL))
+
+
+def _thinking(fields: Fields) -> Thinking:
+    return Thinking(
+        required(fields, "thinking", str),
+        signature=optional(fields, "signature", str),
+        extra=leftover(fields, _THINKING, PROTOCOL),
+    )
+
+
+def _redacted(fields: Fields) -> Thinking:
+    return Thinking(redacted=required(fields, "data", str), extra=leftover(fields, _REDACTED, PROTOCOL))
+
+
+def _tool_use(fields: Fields) -> ToolCall:
+    try:
+        id, name, given = fields["id"], fields["name"], fields["input"]
+    except KeyError:
+        raise require_all(fields, _TOOL_USE_KINDS) from None
+    if type(id) is not str or type(name) is not str or type(given) is not dict:
+        raise require_all(fields, _TOOL_USE_KINDS)
+    if len(fields) == 4:
+        return ToolCall(id, name, given)
+    return ToolCall(id, name, given, extra=leftover(fields, _TOOL_USE, PROTOCOL))
+
+
+def _tool_result(fields: Fields) -> ToolResult:
+    id, content = fields.get("tool_use_id"), fields.get("content")
+    if type(id) is not str:
+        id = required(fields, "tool_use_id", str)
+    if content is not None and type(content) is not str:
+        if type(content) is not list:
+            raise expected("a string or an array of blocks", content, ".content")
+        content = _only_text(content) or tuple(each_by_type(content, _PART_READERS, _unknown_part, ".content"))
+    if len(fields) == 3 and content is not None:
+        return ToolResult(id, content, False, "", True)
+    flag = optional(fields, "is_error", bool)
+    extra = leftover(fields, _TOOL_RESULT, PROTOCOL, 2 + (content is not None) + (flag is not None))
+    if flag is False:
+        extra = noted(extra, PROTOCOL, not_error=True)
+    return ToolResult(id, content, bool(flag), "", True, extra=extra)
+
+
+def _only_text(content: list[Any]) -> tuple[Text, ...] | None:
+    """Content that is one text and no more, as nearly all is that is a list; None for any other."""
+    part = content[0] if len(content) == 1 else None
+    if type(part) is not dict or len(part) != 2 or part.get("type") != "text":
+        return None
+    text = part.get("text")
+    return (Text(text),) if type(text) is str else None
+
+
+def _unknown_part(fields: Fields) -> Opaque:
+    """What a result holds that is neither text nor media."""
+    return Opaque(PROTOCOL, fields, required(fields, "type", str))
+
+
+def _media(kind: Any) -> Callable[[Fields], Part]:
+    def read(fields: Fields) -> Part:
+        name, extra = optional(fields, "title", str), leftover(fields, _MEDIA, PROTOCOL)
+
+        def read_source(source: Fields) -> Part:
+            form = source.get("type")
+            known = _SOURCES.get(form) if type(form) is str else None
+            if known is None or not source.keys() <= known or None in source.values():
+                return Opaque(PROTOCOL, fields, kind)
+            return Media(
+                kind,
+                media_type=optional(source, "media_type", str) or "",
+                data=required(source, "data", str) if form == "base64" else None,
+                url=required(source, "url", str) if form == "url" else None,
+                file_id=required(source, "file_id", str) if form == "file" else None,
+                name=name,
+                extra=extra,
+            )
+
+        return held(fields, "source", read_source)
+
+    return read
+
+
+_read_other_document: Final = _media("document")
+
+
+def _document(fields: Fields) -> Part:
+    return _in_words(fields, _MEDIA) or _read_other_document(fields)
+
+
+def _search_result(fields: Fields) -> Part:
+    return _in_words(fields, _SEARCH_RESULT) or Opaque(PROTOCOL, fields, "search_result")
+
+
+def _in_words(fields: Fields, known: frozenset[str]) -> Text | None:
+    """A block whose content is words, as the text that it is; None for any other."""
+    words = words_of(fields)
+    if words is None:
+        return None
+    kept = {key: fields[key] for key in fields if key in known and fields[key] is not None}
+    return Text(words, extra=noted(leftover(fields, known, PROTOCOL), PROTOCOL, block=kept))
+
+
+def words_of(fields: Fields) -> str | None:
+    """What a document or a search result says: its title, where it is from, and its text. None if there is none."""
+    title, source = fields.get("title"), fields.get("source")
+    if title is not None and type(title) is not str:
+        return None
+    if type(source) is dict:
+        said, origin = _said_by(source), None
+    else:
+        said, origin = _joined(fields.get("content")), source
+    if not said or not (origin is None or type(origin) is str):
+        return None
+    return "\n".join(part for part in (title, origin, said) if part)
+
+
+def _said_by(source: Fields) -> str | None:
+    form = source.get("type")
+    if form == "text":
+        data = source.get("data")
+        return data if type(data) is str else None
+    return _joined(source.get("content")) if form == "content" else None
+
+
+def _joined(content: Any) -> str | None:
+    """The text of content that is text alone."""
+    if type(content) is str:
+        return content
+    if type(content) is not list:
+        return None
+    parts = [part for part in content if type(part) is dict and part.get("type") == "text"]
+    texts = [part["text"] for part in parts if type(part.get("text")) is str]
+    return "\n".join(texts) if len(texts) == len(content) else None
+
+
+_PART_READERS: Final[dict[str, Callable[[Fields], Part]]] = {
+    "text": _text,
+    "image": _media("image"),
+    "document": _document,
+    "search_result": _search_result,
+}
+READERS: Final[dict[str, Callable[[Fields], Block]]] = {
+    **_PART_READERS,
+    "thinking": _thinking,
+    "redacted_thinking": _redacted,
+    "tool_use": _tool_use,
+    "tool_result": _tool_result,
+}
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def write_blocks(blocks: Iterable[Block]) -> list[Fields]:
+    """The blocks that this protocol has a form for; what is another protocol's own is left out."""
+    return [fields for block in blocks if (fields := write_block(block)) is not None]
+
+
+def write_block(block: Block) -> Fields | None:
+    return _WRITERS[type(block)](block)
+
+
+def _write_text(block: Text) -> Fields:
+    fields: Fields = {"type": "text", "text": block.text}
+    own = block.extra.get(PROTOCOL) if block.extra else None
+    if not own:
+        return fields
+    kept = own.get("~block")
+    if kept is not None and words_of(kept) == block.text:
+        fields = dict(kept)
+    return refilled(fields, own)
+
+
+def _write_call(call: ToolCall) -> Fields:
+    fields = {"type": "tool_use", "id": call.id, "name": call.name, "input": object_of(call)}
+    return restored(fields, call.extra, PROTOCOL)
+
+
+def _write_result(result: ToolResult) -> Fields:
+    fields: Fields = {"type": "tool_result", "tool_use_id": result.call_id}
+    content = said_content(result)
+    if isinstance(content, tuple):
+        fields["content"] = write_blocks(content)
+    elif content is not None:
+        fields["content"] = content
+    elif result.error:
+        fields["content"] = result.error
+    own = result.extra.get(PROTOCOL) if result.extra else None
+    if has_failed(result):
+        fields["is_error"] = True
+    elif own and own.get("~not_error"):
+        fields["is_error"] = False
+    return refilled(fields, own)
+
+
+def _write_thinking(block: Thinking) -> Fields:
+    """Thinking that can be read is shown; only one that cannot is its cipher."""
+    if block.redacted is not None and not block.text:
+        return restored({"type": "redacted_thinking", "data": block.redacted}, block.extra, PROTOCOL)
+    fields: Fields = {"type": "thinking", "thinking": block.text}
+    if block.signature is not None:
+        fields["signature"] = block.signature
+    return restored(fields, block.extra, PROTOCOL)
+
+
+def _write_media(block: Media) -> Fields:
+    if block.data is not None:
+        source: Fields = {"type": "base64", "media_type": block.media_type, "data": block.data}
+    elif block.url is not None:
+        source = {"type": "url", "url": block.url}
+    else:
+        source = {"type": "file", "file_id": block.file_id}
+    fields: Fields = {"type": "image" if block.kind == "image" else "document", "source": source}
+    if block.name is not None and block.kind != "image":
+        fields["title"] = block.name
+    return restored(fields, block.extra, PROTOCOL)
+
+
+def _write_own(block: Opaque | ServerTool) -> Fields | None:
+    return own_value(block, PROTOCOL)
+
+
+_WRITERS: Final[dict[type, Callable[[Any], Fields | None]]] = {
+    Text: _write_text,
+    ToolCall: _write_call,
+    ToolResult: _write_result,
+    Thinking: _write_thinking,
+    Media: _write_media,
+    Opaque: _write_own,
+    ServerTool: _write_own,
+}

@@ -1,0 +1,131 @@
+"""Replies of the Anthropic Messages protocol, both ways."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.conversation import Block, Media, Reply, StopReason, Thinking, Turn, Usage
+from toolglot.protocols.anthropic.blocks import PROTOCOL, read_content, write_block, write_blocks
+from toolglot.protocols.fields.reading import (
+    Fields,
+    from_root,
+    held_or_none,
+    leftover,
+    note,
+    noted,
+    one_of,
+    optional,
+    required,
+    restored,
+)
+from toolglot.protocols.fields.stop_reason import meant_by, word_for
+from toolglot.protocols.fields.token_counts import CountNames, read_details, read_split, write_details, write_split
+
+_BODY = frozenset({"id", "type", "role", "model", "content", "stop_reason", "usage"})
+_COUNTS: Final = CountNames("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_DETAILS: Final = "output_tokens_details"
+_THOUGHT: Final = "thinking_tokens"
+_USAGE = frozenset({*_COUNTS, _DETAILS})
+
+_STOPS: Final[dict[str, StopReason]] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "filter",
+    "pause_turn": "pause",
+    "compaction": "pause",  # the history was summed up; sent back, the model goes on from there
+}
+_STOPS_BACK: Final[dict[StopReason, str]] = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "length": "max_tokens",
+    "filter": "refusal",
+    "pause": "pause_turn",
+    "error": "max_tokens",
+}
+"""There is no word for a failure; of those that there are, this one at least says that the answer is not whole."""
+
+
+@from_root
+def decode(body: Fields) -> Reply:
+    """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
+    one_of(body, "type", {"message": True})
+    one_of(body, "role", {"assistant": True})
+    turn = Turn("assistant", read_content(required(body, "content", list)))
+    said = optional(body, "stop_reason", str)
+    return Reply(
+        turn,
+        stop_of(said, has_calls=bool(turn.calls)),
+        held_or_none(body, "usage", _read_usage),
+        required(body, "id", str),
+        required(body, "model", str),
+        noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, read=True, stop_reason=said),
+    )
+
+
+def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
+    """Why a reply ended, by what is in it rather than by what it says."""
+    return meant_by(said, _STOPS, has_calls=has_calls)
+
+
+def _read_usage(fields: Fields) -> Usage:
+    (thought,), rest = read_details(fields, _DETAILS, _THOUGHT)
+    extra = noted(leftover(fields, _USAGE, PROTOCOL), PROTOCOL, details=rest)
+    return read_split(fields, _COUNTS, extra, thought)
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def encode(reply: Reply) -> Fields:
+    """A reply as a body that an Anthropic client reads. One from elsewhere gets what such a client demands."""
+    is_home = note(reply.extra, PROTOCOL, "read") is not None
+    blocks = reply.turn.blocks
+    body: Fields = {
+        "id": reply.id,
+        "type": "message",
+        "role": "assistant",
+        "model": reply.model,
+        "content": write_blocks(blocks) if is_home else _write_foreign(blocks),
+    }
+    said = note(reply.extra, PROTOCOL, "stop_reason")
+    if said is None:
+        word = None if reply.stop is None else _STOPS_BACK[reply.stop]
+    else:
+        word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
+    if word is not None:
+        body["stop_reason"] = word
+    if not is_home:
+        body["usage"] = {_COUNTS.input: 0, _COUNTS.output: 0, **_write_usage(reply.usage or Usage())}
+    elif reply.usage is not None:
+        body["usage"] = _write_usage(reply.usage)
+    return restored(body, reply.extra, PROTOCOL)
+
+
+def _write_foreign(blocks: tuple[Block, ...]) -> list[Fields]:
+    """What another provider's model said. Media has no place in a reply."""
+    found: list[Fields] = []
+    for block in blocks:
+        if type(block) is Media:
+            continue
+        fields = _write_thought(block) if type(block) is Thinking else write_block(block)
+        if fields is not None:
+            found.append(fields)
+    return found
+
+
+def _write_thought(block: Thinking) -> Fields | None:
+    """Its text alone: what only another issuer can read would be taken for Anthropic's own (law 12)."""
+    return {"type": "thinking", "thinking": block.text, "signature": ""} if block.text else None
+
+
+def _write_usage(usage: Usage) -> Fields:
+    if usage.reasoning_tokens is None and (usage.extra is None or PROTOCOL not in usage.extra):
+        return write_split(usage, _COUNTS)
+    fields = write_split(usage, _COUNTS)
+    details = write_details({_THOUGHT: usage.reasoning_tokens}, note(usage.extra, PROTOCOL, "details"))
+    if details is not None:
+        fields[_DETAILS] = details
+    return restored(fields, usage.extra, PROTOCOL)

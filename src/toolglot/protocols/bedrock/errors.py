@@ -1,0 +1,56 @@
+"""Errors of the Bedrock Converse protocol, both ways.
+
+The body is `{"message"}`; the exception is named by the header `x-amzn-errortype`, or by `__type` in the body,
+which AWS clients read as well. In a stream an exception is an event of its name: `{"throttlingException":{…}}`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.conversation import Failure
+from toolglot.protocols.bedrock.blocks import PROTOCOL
+from toolglot.protocols.errors.failures import Shape, Spelling
+from toolglot.protocols.fields.reading import Fields
+
+
+def _in_band(body: Fields) -> object:
+    if "__type" in body:
+        return body
+    for name, inner in body.items():
+        if isinstance(name, str) and name.endswith("Exception") and isinstance(inner, dict):
+            return {**inner, "__type": name[:1].upper() + name[1:]}
+    return None
+
+
+def _write(_failure: Failure, spelling: Spelling, message: str) -> Fields:
+    return {"__type": spelling.type, "message": message}
+
+
+SHAPE = Shape(
+    PROTOCOL,
+    _in_band,
+    _write,
+    {
+        "bad_request": Spelling(400, "ValidationException"),
+        "auth": Spelling(403, "UnrecognizedClientException"),
+        "permission": Spelling(403, "AccessDeniedException"),
+        "billing": Spelling(403, "AccessDeniedException", said="A valid payment instrument must be provided"),
+        "not_found": Spelling(404, "ResourceNotFoundException"),
+        "too_large": Spelling(413, "RequestEntityTooLargeException"),
+        "context_overflow": Spelling(400, "ValidationException", said="Input is too long for requested model"),
+        "rate_limit": Spelling(429, "ThrottlingException"),
+        "overloaded": Spelling(503, "ServiceUnavailableException"),
+        "content_filter": Spelling(400, "ValidationException"),
+        "timeout": Spelling(408, "ModelTimeoutException"),
+        "unreachable": Spelling(502, "InternalServerException"),
+        "server": Spelling(500, "InternalServerException"),
+        "bad_output": Spelling(424, "ModelErrorException"),
+    },
+    "x-amzn-requestid",
+    names_exception=True,
+)
+
+decode: Final = SHAPE.decode
+encode: Final = SHAPE.encode
+headers_of: Final = SHAPE.headers_of

@@ -1,0 +1,56 @@
+"""Errors of the Cohere v2 protocol, both ways.
+
+`{"message","id"}`. A reply has an object as its `message`, an error a string. A stream ends in error with a
+`message-end` event that has an `error`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.conversation import Failure
+from toolglot.protocols.cohere.messages import PROTOCOL
+from toolglot.protocols.errors.bodies import own_error
+from toolglot.protocols.errors.failures import Shape, Spelling
+from toolglot.protocols.fields.reading import Fields
+
+
+def _in_band(body: Fields) -> object:
+    delta = body.get("delta")
+    said = own_error(body) or (own_error(delta) if isinstance(delta, dict) else None)
+    return said or (_with_id(body) if isinstance(body.get("message"), str) else None)
+
+
+def _with_id(body: Fields) -> Fields:
+    return {**body, "request_id": body.get("id")}
+
+
+def _write(failure: Failure, _spelling: Spelling, message: str) -> Fields:
+    return {"message": message, "id": failure.request_id} if failure.request_id else {"message": message}
+
+
+SHAPE = Shape(
+    PROTOCOL,
+    _in_band,
+    _write,
+    {
+        "bad_request": Spelling(400),
+        "auth": Spelling(401),
+        "permission": Spelling(403),
+        "billing": Spelling(402),
+        "not_found": Spelling(404),
+        "too_large": Spelling(413),
+        "context_overflow": Spelling(400, said="too many tokens"),
+        "rate_limit": Spelling(429),
+        "overloaded": Spelling(503),
+        "content_filter": Spelling(400),
+        "timeout": Spelling(504),
+        "unreachable": Spelling(502),
+        "server": Spelling(500),
+        "bad_output": Spelling(500),
+    },
+)
+
+decode: Final = SHAPE.decode
+encode: Final = SHAPE.encode
+headers_of: Final = SHAPE.headers_of

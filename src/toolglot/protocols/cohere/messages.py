@@ -1,0 +1,266 @@
+"""Messages of Cohere's chat protocol, both ways. Requests and replies share them.
+
+Calls stand beside the content and come after it in a turn. A tool message is one result; what is left over of
+it travels with the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.jsontext import compact
+from toolglot.protocols.fields import result_messages
+from toolglot.protocols.fields.argument_text import object_of, read_arguments, with_read_note
+from toolglot.protocols.fields.failed_result import told_content
+from toolglot.protocols.fields.media import data_url, read_data_url
+from toolglot.protocols.fields.reading import (
+    Fields,
+    each,
+    expected,
+    held,
+    leftover,
+    note,
+    noted,
+    one_of,
+    optional,
+    own_value,
+    required,
+    rest_of,
+    restored,
+    with_rest,
+)
+
+PROTOCOL: Final = "cohere"
+
+_MESSAGE = frozenset({"role", "content", "tool_calls", "tool_plan"})
+_RESULT = frozenset({"role", "content", "tool_call_id"})
+_CALL = frozenset({"id", "type", "function"})
+_FUNCTION = frozenset({"name", "arguments"})
+_TEXT = frozenset({"type", "text"})
+_THINKING = frozenset({"type", "thinking"})
+_IMAGE = frozenset({"type", "image_url"})
+_URL = frozenset({"url"})
+_DOCUMENT = frozenset({"type", "document"})
+_DATA = frozenset({"data"})
+_ROLES: Final[dict[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+
+Part = Text | Media | Opaque
+
+
+def read_message(fields: Fields) -> Turn:
+    role = one_of(fields, "role", _ROLES)
+    content: Any = fields.get("content")
+    form = "none" if content is None else "parts" if type(content) is list else None
+    if role == "tool":
+        extra = noted(leftover(fields, _RESULT, PROTOCOL), PROTOCOL, content=form)
+        return Turn("tool", (_read_result(fields, content, extra),))
+    calls = optional(fields, "tool_calls", list)
+    if calls and type(content) is str:
+        form = "text"  # beside calls, what others say is a plan
+    extra = noted(leftover(fields, _MESSAGE, PROTOCOL), PROTOCOL, content=form, calls=[] if calls == [] else None)
+    blocks = (*_read_content(content, _read_part), *_read_plan(fields))
+    return Turn(role, (*blocks, *each(calls or (), _read_call, ".tool_calls")), extra=extra)
+
+
+def _read_plan(fields: Fields) -> tuple[Text, ...]:
+    plan = optional(fields, "tool_plan", str)
+    return () if plan is None else (Text(plan, extra={PROTOCOL: {"~plan": True}}),)
+
+
+def _read_content(content: Any, read: Callable[[Fields], Any]) -> tuple[Any, ...]:
+    """A message's content, written as a string or as parts."""
+    if content is None:
+        return ()
+    if type(content) is str:
+        return (Text(content),)
+    if type(content) is not list:
+        raise expected("a string or an array of parts", content, ".content")
+    return tuple(each(content, read, ".content"))
+
+
+def _read_result(fields: Fields, content: Any, extra: Extra | None) -> ToolResult:
+    plain = content is None or type(content) is str
+    return ToolResult(
+        required(fields, "tool_call_id", str),
+        content if plain else _read_content(content, _read_result_part),
+        is_complete=True,
+        extra=extra,
+    )
+
+
+def _read_result_part(fields: Fields) -> Part:
+    """A part of a result: text or a document."""
+    part = _read_part(fields)
+    return part if isinstance(part, Text) else Opaque(PROTOCOL, fields, fields["type"])
+
+
+def _read_part(fields: Fields) -> Part | Thinking:
+    kind = required(fields, "type", str)
+    reader = _READERS.get(kind)
+    return Opaque(PROTOCOL, fields, kind) if reader is None else reader(fields)
+
+
+def _text(fields: Fields) -> Text:
+    return Text(required(fields, "text", str), extra=leftover(fields, _TEXT, PROTOCOL))
+
+
+def _thinking(fields: Fields) -> Thinking:
+    extra = noted(leftover(fields, _THINKING, PROTOCOL), PROTOCOL, own=True)
+    return Thinking(required(fields, "thinking", str), extra=extra)
+
+
+def _image(fields: Fields) -> Media:
+    url, rest = held(fields, "image_url", lambda image: (required(image, "url", str), rest_of(image, _URL)))
+    extra = noted(leftover(fields, _IMAGE, PROTOCOL), PROTOCOL, image=rest)
+    inline = read_data_url(url)
+    if inline is None:
+        return Media("image", url=url, extra=extra)
+    return Media("image", *inline, extra=extra)
+
+
+def _document(fields: Fields) -> Text | Opaque:
+    """A document is text for everyone else; here it stays one."""
+    document = required(fields, "document", dict)
+    data: Any = document.get("data")
+    if type(data) is not str and type(data) is not dict:
+        return Opaque(PROTOCOL, fields, "document")
+    notes = {"document": rest_of(document, _DATA) or {}, "data": data if type(data) is dict else None}
+    text = data if type(data) is str else compact(data)
+    return Text(text, extra=noted(leftover(fields, _DOCUMENT, PROTOCOL), PROTOCOL, **notes))
+
+
+def _read_call(fields: Fields) -> ToolCall:
+    kind = optional(fields, "type", str)
+    name, written, rest = held(
+        fields,
+        "function",
+        lambda inner: (required(inner, "name", str), optional(inner, "arguments", str), rest_of(inner, _FUNCTION)),
+    )
+    arguments, raw, done = (None, None, ()) if written is None else read_arguments(written)
+    extra = noted(
+        leftover(fields, _CALL, PROTOCOL),
+        PROTOCOL,
+        function=rest,
+        type=None if kind == "function" else kind,
+        untyped=True if kind is None else None,
+        bare=True if written is None else None,
+    )
+    extra = with_read_note(extra, PROTOCOL, done)
+    return ToolCall(required(fields, "id", str), name, arguments, raw_input=raw, extra=extra)
+
+
+_READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {
+    "text": _text,
+    "thinking": _thinking,
+    "image_url": _image,
+    "document": _document,
+}
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def write_turn(turn: Turn) -> list[Fields]:
+    """A turn as messages: one for each result, and one for the rest if there is any."""
+    return result_messages.write_turn(turn, (Text, Media, ToolCall), _write_result, write_message)
+
+
+def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
+    """What a turn says, its results apart. Text alone is a string unless parts came or are asked for."""
+    fields: Fields = {"role": {"tool": "user", "developer": "system"}.get(turn.role, turn.role)}
+    form = note(turn.extra, PROTOCOL, "content")
+    calls = turn.calls
+    plans, blocks = _split_plan(turn.blocks, is_planned=bool(calls) and form is None)
+    if plans:
+        fields["tool_plan"] = "".join(plan.text for plan in plans)
+    parts = _write_parts(blocks)
+    if form is None and as_parts and (parts or not calls):
+        form = "parts"
+    texts = [block.text for block in blocks if isinstance(block, Text)]
+    if form != "parts" and parts and len(parts) == len(texts):
+        fields["content"] = result_messages.one_text(texts, turn.role)
+    elif form == "parts" or parts:
+        fields["content"] = parts
+    elif form is None and not calls:
+        fields["content"] = ""
+    if calls or note(turn.extra, PROTOCOL, "calls") is not None:
+        fields["tool_calls"] = [_write_call(call) for call in calls]
+    return restored(fields, turn.extra, PROTOCOL)
+
+
+def _split_plan(blocks: Iterable[Block], *, is_planned: bool) -> tuple[list[Text], list[Block]]:
+    """What is said beside calls, and the rest. Content and calls do not go together here."""
+    plans: list[Text] = []
+    rest: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Text) and (is_planned or note(block.extra, PROTOCOL, "plan")):
+            plans.append(block)
+        else:
+            rest.append(block)
+    return plans, rest
+
+
+def _write_parts(blocks: Iterable[Block]) -> list[Fields]:
+    """The blocks that have a place in content."""
+    return [part for block in blocks if (part := _write_part(block)) is not None]
+
+
+def _write_part(block: Block) -> Fields | None:
+    if isinstance(block, Text):
+        return _write_text(block)
+    if isinstance(block, Thinking):
+        return _write_thinking(block)
+    if isinstance(block, Media):
+        return _write_image(block)
+    return own_value(block, PROTOCOL)
+
+
+def _write_thinking(block: Thinking) -> Fields | None:
+    """What was thought, by whichever model. What another provider does not show has no place here."""
+    if not block.text and not note(block.extra, PROTOCOL, "own"):
+        return None
+    return restored({"type": "thinking", "thinking": block.text}, block.extra, PROTOCOL)
+
+
+def _write_text(block: Text) -> Fields:
+    if note(block.extra, PROTOCOL, "document") is None:
+        return restored({"type": "text", "text": block.text}, block.extra, PROTOCOL)
+    data = note(block.extra, PROTOCOL, "data")
+    written = data if data is not None and compact(data) == block.text else block.text
+    document = with_rest({"data": written}, block.extra, PROTOCOL, "document")
+    return restored({"type": "document", "document": document}, block.extra, PROTOCOL)
+
+
+def _write_image(block: Media) -> Fields | None:
+    """An image, inline or by address. There is no part for other media."""
+    url = block.url if block.data is None else data_url(block.media_type, block.data)
+    if url is None or block.kind != "image":
+        return None
+    image = with_rest({"url": url}, block.extra, PROTOCOL, "image")
+    return restored({"type": "image_url", "image_url": image}, block.extra, PROTOCOL)
+
+
+def _write_result(result: ToolResult) -> Fields:
+    """A result, without its images. There is no field for a failure, so that its text says it."""
+    fields: Fields = {"role": "tool", "tool_call_id": result.call_id}
+    content = told_content(result)
+    if isinstance(content, tuple):
+        fields["content"] = _write_parts(part for part in content if not isinstance(part, Media))
+    elif content is not None or note(result.extra, PROTOCOL, "content") != "none":
+        fields["content"] = content or ""
+    return restored(fields, result.extra, PROTOCOL)
+
+
+def _write_call(call: ToolCall) -> Fields:
+    function: Fields = {"name": call.name}
+    if call.raw_input is not None and call.type != "custom":
+        function["arguments"] = call.raw_input
+    elif call.arguments is not None or not note(call.extra, PROTOCOL, "bare"):
+        function["arguments"] = compact(object_of(call))
+    fields: Fields = {"id": call.id, "function": with_rest(function, call.extra, PROTOCOL, "function")}
+    if not note(call.extra, PROTOCOL, "untyped"):
+        kind = note(call.extra, PROTOCOL, "type")
+        fields["type"] = "function" if kind is None else kind
+    return restored(fields, call.extra, PROTOCOL)

@@ -1,0 +1,15 @@
+"""Streams of Cohere's chat protocol, both ways."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.protocols.cohere.stream_reader import Decoder
+from toolglot.protocols.cohere.stream_writer import Encoder
+from toolglot.protocols.framing.text_frames import SseFramer
+
+__all__ = ["CONTENT_TYPE", "Decoder", "Encoder", "framer"]
+
+CONTENT_TYPE: Final = "text/event-stream"
+
+framer: Final = SseFramer

@@ -1,0 +1,1 @@
+"""Errors of providers: read from any body, named by kind, masked, and written in any protocol."""

@@ -1,0 +1,140 @@
+"""Which known demand a provider's message complains about.
+
+The profiles hold, with each rule and fact, the provider's own words when it is broken. Here those words become
+patterns: numbers count as equal, `…`, `N`, `X` and `<id>` stand for anything, and, if nothing fits exactly, quoted
+names count as equal too. A pattern is a tuple of texts that must follow one another, so that looking for it takes
+time linear in the message, however hostile it is.
+
+Law: every such text is recognised as its own rule or as one with the same words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
+
+from toolglot.profiles import loader
+from toolglot.profiles.aliases import resolve
+from toolglot.profiles.loader import ProfileFile
+from toolglot.protocols.errors.bodies import error_in, parsed, read_error
+
+MESSAGE_CHARACTERS: Final = 8_000
+LETTERS: Final = 16
+"""A pattern without its quoted names must still say this much."""
+
+MAX_NEAR: Final = 8
+"""Profiles that extend one another."""
+
+_GAP: Final = "\0"
+_NUMBER: Final = re.compile(r"[0-9]+")
+_QUOTED: Final = re.compile(r"(['\"`])[\w.:$/\0-]{0,80}\1")
+_SPACE: Final = re.compile(r"\s+")
+_SAMPLES: Final = (
+    (re.compile(r"<n>|\b[NM]\b"), "0"),
+    (re.compile(r"<id>|\bX\b|\bgpt-[\w.-]+\w|\w*_(?:…|\.\.\.)|…|\.\.\."), _GAP),
+)
+"""How the profiles write that something differs from case to case."""
+
+
+class Pattern(Struct, frozen=True):
+    """The words of one rule or fact."""
+
+    rule: str
+    target: str
+    protocol: str
+    exact: tuple[str, ...]
+    loose: tuple[str, ...]
+    """The same with all quoted names equal; empty if that says too little."""
+
+
+def recognise(message: str, *, target: str = "", protocol: str = "") -> tuple[str, ...]:
+    """The ids of the rules and facts that a message is about: the target's own first, then the most exact."""
+    text = _even(message[:MESSAGE_CHARACTERS])
+    near = _near(resolve(target)) if target else ()
+    for seen, kind in ((text, "exact"), (_QUOTED.sub("''", text), "loose")):
+        found = [pattern for pattern in _patterns() if _follows(getattr(pattern, kind), seen)]
+        if found:
+            found.sort(key=lambda pattern: (_distance(pattern, near, protocol), -sum(map(len, pattern.exact))))
+            return tuple(dict.fromkeys(pattern.rule for pattern in found))
+    return ()
+
+
+def _distance(pattern: Pattern, near: tuple[str, ...], protocol: str) -> int:
+    """How far a pattern's target is from the one that spoke."""
+    if pattern.target in near:
+        return near.index(pattern.target)
+    return MAX_NEAR if pattern.protocol == protocol else MAX_NEAR + 1
+
+
+def _near(target: str) -> tuple[str, ...]:
+    """A target and those that it extends."""
+    names: list[str] = []
+    while target in _files() and len(names) < MAX_NEAR:
+        names.append(target)
+        target = _files()[target].extends or ""
+    return tuple(names)
+
+
+def _follows(pieces: tuple[str, ...], text: str) -> bool:
+    """Whether all pieces stand in the text, one after the other."""
+    place = 0
+    for piece in pieces:
+        place = text.find(piece, place)
+        if place < 0:
+            return False
+        place += len(piece)
+    return bool(pieces)
+
+
+@cache
+def _files() -> dict[str, ProfileFile]:
+    return {name: loader.read_builtin(name) for name in loader.builtin_names()}
+
+
+@cache
+def _patterns() -> tuple[Pattern, ...]:
+    found = []
+    for file in _files().values():
+        protocol = next((p for p in (_files()[name].protocol for name in _near(file.name)) if p), "")
+        for rule, words in dict.fromkeys(_told(file)):
+            exact, loose = _pieces(words)
+            if exact:
+                found.append(Pattern(rule, file.name, protocol, exact, loose))
+    return tuple(found)
+
+
+def _told(file: ProfileFile) -> Iterator[tuple[str, str]]:
+    """The ids of a profile's rules and facts with the provider's words."""
+    for rules in (file.rules, *(model.rules for model in file.models)):
+        # An unknown model is refused in the same words, whoever it belongs to.
+        yield from ((rule.id, rule.error) for rule in rules.values() if rule.key != "request.foreign_models")
+    yield from ((fact.id, fact.error) for fact in file.facts)
+
+
+def _pieces(words: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The pieces of a pattern, exact and loose; none if the words are not a message but a shape or a comment."""
+    if words.startswith("{"):
+        document = parsed(words.replace("{…}", "{}"))
+        error = read_error(error_in(document), document)
+        words = error.message or " ".join(error.codes)
+    if words.startswith(":"):
+        return (), ()
+    for sample, stand_in in _SAMPLES:
+        words = sample.sub(stand_in, words)
+    text = _even(words)
+    loose = _QUOTED.sub("''", text)
+    says_enough = loose != text and sum(map(str.isalpha, loose)) >= LETTERS
+    return _split(text), _split(loose) if says_enough else ()
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(piece for piece in (part.strip() for part in text.split(_GAP)) if piece)
+
+
+def _even(text: str) -> str:
+    """A text in which numbers, spaces and capitals make no difference."""
+    return _SPACE.sub(" ", _NUMBER.sub("0", text)).lower()

@@ -1,0 +1,49 @@
+"""The object that a frame of a stream is, read with care: for everything but the plain deltas.
+
+Law: nothing that a provider sends is an error here. What is no object is told and left out. All that is read so is
+bounded, since decoders keep some of it until the end.
+"""
+
+from __future__ import annotations
+
+from toolglot import jsontext
+from toolglot.errors import InputError, LimitError
+from toolglot.limits import Limits
+from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.framing.sequence import DAMAGED, Sequence
+
+
+class ObjectReader:
+    """Reads the frames of one stream."""
+
+    def __init__(self, sequence: Sequence, limits: Limits) -> None:
+        self._sequence = sequence
+        self._limits = limits
+        self._left = limits.max_bytes
+
+    def read(self, data: bytes) -> Fields | None:
+        self._left -= len(data)
+        if self._left < 0:
+            raise LimitError(
+                f"the stream is longer than the limit of {self._limits.max_bytes} (max_bytes)",
+                hint="raise max_bytes of the limits",
+            )
+        try:
+            parsed = jsontext.parse(data, limits=self._limits)
+        except LimitError:
+            raise
+        except InputError:
+            if self._sequence.has_hole(data):
+                self._sequence.fail(DAMAGED)
+            else:
+                self._sequence.tell("a part of the stream is not JSON; it was left out")
+            return None
+        for mended in parsed.mended:
+            self._sequence.mend(mended)
+        value = parsed.value
+        if type(value) is list and len(value) == 1:
+            value = value[0]  # errors come so
+        if type(value) is dict:
+            return value
+        self._sequence.tell("a part of the stream is not an object; it was left out")
+        return None

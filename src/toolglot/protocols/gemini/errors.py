@@ -1,0 +1,92 @@
+"""Errors of the Gemini protocol, both ways.
+
+`{"error":{"code","message","status","details"}}`, sometimes as the one entry of an array. A blocked prompt and a
+call that the model wrote wrongly come as answers of status 200 without content: they are failures too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.conversation import Failure
+from toolglot.protocols.errors.bodies import own_error
+from toolglot.protocols.errors.failures import Shape, Spelling
+from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.gemini.blocks import PROTOCOL
+
+_TYPES: Final = "type.googleapis.com/google.rpc."
+_UNUSABLE: Final = frozenset(
+    {"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"}
+)
+
+
+def _in_band(body: Fields) -> object:
+    said = own_error(body)
+    if said:
+        return said
+    candidates = body.get("candidates")
+    if isinstance(candidates, list) and candidates:
+        return _unusable(candidates[0])
+    feedback = body.get("promptFeedback") or body.get("prompt_feedback")
+    blocked = (feedback.get("blockReason") or feedback.get("block_reason")) if isinstance(feedback, dict) else None
+    if not isinstance(feedback, dict) or not isinstance(blocked, str):
+        return None
+    reason = feedback.get("blockReasonMessage") or f"The prompt was blocked: {blocked}"
+    return {"message": reason, "code": blocked, "reason": "content_filter"}
+
+
+def _unusable(candidate: object) -> object:
+    """A candidate that holds nothing because what the model wrote was no valid call."""
+    if not isinstance(candidate, dict):
+        return None
+    reason = candidate.get("finishReason") or candidate.get("finish_reason")
+    content = candidate.get("content")
+    if not isinstance(reason, str) or reason not in _UNUSABLE or (isinstance(content, dict) and content.get("parts")):
+        return None
+    said = candidate.get("finishMessage") or candidate.get("finish_message")
+    return {"message": said or f"The model wrote an unusable answer: {reason}", "code": reason}
+
+
+def _write(failure: Failure, spelling: Spelling, message: str) -> Fields:
+    error: Fields = {"code": spelling.status, "message": message, "status": spelling.type}
+    details: list[Fields] = []
+    if spelling.code:
+        details.append({"@type": f"{_TYPES}ErrorInfo", "reason": spelling.code, "domain": "toolglot"})
+    if failure.param:
+        violation = {"field": failure.param, "description": message}
+        details.append({"@type": f"{_TYPES}BadRequest", "fieldViolations": [violation]})
+    if failure.retry_after is not None:
+        details.append({"@type": f"{_TYPES}RetryInfo", "retryDelay": f"{round(failure.retry_after, 3):.15g}s"})
+    if details:
+        error["details"] = details
+    return {"error": error}
+
+
+SHAPE = Shape(
+    PROTOCOL,
+    _in_band,
+    _write,
+    {
+        "bad_request": Spelling(400, "INVALID_ARGUMENT"),
+        "auth": Spelling(401, "UNAUTHENTICATED"),
+        "permission": Spelling(403, "PERMISSION_DENIED"),
+        "billing": Spelling(400, "FAILED_PRECONDITION", "BILLING_DISABLED"),
+        "not_found": Spelling(404, "NOT_FOUND"),
+        "too_large": Spelling(413, "INVALID_ARGUMENT", "REQUEST_TOO_LARGE"),
+        "context_overflow": Spelling(
+            *(400, "INVALID_ARGUMENT", "CONTEXT_LENGTH_EXCEEDED"),
+            "The input token count exceeds the maximum number of tokens allowed",
+        ),
+        "rate_limit": Spelling(429, "RESOURCE_EXHAUSTED"),
+        "overloaded": Spelling(503, "UNAVAILABLE"),
+        "content_filter": Spelling(400, "INVALID_ARGUMENT", "CONTENT_FILTER"),
+        "timeout": Spelling(504, "DEADLINE_EXCEEDED"),
+        "unreachable": Spelling(502, "INTERNAL", "UPSTREAM_UNREACHABLE"),
+        "server": Spelling(500, "INTERNAL"),
+        "bad_output": Spelling(500, "INTERNAL", "MODEL_OUTPUT_ERROR"),
+    },
+)
+
+decode: Final = SHAPE.decode
+encode: Final = SHAPE.encode
+headers_of: Final = SHAPE.headers_of

@@ -1,0 +1,314 @@
+"""Reads a Gemini stream: partial answers, each of the shape of a whole one.
+
+What makes the same blocks as the one-shot form: parts of one chunk are blocks of their own; plain text goes on over
+chunks as long as its kind (said, thought) is the same. A part with a signature, or with anything else of its own, is
+never joined with another one, an empty text included. Everything but the parts is put together into one body, which
+`reply.decode` reads at the end: why it ended, what it cost, what is left over.
+
+The end is the end of the bytes: servers may give a reason in every chunk, and counts after the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from toolglot.conversation import Failure, Reply, Thinking, ToolCall, Turn
+from toolglot.conversation.events import Event
+from toolglot.errors import InputError
+from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.protocols.fields.argument_text import read_arguments
+from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.framing.json_objects import ObjectReader
+from toolglot.protocols.framing.sequence import SAYING, THINKING, Sequence
+from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.framing.whole_blocks import call_as_known, say_block
+from toolglot.protocols.gemini import errors, reply
+from toolglot.protocols.gemini.blocks import PROTOCOL, in_camel, read_part
+from toolglot.protocols.gemini.stream_arguments import ArgumentsInParts, is_in_parts
+from toolglot.protocols.gemini.stream_candidates import Merged, OtherCandidate, plain_text
+
+_NONE: Final = Raw(b"")
+
+
+class _Part(Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    text: str
+    thought: bool = False
+
+
+class _Content(Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    parts: list[_Part]
+    role: str = ""
+
+
+class _Candidate(Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    content: _Content
+    index: int = 0
+    safety_ratings: Raw = _NONE
+
+
+class _Chunk(Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    """More text, and nothing else: nearly all chunks. Any other is read with care."""
+
+    candidates: list[_Candidate]
+    usage_metadata: Raw = _NONE
+    model_version: str = ""
+    response_id: str = ""
+    create_time: str = ""
+
+
+_decode_chunk: Final = msgspec.json.Decoder(_Chunk).decode
+
+
+class Decoder:
+    """The events of one stream."""
+
+    def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
+        del tools  # names come whole here
+        self.sequence: Sequence = Sequence(build_call=call_as_known, limits=limits)
+        self._objects = ObjectReader(self.sequence, limits)
+        self._body = Merged()
+        """What the chunks say besides their candidates; a later one counts."""
+        self._candidate = Merged()
+        self._index: int | None = None
+        """Which candidate is the reply: the one that came first."""
+        self._others: dict[int, OtherCandidate] = {}
+        self._has_content = False
+        self._reason: str | None = None
+        self._counts = _NONE
+        self._has_counts = False
+        self._arguments: ArgumentsInParts | None = None
+
+    def read(self, frame: Frame) -> list[Event]:
+        sequence = self.sequence
+        if not frame.data or sequence.is_over:
+            return []
+        if self._has_content:
+            try:
+                chunk = _decode_chunk(frame.data)
+            except (ValueError, RecursionError):
+                self._read_carefully(frame.data)
+                return sequence.take()
+            if self._is_plain(chunk):
+                part = chunk.candidates[0].content.parts[0]
+                if chunk.usage_metadata:
+                    self._counts = chunk.usage_metadata
+                if part.thought:
+                    self._think(part.text)
+                else:
+                    sequence.say(SAYING, part.text)
+                return sequence.take()
+        self._read_carefully(frame.data)
+        return sequence.take()
+
+    def finish(self) -> list[Event]:
+        if not self.sequence.is_over:
+            self._finish()
+        return self.sequence.take()
+
+    def _is_plain(self, chunk: _Chunk) -> bool:
+        candidates = chunk.candidates
+        return len(candidates) == 1 and candidates[0].index == self._index and len(candidates[0].content.parts) == 1
+
+    # --- a chunk --------------------------------------------------------------------------------------
+
+    def _read_carefully(self, data: bytes) -> None:
+        body = self._objects.read(data)
+        if body is None:
+            return
+        if body.get("error"):
+            failure = errors.decode(200, body, target=PROTOCOL)
+            self.sequence.fail(failure or Failure("server", "the stream ended with an error", in_band=True))
+            return
+        fields = self._body.add(body, but="candidates")
+        self.sequence.start(_text_or_empty(fields.get("responseId")), _text_or_empty(fields.get("modelVersion")))
+        if fields.get("usageMetadata") is not None:
+            self._count()
+        self._read_candidates(fields.get("candidates"))
+
+    def _count(self) -> None:
+        """The first counts are told at once: they say how long the prompt is. Of the rest, the last ones count."""
+        self._counts = _NONE
+        if not self._has_counts:
+            self._has_counts = True
+            self._tell_usage(self._whole_reply())
+
+    def _read_candidates(self, candidates: Any) -> None:
+        if candidates is None:
+            return
+        if type(candidates) is not list:
+            self.sequence.tell("candidates that are no list were left out")
+            return
+        for position, candidate in enumerate(candidates):
+            if type(candidate) is not dict:
+                self.sequence.tell("a candidate that is no object was left out")
+                continue
+            index: Any = candidate.get("index")
+            index = index if type(index) is int else position
+            if self._index is None:
+                self._index = index
+            if index == self._index:
+                self._read_candidate(candidate)
+            else:
+                self._others.setdefault(index, OtherCandidate()).add(candidate)
+
+    def _read_candidate(self, given: Fields) -> None:
+        fields = self._candidate.add(given, but="content")
+        failure = None
+        written: Any = fields.get("finishReason")
+        # A number stands for a word, but for 0, which is no reason.
+        reason = reply.reason_of(fields)[0] if type(written) is str or (type(written) is int and written) else None
+        if reason is not None:
+            self._reason = reason
+            self.sequence.is_end_said = True
+            # J3: what the model wrote was no call that can be run. That is no answer, whatever was said before.
+            rest = {key: value for key, value in given.items() if key != "content"} | {"finishReason": reason}
+            failure = errors.decode(200, {"candidates": [rest]}, target=PROTOCOL)
+        content: Any = fields.get("content")
+        if type(content) is dict:
+            self._has_content = True
+            self._read_parts(content.get("parts"), is_usable=failure is None)
+        elif content is not None:
+            self.sequence.tell("a content that is no object was left out")
+        if failure is not None:
+            self._tell_usage(self._whole_reply())  # what the model wrote was paid for, usable or not
+            self.sequence.fail(failure)
+
+    # --- parts ----------------------------------------------------------------------------------------
+
+    def _read_parts(self, parts: Any, *, is_usable: bool) -> None:
+        listed: list[Any] = parts if type(parts) is list else [] if parts is None else [parts]
+        before: str | None = None
+        for part in listed:
+            if self.sequence.is_over:
+                return
+            if type(part) is not dict:
+                self.sequence.tell("a part that is no object was left out")
+                continue
+            plain = plain_text(part)
+            if plain is None:
+                before = None
+                self._read_part(part, is_usable=is_usable)
+                continue
+            key = THINKING if plain[1] else SAYING
+            if key == before:
+                self.sequence.close(key)
+            before = key
+            if key == SAYING:
+                self.sequence.say(SAYING, plain[0])
+            else:
+                self._think(plain[0])
+
+    def _think(self, text: str) -> None:
+        if text:
+            if not self.sequence.is_open(THINKING):
+                self.sequence.open(THINKING, Thinking(extra={PROTOCOL: {"~thought": True}}))
+            self.sequence.add(THINKING, text)
+
+    def _read_part(self, part: Fields, *, is_usable: bool) -> None:
+        """A part that is a block of its own."""
+        fields, _ = in_camel(part)
+        call: Any = fields.get("functionCall")
+        if type(call) is dict and (self._arguments is not None or is_in_parts(call)):
+            self._read_arguments(fields, call, is_usable=is_usable)
+            return
+        try:
+            block = read_part(part)
+        except InputError as error:
+            if call is None:
+                self.sequence.tell(f"a part could not be read and was left out: {error.message}")
+                return
+            mended = self._mended_call(fields, call)
+            if mended is None:
+                self.sequence.fail(_unusable(f"the model's call cannot be read: {error.message}"))
+                return
+            block = mended
+        say_block(self.sequence, block, cut=not is_usable)
+
+    def _mended_call(self, fields: Fields, call: Any) -> ToolCall | None:
+        """A call whose arguments are text, as other protocols write them, or one that has no name."""
+        if type(call) is not dict:
+            return None
+        written, named = call.get("args"), call if call.get("name") is not None else {**call, "name": ""}
+        try:
+            block = read_part({**fields, "functionCall": {**named, "args": {}} if type(written) is str else named})
+        except InputError:
+            return None
+        if named is not call:
+            self.sequence.tell("a call has no name")
+        if type(written) is not str:
+            return block if isinstance(block, ToolCall) else None
+        self.sequence.tell("the arguments of a call came as text; they were read as what they say")
+        arguments, raw, _ = read_arguments(written)
+        raw = raw if arguments is None else None
+        return replace(block, arguments=arguments, raw_input=raw) if isinstance(block, ToolCall) else None
+
+    def _read_arguments(self, fields: Fields, call: Fields, *, is_usable: bool) -> None:
+        """A call that comes in parts, as Vertex sends it where that was asked for."""
+        if self._arguments is None or not self._arguments.is_of(call):
+            self._cut_arguments()
+            self._arguments = ArgumentsInParts(call)
+            self.sequence.holds_back = True
+        try:
+            is_whole = self._arguments.add(fields, call)
+        except InputError as error:
+            self.sequence.fail(_unusable(f"the model's call cannot be read: {error.message}"))
+            return
+        if is_whole:
+            block = self._arguments.call
+            self._arguments = None
+            self.sequence.holds_back = False
+            say_block(self.sequence, block, cut=not is_usable)
+
+    def _cut_arguments(self) -> None:
+        """A call whose parts did not come to an end."""
+        if self._arguments is not None:
+            say_block(self.sequence, self._arguments.call, cut=True)
+            self._arguments = None
+            self.sequence.holds_back = False
+
+    # --- the end --------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        self._cut_arguments()
+        said = self._whole_reply()
+        self._tell_usage(said)
+        is_blocked = self._index is None and said.stop is not None
+        if self._reason is not None or is_blocked:
+            self.sequence.finish(said.stop, said.extra)
+        else:
+            self.sequence.finish_unsaid(is_ended=False, extra=said.extra)
+
+    def _tell_usage(self, said: Reply) -> None:
+        if said.usage is not None:
+            self.sequence.used(said.usage)
+
+    def _whole_reply(self) -> Reply:
+        """The answer as one body, its parts apart."""
+        if self._counts:
+            self._body.add({"usageMetadata": msgspec.json.decode(self._counts)}, but="")
+            self._counts = _NONE
+        body = self._body.whole
+        if self._index is not None:
+            body["candidates"] = self._candidates()
+        try:
+            return reply.decode(body)
+        except InputError as error:
+            self.sequence.tell(f"the answer could not be read in full: {error.message} at {error.path}")
+            return Reply(Turn("assistant"), reply.stop_of(self._reason, has_calls=False))
+
+    def _candidates(self) -> list[Fields]:
+        content: Fields = {"content": {"role": "model", "parts": []}} if self._has_content else {}
+        return [{**content, **self._candidate.whole}, *(self._others[index].whole for index in sorted(self._others))]
+
+
+def _text_or_empty(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _unusable(message: str) -> Failure:
+    return Failure("bad_output", message, in_band=True)

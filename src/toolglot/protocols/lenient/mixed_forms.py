@@ -1,0 +1,482 @@
+"""Messages that are written as another protocol writes them, in whole or in part (B6).
+
+Proxies and agents that speak several protocols write a call as a `tool_use` block and as one of `tool_calls`, hand a
+result back in the form of the provider that they used before, or keep a turn of Gemini's between those of Chat. Each
+piece is read by the codec of the protocol that it is written in, and a message stays one turn; a call that stands there
+twice is one.
+
+Only a body that its own codec refused, or that has something of the kind left over, comes here, so that a body in
+order costs a glance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import (
+    Block,
+    Conversation,
+    Opaque,
+    Role,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Turn,
+)
+from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.lenient.malformed_bodies import CACHE_MARKER, ITEM_IDS, MOST_CACHE_MARKERS, Told
+from toolglot.protocols.openai_chat.silent import lacks_content
+
+PROMPTS: Final = ("system", "developer")
+Decode = Callable[[str, Fields], tuple[Conversation, Told]]
+"""Reads a body of a protocol, and tells what had to be mended in it."""
+Piece = tuple[str, Fields]
+"""A protocol, and a message in its form."""
+
+_CHAT: Final = "openai_chat"
+_RESPONSES: Final = "openai_responses"
+_PLACE: Final = re.compile(r"\$\.\w+\[(\d+)\]")
+_LISTS: Final = {
+    "anthropic": "messages",
+    "bedrock": "messages",
+    "cohere": "messages",
+    "gemini": "contents",
+    "ollama": "messages",
+    "openai_chat": "messages",
+    "openai_responses": "input",
+}
+_ROLES: Final = {
+    "anthropic": frozenset({"user", "assistant", "system"}),
+    "bedrock": frozenset({"user", "assistant"}),
+    "cohere": frozenset({"user", "assistant", "system", "tool"}),
+    "gemini": frozenset({"user", "model", "function"}),
+    "ollama": frozenset({"user", "assistant", "system", "tool"}),
+    "openai_chat": frozenset({"user", "assistant", "system", "developer", "tool", "function"}),
+    "openai_responses": frozenset({"user", "assistant", "system", "developer"}),
+}
+"""The roles that a protocol's messages may have."""
+_MEANINGS: Final[dict[str, Role]] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "model": "assistant",
+    "ai": "assistant",
+    "bot": "assistant",
+    "system": "system",
+    "developer": "developer",
+    "tool": "tool",
+    "function": "tool",
+}
+"""The roles of all protocols, and the names that agents have for them."""
+_PART_KINDS: Final = {
+    "anthropic": frozenset({"text", "image", "document", "thinking", "redacted_thinking", "tool_use", "tool_result"}),
+    "cohere": frozenset({"text", "image_url", "document", "thinking"}),
+    "openai_responses": frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"}),
+    "openai_chat": frozenset(
+        {"text", "refusal", "image_url", "video_url", "input_audio", "file", "document_url", "file_url", "thinking"}
+    ),
+}
+"""The parts of content that say their type. Bedrock's and Gemini's do not, and Ollama's content is a text."""
+_OTHERS: Final = ("anthropic", "openai_responses", _CHAT)
+"""In which order one looks whose a part is."""
+_UNTYPED_PARTS: Final = {
+    "gemini": frozenset({"functionCall", "functionResponse", "inlineData", "fileData", "function_call"}),
+    "bedrock": frozenset({"toolUse", "toolResult", "reasoningContent", "text", "image", "document"}),
+}
+_BESIDE: Final = ("tool_calls", "function_call", "reasoning_content")
+"""What stands beside the content of a Chat message."""
+_LISTING_CALLS: Final = frozenset({_CHAT, "cohere", "ollama"})
+"""The protocols whose messages list calls beside their content."""
+_WITHOUT_TEXT: Final = frozenset({"bedrock", "gemini"})
+"""The protocols whose content is always a list."""
+_NOTES_ON_TEXT: Final = frozenset({*_WITHOUT_TEXT, "openai_responses"})
+"""The protocols whose texts keep what was left over of their parts or messages."""
+_RESULT_PARTS: Final = frozenset({"toolResult", "functionResponse", "function_response"})
+_FRAMES: Final = frozenset({*_BESIDE, "content", "parts", "tool_call_id", "call_id", "output", "arguments"})
+"""Fields that a message of another form has; left over, they say that it was not understood."""
+_KINDS: Final = frozenset().union(*_PART_KINDS.values(), *_UNTYPED_PARTS.values()) | {"function", "type", "message", ""}
+_ITEMS: Final = frozenset(
+    {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
+)
+
+
+def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
+    """Whether something was left over that may be another protocol's, or that the body's own does not take."""
+    blocks: list[Block] = []
+    has_notes = protocol in _NOTES_ON_TEXT
+    for turn in conversation.turns:
+        if turn.extra is not None and _has_frame(turn.extra.get(protocol)):
+            return True
+        if not turn.blocks and _is_odd(turn, protocol):
+            return True
+        if has_notes and _has_stray_notes(turn, protocol):
+            return True
+        blocks += turn.blocks
+    marked = _marked(blocks)
+    if marked < 0 or protocol != "anthropic":
+        return marked < 0
+    marked += sum([tool.extra is not None for tool in conversation.tools])
+    return marked >= MOST_CACHE_MARKERS and _has_many_markers(conversation)
+
+
+def _is_odd(turn: Turn, protocol: str) -> bool:
+    """Whether a turn without blocks lacks what its message must have; Responses are not read without it."""
+    if protocol == _RESPONSES:
+        return False
+    return lacks_content(turn) if protocol == _CHAT else turn.role != "assistant"
+
+
+def _has_frame(own: Fields | None) -> bool:
+    """Whether a field is left over that a message of another form has; null says nothing."""
+    if not own or _FRAMES.isdisjoint(own):
+        return False
+    return any(own.get(field) is not None for field in _FRAMES)
+
+
+def _marked(blocks: Iterable[Block]) -> int:
+    """How many blocks may carry a marker; less than 0 where one may be another protocol's."""
+    marked = 0
+    for block in blocks:
+        if block.extra is not None:
+            marked += 1
+        kind = type(block)
+        if kind is Text or kind is ToolCall:
+            continue
+        if type(block) is ToolResult:
+            inside = _marked(block.content) if type(block.content) is tuple else 0
+            if inside < 0:
+                return -1
+            marked += inside
+        elif kind is ServerTool:
+            marked += 1
+        elif type(block) is Opaque:
+            marked += 1
+            if _may_be_elsewheres(block):
+                return -1
+    return marked
+
+
+def _has_stray_notes(turn: Turn, protocol: str) -> bool:
+    if any(_has_stray_field(block, protocol) for block in turn.blocks):
+        return True
+    if protocol != _RESPONSES:
+        return False
+    if turn.extra is not None and _has_strange_id(turn.extra.get(_RESPONSES)):
+        return True
+    return any(_is_misnamed(block) for block in turn.blocks)
+
+
+def _has_many_markers(conversation: Conversation) -> bool:
+    """Whether more cache markers are left over than Anthropic takes."""
+    count = int(CACHE_MARKER in (conversation.extra or {}).get("anthropic", {}))
+    count += sum(map(_is_cached, conversation.tools))
+    for turn in conversation.turns:
+        for block in turn.blocks:
+            if block.extra is not None or type(block) in (Opaque, ServerTool):
+                count += _is_cached(block)
+            if type(block) is ToolResult and type(block.content) is tuple:
+                count += sum(map(_is_cached, block.content))
+    return count > MOST_CACHE_MARKERS
+
+
+def _is_cached(marked: Block | ToolSpec) -> bool:
+    if isinstance(marked, Opaque | ServerTool):
+        return isinstance(marked.value, dict) and marked.value.get(CACHE_MARKER) is not None
+    own = (marked.extra or {}).get("anthropic", {})
+    return any(kept.get(CACHE_MARKER) is not None for kept in (own, *own.values()) if isinstance(kept, dict))
+
+
+def _has_strange_id(message: Fields | None) -> bool:
+    """Whether a message has an id of another kind of item."""
+    id = message.get("id") if message else None
+    return type(id) is str and not id.startswith(ITEM_IDS["message"])
+
+
+def _is_misnamed(block: Block) -> bool:
+    """Whether a text of Responses is of the other side's type, or the item of a call has an id of another kind."""
+    own = block.extra.get(_RESPONSES) if block.extra is not None else None
+    if not own:
+        return False
+    if type(block) is Text:
+        return "~type" in own or _has_strange_id(own.get("~message"))
+    if type(block) is not ToolCall:
+        return False
+    id, prefix = own.get("id"), ITEM_IDS["custom_tool_call" if block.type == "custom" else "function_call"]
+    return type(id) is str and "~call_id" not in own and not id.startswith(prefix)
+
+
+def _may_be_elsewheres(block: Opaque) -> bool:
+    if block.kind == "message" and block.value.get("content") == []:
+        return False  # a message without parts has the same form everywhere
+    return block.kind in _KINDS or "function" in block.value or "name" in block.value
+
+
+def _has_stray_field(block: Block, protocol: str) -> bool:
+    """Whether a text keeps a field of another form: its type, or what stood beside the content of its message."""
+    if type(block) is not Text or block.extra is None:
+        return False
+    own = block.extra.get(protocol, {})
+    return "type" in own or not _FRAMES.isdisjoint(own.get("~message", ()))
+
+
+def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversation, Told] | None:
+    """The conversation, and what was read as what; None where every message is of the body's own form."""
+    key = _LISTS[protocol]
+    messages = body.get(key)
+    if not isinstance(messages, list):
+        return None
+    told: Told = []
+    split = [list(_pieces(message, protocol, f"$.{key}[{index}]", told)) for index, message in enumerate(messages)]
+    if not told:
+        return None
+
+    def read(form: str, messages: list[Fields], numbers: list[int]) -> tuple[Turn, ...]:
+        found, mended = decode(form, {_LISTS[form]: messages})
+        told.extend((_in_body(path, key, numbers), reason) for path, reason in mended)
+        return found.turns
+
+    head, mended = decode(protocol, {**body, key: []})
+    told += mended
+    turns = list(head.turns)
+    own: list[Fields] = []
+    numbers: list[int] = []
+    for index, pieces in enumerate(split):
+        if len(pieces) == 1 and pieces[0][0] == protocol:
+            own.append(pieces[0][1])  # together, since some protocols write a turn as several
+            numbers.append(index)
+            continue
+        turns += read(protocol, own, numbers)
+        own, numbers = [], []
+        read_pieces = [turn for form, piece in pieces for turn in read(form, [piece], [index])]
+        turns += _joined(read_pieces, _role_of(messages[index]), f"$.{key}[{index}]", told)
+    turns += read(protocol, own, numbers)
+    return replace(head, turns=tuple(turns)), told
+
+
+def _in_body(path: str, key: str, numbers: list[int]) -> str:
+    """The place in the whole body of what was told of some of its messages."""
+    found = _PLACE.match(path)
+    return f"$.{key}[{numbers[int(found[1])]}]{path[found.end() :]}" if found is not None else path
+
+
+def _joined(turns: list[Turn], role: Role | None, path: str, told: Told) -> list[Turn]:
+    """The pieces of one message as one turn."""
+    turns = turns if role not in PROMPTS else [replace(turn, role=role) for turn in turns]
+    if len(turns) < 2:
+        return turns
+    blocks: list[Block] = []
+    known: set[str] = set()
+    for turn in turns:
+        for block in turn.blocks:
+            if type(block) is ToolCall and block.id in known:
+                told.append((path, f"the call {block.id[:80]!r} stood in the content too; it is one call"))
+                names = [name for fields in (block.extra or {}).values() for name in fields if not name.startswith("~")]
+                told += [(path, f"{name[:80]} of the call that is left out is left out with it") for name in names]
+            else:
+                blocks.append(block)
+        known.update(call.id for call in turn.calls if call.id)
+    return [replace(turns[0], blocks=tuple(blocks), extra=None)]
+
+
+# --- whose a message is -----------------------------------------------------------------------------
+
+
+def _pieces(message: Any, own: str, path: str, told: Told) -> Iterator[Piece]:
+    """A message as pieces of one form each. `told` grows where it is not as its protocol writes it."""
+    if not isinstance(message, dict):
+        yield own, message
+        return
+    if _is_item(message):
+        if own != "openai_responses":
+            told.append((path, f"an item {message['type']!r} of the Responses protocol was read as one"))
+        yield "openai_responses", message
+        return
+    role = _role_of(message)
+    if role is None:
+        yield own, message
+        return
+    if isinstance(message.get("parts"), list | dict) and not isinstance(message.get("content"), str | list):
+        yield _of_gemini(message, role, own, path, told)
+        return
+    if role == "tool" and _holds_results(message.get("content")):
+        told.append((f"{path}.role", "results that are parts of a message were read as a user's"))
+        message, role = {**message, "role": "user"}, "user"
+    if role == "tool" and not _is_own_result(message, own):
+        yield _of_chat_result(message, own, path, told)
+        return
+    yield from _of_message(message, role, own, path, told)
+
+
+def _is_item(message: Fields) -> bool:
+    kind = message.get("type")
+    return isinstance(kind, str) and kind in _ITEMS and "content" not in message
+
+
+def _role_of(message: Fields) -> Role | None:
+    """Who speaks: by what a message holds that only one side can say, otherwise by its role."""
+    if isinstance(message.get("tool_calls"), list) and message["tool_calls"]:
+        return "assistant"
+    if isinstance(message.get("tool_call_id"), str):
+        return "tool"
+    role = message.get("role")
+    return _MEANINGS.get(role.lower()) if isinstance(role, str) else None
+
+
+def _of_gemini(message: Fields, role: Role, own: str, path: str, told: Told) -> Piece:
+    named = "model" if role == "assistant" else "user"
+    if own != "gemini":
+        told.append((path, "a message of Gemini's form was read as one"))
+    elif _has_role_of(message, own):
+        return own, message
+    else:
+        _tell_role(message, role, path, told)
+    return "gemini", {"role": named, "parts": message["parts"]}
+
+
+def _of_chat_result(message: Fields, own: str, path: str, told: Told) -> Piece:
+    """A message of Chat's that is the result of a call."""
+    is_legacy = message.get("role") == "function" and isinstance(message.get("name"), str)
+    if own == _CHAT and is_legacy and "tool_call_id" not in message:
+        return own, message
+    if own == "gemini" and "parts" not in message and "content" not in message:
+        return own, message
+    told.append((path, "a message that is the result of a call was read as one"))
+    content = message.get("content")
+    if isinstance(content, list):
+        content = [_as_chat_part(part) for part in content]
+    is_own = own == _CHAT or (own in _LISTING_CALLS and "name" not in message)
+    return own if is_own else _CHAT, {**message, "role": "tool", "content": content}
+
+
+def _is_own_result(message: Fields, own: str) -> bool:
+    """Whether a tool's message is as its protocol writes it."""
+    if own not in _LISTING_CALLS or message.get("role") != "tool":
+        return False
+    content = message.get("content")
+    return not isinstance(content, list) or all(_form_of(part, own) == own for part in content)
+
+
+def _as_chat_part(part: Any) -> Any:
+    """Words and images in Chat's form; any other part as it is."""
+    if not isinstance(part, dict):
+        return part
+    if isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    source, address = part.get("source"), part.get("image_url")
+    if part.get("type") == "image" and isinstance(source, dict):
+        if isinstance(source.get("data"), str):
+            address = f"data:{source.get('media_type') or 'image/png'};base64,{source['data']}"
+        elif isinstance(source.get("url"), str):
+            address = source["url"]
+    return {"type": "image_url", "image_url": {"url": address}} if isinstance(address, str) else part
+
+
+def _holds_results(content: Any) -> bool:
+    """Whether parts of content are results, which in a tool's message are its text."""
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else ()
+    return any(part.get("type") == "tool_result" or not _RESULT_PARTS.isdisjoint(part) for part in parts)
+
+
+def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) -> Iterator[Piece]:
+    content = message.get("content")
+    runs = list(_runs(content, own)) if isinstance(content, list) else []
+    beside = {key: message[key] for key in _beside(own) if message.get(key) is not None}
+    has_own_role = _has_role_of(message, own)
+    if has_own_role and not beside and _is_own_content(message, runs, own):
+        yield own, message
+        return
+    if not has_own_role:
+        _tell_role(message, role, path, told)
+    rest = {key: value for key, value in message.items() if key not in ("content", *beside)}
+    if not runs:
+        form = own if own not in _WITHOUT_TEXT and role in _ROLES[own] else _CHAT
+        if form != own or content == []:
+            told.append((f"{path}.content", "content was read as the text that it is"))
+        yield form, {**(rest if form == own else {}), "role": role, "content": content or ""}
+    for form, parts in runs:
+        if form != own:
+            told.append((f"{path}.content", f"parts of the form of {form} were read as such"))
+        yield form, _with_parts(form, _role_in(form, role), parts)
+    if own in _LISTING_CALLS and runs:
+        yield own, {**rest, "role": role, "content": None}
+    if beside:
+        told.append((path, "what stands beside the content of a Chat message was read as such"))
+        if any(beside.values()):
+            yield _CHAT, {"role": "assistant", "content": None, **beside}
+
+
+def _beside(own: str) -> tuple[str, ...]:
+    """The fields of a Chat message that a message of this protocol does not have."""
+    return () if own == _CHAT else _BESIDE if own not in _LISTING_CALLS else _BESIDE[1:]
+
+
+def _is_own_content(message: Fields, runs: list[tuple[str, list[Any]]], own: str) -> bool:
+    if own == "gemini":
+        return "content" not in message
+    if isinstance(message.get("content"), list):
+        return all(form == own for form, _ in runs) and (bool(runs) or own != "ollama")
+    return own != "bedrock"
+
+
+def _has_role_of(message: Fields, own: str) -> bool:
+    role = message.get("role")
+    return isinstance(role, str) and role in _ROLES[own]
+
+
+def _tell_role(message: Fields, role: Role, path: str, told: Told) -> None:
+    told.append((f"{path}.role", f"the role {str(message.get('role'))[:40]!r} was read as {role}"))
+
+
+def _role_in(form: str, role: Role) -> str:
+    """How a form writes a role; one that it does not have stands in a message of Chat's."""
+    if form == "gemini":
+        return "model" if role == "assistant" else "user"
+    if form == "bedrock" or (form == "anthropic" and role == "developer"):
+        return "assistant" if role == "assistant" else "user"
+    return role
+
+
+def _with_parts(form: str, role: str, parts: list[Any]) -> Fields:
+    if form == "gemini":
+        return {"role": role, "parts": parts}
+    said: Fields = {"role": role, "content": parts}
+    return {"type": "message", **said} if form == "openai_responses" else said
+
+
+def _runs(parts: list[Any], own: str) -> Iterator[tuple[str, list[Any]]]:
+    """Content by the form of its parts: each form, and the parts in a row that have it."""
+    run: list[Any] = []
+    last = own
+    for part in parts:
+        form = _form_of(part, own)
+        if run and form != last:
+            yield last, run
+            run = []
+        last = form
+        run.append(part)
+    if run:
+        yield last, run
+
+
+def _form_of(part: Any, own: str) -> str:
+    if not isinstance(part, dict):
+        return own
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        if own not in _UNTYPED_PARTS or _UNTYPED_PARTS[own].isdisjoint(part):
+            return next((form for form, keys in _UNTYPED_PARTS.items() if not keys.isdisjoint(part)), own)
+        return own
+    if kind in _PART_KINDS.get(own, ()) and not _is_thought_elsewhere(part, own):
+        return own
+    return next((form for form in _OTHERS if kind in _PART_KINDS[form]), own)
+
+
+def _is_thought_elsewhere(part: Fields, own: str) -> bool:
+    """Mistral's thinking, which is Chat's, is a list of parts; Anthropic's is a text."""
+    return own == _CHAT and part["type"] == "thinking" and isinstance(part.get("thinking"), str)

@@ -1,0 +1,75 @@
+"""Replies of Ollama's chat protocol, both ways."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.conversation import Reply, StopReason, Turn, Usage
+from toolglot.protocols.fields.media import without_media
+from toolglot.protocols.fields.reading import (
+    Fields,
+    from_root,
+    held,
+    leftover,
+    note,
+    noted,
+    one_of,
+    optional,
+    required,
+    restored,
+)
+from toolglot.protocols.fields.stop_reason import meant_by
+from toolglot.protocols.ollama.messages import PROTOCOL, read_message, write_message
+
+_BODY = frozenset({"model", "message", "done", "done_reason", "prompt_eval_count", "eval_count"})
+
+_STOPS: Final[dict[str, StopReason]] = {"stop": "stop", "length": "length"}
+_CUT: Final = ("length", "error")
+"""Why a reply is not whole. There is one word for both."""
+
+
+@from_root
+def decode(body: Fields) -> Reply:
+    """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
+    turn = held(body, "message", _read_message)
+    done, said = required(body, "done", bool), optional(body, "done_reason", str)
+    return Reply(
+        turn,
+        stop_of(said, done=done, has_calls=bool(turn.calls)),
+        _read_usage(body),
+        model=required(body, "model", str),
+        extra=noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, done=done, done_reason=said),
+    )
+
+
+def _read_message(fields: Fields) -> Turn:
+    return one_of(fields, "role", {"assistant": read_message})(fields)
+
+
+def stop_of(said: str | None, *, done: bool, has_calls: bool) -> StopReason | None:
+    """Why a reply ended, by what is in it rather than by what it says."""
+    return meant_by(said or "stop", _STOPS, has_calls=has_calls) if done else None
+
+
+def _read_usage(body: Fields) -> Usage | None:
+    read, written = optional(body, "prompt_eval_count", int), optional(body, "eval_count", int)
+    return None if read is None and written is None else Usage(read, written)
+
+
+def encode(reply: Reply) -> Fields:
+    """A reply as a body that an Ollama client reads."""
+    done, said = note(reply.extra, PROTOCOL, "done"), note(reply.extra, PROTOCOL, "done_reason")
+    turn = reply.turn if done is not None else without_media(reply.turn)
+    body: Fields = {"model": reply.model, "message": write_message(turn)}
+    if done is None or stop_of(said, done=done, has_calls=bool(reply.turn.calls)) != reply.stop:
+        done = reply.stop is not None
+        said = ("length" if reply.stop in _CUT else "stop") if done else None
+    body["done"] = done
+    if said is not None:
+        body["done_reason"] = said
+    counts = reply.usage or Usage()
+    if counts.input_tokens is not None:
+        body["prompt_eval_count"] = counts.input_tokens
+    if counts.output_tokens is not None:
+        body["eval_count"] = counts.output_tokens
+    return restored(body, reply.extra, PROTOCOL)

@@ -1,0 +1,471 @@
+"""Content parts, tool calls and tool messages of the Chat Completions protocol, both ways.
+
+Objects that hold one of their own (`function` in a tool call, say) keep what was left over of the inner one in
+a note with the name of its field. Mistral's chunks are parts too: some say `bare` what others say in an object.
+A refusal is a text, so that every client can show it; a note lets it return as what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from toolglot.conversation import Block, Extra, Media, Opaque, Text, Thinking, ToolCall, ToolResult
+from toolglot.jsontext import compact
+from toolglot.protocols.fields.argument_text import read_arguments, with_read_note
+from toolglot.protocols.fields.failed_result import told_content
+from toolglot.protocols.fields.media import audio_format, audio_type, audio_type_of, data_url, read_data_url
+from toolglot.protocols.fields.reading import (
+    Fields,
+    each_by_type,
+    expected,
+    held,
+    leftover,
+    note,
+    noted,
+    optional,
+    refilled,
+    required,
+    rest_of,
+    restored,
+    with_notes,
+)
+
+PROTOCOL: Final = "openai_chat"
+FUNCTION_CALL: Final = "function_call"
+"""The field of the one call of a message as it was before there were tools, and the note of a call read from it."""
+
+Part = Text | Media | Opaque
+ContentForm = Literal["text", "parts", "none"]
+
+_TEXT = frozenset({"type", "text"})
+_REFUSAL = frozenset({"type", "refusal"})
+_THINKING = frozenset({"type", "thinking", "signature"})
+_DOCUMENT = frozenset({"type", "document_url", "document_name"})
+_AUDIO = frozenset({"data", "format"})
+_FILE = frozenset({"file_id", "file_data", "filename"})
+_URL = frozenset({"url"})
+_FUNCTION = frozenset({"name", "arguments"})
+_CUSTOM = frozenset({"name", "input"})
+_CALL: Final = {key: frozenset({"id", "type", key}) for key in ("function", "custom")}
+_TOOL_MESSAGE = frozenset({"role", "content", "tool_call_id", "name"})
+_UNNAMED_TOOL_MESSAGE = _TOOL_MESSAGE - {"name"}
+
+
+# --- content ----------------------------------------------------------------------------------------
+
+
+def read_content(fields: Fields) -> tuple[tuple[Part, ...], ContentForm]:
+    """A message's content, and whether it is a string, parts or nothing."""
+    return _read_content(fields, _READERS)
+
+
+def read_said(fields: Fields) -> tuple[tuple[Part | Thinking, ...], ContentForm]:
+    """The same of an assistant message, which may hold chunks of thinking."""
+    return _read_content(fields, _SAID_READERS)
+
+
+def _read_content(fields: Fields, readers: Mapping[str, Callable[[Fields], Any]]) -> tuple[Any, ContentForm]:
+    content: Any = fields.get("content")
+    if content is None:
+        return (), "none"
+    if type(content) is str:
+        return (Text(content),), "text"
+    if type(content) is not list:
+        raise expected("a string or an array of parts", content, ".content")
+    return tuple(each_by_type(content, readers, _unknown, ".content")), "parts"
+
+
+def _unknown(fields: Fields) -> Opaque:
+    return Opaque(PROTOCOL, fields, required(fields, "type", str))
+
+
+def _text(fields: Fields) -> Text:
+    return Text(required(fields, "text", str), extra=leftover(fields, _TEXT, PROTOCOL))
+
+
+def _refusal(fields: Fields) -> Text:
+    extra = noted(leftover(fields, _REFUSAL, PROTOCOL), PROTOCOL, refusal=True)
+    return Text(required(fields, "refusal", str), extra=extra)
+
+
+def _thinking(fields: Fields) -> Thinking | Opaque:
+    """Mistral's chunk of thinking, which holds parts."""
+    parts, signature = fields.get("thinking"), fields.get("signature")
+    if type(parts) is not list or not (signature is None or type(signature) is str):
+        return _unknown(fields)
+    extra = noted(leftover(fields, _THINKING, PROTOCOL), PROTOCOL, chunk=parts)
+    return Thinking(_thought(parts), signature, extra=extra)
+
+
+def _thought(parts: list[Any]) -> str:
+    texts = [part.get("text") for part in parts if type(part) is dict]
+    return "".join(text for text in texts if type(text) is str)
+
+
+def _by_address(kind: Literal["image", "video"], key: str) -> Callable[[Fields], Part]:
+    outer = frozenset({"type", key})
+
+    def media(url: str, extra: Extra | None) -> Media:
+        inline = read_data_url(url)
+        if inline is None:
+            return Media(kind, url=url, extra=extra)
+        return Media(kind, inline[0], data=inline[1], extra=extra)
+
+    def read(fields: Fields) -> Part:
+        extra = leftover(fields, outer, PROTOCOL)
+        if type(fields.get(key)) is str:
+            return media(fields[key], noted(extra, PROTOCOL, bare=True))
+        return held(
+            fields,
+            key,
+            lambda inner: media(required(inner, "url", str), noted(extra, PROTOCOL, **{key: rest_of(inner, _URL)})),
+        )
+
+    return read
+
+
+def _audio(fields: Fields) -> Part:
+    outer = leftover(fields, frozenset({"type", "input_audio"}), PROTOCOL)
+
+    def read(inner: Fields) -> Part:
+        data, format = required(inner, "data", str), required(inner, "format", str)
+        if ":" in data:  # an address, which some hosts take
+            return Opaque(PROTOCOL, fields, "input_audio")
+        media_type = audio_type(format)
+        extra = noted(
+            outer,
+            PROTOCOL,
+            input_audio=rest_of(inner, _AUDIO),
+            format=None if audio_format(media_type) == format else format,
+        )
+        return Media("audio", media_type, data=data, extra=extra)
+
+    written = fields.get("input_audio")
+    if type(written) is str:
+        extra = noted(outer, PROTOCOL, bare=True)
+        if ":" in written:
+            return Media("audio", url=written, extra=extra)
+        return Media("audio", audio_type_of(written), data=written, extra=extra)
+    return held(fields, "input_audio", read)
+
+
+def _file(fields: Fields) -> Part:
+    def read(inner: Fields) -> Part:
+        written = optional(inner, "file_data", str)
+        inline = read_data_url(written) if written is not None else None
+        is_address = inline is None and written is not None and ":" in written
+        return Media(
+            "file",
+            inline[0] if inline else "",
+            data=inline[1] if inline else None if is_address else written,
+            url=written if is_address else None,
+            file_id=optional(inner, "file_id", str),
+            name=optional(inner, "filename", str),
+            extra=noted(leftover(fields, frozenset({"type", "file"}), PROTOCOL), PROTOCOL, file=rest_of(inner, _FILE)),
+        )
+
+    bare = fields.get("file_id")
+    if type(bare) is str and fields.get("file") is None:
+        rest = leftover(fields, frozenset({"type", "file_id"}), PROTOCOL)
+        return Media("file", file_id=bare, extra=noted(rest, PROTOCOL, bare=True))
+    return held(fields, "file", read)
+
+
+def _document(fields: Fields) -> Part:
+    """Mistral's document by its address."""
+    address, name = fields.get("document_url"), fields.get("document_name")
+    if type(address) is not str or not (name is None or type(name) is str):
+        return _unknown(fields)
+    inline = read_data_url(address)
+    return Media(
+        "document",
+        inline[0] if inline else "",
+        data=inline[1] if inline else None,
+        url=None if inline else address,
+        name=name,
+        extra=noted(leftover(fields, _DOCUMENT, PROTOCOL), PROTOCOL, document_url=True),
+    )
+
+
+def _file_address(fields: Fields) -> Part:
+    """A file by its address, or by its data in the place of one (GLM, Perplexity)."""
+
+    def read(inner: Fields) -> Part:
+        address = required(inner, "url", str)
+        inline = read_data_url(address)
+        notes = {"rest": rest_of(inner, _URL) or {}, "is_bare": inline is None and ":" not in address}
+        return Media(
+            "file",
+            inline[0] if inline else "",
+            data=inline[1] if inline else address if notes["is_bare"] else None,
+            url=None if inline or notes["is_bare"] else address,
+            extra=noted(leftover(fields, frozenset({"type", "file_url"}), PROTOCOL), PROTOCOL, file_url=notes),
+        )
+
+    return held(fields, "file_url", read) if type(fields.get("file_url")) is dict else _unknown(fields)
+
+
+_READERS: Final[dict[str, Callable[[Fields], Part]]] = {
+    "text": _text,
+    "refusal": _refusal,
+    "image_url": _by_address("image", "image_url"),
+    "video_url": _by_address("video", "video_url"),
+    "input_audio": _audio,
+    "file": _file,
+    "document_url": _document,
+    "file_url": _file_address,
+}
+_SAID_READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {**_READERS, "thinking": _thinking}
+
+
+# --- tool calls and tool messages -------------------------------------------------------------------
+
+
+def read_call(fields: Fields) -> ToolCall | Opaque:
+    """A call as an assistant message lists it. Some hosts leave out its type or its id."""
+    id, inner = fields.get("id"), fields.get("function")
+    if len(fields) == 3 and fields.get("type") == "function" and type(id) is str and type(inner) is dict:
+        name, written = inner.get("name"), inner.get("arguments")
+        if len(inner) == 2 and type(name) is str and type(written) is str:  # as nearly all are written
+            parsed, raw, done = read_arguments(written)
+            extra = None if raw is None else {PROTOCOL: {"~arguments": "raw"}}
+            if done:
+                extra = with_read_note(extra, PROTOCOL, done)
+            return ToolCall(id, name, parsed, raw_input=raw, extra=extra)
+    kind = optional(fields, "type", str)
+    if kind == "custom":
+        return _custom_call(fields)
+    if kind == "function" or (kind is None and "function" in fields):
+        return _function_call(fields)
+    return Opaque(PROTOCOL, fields, required(fields, "type", str), placed("tool_calls"))
+
+
+def placed(place: str) -> Extra:
+    """A note that says where in a message a block stood that is no part of its content."""
+    return {PROTOCOL: {"~place": place}}
+
+
+def _call_extra(fields: Fields, key: str, **notes: Any) -> Extra | None:
+    untyped, no_id = fields.get("type") is None, fields.get("id") is None
+    if untyped:
+        notes["untyped"] = True
+    if no_id:
+        notes["no_id"] = True
+    return with_notes(leftover(fields, _CALL[key], PROTOCOL, 3 - untyped - no_id), PROTOCOL, notes)
+
+
+def _custom_call(fields: Fields) -> ToolCall:
+    id = optional(fields, "id", str) or ""
+
+    def read(inner: Fields) -> ToolCall:
+        return ToolCall(
+            id,
+            required(inner, "name", str),
+            type="custom",
+            raw_input=required(inner, "input", str),
+            extra=_call_extra(fields, "custom", custom=rest_of(inner, _CUSTOM)),
+        )
+
+    return held(fields, "custom", read)
+
+
+def _function_call(fields: Fields) -> ToolCall:
+    id = optional(fields, "id", str) or ""
+
+    def read(inner: Fields) -> ToolCall:
+        parsed, raw, form, done = _read_arguments(inner)
+        rest = rest_of(inner, _FUNCTION, 1 + (form != "none"))
+        extra = with_read_note(_call_extra(fields, "function", function=rest, arguments=form), PROTOCOL, done)
+        return ToolCall(id, required(inner, "name", str), parsed, raw_input=raw, extra=extra)
+
+    return held(fields, "function", read)
+
+
+def _read_arguments(fields: Fields) -> tuple[Fields | None, str | None, str | None, tuple[str, ...]]:
+    """The object, the text where the object does not say it all, how they were written, what was done to read them."""
+    written: Any = fields.get("arguments")
+    if written is None:
+        return None, None, "none", ()
+    if type(written) is dict:
+        return written, None, "object", ()
+    if type(written) is not str:
+        raise expected("a string", written, ".arguments")
+    parsed, raw, done = read_arguments(written)
+    return parsed, raw, None if raw is None else "raw", done
+
+
+def read_result(fields: Fields) -> ToolResult:
+    """A tool message. What else it says belongs to the result, which is all that it holds."""
+    parts, form = read_content(fields)
+    name, id = optional(fields, "name", str), optional(fields, "tool_call_id", str)
+    known = _TOOL_MESSAGE if name else _UNNAMED_TOOL_MESSAGE
+    read = 1 + bool(name) + (id is not None) + (form != "none")
+    content: Any = fields["content"] if form == "text" else parts if form == "parts" else None
+    return ToolResult(
+        id or "",
+        content,
+        name=name or "",
+        is_complete=True,
+        extra=noted(
+            leftover(fields, known, PROTOCOL, read),
+            PROTOCOL,
+            content=None if form == "text" else form,
+            no_id=True if id is None else None,
+        ),
+    )
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def write_part(block: Block) -> str | Fields | None:
+    """A block as a part, plain text as a string; None if the protocol has no part for it."""
+    if type(block) is Text:
+        own = block.extra.get(PROTOCOL) if block.extra else None
+        if not own:
+            return block.text
+        kind = "refusal" if "~refusal" in own else "text"
+        return refilled({"type": kind, kind: block.text}, own)
+    if type(block) is Media:
+        return _write_media(block)
+    if type(block) is Opaque and block.protocol == PROTOCOL and note(block.extra, PROTOCOL, "place") is None:
+        value: Fields = block.value
+        return value
+    return None
+
+
+def write_chunk(block: Thinking) -> Fields:
+    """Thinking as a chunk: what it held, as long as that is its text."""
+    parts = note(block.extra, PROTOCOL, "chunk")
+    if parts is None or _thought(parts) != block.text:
+        parts = [{"type": "text", "text": block.text}]
+    fields: Fields = {"type": "thinking", "thinking": parts}
+    if block.signature is not None:
+        fields["signature"] = block.signature
+    return restored(fields, block.extra, PROTOCOL)
+
+
+def _write_media(block: Media) -> Fields | None:
+    own = (block.extra or {}).get(PROTOCOL, {})
+    address = data_url(block.media_type, block.data) if block.data is not None else block.url
+    is_bare = "~bare" in own
+    if block.kind == "audio":
+        fields = _write_audio(block, own)
+    elif block.kind in ("image", "video") and address is not None:
+        key = f"{block.kind}_url"
+        fields = {"type": key, key: address if is_bare else refilled({"url": address}, own.get(f"~{key}"))}
+    elif is_bare and block.file_id is not None:
+        fields = {"type": "file", "file_id": block.file_id}
+    elif "~document_url" in own and address is not None:
+        fields = {"type": "document_url", "document_url": address}
+        if block.name is not None:
+            fields["document_name"] = block.name
+    elif "~file_url" in own and address is not None:
+        form = own["~file_url"]
+        written = block.data if form["is_bare"] and block.data is not None else address
+        fields = {"type": "file_url", "file_url": refilled({"url": written}, form["rest"])}
+    else:
+        fields = _write_file(block, address, own)
+    return None if fields is None else refilled(fields, own)
+
+
+def _write_file(block: Media, address: str | None, own: Fields) -> Fields:
+    inner: Fields = {"file_id": block.file_id} if block.file_id is not None else {}
+    if address is not None:
+        inner["file_data"] = address if block.media_type or block.data is None else block.data
+    if block.name is not None:
+        inner["filename"] = block.name
+    return {"type": "file", "file": refilled(inner, own.get("~file"))}
+
+
+def _write_audio(block: Media, own: Fields) -> Fields | None:
+    if "~bare" in own:
+        return {"type": "input_audio", "input_audio": block.data if block.data is not None else block.url}
+    if block.data is None:
+        return None
+    format = own.get("~format") or audio_format(block.media_type)
+    inner = {"data": block.data, "format": format}
+    return {"type": "input_audio", "input_audio": refilled(inner, own.get("~input_audio"))}
+
+
+def write_content(parts: list[str | Fields], form: ContentForm | None, *, joined: bool = False) -> str | list[Fields]:
+    """Parts as they were written before; as a string where that says the same."""
+    if form != "parts":
+        if len(parts) == 1 and type(parts[0]) is str:
+            return parts[0]
+        texts = [part for part in parts if type(part) is str] if joined or not parts else None
+        if texts is not None and len(texts) == len(parts):
+            return "".join(texts)
+    return [{"type": "text", "text": part} if type(part) is str else part for part in parts]  # type: ignore[misc]
+
+
+def write_call(call: ToolCall) -> Fields:
+    if call.type == "custom":
+        return _write_custom_call(call)
+    own = call.extra.get(PROTOCOL) if call.extra else None
+    if own is None and call.raw_input is None:
+        function = {"name": call.name, "arguments": compact(call.arguments or {})}
+        return {"id": call.id, "type": "function", "function": function}
+    inner: Fields = {"name": call.name}
+    arguments = _written_arguments(call, own or {})
+    if arguments is not None:
+        inner["arguments"] = arguments
+    return _around("function", inner, call, own or {})
+
+
+def write_function_call(call: ToolCall) -> Fields | None:
+    """A call that was read from the field of old times, as it was; None for any other, and for one that has an id."""
+    own = call.extra.get(PROTOCOL) if call.extra and not call.id else None
+    rest = own.get(f"~{FUNCTION_CALL}") if own else None
+    if own is None or rest is None:
+        return None
+    return refilled({"name": call.name, "arguments": _written_arguments(call, own)}, rest)
+
+
+def _write_custom_call(call: ToolCall) -> Fields:
+    text = call.raw_input if call.raw_input is not None else compact(call.arguments or {})
+    own = call.extra.get(PROTOCOL) if call.extra else None
+    return _around("custom", {"name": call.name, "input": text}, call, own or {})
+
+
+def _around(key: str, inner: Fields, call: ToolCall, own: Fields) -> Fields:
+    """A call around what it holds."""
+    fields: Fields = {"id": call.id} if call.id or "~no_id" not in own else {}
+    if "~untyped" not in own:
+        fields["type"] = key
+    fields[key] = refilled(inner, own.get(f"~{key}"))
+    return refilled(fields, own)
+
+
+def _written_arguments(call: ToolCall, own: Fields) -> Any:
+    """Arguments as this protocol's model wrote them; those of another as the object that they mean."""
+    form = own.get("~arguments")
+    if form == "object" and call.arguments is not None:
+        return call.arguments
+    if call.raw_input is not None and (form == "raw" or call.arguments is None):
+        return call.raw_input
+    return None if call.arguments is None and form == "none" else compact(call.arguments or {})
+
+
+def write_result(result: ToolResult) -> Fields:
+    """A result as a tool message."""
+    own = result.extra.get(PROTOCOL) if result.extra else None
+    content: Any = result.content
+    if result.is_error or result.status is not None or type(content) is not str:
+        content = told_content(result)
+    if own is None and type(content) is str and not result.name:
+        return {"role": "tool", "tool_call_id": result.call_id, "content": content}
+    own = own or {}
+    form = own.get("~content")
+    fields: Fields = {"role": "tool"}
+    if result.call_id or "~no_id" not in own:
+        fields["tool_call_id"] = result.call_id
+    if result.name:
+        fields["name"] = result.name
+    if type(content) is tuple:
+        parts = [part for block in content if (part := write_part(block)) is not None]
+        fields["content"] = write_content(parts, form)
+    elif content is not None or form != "none":
+        fields["content"] = content or ""
+    return refilled(fields, own)

@@ -1,0 +1,123 @@
+"""Calls as some clients of the Chat Completions protocol still write them: arguments as an object, and functions.
+
+Before there were tools there were functions: an assistant's `function_call`, a message of the role `function` and a
+list of `functions`. A provider that takes them (`turns.function_role`) gets them of its own client as they came;
+otherwise they are calls, results and tools like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Conversation, Extra, Opaque, ToolCall, ToolResult, ToolSpec, Turn
+from toolglot.errors import InputError
+from toolglot.jsontext import compact
+from toolglot.protocols.fields.argument_text import read_arguments, with_read_note
+from toolglot.protocols.fields.reading import Fields, expected, inside, note, noted, optional, required, rest_of
+from toolglot.protocols.openai_chat.blocks import FUNCTION_CALL, PROTOCOL
+
+_CALLED: Final = frozenset({"name", "arguments"})
+
+
+def read_function_call(fields: Fields) -> ToolCall:
+    """The call of a reply, as it was before there were tools. A client of this protocol gets it in that form again."""
+    name, written = fields.get("name"), fields.get("arguments")
+    name, form = name if isinstance(name, str) else "", None if isinstance(written, str) else "object"
+    arguments, raw, done = read_arguments(written) if isinstance(written, str) else (written or {}, None, ())
+    if not isinstance(arguments, dict | None):
+        arguments, raw = None, compact(written)
+    notes = noted(
+        None, PROTOCOL, function_call=rest_of(fields, _CALLED) or {}, arguments=form if raw is None else "raw"
+    )
+    return ToolCall("", name, arguments, raw_input=raw, extra=with_read_note(notes, PROTOCOL, done))
+
+
+def with_text_arguments(conversation: Conversation) -> Conversation:
+    """The conversation without calls whose arguments are an object or null; itself where there is none."""
+    turns = [_with_text(turn) for turn in conversation.turns]
+    is_same = all(turn is before for turn, before in zip(turns, conversation.turns, strict=True))
+    return conversation if is_same else replace(conversation, turns=tuple(turns))
+
+
+def _with_text(turn: Turn) -> Turn:
+    if turn.role != "assistant" or not any(_is_object(block) for block in turn.blocks):
+        return turn
+    blocks = [replace(block, extra=_unnoted(block.extra)) if _is_object(block) else block for block in turn.blocks]
+    return replace(turn, blocks=tuple(blocks))
+
+
+def _unnoted(extra: Extra | None) -> Extra:
+    """What a call has besides, but for the note how its arguments were written; it has its own fields still."""
+    own = {key: value for key, value in (extra or {}).get(PROTOCOL, {}).items() if key != "~arguments"}
+    return {**(extra or {}), PROTOCOL: own}
+
+
+def _is_object(block: Block) -> bool:
+    if type(block) is not ToolCall or block.extra is None:
+        return False
+    return note(block.extra, PROTOCOL, "arguments") in ("object", "none")
+
+
+def with_tools_for_functions(conversation: Conversation) -> Conversation:
+    """The conversation with calls, results and tools in the place of functions; itself where there is none."""
+    turns = [_with_calls(turn) for turn in conversation.turns]
+    own = (conversation.extra or {}).get(PROTOCOL, {})
+    tools = _tools(own["functions"]) if own.get("functions") is not None else []
+    is_same = all(turn is before for turn, before in zip(turns, conversation.turns, strict=True))
+    if is_same and not tools:
+        return conversation
+    rest = {key: value for key, value in own.items() if key != "functions"}
+    return replace(
+        conversation,
+        turns=tuple(turns),
+        tools=(*conversation.tools, *tools),
+        extra={**(conversation.extra or {}), PROTOCOL: rest},
+    )
+
+
+def _with_calls(turn: Turn) -> Turn:
+    for block in turn.blocks:
+        if type(block) is Opaque and block.protocol == PROTOCOL and block.kind in ("function_call", "function"):
+            return replace(turn, blocks=tuple(map(_call_or_result, turn.blocks)))
+    return turn
+
+
+def _call_or_result(block: Block) -> Block:
+    if type(block) is not Opaque or block.protocol != PROTOCOL:
+        return block
+    called = function_call_in(block)
+    if called is not None:
+        return replace(read_function_call(called), extra=None)
+    if block.kind != "function" or not isinstance(block.value, dict):
+        return block
+    content, name = block.value.get("content"), block.value.get("name")
+    if content is None or isinstance(content, str):
+        return ToolResult("", content, name=name if isinstance(name, str) else "", is_complete=True)
+    return block
+
+
+def function_call_in(block: Block) -> Fields | None:
+    """The `function_call` that a block holds. A part of that type which a client made up itself holds none."""
+    if type(block) is not Opaque or block.kind != FUNCTION_CALL or not isinstance(block.value, dict):
+        return None
+    called = block.value.get(FUNCTION_CALL)
+    return called if isinstance(called, dict) else None
+
+
+def _tools(functions: object) -> list[ToolSpec]:
+    if not isinstance(functions, list):
+        raise expected("an array", functions, "$.functions", hint="a list of functions, or tools in their place")
+    return [_spec(given, f"$.functions[{index}]") for index, given in enumerate(functions)]
+
+
+def _spec(given: object, path: str) -> ToolSpec:
+    if not isinstance(given, dict):
+        raise expected("an object", given, path)
+    try:
+        return ToolSpec(
+            required(given, "name", str), optional(given, "description", str), optional(given, "parameters", dict)
+        )
+    except InputError as error:
+        raise inside(error, path) from None

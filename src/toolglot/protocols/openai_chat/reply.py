@@ -1,0 +1,249 @@
+"""Replies of the Chat Completions protocol, both ways."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Reply, StopReason, ToolCall, Turn, Usage
+from toolglot.errors import InputError
+from toolglot.protocols.fields.reading import (
+    Fields,
+    expected,
+    from_root,
+    held_or_none,
+    inside,
+    leftover,
+    note,
+    noted,
+    one_of,
+    optional,
+    present,
+    refilled,
+    required,
+    rest_of,
+    restored,
+    with_rest,
+)
+from toolglot.protocols.fields.refusals import only_refuses
+from toolglot.protocols.fields.stop_reason import meant_by, word_for
+from toolglot.protocols.fields.token_counts import read_details, write_details
+from toolglot.protocols.openai_chat.blocks import FUNCTION_CALL, PROTOCOL
+from toolglot.protocols.openai_chat.messages import PLAIN, read_assistant, write_assistant
+from toolglot.protocols.openai_chat.old_forms import function_call_in, read_function_call
+
+_BODY = frozenset({"id", "model", "choices", "usage"})
+_CHOICE = frozenset({"message", "finish_reason"})
+_USAGE = frozenset({"prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"})
+_PROMPT: Final = "prompt_tokens_details"
+_COMPLETION: Final = "completion_tokens_details"
+_FOREIGN: Final = PLAIN._replace(media=False, refusals=True)
+"""In a reply, content is a string, and a refusal stands beside it."""
+
+_STOPS: Final[dict[str, StopReason]] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "content_filter": "filter",
+    "sensitive": "filter",
+    "error": "error",
+    "network_error": "error",
+    "insufficient_system_resource": "error",
+}
+_STOPS_BACK: Final[dict[StopReason, str]] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "length": "length",
+    "filter": "content_filter",
+    "pause": "stop",
+    "error": "length",
+}
+"""There is no word for a failure; of those that there are, this one at least says that the answer is not whole."""
+
+
+@from_root
+def decode(body: Fields) -> Reply:
+    """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept.
+
+    The first choice is the reply; the others are carried.
+    """
+    choices = _choices(body)
+    try:
+        if type(choices[0]) is not dict:
+            raise expected("an object", choices[0], "")
+        turn, said, rest = _read_choice(choices[0])
+    except InputError as error:
+        raise inside(error, ".choices[0]") from None
+    id, model = optional(body, "id", str) or "", optional(body, "model", str) or ""
+    known = _BODY
+    if not id or not model:
+        known = _BODY - {key for key, value in (("id", id), ("model", model)) if not value}
+    extra = leftover(body, known, PROTOCOL) or {PROTOCOL: {}}  # a new one: the notes may go right into it
+    own = extra[PROTOCOL]
+    own["~choice"] = rest
+    if len(choices) > 1:
+        own["~choices"] = choices[1:]
+    if said is not None:
+        own["~finish_reason"] = said
+    usage = held_or_none(body, "usage", _read_usage)
+    return Reply(turn, stop_of(said, turn), usage, id, model, extra)
+
+
+def _choices(body: Fields) -> list[Any]:
+    choices: list[Any] = required(body, "choices", list)
+    if not choices:
+        raise InputError("expected at least one choice, got an empty array", path=".choices")
+    return choices
+
+
+def _read_choice(fields: Fields) -> tuple[Turn, str | None, Fields]:
+    said, message = fields.get("finish_reason"), fields.get("message")
+    rest = rest_of(fields, _CHOICE) or {}
+    if type(said) is not str:
+        said = optional(fields, "finish_reason", str)
+        said = _said_in_details(fields, rest) if said is None else said
+    if type(message) is not dict:
+        if message is None and said is not None and _STOPS.get(said) == "filter":
+            rest["~no_message"] = True  # Azure says only that it filtered what the model wrote
+            return Turn("assistant"), said, rest
+        message = required(fields, "message", dict)
+    try:
+        if message.get("role") != "assistant":
+            one_of(message, "role", _ROLES)
+        turn = read_assistant(message)
+    except InputError as error:
+        raise inside(error, ".message") from None
+    if message.get(FUNCTION_CALL) is not None and not message.get(
+        "tool_calls"
+    ):  # some hosts write a call in both forms
+        turn = replace(turn, blocks=tuple(map(_with_function, turn.blocks)))
+    return turn, said, rest
+
+
+def _said_in_details(fields: Fields, rest: Fields) -> str | None:
+    """The reason as GPT-4's first models that see said it: in `finish_details`, with null for the reason itself."""
+    details = fields.get("finish_details")
+    said: Any = details.get("type") if type(details) is dict else None
+    if type(said) is not str:
+        return None
+    rest["~in_details"] = True
+    return said
+
+
+def _with_function(block: Block) -> Block:
+    """The call of old times as a call; what names no function, or says nothing of its arguments, is none."""
+    called = function_call_in(block)
+    if called is not None and called.get("name") and isinstance(called["name"], str) and "arguments" in called:
+        return read_function_call(called)
+    return block
+
+
+_ROLES: Final = {"assistant": True}
+
+
+def meaning_of(said: str) -> StopReason | None:
+    """What a finish reason means by itself; None for a word that no provider of this protocol has."""
+    return _STOPS.get(said)
+
+
+def reason_for(stop: StopReason, said: str | None, turn: Turn) -> str:
+    """The finish reason of a stream: what the provider said where that is just what it means."""
+    is_meant = said is not None and said != "function_call" and _STOPS.get(said) == stop
+    return said if said is not None and is_meant else _word_for(stop, turn)
+
+
+def _word_for(stop: StopReason, turn: Turn) -> str:
+    """The protocol's own word. A reply that only refuses came to its end: its `refusal` says what it is."""
+    return "stop" if stop == "filter" and only_refuses(turn.blocks) else _STOPS_BACK[stop]
+
+
+def stop_of(said: str | None, turn: Turn) -> StopReason | None:
+    """Why a reply ended, by what is in it rather than by what it says. One that only refuses was filtered."""
+    if said is None:
+        return None
+    has_calls = ToolCall in map(type, turn.blocks)
+    if has_calls and said == "tool_calls":
+        return "tool_calls"  # as nearly all say it
+    meant = meant_by(said, _STOPS, has_calls=has_calls)
+    return "filter" if meant == "stop" and only_refuses(turn.blocks) else meant
+
+
+def _read_usage(fields: Fields) -> Usage:
+    cached = written = reasoning = None
+    rests: Fields = {}
+    if _PROMPT in fields:
+        (cached, written), rests[_PROMPT] = read_details(fields, _PROMPT, "cached_tokens", "cache_write_tokens")
+    if _COMPLETION in fields:
+        (reasoning,), rests[_COMPLETION] = read_details(fields, _COMPLETION, "reasoning_tokens")
+    no_total = None if "total_tokens" in fields else True
+    extra = leftover(fields, _USAGE, PROTOCOL)
+    if rests or no_total:
+        extra = noted(extra, PROTOCOL, no_total=no_total, **rests)
+    prompt, completion = fields.get("prompt_tokens"), fields.get("completion_tokens")
+    if type(prompt) is not int or type(completion) is not int:
+        prompt, completion = optional(fields, "prompt_tokens", int), optional(fields, "completion_tokens", int)
+    return Usage(prompt, completion, cached, written, reasoning, extra)
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def encode(reply: Reply) -> Fields:
+    """A reply as a body that a Chat Completions client reads. One from elsewhere gets what such a client demands."""
+    is_home = note(reply.extra, PROTOCOL, "choice") is not None
+    rest: Fields = note(reply.extra, PROTOCOL, "choice") or {}
+    choice: Fields = {}
+    if reply.turn.blocks or "~no_message" not in rest:
+        message = write_assistant(reply.turn, PLAIN if is_home else _FOREIGN)
+        choice["message"] = refilled(message, note(reply.extra, PROTOCOL, "message"))
+    reason = _write_stop(reply)
+    if reason is not None and not ("~in_details" in rest and reason == note(reply.extra, PROTOCOL, "finish_reason")):
+        choice["finish_reason"] = reason
+    body: Fields = {"id": reply.id} if reply.id else {}
+    if reply.model:
+        body["model"] = reply.model
+    if not is_home:
+        choice = {"index": 0, "finish_reason": None, "logprobs": None, **choice}
+        body = {"id": "", "object": "chat.completion", "created": 0, "model": "", **body}
+    body["choices"] = [
+        with_rest(choice, reply.extra, PROTOCOL, "choice"),
+        *(note(reply.extra, PROTOCOL, "choices") or ()),
+    ]
+    if not is_home:
+        usage = reply.usage or Usage()
+        counts = {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
+        body["usage"] = {**counts, "total_tokens": sum(counts.values()), **_write_usage(usage)}
+    elif reply.usage is not None:
+        body["usage"] = _write_usage(reply.usage)
+    return restored(body, reply.extra, PROTOCOL)
+
+
+def _write_stop(reply: Reply) -> str | None:
+    said: str | None = note(reply.extra, PROTOCOL, "finish_reason")
+    if said is None and reply.stop is not None:
+        return _word_for(reply.stop, reply.turn)
+    return word_for(reply.stop, said, stop_of(said, reply.turn), _STOPS_BACK)
+
+
+def _write_usage(usage: Usage) -> Fields:
+    prompt, completion = usage.input_tokens, usage.output_tokens
+    cached = {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens}
+    fields = present(
+        {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            _PROMPT: write_details(cached, note(usage.extra, PROTOCOL, _PROMPT)),
+            _COMPLETION: write_details(
+                {"reasoning_tokens": usage.reasoning_tokens}, note(usage.extra, PROTOCOL, _COMPLETION)
+            ),
+        }
+    )
+    fields = restored(fields, usage.extra, PROTOCOL)
+    if prompt is not None and completion is not None and not note(usage.extra, PROTOCOL, "no_total"):
+        fields.setdefault("total_tokens", prompt + completion)
+    return fields

@@ -1,0 +1,271 @@
+"""Requests of the Chat Completions protocol (`POST /v1/chat/completions`), both ways."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import (
+    ChoiceMode,
+    Conversation,
+    Extra,
+    Options,
+    OutputFormat,
+    Sampling,
+    ToolChoice,
+    ToolSpec,
+)
+from toolglot.conversation.tool_memory import written_tools
+from toolglot.profiles import Profile
+from toolglot.protocols.fields.reading import (
+    Fields,
+    each,
+    expected,
+    from_root,
+    held,
+    held_or_none,
+    leftover,
+    note,
+    noted,
+    optional,
+    optional_texts,
+    required,
+    rest_of,
+    restored,
+    with_rest,
+)
+from toolglot.protocols.fields.sampling import read_sampling, write_sampling
+from toolglot.protocols.openai_chat.blocks import PROTOCOL
+from toolglot.protocols.openai_chat.messages import read_message, style_of, write_turn
+from toolglot.protocols.openai_chat.thinking_switch import claimed, read_reasoning, write_reasoning
+from toolglot.protocols.openai_chat.tools import read_tool, write_tool
+
+_BODY = frozenset(
+    {"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "max_tokens", "max_completion_tokens"}
+    | {"temperature", "top_p", "seed", "presence_penalty", "frequency_penalty", "stop", "reasoning_effort"}
+    | {"response_format", "stream", "user"}
+)
+_NAMED = frozenset({"name"})
+_FORMAT = frozenset({"type", "json_schema"})
+_SCHEMA = frozenset({"name", "schema", "strict"})
+_LIMITS: Final = ("max_completion_tokens", "max_tokens")
+"""The fields that limit an answer; the second is the old name, which many hosts know alone."""
+_SAMPLING: Final = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+}
+_CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
+
+
+@from_root
+def decode(body: Fields) -> Conversation:
+    """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
+    return Conversation(
+        tuple(each(required(body, "messages", list), read_message, ".messages")),
+        tuple(each(optional(body, "tools", list) or (), read_tool, ".tools")),
+        _read_options(body),
+        optional(body, "model", str) or "",
+        _read_rest(body),
+    )
+
+
+def _read_rest(body: Fields) -> Extra | None:
+    """What the body says that has no canonical place."""
+    known = _BODY if body.get("model") else _BODY - {"model"}
+    limits = [key for key in _LIMITS if body.get(key) is not None]
+    return noted(
+        leftover(body, known.difference(limits[1:]).union(claimed(body)), PROTOCOL),
+        PROTOCOL,
+        limit=limits[0] if limits else None,
+        tools=[] if body.get("tools") == [] else None,
+        stop="text" if type(body.get("stop")) is str else [] if body.get("stop") == [] else None,
+    )
+
+
+def _read_options(body: Fields) -> Options:
+    limits = [optional(body, key, int) for key in _LIMITS]
+    stop: Any = body.get("stop")
+    return Options(
+        sampling=replace(
+            read_sampling(body, _SAMPLING),
+            max_tokens=limits[0] if limits[0] is not None else limits[1],
+            stop=(stop,) if type(stop) is str else optional_texts(body, "stop"),
+        ),
+        reasoning=read_reasoning(body, optional(body, "reasoning_effort", str)),
+        tool_choice=_read_choice(body),
+        output=held_or_none(body, "response_format", _read_output),
+        stream=optional(body, "stream", bool),
+        user=optional(body, "user", str),
+    )
+
+
+def _read_choice(body: Fields) -> ToolChoice | None:
+    """Which tools the model may call, and whether several at once: two fields, either of which may be absent."""
+    parallel = optional(body, "parallel_tool_calls", bool)
+    written: Any = body.get("tool_choice")
+    if written is None:
+        return None if parallel is None else ToolChoice(parallel=parallel, extra={PROTOCOL: {"~unsaid": True}})
+    if type(written) is str:
+        mode = _CHOICES.get(written)
+        verbatim = written if mode is None or written == "any" else None
+        return ToolChoice(mode or "auto", (), parallel, noted(None, PROTOCOL, choice=verbatim))
+    if type(written) is not dict:
+        raise expected("a string or an object", written, ".tool_choice")
+    return held(body, "tool_choice", lambda fields: _read_choice_object(fields, parallel))
+
+
+def _read_choice_object(fields: Fields, parallel: bool | None) -> ToolChoice:
+    kind = required(fields, "type", str)
+    if kind in ("function", "custom"):
+        name, rest = held(fields, kind, lambda inner: (required(inner, "name", str), rest_of(inner, _NAMED)))
+        extra = leftover(fields, frozenset({"type", kind}), PROTOCOL)
+        return ToolChoice("named", (name,), parallel, noted(extra, PROTOCOL, type=kind, **{kind: rest}))
+    verbatim: Extra = {PROTOCOL: {"~choice": fields}}
+    if kind == "allowed_tools":
+        names = held(fields, kind, _allowed_names)
+        is_forced = fields[kind].get("mode") == "required"
+        return ToolChoice("required" if is_forced else "allowed", names, parallel, verbatim)
+    return ToolChoice("auto", (), parallel, verbatim)
+
+
+def _allowed_names(fields: Fields) -> tuple[str, ...]:
+    return tuple(name for name in each(required(fields, "tools", list), _allowed_name, ".tools") if name is not None)
+
+
+def _allowed_name(fields: Fields) -> str | None:
+    """The name of an allowed tool; None for one of a kind that has none."""
+    kind = required(fields, "type", str)
+    if kind not in ("function", "custom"):
+        return None
+    return held(fields, kind, lambda inner: required(inner, "name", str))
+
+
+def _read_output(format: Fields) -> OutputFormat:
+    kind = format.get("type")
+    if kind == "text":
+        return OutputFormat("text", extra=leftover(format, _FORMAT - {"json_schema"}, PROTOCOL))
+    if kind == "json_object":
+        return OutputFormat("json", extra=leftover(format, _FORMAT - {"json_schema"}, PROTOCOL))
+    inner = format.get("json_schema")
+    name = inner.get("name") if type(inner) is dict else None
+    if kind != "json_schema" or type(inner) is not dict or not (name is None or type(name) is str):
+        return OutputFormat(extra={PROTOCOL: {"~format": format}})
+    extra = noted(
+        leftover(format, _FORMAT, PROTOCOL),
+        PROTOCOL,
+        json_schema=rest_of(inner, _SCHEMA),
+        no_name=True if name is None else None,
+    )
+    return held(
+        format,
+        "json_schema",
+        lambda inner: OutputFormat(
+            "json_schema", name, optional(inner, "schema", dict), optional(inner, "strict", bool), extra
+        ),
+    )
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:
+    """A conversation as a request body. What the protocol has no place for is not written.
+
+    Hosts differ in how they want some of it: the profile of the target says how.
+    """
+    style = style_of(profile)
+    options = conversation.options
+    body: Fields = {"model": conversation.model} if conversation.model else {}
+    messages: list[Fields] = []
+    for turn in conversation.turns:
+        write_turn(turn, messages, style)
+    body["messages"] = messages
+    tools = written_tools(conversation.tools, PROTOCOL, _write_tools)
+    if tools or note(conversation.extra, PROTOCOL, "tools") is not None:
+        body["tools"] = tools
+    if options.tool_choice is not None:
+        _write_choice(body, options.tool_choice, conversation.tools)
+    _write_sampling(body, options.sampling, conversation.extra, profile)
+    if options.reasoning is not None:
+        write_reasoning(body, options.reasoning, profile.reasoning.switch if profile is not None else "")
+    if options.output is not None:
+        body["response_format"] = _write_output(options.output)
+    if options.stream is not None:
+        body["stream"] = options.stream
+    if options.user is not None:
+        body["user"] = options.user
+    return restored(body, conversation.extra, PROTOCOL)
+
+
+def _write_tools(tools: tuple[ToolSpec, ...]) -> list[Fields]:
+    return [written for tool in tools if (written := write_tool(tool)) is not None]
+
+
+def _write_choice(body: Fields, choice: ToolChoice, tools: tuple[ToolSpec, ...]) -> None:
+    if choice.parallel is not None:
+        body["parallel_tool_calls"] = choice.parallel
+    if choice.mode == "auto" and note(choice.extra, PROTOCOL, "unsaid"):
+        return
+    verbatim = note(choice.extra, PROTOCOL, "choice")
+    kinds = {tool.name: "custom" for tool in tools if tool.type == "custom"}
+    if verbatim is not None and _still_says(verbatim, choice):
+        body["tool_choice"] = verbatim
+    elif choice.mode == "named":
+        name = choice.names[0]
+        kind = note(choice.extra, PROTOCOL, "type")
+        if not isinstance(kind, str) or not kind:
+            kind = kinds.get(name, "function")
+        fields: Fields = {"type": kind, kind: with_rest({"name": name}, choice.extra, PROTOCOL, kind)}
+        body["tool_choice"] = restored(fields, choice.extra, PROTOCOL)
+    elif choice.mode == "allowed" or (choice.mode == "required" and choice.names):
+        named = [(name, kinds.get(name, "function")) for name in choice.names]
+        mode = "required" if choice.mode == "required" else "auto"
+        allowed = {"mode": mode, "tools": [{"type": kind, kind: {"name": name}} for name, kind in named]}
+        if type(verbatim) is dict and "allowed_tools" in verbatim:
+            allowed = {**verbatim["allowed_tools"], "tools": allowed["tools"]}
+        body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": allowed}
+    else:
+        body["tool_choice"] = choice.mode
+
+
+def _still_says(verbatim: Any, choice: ToolChoice) -> bool:
+    """Whether a choice that was kept as it came is still the one that is meant; tools may have new names."""
+    if type(verbatim) is str:
+        return choice.mode == _CHOICES.get(verbatim, "auto")
+    if verbatim["type"] != "allowed_tools":
+        return choice.mode == "auto"
+    mode = "required" if verbatim["allowed_tools"].get("mode") == "required" else "allowed"
+    return choice.mode == mode and _allowed_names(verbatim["allowed_tools"]) == choice.names
+
+
+def _write_sampling(body: Fields, sampling: Sampling, extra: Extra | None, profile: Profile | None) -> None:
+    if sampling.max_tokens is not None:
+        usual = _LIMITS[0] if profile is None else profile.request.max_tokens_field
+        body[note(extra, PROTOCOL, "limit") or usual] = sampling.max_tokens
+    body.update(write_sampling(sampling, _SAMPLING))
+    form = note(extra, PROTOCOL, "stop")
+    if form == "text" and len(sampling.stop) == 1:
+        body["stop"] = sampling.stop[0]
+    elif sampling.stop or form == []:
+        body["stop"] = list(sampling.stop)
+
+
+def _write_output(output: OutputFormat) -> Fields:
+    verbatim: Fields | None = note(output.extra, PROTOCOL, "format")
+    if verbatim is not None:
+        return verbatim
+    if output.kind != "json_schema":
+        return restored({"type": "json_object" if output.kind == "json" else "text"}, output.extra, PROTOCOL)
+    inner: Fields = {}
+    if output.name is not None or note(output.extra, PROTOCOL, "no_name") is None:
+        inner["name"] = output.name if output.name is not None else "response"
+    if output.schema is not None:
+        inner["schema"] = output.schema
+    if output.strict is not None:
+        inner["strict"] = output.strict
+    fields = {"type": "json_schema", "json_schema": with_rest(inner, output.extra, PROTOCOL, "json_schema")}
+    return restored(fields, output.extra, PROTOCOL)

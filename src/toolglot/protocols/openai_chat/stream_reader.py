@@ -1,0 +1,501 @@
+"""Streams of the Chat Completions protocol, read, from OpenAI and from the many servers that imitate it.
+
+Law: a stream adds up to the reply that `reply.decode` makes of the same answer given whole. Nothing that a server
+sends raises anything but `LimitError`; what the protocol does not allow is told.
+
+    chunk*  a chunk with `finish_reason`  (a chunk with `usage` and no choices)  [DONE]
+
+The end is told at `[DONE]`, at counts that follow the reason, or at the end of the bytes, since calls and counts may
+follow the reason. Bytes that end with neither a reason nor `[DONE]` were cut: that is a failure. Only the first choice
+is the reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+from msgspec import MsgspecError
+
+from toolglot.conversation import Block, Failure, Media, Text, Thinking, Turn
+from toolglot.conversation.events import Event
+from toolglot.errors import InputError, LimitError
+from toolglot.jsontext import parse
+from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.protocols.fields.reading import Fields, note
+from toolglot.protocols.framing.sequence import (
+    DAMAGED,
+    NO_ARGUMENTS,
+    NO_LAST_EVENT,
+    PARTS_IN_CONTENT,
+    SAYING,
+    STOP_WITH_CALLS,
+    THINKING,
+    Sequence,
+)
+from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.openai_chat import errors, reply
+from toolglot.protocols.openai_chat.blocks import PROTOCOL, placed, read_said
+from toolglot.protocols.openai_chat.stream_beside import Beside
+from toolglot.protocols.openai_chat.stream_calls import Calls
+from toolglot.protocols.openai_chat.stream_chunks import Delta, Entry, Piece, decode_chunk, piece_of, read_piece
+from toolglot.protocols.openai_chat.stream_shapes import TEXT, Shape, Shapes, decode_text
+from toolglot.protocols.openai_chat.stream_snapshots import Snapshots
+
+_DONE: Final = b"[DONE]"
+_REFUSING: Final = "refusal"
+_CHUNK: Final = "chunk"
+"""Where thinking stood that is a part of the content (Mistral)."""
+_DELTA: Final = frozenset(
+    {"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"}
+)
+_SNAPSHOTS: Final = "the deltas of the text hold all of it so far"
+_SAID: Final = _DELTA - {"role"}
+"""Fields of a delta that hold something of the reply."""
+_REFUSED: Final = Turn("assistant", (Text("No", extra=placed("refusal")),))
+_ANSWERED: Final = Turn("assistant")
+
+
+class Decoder:
+    """Reads the frames of one stream."""
+
+    def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
+        self._calls = Calls(tools, limits)
+        self.sequence: Sequence = self._calls.sequence
+        self._beside = Beside(limits)
+        self._limits = limits
+        self._is_started = False
+        self._is_over = False
+        self._is_flowing = False
+        """Started, with a role and without a reason so far: what comes is most likely just more of the reply."""
+        self._said: str | None = None
+        """Why the reply ended, in the provider's word."""
+        self._has_role = False
+        """Whether a delta named the role, or it was told that none did."""
+        self._has_old = False
+        """Whether there is a call as it was before there were tools."""
+        self._has_others = False
+        """Whether there are choices beside the first."""
+        self._is_done = False
+        """Whether `[DONE]` came."""
+        self._counts: Fields = {}
+        """What it cost, as the provider said last."""
+        self._thinks_in = ""
+        """The field that the open block of thinking came in."""
+        self._in_text = False
+        """Whether text was the last thing that was said, but for more arguments."""
+        self._has_text = False
+        self._has_refused = False
+        self._has_tool_calls = False
+        self._snapshot = ""
+        """What a message said that stood in the place of a delta: the next one says it again, and more."""
+        self._watch: Snapshots | None = Snapshots()
+        """What tells whether deltas of text hold all of it so far; None where they do not."""
+        self._add = self._calls.add
+        self._by_index = self._calls.by_index
+        self._say = self.sequence.say
+        self._shapes = Shapes()
+        self._shape: Shape | None = None
+        """What the last chunk was like."""
+
+    def read(self, frame: Frame) -> list[Event]:
+        data = frame.data
+        if not self._is_flowing or frame.name:
+            if self._is_over:
+                self._is_done = self._is_done or data.strip() == _DONE
+                return []
+            return self._read_carefully(frame) if data else []
+        shape = self._shape
+        if shape is not None and data.startswith(shape.before) and data.endswith(shape.after):
+            try:
+                text = decode_text(data[shape.left : len(data) - shape.right])
+            except (MsgspecError, UnicodeDecodeError):
+                text = ""
+            if text and self._read_same(shape, text):
+                return self.sequence.take()
+        try:
+            delta = decode_chunk(data).choices[0].delta
+        except (MsgspecError, UnicodeDecodeError, RecursionError):
+            return self._read_carefully(frame) if data else []
+        self._shape = self._shapes.of(data, delta)
+        if delta.reasoning_details is not None:
+            self._beside.keep(len(data))
+            self._beside.read_message("reasoning_details", delta.reasoning_details)
+        entries = delta.tool_calls
+        if entries is None or not self._goes_on(delta, entries):
+            self._read_delta(delta)
+        return self.sequence.take()
+
+    def _read_same(self, shape: Shape, text: str) -> bool:
+        """Take the one string of a chunk that is otherwise like the one before it, if it has its place still."""
+        if shape.index == TEXT:
+            if not self._in_text:
+                self._turn_to_text()
+            self._say(SAYING, text if self._watch is None else self._watched(self._watch, text))
+        else:
+            call = self._by_index.get(shape.index)
+            if call is None:
+                return False
+            self._add(call, text)
+        self._shapes.was_same()
+        return True
+
+    def _goes_on(self, delta: Delta, entries: list[Entry]) -> bool:
+        """Take a delta that holds nothing but more arguments of a call that is open."""
+        if len(entries) != 1 or delta.content or delta.reasoning_content or delta.reasoning or delta.refusal:
+            return False
+        entry = entries[0]
+        called, call = entry.function, self._by_index.get(entry.index)
+        if call is None or called is None or called.name is not None or entry.id is not None:
+            return False
+        if called.arguments:
+            self._add(call, called.arguments)
+        return True
+
+    def finish(self) -> list[Event]:
+        if not self._is_over:
+            self._end()
+        if not self._is_done and not self.sequence.has_failed:
+            self.sequence.tell(NO_LAST_EVENT)
+        return self.sequence.take()
+
+    # --- chunks -------------------------------------------------------------------------------------
+
+    def _read_delta(self, delta: Delta) -> None:
+        """What a delta says, in the order that a whole message has."""
+        thought, reasoning = delta.reasoning_content, delta.reasoning
+        if thought:
+            self._think("reasoning_content", thought)
+        if reasoning and reasoning != thought:
+            self._think("reasoning", reasoning)
+        content = delta.content
+        if content:
+            if not self._in_text:
+                self._turn_to_text()
+            self._say(SAYING, content if self._watch is None else self._watched(self._watch, content))
+        if delta.refusal:
+            self._refuse(delta.refusal)
+        if delta.tool_calls:
+            self._has_tool_calls = True
+            self._read_pieces([piece_of(entry) for entry in delta.tool_calls])
+
+    def _watched(self, watch: Snapshots, text: str) -> str:
+        """What is new of a text, while it is not known whether its deltas hold all of it so far, or they do."""
+        new, goes_on = watch.take(text)
+        self._watch = watch if goes_on else None
+        self.sequence.holds_back = watch.is_waiting or self._said is not None
+        if watch.are_found:
+            self.sequence.tell(_SNAPSHOTS)
+        return new
+
+    def _release(self) -> None:
+        """Something else follows the text, or nothing: say what waited of it."""
+        watch = self._watch
+        if watch is None or not watch.is_waiting:
+            return
+        text = watch.release()
+        self._watch = watch if watch.are_found else None
+        self.sequence.holds_back = self._said is not None
+        if watch.are_found:
+            self.sequence.tell(_SNAPSHOTS)
+        self._say(SAYING, text)
+
+    def _read_pieces(self, pieces: list[Piece], *, are_whole: bool = False) -> None:
+        self._release()
+        self._stop_refusing()
+        self._in_text = False
+        self._calls.read(pieces, are_whole=are_whole)
+
+    def _read_carefully(self, frame: Frame) -> list[Event]:
+        """Any chunk, whatever it holds."""
+        data = frame.data.strip()
+        if data == _DONE:
+            self._is_done = True
+            self._end()
+            return self.sequence.take()
+        try:
+            fields = parse(data, limits=self._limits).value
+        except LimitError:
+            raise
+        except InputError:
+            if self.sequence.has_hole(data):
+                self._fail(DAMAGED)
+            else:
+                self.sequence.tell("an event is not JSON; it is left out")
+            return self.sequence.take()
+        if type(fields) is not dict:
+            self.sequence.tell("an event is not an object; it is left out")
+            return self.sequence.take()
+        failure = errors.decode(200, fields)
+        if failure is None and frame.name == "error":
+            failure = _said_by_name(fields)
+        if failure is not None:
+            self._fail(failure)
+        else:
+            self._read_fields(fields, len(data))
+        return self.sequence.take()
+
+    def _read_fields(self, fields: Fields, size: int) -> None:
+        self._beside.keep(size)
+        self._beside.read_chunk(fields)
+        choices = fields.get("choices")
+        if type(choices) is not list:
+            self.sequence.tell("an event has no choices")
+        choice: Fields | None = None
+        for one in choices if type(choices) is list else ():
+            if type(one) is not dict:
+                self.sequence.tell("a choice is not an object; it is left out")
+            elif one.get("index") in (0, None) and choice is None:
+                choice = one
+            else:
+                self._has_others = True
+                self.sequence.remark("there are several choices; the first is the reply, the others are left out")
+        if choice is not None:
+            if fields.get("object") != "chat.completion.chunk":
+                self.sequence.tell("the object of a chunk is not chat.completion.chunk")
+            self._read_choice(choice)
+        self._read_usage(fields, choice or {})
+        if self._said is not None and not choices and self._counts and not self._has_others:
+            self._end()
+
+    def _read_choice(self, choice: Fields) -> None:
+        self._beside.read_choice(choice)
+        delta, message, reason = choice.get("delta"), choice.get("message"), choice.get("finish_reason")
+        if choice.get("index") is None:
+            self.sequence.tell("a choice has no index")
+        if type(delta) is dict:
+            self._check_delta(delta, has_reason=bool(reason))
+        has_delta = type(delta) is dict and bool(delta.keys() - {"role"})
+        if type(delta) is dict and has_delta:
+            self._start()
+            self._read_message(delta)
+        elif self._beside.id and self._beside.model:
+            self._start()
+        if type(delta) is not dict and type(message) is not dict:
+            self.sequence.tell("a choice has no delta")
+        if type(message) is dict and has_delta:  # Perplexity does so; OpenAI's SDK for JavaScript then reads both
+            self.sequence.tell("a chunk repeats beside its delta what was said so far")
+        elif type(message) is dict:
+            self._read_whole(message)
+        if type(reason) is str and reason:
+            self._start()
+            self._read_reason(reason)
+        self._is_flowing = self._is_started and self._has_role and self._said is None
+
+    def _check_delta(self, delta: Fields, *, has_reason: bool) -> None:
+        """Look for what a client cannot put together: a message without a role, something behind the reason."""
+        is_said = any(delta.get(key) for key in _SAID)
+        if type(delta.get("role")) is str and delta["role"] not in ("", "assistant"):
+            self.sequence.tell("the role of a delta is not assistant")
+        self._has_role = self._has_role or delta.get("role") == "assistant"
+        if not self._has_role and (is_said or has_reason):
+            self._has_role = True
+            self.sequence.tell("no delta names the role")
+        if is_said and self._said is not None:
+            self.sequence.tell("something follows the finish reason")
+
+    def _read_reason(self, reason: str) -> None:
+        """Why the reply ended. What it says of calls is checked against those that came."""
+        meant = reply.meaning_of(reason)
+        has_calls = self._calls.has_begun
+        if meant is None:
+            self.sequence.tell("the finish reason is none of the protocol's")
+        elif meant == "stop" and has_calls:
+            self.sequence.tell(STOP_WITH_CALLS)
+        elif meant == "tool_calls" and not has_calls:
+            self.sequence.tell("the finish reason speaks of calls although there are none")
+        elif reason == "function_call" and not self._has_old:
+            self.sequence.tell("the finish reason is that of the old functions")
+        if self._said not in (None, reason):
+            self.sequence.tell("there are two finish reasons; the last one counts")
+        self._said = reason
+        self.sequence.is_end_said = self.sequence.holds_back = True
+
+    def _read_whole(self, message: Fields) -> None:
+        """A message where a delta should be: all of the reply, if nothing of it came before, or all of it so far."""
+        self.sequence.tell("a chunk holds a whole message")
+        content = message.get("content")
+        if not self.sequence.has_blocks and not self.sequence.holds_back:
+            self._start()
+            self._has_role = True
+            self._read_message(message, is_whole=True)
+            self._snapshot = content if type(content) is str else ""
+        elif self._snapshot and type(content) is str and content.startswith(self._snapshot):
+            more, self._snapshot = content[len(self._snapshot) :], content
+            rest = {} if self._has_tool_calls else {"tool_calls": message.get("tool_calls")}
+            self._read_message({"content": more, **rest}, is_whole=True)
+
+    def _read_message(self, fields: Fields, *, is_whole: bool = False) -> None:
+        """A delta or a message, field by field."""
+        texts = {key: fields[key] for key in ("reasoning_content", "reasoning") if type(fields.get(key)) is str}
+        content, refusal, calls = fields.get("content"), fields.get("refusal"), fields.get("tool_calls")
+        if type(calls) is dict:
+            self.sequence.tell("the calls of a chunk are not in a list")
+            calls = [calls]
+        self._read_delta(Delta(content if type(content) is str else None, **texts))
+        if type(content) is list:
+            self.sequence.tell(PARTS_IN_CONTENT)
+            for part in content:
+                self._read_part(part)
+        elif content is not None and type(content) is not str:
+            self.sequence.tell("the content of a chunk is neither text nor parts; it is left out")
+        if type(refusal) is str:
+            self._refuse(refusal)
+        pieces = [read_piece(entry) for entry in calls if type(entry) is dict] if type(calls) is list else []
+        if pieces:
+            self._has_tool_calls = True
+            self._read_pieces(pieces, are_whole=is_whole)
+        elif not self._has_tool_calls:  # some hosts write a call in both forms
+            self._read_function(fields.get("function_call"))
+        for key, value in fields.items():
+            if key not in _DELTA and value is not None:
+                self._beside.read_message(key, value)
+
+    def _read_usage(self, fields: Fields, choice: Fields) -> None:
+        """What the reply cost; some say it in the choice (Kimi), or beside it (Groq). The last that is said counts."""
+        groq = fields.get("x_groq")
+        for holder in (fields, choice, groq if type(groq) is dict else {}):
+            counts = holder.get("usage")
+            if type(counts) is dict and counts:
+                self._counts = counts
+                return
+
+    def _tell_usage(self) -> None:
+        if not self._counts:
+            return
+        try:
+            read = reply.decode({"choices": [{"message": {"role": "assistant"}}], "usage": self._counts})
+        except InputError:
+            self.sequence.tell("the counts of tokens cannot be read; they are left out")
+        else:
+            if read.usage is not None:
+                self.sequence.used(read.usage)
+
+    # --- blocks -------------------------------------------------------------------------------------
+
+    def _think(self, field: str, piece: str) -> None:
+        sequence = self.sequence
+        if not sequence.is_open(THINKING):
+            self._begin_to_think(field)
+        elif field != self._thinks_in:
+            sequence.close(THINKING)
+            if not sequence.is_open(THINKING):  # one that waits for its turn goes on
+                self._begin_to_think(field)
+        self._say(THINKING, piece)
+
+    def _begin_to_think(self, field: str) -> None:
+        self._release()
+        self._stop_refusing()
+        self._calls.pause()
+        self._thinks_in = field
+        notes: Fields = {"~chunk": []} if field == _CHUNK else {"~field": field}
+        self.sequence.open(THINKING, Thinking(extra={PROTOCOL: notes}))
+
+    def _turn_to_text(self) -> None:
+        self._stop_refusing()
+        self._calls.pause()
+        self._in_text = self._has_text = True
+
+    def _refuse(self, piece: str) -> None:
+        if not self.sequence.is_open(_REFUSING):
+            if not piece:
+                return
+            self._release()
+            self._calls.pause()
+            self._has_refused, self._in_text = True, False
+            self.sequence.open(_REFUSING, Text("", extra=placed("refusal")))
+        self.sequence.add(_REFUSING, piece)
+
+    def _stop_refusing(self) -> None:
+        if self._has_refused:
+            self.sequence.close(_REFUSING)
+
+    def _read_part(self, part: object) -> None:
+        """A part of content that is a list, as Mistral writes it."""
+        try:
+            (block,), _ = read_said({"content": [part]})
+        except InputError:
+            self.sequence.tell("a part of the content cannot be read; it is left out")
+            return
+        if isinstance(block, Text) and block.extra is None:
+            self._read_delta(Delta(block.text))
+        elif isinstance(block, Thinking) and _is_plain_thought(block):
+            self._think(_CHUNK, block.text)
+            if block.signature is not None:
+                known = self.sequence.block(THINKING)
+                if isinstance(known, Thinking):
+                    self.sequence.update(THINKING, Thinking(signature=block.signature, extra=known.extra))
+        else:
+            self._tell_whole(block)
+
+    def _tell_whole(self, block: Block) -> None:
+        self._release()
+        self._turn_to_text()
+        key = object()
+        if isinstance(block, Text):
+            self.sequence.open(key, Text("", extra=block.extra))
+            self.sequence.add(key, block.text)
+        elif isinstance(block, Thinking):
+            self.sequence.open(key, Thinking(signature=block.signature, extra=block.extra))
+            self.sequence.add(key, block.text)
+        elif isinstance(block, Media) and block.data:
+            self.sequence.open(key, Media(block.kind, block.media_type, data="", name=block.name, extra=block.extra))
+            self.sequence.add(key, block.data)
+        else:
+            self.sequence.open(key, block)
+        self.sequence.close(key)
+
+    def _read_function(self, called: object) -> None:
+        """A piece of the one call of a message, as it was before there were tools."""
+        if type(called) is dict:
+            piece = read_piece({"index": 0, "function": called})
+            if piece.name or piece.text:
+                self._has_old = True
+                self._read_pieces([msgspec.structs.replace(piece, is_old=True)])
+
+    # --- beginning and end --------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        if not self._is_started:
+            self._is_started = True
+            self.sequence.start(self._beside.id, self._beside.model, self._beside.early())
+
+    def _settle(self) -> None:
+        """Nothing follows: tell what waits."""
+        self._start()
+        self._is_over, self._is_flowing = True, False
+        self._release()
+        self._stop_refusing()
+        self._calls.finish()
+        self._tell_usage()
+
+    def _end(self) -> None:
+        if self._calls.failure is not None:
+            self._fail(self._calls.failure)
+            return
+        self._settle()
+        extra = self._beside.late(self._said)
+        if self._said is None:
+            self.sequence.finish_unsaid(is_ended=self._is_done, extra=extra)
+        else:
+            only_refused = self._has_refused and not self._has_text
+            self.sequence.finish(reply.stop_of(self._said, _REFUSED if only_refused else _ANSWERED), extra)
+        if self._calls.has_blank and not self.sequence.has_cut_calls:
+            self.sequence.tell(NO_ARGUMENTS)
+
+    def _fail(self, failure: Failure) -> None:
+        self._settle()
+        self.sequence.fail(failure)
+
+
+def _is_plain_thought(block: Thinking) -> bool:
+    """Thinking that is text and nothing else."""
+    parts = note(block.extra, PROTOCOL, "chunk") or ()
+    return all(type(part) is dict and part.keys() == {"type", "text"} for part in parts) and block.extra is not None
+
+
+def _said_by_name(fields: Fields) -> Failure | None:
+    """The failure of an event that is called an error, whatever it holds."""
+    failure = errors.decode(500, fields)
+    return Failure(failure.kind, failure.message, code=failure.code, in_band=True) if failure is not None else None

@@ -1,0 +1,171 @@
+"""Replies of the OpenAI Responses protocol, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from toolglot.conversation import Reply, StopReason, Turn, Usage
+from toolglot.protocols.fields.reading import (
+    Fields,
+    each,
+    from_root,
+    held_or_none,
+    leftover,
+    note,
+    noted,
+    optional,
+    present,
+    required,
+    restored,
+)
+from toolglot.protocols.fields.refusals import only_refuses
+from toolglot.protocols.fields.token_counts import read_details, write_details
+from toolglot.protocols.openai_responses.items import ItemWriter, read_model_item
+from toolglot.protocols.openai_responses.parts import OUTPUT, PROTOCOL
+
+_BODY = frozenset({"id", "model", "output", "status", "usage"})
+_INPUT: Final = "input_tokens_details"
+_OUTPUT: Final = "output_tokens_details"
+_USAGE = frozenset({"input_tokens", "output_tokens", _INPUT, _OUTPUT})
+_ENVELOPE: Final[Fields] = {
+    "object": "response",
+    "created_at": 0,
+    "error": None,
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+}
+"""What clients demand of every response, and what only the one who serves it knows."""
+
+_ITEM_PREFIXES: Final = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc"}
+
+_STOPS: Final[dict[str, StopReason]] = {
+    "completed": "stop",
+    "incomplete": "length",
+    "failed": "error",
+    "cancelled": "error",
+    "queued": "pause",
+    "in_progress": "pause",
+}
+_CUT: Final[dict[str, StopReason]] = {"max_output_tokens": "length", "content_filter": "filter"}
+_STOPS_BACK: Final[dict[StopReason, str]] = {
+    "stop": "completed",
+    "tool_calls": "completed",
+    "length": "incomplete",
+    "filter": "incomplete",
+    "pause": "in_progress",
+    "error": "failed",
+}
+_CUT_BACK: Final = {reason: written for written, reason in _CUT.items()}
+
+
+@from_root
+def decode(body: Fields) -> Reply:
+    """A response object. Why it ended is derived from the calls that are in it; what it said is kept."""
+    items = each(required(body, "output", list), read_model_item, ".output")
+    turn = Turn("assistant", tuple(block for blocks in items for block in blocks))
+    said = optional(body, "status", str)
+    cut_by = held_or_none(body, "incomplete_details", lambda details: optional(details, "reason", str))
+    return Reply(
+        turn,
+        stop_of(said, cut_by, turn),
+        held_or_none(body, "usage", _read_usage),
+        required(body, "id", str),
+        required(body, "model", str),
+        noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, read=True, status=said),
+    )
+
+
+def stop_of(said: str | None, cut_by: str | None, turn: Turn) -> StopReason | None:
+    """Why a reply ended, by what is in it rather than by what it says. No status tells of calls."""
+    if said is None:
+        return None
+    reason = _STOPS.get(said, "stop")
+    if reason == "length":
+        return _CUT.get(cut_by or "", reason)
+    if reason != "stop":
+        return reason
+    if turn.calls:
+        return "tool_calls"
+    return "filter" if only_refuses(turn.blocks) else "stop"
+
+
+def _read_usage(fields: Fields) -> Usage:
+    (cached, written), input_rest = read_details(fields, _INPUT, "cached_tokens", "cache_write_tokens")
+    (thought,), output_rest = read_details(fields, _OUTPUT, "reasoning_tokens")
+    extra = leftover(fields, _USAGE, PROTOCOL)
+    return Usage(
+        optional(fields, "input_tokens", int),
+        optional(fields, "output_tokens", int),
+        cached,
+        written,
+        thought,
+        noted(extra, PROTOCOL, read=True, input_details=input_rest, output_details=output_rest),
+    )
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def encode(reply: Reply) -> Fields:
+    """A reply as a response object that a client of this protocol reads."""
+    writer = ItemWriter((reply.turn,), for_reply=True)
+    writer.write(reply.turn)
+    body: Fields = {"id": reply.id, "model": reply.model, "output": writer.items}
+    status = _STOPS_BACK[reply.stop] if reply.stop is not None else None
+    if note(reply.extra, PROTOCOL, "read"):
+        status = note(reply.extra, PROTOCOL, "status") or status
+    else:
+        cut_by = _CUT_BACK.get(reply.stop) if reply.stop is not None else None
+        body = {**_ENVELOPE, "tools": [], **body}
+        body["incomplete_details"] = None if cut_by is None else {"reason": cut_by}
+        body["output"] = _completed(reply, writer.items, "incomplete" if cut_by is not None else "completed")
+    if status is not None:
+        body["status"] = status
+    if reply.usage is not None:
+        body["usage"] = _write_usage(reply.usage)
+    return restored(body, reply.extra, PROTOCOL)
+
+
+def _completed(reply: Reply, items: list[Fields], status: str) -> list[Fields]:
+    """The items with what clients expect of them in a reply made elsewhere. Only the last of them can be cut."""
+    stem, last = reply.id.removeprefix("resp_"), len(items) - 1
+    return [
+        _completed_item(item, f"{stem}_{index}", status if index == last else "completed")
+        for index, item in enumerate(items)
+    ]
+
+
+def _completed_item(item: Fields, stem: str, status: str) -> Fields:
+    prefix = _ITEM_PREFIXES.get(item.get("type", ""))
+    if prefix is None:
+        return item
+    whole = {"id": f"{prefix}_{stem}", "status": status, **item}
+    content = item.get("content")
+    if prefix == "msg" and type(content) is list:
+        whole["content"] = [_annotated(part) for part in content]
+    return whole
+
+
+def _annotated(part: Fields) -> Fields:
+    return {"annotations": [], **part} if part["type"] == OUTPUT else part
+
+
+def _write_usage(usage: Usage) -> Fields:
+    counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    cached = {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens}
+    thought = {"reasoning_tokens": usage.reasoning_tokens}
+    if not note(usage.extra, PROTOCOL, "read"):
+        # The protocol always has these counts: what the provider did not say is 0.
+        fields: Fields = _counted(counts)
+        fields["total_tokens"] = sum(fields.values())
+        return {**fields, _INPUT: _counted(cached), _OUTPUT: _counted(thought)}
+    details = {
+        _INPUT: write_details(cached, note(usage.extra, PROTOCOL, "input_details")),
+        _OUTPUT: write_details(thought, note(usage.extra, PROTOCOL, "output_details")),
+    }
+    return restored(present({**counts, **details}), usage.extra, PROTOCOL)
+
+
+def _counted(counts: Mapping[str, int | None]) -> dict[str, int]:
+    return {name: count or 0 for name, count in counts.items()}

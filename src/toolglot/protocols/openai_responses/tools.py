@@ -1,0 +1,133 @@
+"""Tools of the OpenAI Responses protocol, both ways.
+
+A namespace is written as one tool that holds others. Here each of these is a tool of its own that says its
+namespace; the first of them keeps, in the note `namespace`, what the namespace says itself, and so marks where
+one begins. A namespace that holds nothing is carried as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import ToolSpec
+from toolglot.protocols.fields.function_tools import as_it_came, no_parameters, provider_tool
+from toolglot.protocols.fields.reading import (
+    Fields,
+    each,
+    leftover,
+    note,
+    noted,
+    optional,
+    refilled,
+    required,
+    rest_of,
+    restored,
+)
+from toolglot.protocols.openai_responses.parts import PROTOCOL
+
+_FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
+_CUSTOM = frozenset({"type", "name", "description", "format"})
+_NAMESPACE = frozenset({"type", "name", "tools"})
+_CALLED: Final = ("function", "custom")
+
+
+def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
+    found = each(optional(body, "tools", list) or (), _read_entry, ".tools")
+    return tuple(tool for tools in found for tool in tools)
+
+
+def _read_entry(fields: Fields) -> Iterable[ToolSpec]:
+    """The tools that an entry of the list stands for: itself, or those of a namespace."""
+    if fields.get("type") != "namespace":
+        return (_read_tool(fields),)
+    name, inner = required(fields, "name", str), optional(fields, "tools", list)
+    if not inner:
+        carried = provider_tool(fields, PROTOCOL, "namespace", name)
+        return (replace(carried, description=optional(fields, "description", str), issuer=None),)
+    first, *rest = (replace(tool, namespace=name) for tool in each(inner, _read_tool, ".tools"))
+    own = rest_of(fields, _NAMESPACE) or {}
+    return (replace(first, extra=noted(first.extra, PROTOCOL, namespace=own)), *rest)
+
+
+def _read_tool(fields: Fields) -> ToolSpec:
+    kind = required(fields, "type", str)
+    if kind == "function":
+        strict, parameters = optional(fields, "strict", bool), optional(fields, "parameters", dict)
+        return ToolSpec(
+            required(fields, "name", str),
+            optional(fields, "description", str),
+            parameters,
+            strict=strict,
+            extra=noted(
+                leftover(fields, _FUNCTION, PROTOCOL),
+                PROTOCOL,
+                strict="absent" if strict is None else None,
+                no_parameters=True if parameters is None else None,
+            ),
+        )
+    if kind == "custom":
+        return ToolSpec(
+            required(fields, "name", str),
+            optional(fields, "description", str),
+            type="custom",
+            format=optional(fields, "format", dict),
+            extra=leftover(fields, _CUSTOM, PROTOCOL),
+        )
+    carried = provider_tool(fields, PROTOCOL, kind, optional(fields, "name", str) or "")
+    return replace(carried, description=optional(fields, "description", str))
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def write_tools(tools: Iterable[ToolSpec]) -> list[Fields]:
+    """The tools; a run of those that have one namespace inside of it."""
+    return list(_entries(tools))
+
+
+def _entries(tools: Iterable[ToolSpec]) -> Iterator[Fields]:
+    last: str | None = None
+    held: list[Fields] = []
+    for tool in tools:
+        fields = _write_tool(tool)
+        if fields is None:
+            continue
+        own: Fields | None = note(tool.extra, PROTOCOL, "namespace")
+        if tool.namespace is None:
+            yield fields
+        elif tool.namespace == last and own is None:
+            held.append(fields)
+        else:
+            held = [fields]
+            yield _write_namespace(tool.namespace, held, own)
+        last = tool.namespace
+
+
+def _write_namespace(name: str, tools: list[Fields], own: Fields | None) -> Fields:
+    """A namespace. The protocol wants a description; one from elsewhere has none but its name."""
+    fields: Fields = {"type": "namespace", "name": name, "tools": tools}
+    return refilled(fields, {"description": name} if own is None else own)
+
+
+def _write_tool(tool: ToolSpec) -> Fields | None:
+    verbatim = as_it_came(tool, PROTOCOL)
+    if verbatim is not None or tool.type not in _CALLED:
+        return verbatim  # None for another provider's own tool
+    fields: Fields = {"type": tool.type, "name": tool.name}
+    if tool.description is not None:
+        fields["description"] = tool.description
+    if tool.type == "custom":
+        if tool.format is not None:
+            fields["format"] = tool.format
+        return restored(fields, tool.extra, PROTOCOL)
+    if tool.parameters is not None:
+        fields["parameters"] = tool.parameters
+    elif not note(tool.extra, PROTOCOL, "no_parameters"):
+        fields["parameters"] = no_parameters()
+    if tool.strict is not None or note(tool.extra, PROTOCOL, "strict") is None:
+        # Left out, it means strict where possible, which a schema from elsewhere does not ask for.
+        fields["strict"] = bool(tool.strict)
+    return restored(fields, tool.extra, PROTOCOL)

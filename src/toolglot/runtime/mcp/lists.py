@@ -1,0 +1,78 @@
+"""The bound on a list of tools, before the `mcp` package looks at each of them.
+
+Its models take long: a hundred thousand tools would hold up everything else for seconds. So a list that is too long is
+taken for an error of the server's as soon as its message is there.
+
+Law: whatever a server lists, no more tools than the limit are looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from contextvars import Context
+from types import TracebackType
+from typing import Any, Self
+
+from toolglot.runtime.mcp.limits import McpLimits
+
+
+def too_many(limits: McpLimits) -> str:
+    return f"it has more than {limits.max_tools} tools"
+
+
+@contextlib.asynccontextmanager
+async def with_short_lists(
+    transport: contextlib.AbstractAsyncContextManager[tuple[Any, Any]], limits: McpLimits
+) -> AsyncIterator[tuple[Any, Any]]:
+    """The streams of a transport; what comes in is held against the limit."""
+    async with transport as (incoming, outgoing):
+        yield _Incoming(incoming, limits), outgoing
+
+
+class _Incoming:
+    """A stream of messages for a client of the `mcp` package."""
+
+    def __init__(self, inner: Any, limits: McpLimits) -> None:
+        self._inner = inner
+        self._limits = limits
+
+    @property
+    def last_context(self) -> Context | None:
+        """What the package looks for besides messages."""
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> Any:
+        return _checked(await self._inner.receive(), self._limits)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return _checked(await self._inner.__anext__(), self._limits)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        left: bool | None = await self._inner.__aexit__(kind, error, trace)
+        return left
+
+
+def _checked(received: Any, limits: McpLimits) -> Any:
+    message = getattr(received, "message", None)
+    result = getattr(message, "result", None)
+    tools = result.get("tools") if isinstance(result, dict) else None
+    if not isinstance(tools, list) or len(tools) <= limits.max_tools:
+        return received
+    from mcp.shared.message import SessionMessage  # noqa: PLC0415 - only when a server is used
+    from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError  # noqa: PLC0415
+
+    error = ErrorData(code=INTERNAL_ERROR, message=too_many(limits))
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=getattr(message, "id", None), error=error))

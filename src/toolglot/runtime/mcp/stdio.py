@@ -1,0 +1,241 @@
+"""An MCP server as a child process: messages in lines over its standard input and output.
+
+The transport of the `mcp` package keeps a line of any length and prints the standard error; this one bounds a line,
+counts what is no message, and keeps the last of the standard error for whoever asks why the server ended.
+
+Law: when the context is left, the process and its children are gone, within twice `limits.stop` seconds and a little.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from subprocess import PIPE
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+from msgspec import Struct
+
+from toolglot.runtime.mcp.limits import McpLimits, McpServerError
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.shared.message import SessionMessage
+
+
+class Command(Struct, frozen=True):
+    """How a server is started."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] | None = None
+    cwd: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Command({self.command!r})"  # arguments and variables may be secrets
+
+
+class Ending:
+    """Why a server ended, as far as its transport knows."""
+
+    def __init__(self, limits: McpLimits) -> None:
+        self.reason: str = ""
+        self.over: anyio.Event = anyio.Event()
+        self._limits = limits
+        self._errors = bytearray()
+
+    def end(self, reason: str) -> None:
+        self.reason = self.reason or reason
+        self.over.set()
+
+    def keep_errors(self, chunk: bytes) -> None:
+        self._errors += chunk
+        del self._errors[: -self._limits.max_errors]
+
+    @property
+    def errors(self) -> str:
+        """The last of what the server wrote to its standard error."""
+        return self._errors.decode("utf-8", "replace")
+
+
+def command_of(command: str, args: Sequence[str], env: Mapping[str, str] | None, cwd: str | Path | None) -> Command:
+    return Command(command, tuple(args), dict(env) if env else None, None if cwd is None else str(cwd))
+
+
+@contextlib.asynccontextmanager
+async def stdio_transport(command: Command, limits: McpLimits, ending: Ending) -> AsyncIterator[tuple[Any, Any]]:
+    """A running server and the two streams that a client of the `mcp` package speaks through."""
+    process = await _started(command)
+    incoming, to_read = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
+    to_write, outgoing = anyio.create_memory_object_stream["SessionMessage"](0)
+    with incoming, to_read, to_write, outgoing:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_read, process, incoming, limits, ending)
+            tasks.start_soon(_write, process, outgoing, incoming, ending)
+            tasks.start_soon(_watch_errors, process, ending)
+            try:
+                yield to_read, to_write
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await _stop(process, limits)
+                tasks.cancel_scope.cancel()
+
+
+async def _started(command: Command) -> Process:
+    from mcp.client.stdio import get_default_environment  # noqa: PLC0415 - only when a server is used
+
+    environment = {**get_default_environment(), **(command.env or {})}
+    program = shutil.which(command.command, path=environment.get("PATH")) or command.command
+    process: Process | None = None
+    try:
+        with anyio.CancelScope(shield=True):  # half of a start would leave a process that nobody knows
+            process = await anyio.open_process(
+                [program, *command.args],
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                env=environment,
+                cwd=command.cwd,
+                start_new_session=sys.platform != "win32",  # its children are ended with it
+            )
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise McpServerError(f"{command.command!r} cannot be started: {why}") from None
+    assert process is not None  # noqa: S101 - nobody cancels that scope
+    return process
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+class LineSplitter:
+    """Lines of bounded length, from bytes however they are cut."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._begun: list[bytes] = []
+        self._length = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        *ended, rest = chunk.split(b"\n")
+        for line in ended:
+            yield b"".join((*self._begun, self._bounded(line)))
+            self._begun, self._length = [], 0
+        if rest:
+            self._begun.append(self._bounded(rest))
+            self._length += len(rest)
+
+    def _bounded(self, part: bytes) -> bytes:
+        if self._length + len(part) > self._longest:
+            raise McpServerError(f"it sent a message of more than {self._longest} bytes")
+        return part
+
+
+async def _read(
+    process: Process,
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
+    limits: McpLimits,
+    ending: Ending,
+) -> None:
+    stdout = process.stdout
+    assert stdout is not None  # noqa: S101 - it was opened with pipes
+    splitter, noise = LineSplitter(limits.max_message), 0
+    with incoming:
+        try:
+            async for chunk in _chunks(stdout):
+                for line in splitter.feed(chunk):
+                    message = _message_of(line)
+                    if message is not None:
+                        await incoming.send(message)
+                    elif line.strip():
+                        noise += 1
+                    if noise > limits.max_noise:
+                        raise McpServerError("what it writes to its standard output is no JSON-RPC")  # noqa: TRY301
+        except McpServerError as error:
+            ending.end(error.message)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            ending.end("its connection was closed")
+        else:
+            ending.end("it ended")
+
+
+async def _chunks(stream: ByteReceiveStream) -> AsyncIterator[bytes]:
+    with contextlib.suppress(anyio.EndOfStream, ConnectionError):
+        while True:
+            yield await stream.receive()
+
+
+def _message_of(line: bytes) -> SessionMessage | None:
+    """A message; None for a line that is none, which some servers write while they start."""
+    from mcp.shared.message import SessionMessage  # noqa: PLC0415
+    from mcp.types import jsonrpc_message_adapter  # noqa: PLC0415
+
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except (ValueError, RecursionError):
+        return None
+
+
+async def _watch_errors(process: Process, ending: Ending) -> None:
+    stderr = process.stderr
+    assert stderr is not None  # noqa: S101 - it was opened with pipes
+    with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        async for chunk in _chunks(stderr):
+            ending.keep_errors(chunk)
+
+
+# --- writing and stopping ---------------------------------------------------------------------------
+
+
+async def _write(
+    process: Process,
+    outgoing: MemoryObjectReceiveStream[SessionMessage],
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
+    ending: Ending,
+) -> None:
+    stdin = process.stdin
+    assert stdin is not None  # noqa: S101 - it was opened with pipes
+    try:
+        async for held in outgoing:
+            text = held.message.model_dump_json(by_alias=True, exclude_unset=True)
+            await stdin.send(text.encode() + b"\n")
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+        ending.end("it no longer reads")
+        incoming.close()  # it may live on and write: nobody is to wait for that
+
+
+async def _stop(process: Process, limits: McpLimits) -> None:
+    """Close its input, wait, ask it to end, wait, kill it."""
+    if process.stdin is not None:
+        with contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await process.stdin.aclose()
+    for sign in (None, "SIGTERM", "SIGKILL"):
+        if sign is not None:
+            _signal(process, sign)
+        if await _has_ended(process, limits.stop):
+            break
+    _signal(process, "SIGKILL")  # the children that it left
+    with anyio.move_on_after(limits.stop):
+        await process.aclose()
+
+
+async def _has_ended(process: Process, seconds: float) -> bool:
+    # `wait` would also wait for children that hold the pipes.
+    with anyio.move_on_after(seconds):
+        while process.returncode is None:
+            await anyio.sleep(0.01)
+    return process.returncode is not None
+
+
+def _signal(process: Process, name: str) -> None:
+    with contextlib.suppress(OSError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.Signals[name])

@@ -1,0 +1,112 @@
+"""The tools of a session under their names: functions, definitions, tools of MCP servers, all in one box.
+
+Law: a name is one tool. The order in which tools came is kept, also when one is replaced, because providers cache
+the list of tools with the beginning of the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from toolglot.conversation import ToolSpec
+from toolglot.errors import InputError, quote
+from toolglot.runtime.tools.definitions import define, specs_of
+from toolglot.runtime.tools.functions import tool
+from toolglot.runtime.tools.values import (
+    Content,
+    FunctionTool,
+    OnTimeout,
+    Output,
+    Resources,
+    Run,
+    Tool,
+    ToolContext,
+    ToolError,
+)
+
+__all__ = [
+    "Content",
+    "FunctionTool",
+    "OnTimeout",
+    "Output",
+    "Resources",
+    "Run",
+    "Tool",
+    "ToolBox",
+    "ToolContext",
+    "ToolError",
+    "Toolish",
+    "define",
+    "tool",
+]
+
+Toolish = Tool | ToolSpec | Mapping[str, Any] | Callable[..., Any]
+"""What can be put into a box: a tool, a definition in any protocol's form, or a Python function."""
+
+
+class ToolBox:
+    """The tools that a model may call."""
+
+    def __init__(self, tools: Iterable[Toolish] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        if isinstance(tools, str | bytes | Mapping | ToolSpec | Tool) or not isinstance(tools, Iterable):
+            raise InputError(f"expected a list of tools, got {quote(tools)}", path="tools", hint="ToolBox([tool])")
+        self.add(*tools)
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the model is told."""
+        return tuple(held.spec for held in self._tools.values())
+
+    def find(self, name: str) -> Tool | None:
+        return self._tools.get(name)
+
+    def add(self, *tools: Toolish) -> tuple[Tool, ...]:
+        """Put tools in: all of them, or none where one is refused. Returns them as they are held."""
+        made = [new for index, given in enumerate(tools) for new in _tools_of(given, f"tools[{index}]")]
+        seen: dict[str, Tool] = {}
+        for new in made:
+            if new.name in self._tools or new.name in seen:
+                hint = "give one of them another name: tool(function, name=…)"
+                raise InputError(f"there is a tool named {quote(new.name)} already", path="tools", hint=hint)
+            seen[new.name] = new
+        self._tools |= seen
+        return tuple(made)
+
+    def replace(self, new: Tool) -> None:
+        """Put a tool in the place of the one that has its name."""
+        if new.name not in self._tools:
+            raise _missing(new.name)
+        self._tools[new.name] = new
+
+    def remove(self, name: str) -> Tool:
+        if name not in self._tools:
+            raise _missing(name)
+        return self._tools.pop(name)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(tuple(self._tools.values()))
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __repr__(self) -> str:
+        return f"ToolBox({[*self._tools]})"
+
+
+def _tools_of(given: Toolish, path: str) -> tuple[Tool, ...]:
+    if isinstance(given, Tool):
+        return (given,)
+    if isinstance(given, ToolSpec | Mapping):
+        return tuple(Tool(spec=spec) for spec in specs_of(given, path=path))
+    if callable(given):
+        return (tool(given),)
+    raise InputError(f"expected a tool, got {quote(given)}", path=path, hint="a function, a definition or a Tool")
+
+
+def _missing(name: str) -> InputError:
+    return InputError(f"there is no tool named {quote(name)}", path="tools")

@@ -1,0 +1,122 @@
+"""What conversions of requests and of replies share: a body with its report, and how bodies and names are read.
+
+Law: whatever a caller passes, it gets a result or an error of toolglot's own that says where the mistake is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+
+from toolglot import jsontext, profiles
+from toolglot.conversation.report import Report
+from toolglot.errors import InputError, LimitError, quote
+from toolglot.limits import Limits
+from toolglot.policy import Policy
+from toolglot.profiles import Overrides, Profile
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Body = bytes | str | Mapping[str, Any]
+"""A body as JSON, or as the object that it means."""
+Fields = dict[str, Any]
+
+
+class Converted:
+    """A body in another protocol, and what was changed on the way.
+
+    body: the body, as an object.
+    report: what was changed.
+    data: the same as bytes, where they are known already.
+    """
+
+    def __init__(self, body: Fields, report: Report, *, data: bytes | None = None) -> None:
+        self.body = body
+        self.report = report
+        self._data = data
+        """The bytes that came, where they say the same; otherwise those that were written, once they are asked for."""
+
+    @property
+    def data(self) -> bytes:
+        """The body as it is sent: the very bytes that came, where nothing was changed."""
+        if self._data is None:
+            self._data = self._written()
+        return self._data
+
+    def _written(self) -> bytes:
+        return encoded_body(self.body)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.report)} changes>"
+
+
+def too_deep() -> LimitError:
+    """What nests too deeply for the stack is refused like anything else that is too large."""
+    return LimitError("nests too deeply", hint="flatten it")
+
+
+def bounded_depth(run: Callable[P, T]) -> Callable[P, T]:
+    """A function that says so. Those that every request goes through do without: passing arguments on takes time."""
+
+    @functools.wraps(run)
+    def bounded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return run(*args, **kwargs)
+        except RecursionError:
+            raise too_deep() from None
+
+    return bounded
+
+
+def profile_named(name: str, model: str, overrides: Overrides | None, kind: str) -> Profile:
+    """What the profiles say, looked up in one step where it was before."""
+    try:
+        return _known_profile(name, model, overrides, kind)
+    except TypeError:  # which no name is that can be looked up
+        return profiles.get(name, model, overrides=overrides, kind=kind)
+
+
+@functools.lru_cache(maxsize=1024)
+def _known_profile(name: str, model: str, overrides: Overrides | None, kind: str) -> Profile:
+    return profiles.get(name, model, overrides=overrides, kind=kind)
+
+
+def check_policy(policy: object) -> None:
+    if not isinstance(policy, Policy):
+        raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint='Policy(required="keep")')
+
+
+def parsed_body(body: Body, limits: Limits, reading: list[str] | None = None) -> Fields:
+    """A body as an object. The fast reader reads what it can; the careful one mends or explains the rest."""
+    if type(body) is not bytes and isinstance(body, Mapping):
+        # A copy of plain values: whatever the caller's object is made of, and whatever becomes of it later.
+        cloned = jsontext.clone(dict(body), limits=limits)
+        if reading is not None:
+            reading += [f"{change.path}: {change.reason}" for change in cloned.changes]
+        plain: Fields = cloned.value
+        return plain
+    if not isinstance(body, bytes | str):
+        raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
+    try:
+        value = jsontext.parse_plain(body, limits=limits)
+    except LimitError:
+        raise
+    except (ValueError, RecursionError):
+        parsed = jsontext.parse(body, limits=limits)
+        value = parsed.value
+        if reading is not None:
+            reading += parsed.mended
+    if not isinstance(value, dict):
+        raise InputError(f"expected a JSON object, got {quote(value)}")
+    return value
+
+
+def encoded_body(body: Fields) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot be written as JSON: {error}") from None

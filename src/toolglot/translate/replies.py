@@ -1,0 +1,269 @@
+"""A provider's reply for the client that asked: read liberally, checked, and written in the client's form.
+
+    back = toolglot.convert_reply(answer, source="openai", target="anthropic", request=out)
+
+Streams read whole answers through the same functions (`streams.py`). Law 8: both ways come to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot import dialects, jsontext
+from toolglot.conversation import Conversation, Failure, Reply
+from toolglot.conversation.report import Report
+from toolglot.errors import InputError, LimitError, quote
+from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.policy import DEFAULT_POLICY, Policy
+from toolglot.profiles import Overrides, Profile
+from toolglot.protocols.base import codec
+from toolglot.protocols.errors.failures import ProviderError
+from toolglot.protocols.fields.refusals import without_refusals
+from toolglot.protocols.lenient.malformed_bodies import Told
+from toolglot.protocols.lenient.replies import missing_fields, read_as_meant
+from toolglot.protocols.reply_detection import protocol_of_reply
+from toolglot.protocols.request_detection import detect
+from toolglot.render import Rendered
+from toolglot.render.answer import for_client
+from toolglot.render.job import Job
+from toolglot.translate.converted import Body, Converted, Fields, check_policy, parsed_body, profile_named, too_deep
+from toolglot.translate.reply_report import (
+    report_arguments,
+    report_differences,
+    report_losses,
+    report_missing,
+    report_reading,
+)
+from toolglot.translate.requests import ConvertedRequest
+
+
+class ConvertedReply(Converted):
+    """A reply for a client.
+
+    body: the reply for the client, as an object.
+    report: what was changed.
+    reply: the reply in canonical form, under the client's names.
+    said: the reply in canonical form, as the provider sent it.
+    data: the body as bytes, where they are known already.
+    """
+
+    def __init__(self, body: Fields, report: Report, reply: Reply, *, said: Reply, data: bytes | None) -> None:
+        super().__init__(body, report, data=data)
+        self.reply = reply
+        """The answer in canonical form, under the client's names and ids."""
+        self.said = said
+        """The same in the provider's own names and ids, with what only the provider can read."""
+
+
+def convert_reply(
+    body: Body,
+    *,
+    source: str,
+    target: str,
+    request: ConvertedRequest | None = None,
+    policy: Policy = DEFAULT_POLICY,
+    overrides: Overrides | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    reply_id: str = "",
+    reply_model: str = "",
+) -> ConvertedReply:
+    """A provider's answer (`source`) as the client (`target`) reads it.
+
+    With the `request` that it answers (what `convert` or `repair` returned), tools get their own names back,
+    free-text calls their free text, and arguments are checked against the client's schema; what does not fit is in
+    the report. A call whose arguments cannot be read is never handed on as one that can be run. `reply_id` is the id
+    that the answer gets for a client of another protocol, where the provider's own is not to be used; `reply_model`
+    is the model that it names, where that is not the one that the provider names.
+
+    Raises `ProviderError` for an answer that is an error, or that cannot be read.
+
+    body: the JSON, as bytes or text, or the object that it means.
+    source: the provider that answered.
+    target: the protocol of the client.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    limits: how large and how deep the JSON may be (`toolglot.Limits`).
+    """
+    check_policy(policy)
+    if request is not None and not isinstance(request, ConvertedRequest):
+        raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
+    try:
+        from_, to = profile_named(source, "", overrides, "source"), profile_named(target, "", overrides, "target")
+        return _converted_reply(body, from_, to, request, policy, limits, reply_id, reply_model)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _converted_reply(
+    body: Body,
+    from_: Profile,
+    to: Profile,
+    request: ConvertedRequest | None,
+    policy: Policy,
+    limits: Limits,
+    reply_id: str,
+    reply_model: str,
+) -> ConvertedReply:
+    fields, answered, mended = decode_reply(body, from_, limits, keeps_reason=from_.protocol == to.protocol)
+    job = Job(to, policy, from_)
+    report_reading(mended, job)
+    rendered = request.rendered if request is not None else None
+    reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy), job)
+    client = for_client(reply, from_, to, rendered, job, reply_id=reply_id, reply_model=reply_model)
+    if not to.turns.refusals and from_.protocol != to.protocol:
+        client = replace(client, turn=replace(client.turn, blocks=without_refusals(client.turn.blocks)))
+    written = codec(to.protocol).reply.encode(client)
+    is_same = False
+    if from_.protocol != to.protocol:
+        report_missing(missing_fields(fields, from_.protocol), job)
+        report_arguments(answered, from_.protocol, job)
+        report_losses(client, written, job)
+    elif written != fields:
+        report_differences(fields, written, job, renamed=(answered.model, reply_model))
+    else:
+        is_same = not mended
+    data = body if is_same and isinstance(body, bytes) else None
+    return ConvertedReply(fields if is_same else written, Report(tuple(job.entries)), client, said=reply, data=data)
+
+
+def decode_reply(
+    body: Body, source: Profile, limits: Limits, *, keeps_reason: bool = False
+) -> tuple[Fields, Reply, Told]:
+    """What a provider answered, and what had to be fixed to read it. What it should not have sent is its fault, not the
+    caller's.
+
+    keeps_reason: a reply that says why nobody can use it is a reply, since the client knows the provider's own words.
+    """
+    if type(body) is not bytes and not isinstance(body, bytes | str | Mapping):
+        raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
+    try:
+        fields, mended = _parsed_reply(body, limits)
+        failure = codec(source.protocol).errors.decode(200, fields, target=source.name)
+        if failure is None:
+            return _decoded_reply(fields, source.protocol, mended)
+        if keeps_reason and failure.kind == "bad_output":
+            read = _decoded_reply(fields, source.protocol, mended)
+            if read[1].stop == "error":
+                return read
+    except LimitError:
+        raise
+    except InputError as error:
+        where = f" at {error.path}" if error.path not in ("", "$") else ""
+        reason = f"the provider's answer cannot be read{where}: {error.message}"
+        if error.hint:
+            reason = f"{reason}; {error.hint}"
+        raise ProviderError(Failure("bad_output", reason, in_band=True)) from error
+    raise ProviderError(failure)
+
+
+def _decoded_reply(fields: Fields, protocol: str, mended: Told) -> tuple[Fields, Reply, Told]:
+    """An answer that a strict reading refuses is read as it is plainly meant, if that is possible."""
+    decode = codec(protocol).reply.decode
+    try:
+        reply = decode(fields)
+    except InputError as refused:
+        meant, told = read_as_meant(fields, protocol)
+        if not told:
+            _refuse_foreign(fields, protocol)
+            raise
+        try:
+            return fields, decode(meant), [*mended, *told]
+        except InputError:
+            _refuse_foreign(fields, protocol)
+            raise refused from None
+    if not reply.turn.blocks and reply.stop is None:
+        _refuse_foreign(fields, protocol)  # it says nothing, perhaps since what it says stands elsewhere
+    return fields, reply, mended
+
+
+def _refuse_foreign(fields: Fields, protocol: str) -> None:
+    """Say what an answer looks like that is none of the protocol that it is said to be of."""
+    seen = protocol_of_reply(fields)
+    if seen is not None and seen != protocol:
+        reason = f"it is not an answer of the protocol {protocol}, but looks like one of {seen}"
+        raise InputError(reason, hint=f'pass source="{seen}"')
+    asked = detect(fields) if seen is None else None
+    if asked is not None:
+        raise InputError(f"it is not an answer, but looks like a request of {asked}", hint="use convert for a request")
+
+
+def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: Policy) -> str:
+    """The dialect of the calls that are looked for in the text of a source's replies; none: they are not looked for."""
+    choice = request.rendered.conversation.options.tool_choice if request is not None else None
+    if choice is not None and choice.mode == "none":
+        return ""  # what looks like a call is none: the client forbade them
+    prompted = (request.target if request is not None else source).tools.by_prompt
+    if prompted:
+        return prompted  # the model was told to write them so
+    is_on = policy.calls_in_text == "always"
+    if policy.calls_in_text == "profile":
+        is_on = source.calls.in_text
+    return "auto" if is_on else ""
+
+
+def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, job: Job) -> Reply:
+    """The reply with the calls that its text holds."""
+    if not dialect:
+        return reply
+    asked = request.conversation if request is not None else Conversation()
+    if job.source is not None and job.source.protocol != job.profile.protocol:
+        spoken = dialects.with_leading_thought(reply)
+        if spoken is not reply:
+            reply = spoken
+            job.tell("converted", "what the text says before its </think> is thinking", "canonical")
+    reader = text_reader(dialect, asked, job.policy)
+    found = dialects.with_calls(reply, reader)
+    is_home = job.source is not None and job.source.protocol == job.profile.protocol
+    if is_home and found.turn.calls == reply.turn.calls:
+        return reply  # its own client reads the marks of thoughts, or shows them, as it would without us
+    if reader.found:
+        job.tell("converted", calls_were_text(reader.found), "canonical")
+    if reader.has_thoughts:
+        job.tell("converted", THOUGHTS_WERE_TEXT, "canonical")
+    if reader.dropped:
+        job.tell("dropped", marks_said_nothing(reader.dropped), "canonical")
+    return found
+
+
+def text_reader(dialect: str, asked: Conversation, policy: Policy) -> dialects.CallsInText:
+    """What finds the calls in the text of the reply to a request."""
+    return dialects.CallsInText(
+        dialect=dialect,
+        tools=asked.tools,
+        model=asked.model,
+        place=len(asked.turns),
+        unoffered=policy.unoffered_calls,
+    )
+
+
+THOUGHTS_WERE_TEXT: Final = "what the model wrote in marks of thinking is thinking of the answer now"
+
+
+def calls_were_text(found: Iterable[str]) -> str:
+    """What a report says of an answer in whose text calls were found."""
+    return f"the model wrote calls as text ({', '.join(found)}); they are calls of the answer now"
+
+
+def marks_said_nothing(dropped: Iterable[str]) -> str:
+    """What a report says of marks of calls that hold none."""
+    return f"marks of tool calls that hold no call were taken out of the text ({', '.join(dropped)})"
+
+
+def _parsed_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
+    """The same for an answer, with what was fixed in its text."""
+    if isinstance(body, bytes | str):
+        try:
+            value = jsontext.parse_plain(body, limits=limits)
+        except LimitError:
+            raise
+        except (ValueError, RecursionError):
+            parsed = jsontext.parse(body, limits=limits)
+            if isinstance(parsed.value, dict):
+                return parsed.value, [("$", reason) for reason in parsed.mended]
+        else:
+            if type(value) is dict:
+                return value, [("$", jsontext.TWICE_NAMED)] if jsontext.has_duplicate_keys(body, value) else []
+    return parsed_body(body, limits), []

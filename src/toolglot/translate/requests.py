@@ -1,0 +1,567 @@
+"""From one protocol to another: a client's request for a provider, and the provider's errors for the client.
+
+    out = toolglot.convert(body, source="anthropic", target="openai", model="gpt-5.2")
+    out.data, out.report                          # what to send, and what was changed
+
+Replies are in `replies.py`. In these two wire, history and render are joined; nothing else does so. Law 3 (do
+no harm): a request that goes home and needs no change is forwarded as it came, byte for byte.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolglot import dialects, jsontext, profiles
+from toolglot.conversation import (
+    Conversation,
+    Failure,
+    Issuer,
+    Reply,
+    Text,
+    ToolSpec,
+    Turn,
+)
+from toolglot.conversation.report import Entry, Report
+from toolglot.conversation.tool_memory import ToolMemory, text_of
+from toolglot.errors import InputError, StoredHistoryError, quote
+from toolglot.history.history import History
+from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.policy import DEFAULT_POLICY, Policy
+from toolglot.profiles import Overrides, Profile
+from toolglot.profiles.name_patterns import matches
+from toolglot.protocols.base import codec
+from toolglot.protocols.errors.failures import ProviderError, from_input_error
+from toolglot.protocols.fields.losses import unwritten
+from toolglot.protocols.fields.shared_fields import asking_usage, carried
+from toolglot.protocols.fields.stored_history import continued_by
+from toolglot.protocols.openai_responses.request import stores_answers
+from toolglot.render import Rendered, render
+from toolglot.render.job import Job
+from toolglot.translate.converted import (
+    Body,
+    Converted,
+    Fields,
+    bounded_depth,
+    check_policy,
+    encoded_body,
+    parsed_body,
+    profile_named,
+    too_deep,
+)
+from toolglot.translate.request_reading import decoded, decoded_split, in_new_forms
+
+_SETTINGS: Final = frozenset(
+    {
+        *("instructions", "max_output_tokens", "temperature", "top_p", "reasoning", "tool_choice"),
+        *("parallel_tool_calls",),
+    }
+)
+"""Fields of a request that continues a stored history which say how it is answered, and not what was said."""
+
+
+class ConvertedRequest(Converted):
+    """A request for a provider. Given back to `convert_reply`, it undoes what it changed about tools.
+
+    body: the request for the provider, as an object.
+    report: what was changed.
+    source: the profile of the client's protocol.
+    target: the profile of the provider.
+    rendered: what was sent in canonical form, and how to undo it in the reply.
+    data: the body as bytes, where they are known already.
+    """
+
+    def __init__(
+        self, body: Fields, report: Report, *, source: Profile, target: Profile, rendered: Rendered, data: bytes | None
+    ) -> None:
+        super().__init__(body, report, data=data)
+        self.source = source
+        self.target = target
+        self.rendered = rendered
+        asked = rendered.conversation
+        self.model: str = asked.model
+        """The model to ask for; some protocols name it in the address, not in the body."""
+        self.stream: bool = bool(asked.options.stream)
+        """Whether the client wants a stream; some protocols say so in the address."""
+
+    def _written(self) -> bytes:
+        body = self.body
+        known = text_of(self.rendered.conversation.tools, self.target.protocol, body.get("tools"))
+        return encoded_body(body if known is None else {**body, "tools": known})
+
+
+class ConvertedError(Struct, frozen=True, kw_only=True):
+    """A failure in a client's own shape.
+
+    status: the HTTP status.
+    body: the body, as an object.
+    headers: the headers that go with it.
+    """
+
+    status: int
+    body: Fields
+    headers: dict[str, str]
+    failure: Failure
+
+    @property
+    def data(self) -> bytes:
+        return encoded_body(self.body)
+
+
+# --- requests ---------------------------------------------------------------------------------------
+
+
+def convert(
+    body: Body,
+    *,
+    source: str,
+    target: str,
+    model: str = "",
+    policy: Policy = DEFAULT_POLICY,
+    overrides: Overrides | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ConvertedRequest:
+    """A request of one protocol as a request that the target accepts.
+
+        out = toolglot.convert(body, source="anthropic", target="openai", model="gpt-4.1")
+        out.data      # bytes to send: the very bytes that came, where nothing had to change
+        out.body      # the same as an object
+        out.report    # what was changed and why, and what could not be carried
+
+    body: the client's request, as JSON (bytes or text) or as the object that it means.
+    source, target: any name of the profiles: a provider (`mistral`) or a protocol (`openai_chat`). A host that no
+        profile describes is `openai_compatible`.
+    model: the model to ask for; without it, the request's own.
+    policy: what to do where there is a choice.
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    limits: how large a body may be.
+
+    Raises `UnknownNameError` for a name that is not known, `InputError` for a body that is not of the source's
+    protocol, and `RefusedError` for one that no change could make the target accept.
+    """
+    received = read_request(body, source=source, policy=policy, overrides=overrides, limits=limits)
+    return received.for_target(target, model=model)
+
+
+def read_request(
+    body: Body,
+    *,
+    source: str,
+    policy: Policy = DEFAULT_POLICY,
+    overrides: Overrides | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    memory: ToolMemory | None = None,
+) -> ReceivedRequest:
+    """A client's request, read once, for a target that is chosen by what it says; the settings are those of `convert`.
+
+    memory: of the tools of earlier requests, for who keeps to itself what comes of them (`conversation/tool_memory.py`).
+
+    received = toolglot.read_request(body, source="anthropic")
+    out = received.for_target("openai", model=chosen(received.conversation))
+
+    body: the JSON, as bytes or text, or the object that it means.
+    source: the protocol of the client.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    limits: how large and how deep the JSON may be (`toolglot.Limits`).
+    """
+    check_policy(policy)
+    try:
+        from_ = profile_named(source, "", overrides, "source")
+        if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
+            jsontext.refuse_many_values(body, limits, "$")
+            split = memory.split(body, from_.protocol)
+            if split is not None:
+                # Tools that are known were looked at when they came for the first time.
+                jsontext.refuse_deep(body, split.fields if split.tools is None else split.rest, limits, "$")
+                conversation, mended = decoded_split(split, from_, policy)
+                return ReceivedRequest(body, split.fields, conversation, mended, from_, policy, overrides)
+        reading: list[str] = []
+        fields = parsed_body(body, limits, reading)
+        conversation, mended = decoded(fields, from_, policy)
+        return ReceivedRequest(body, fields, conversation, mended, from_, policy, overrides, reading=tuple(reading))
+    except RecursionError:
+        raise too_deep() from None
+
+
+class ReceivedRequest:
+    """A client's request as it was read. It can be rendered for one target after another.
+
+    body: the request as it came.
+    fields: the same as an object.
+    conversation: the same in canonical form.
+    mended: what had to be changed to read it.
+    source: the profile of the client's protocol.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    reading: what had to be changed to read the JSON of the body.
+    """
+
+    def __init__(
+        self,
+        body: Body,
+        fields: Fields,
+        conversation: Conversation,
+        mended: list[Entry],
+        source: Profile,
+        policy: Policy,
+        overrides: Overrides | None,
+        *,
+        reading: tuple[str, ...] = (),
+    ) -> None:
+        self.fields = fields
+        self.continues: str | None = continued_by(fields, source.protocol)
+        """The field that says that only its provider has what was said before; None where the request is whole."""
+        self.conversation: Conversation = conversation
+        """What the client said. Replaced by another one, that is what is sent."""
+        self._reading = reading  # what had to be changed to read the JSON; who gets the very bytes does not notice it
+        self._given = conversation
+        self._body = body
+        self._mended = mended
+        self._source = source
+        self._policy = policy
+        self._overrides = overrides
+
+    @property
+    def given(self) -> Conversation:
+        """What the client said, whatever `conversation` was replaced by since."""
+        return self._given
+
+    def address(self, *, model: str = "", stream: bool | None = None) -> None:
+        """The address of the request says which model is asked, or whether a stream is wanted."""
+        options = self.conversation.options
+        if stream is not None and stream != options.stream:
+            options = replace(options, stream=stream)
+        elif not model:
+            return
+        self.conversation = self._given = replace(
+            self.conversation, model=model or self.conversation.model, options=options
+        )
+
+    def for_target(
+        self,
+        target: str,
+        *,
+        model: str = "",
+        home: Issuer | None = None,
+        entries: Iterable[Entry] = (),
+        policy: Policy | None = None,
+    ) -> ConvertedRequest:
+        """The request that the target accepts.
+
+        home: which endpoint and account of the provider it goes to, where opaque things are bound to one.
+        entries: what the report tells besides, of changes to `conversation`.
+        policy: in the place of the one that the request was read with.
+        """
+        try:
+            return self._for_target(target, model, home, entries, policy if policy is not None else self._policy)
+        except RecursionError:
+            raise too_deep() from None
+
+    def _for_target(
+        self, target: str, model: str, home: Issuer | None, entries: Iterable[Entry], policy: Policy
+    ) -> ConvertedRequest:
+        fields, said = self.fields, self.conversation
+        named, continued = model or said.model, self.continues
+        to = profile_named(target, named, self._overrides, "target")
+        from_ = profile_named(self._source.name, said.model, self._overrides, "source")
+        if continued is not None and from_.name != to.name:
+            raise StoredHistoryError(
+                f"continues what only {from_.name} has stored", path=f"$.{continued}", hint="send the whole history"
+            )
+        stored = stores_answers(said.extra)
+        asked = said if named == said.model else replace(said, model=named)
+        modern: list[Entry] = []
+        if from_.protocol == "openai_chat":
+            asked, modern = in_new_forms(asked, from_, to, policy)
+        rendered = render(
+            asked, to, policy=policy, source=from_, keeps_items=stored, home=home, is_continued=continued is not None
+        )
+        if continued is not None:
+            more = {**_set_since(self._given, said, to), "model": named}
+            return _continuing(self._body, fields, more, continued, rendered, from_, to, policy, entries)
+        sent, prompted = _by_prompt(rendered, to, policy)
+        kept_model = said.model if not model and from_.name != to.name else ""
+        # Who routes by a configuration knows where its models are.
+        is_foreign = home is None and is_foreign_model(to)
+        told = _told_of_model(to, policy, kept_model, is_foreign) if kept_model or is_foreign else []
+        told += [*self._mended, *modern, *entries, *rendered.entries, *prompted]
+        if from_.protocol != to.protocol:
+            sent = _crossing(sent, from_, to)
+        is_kept = rendered.is_unchanged and said is self._given and not prompted and not self._mended and not modern
+        is_same = from_.protocol == to.protocol and named == said.model and is_kept
+        written = fields
+        if not is_same:
+            written = _encode_request(sent, to.as_told() if from_.name == to.name else to, policy)
+        if from_.protocol == to.protocol:
+            is_same = written == fields
+            written = fields if is_same else _in_order_of(fields, written)
+        reading = None
+        if not is_same or type(self._body) is not bytes:
+            reading = functools.partial(_changed_in_reading, self._body, fields, self._reading, to, policy)
+        if from_.protocol != to.protocol or self._mended:  # which may hold the forms of other protocols
+            told += _unwritten(sent, to, policy)
+        return ConvertedRequest(
+            written,
+            Report(tuple(told), ids=rendered.seen_ids, more=reading),
+            source=from_,
+            target=to,
+            rendered=rendered,
+            data=self._body if is_same and isinstance(self._body, bytes) else None,
+        )
+
+
+@bounded_depth
+def request_for(
+    conversation: Conversation | History,
+    *,
+    target: str,
+    model: str = "",
+    tools: Iterable[ToolSpec] = (),
+    policy: Policy = Policy(ids="canonical"),  # noqa: B008
+    overrides: Overrides | None = None,
+    home: Issuer | None = None,
+) -> ConvertedRequest:
+    """The request that asks a target to go on with a conversation, or with a history.
+
+        out = toolglot.request_for(history, target="anthropic", model="claude-opus-5", tools=tools)
+        out.data, out.report
+
+    `tools` are added to those of the conversation; `home` says which endpoint and account of the provider it goes to,
+    where opaque things are bound to one. The answer goes through `StreamReader(request=out)`, or through
+    `convert_reply(source=target, target=target, request=out)`.
+
+    conversation: what was said so far.
+    target: the provider to ask.
+    model: the model to ask for.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    """
+    check_policy(policy)
+    if isinstance(conversation, History):
+        conversation = conversation.conversation
+    if not isinstance(conversation, Conversation):
+        raise InputError(f"expected a Conversation or a History, got {quote(conversation)}", path="conversation")
+    named = model or conversation.model
+    to = profiles.get(target, named, overrides=overrides, kind="target")
+    asked = replace(conversation, model=named, tools=(*conversation.tools, *tools))
+    rendered = render(asked, to, policy=policy, home=home)
+    sent, prompted = _by_prompt(rendered, to, policy)
+    body = _encode_request(sent, to, policy)
+    told = _told_of_model(to, policy, "", is_foreign=True) if home is None and is_foreign_model(to) else ()
+    entries = (*told, *rendered.entries, *prompted, *_unwritten(sent, to, policy))
+    report = Report(entries, ids=rendered.seen_ids)
+    return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None)
+
+
+def _crossing(conversation: Conversation, source: Profile, target: Profile) -> Conversation:
+    """What is sent to a target of another protocol than the client's."""
+    if conversation.extra is not None:
+        extra = carried(conversation.extra, source.protocol, target)
+        if extra is not conversation.extra:
+            conversation = replace(conversation, extra=extra)
+    return asking_usage(conversation, target) if conversation.options.stream else conversation
+
+
+def _by_prompt(rendered: Rendered, target: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
+    """What is sent; with tools, calls and results as text, where the target is told of tools by prompt."""
+    asked, dialect = rendered.conversation, target.tools.by_prompt
+    if not dialect or not (asked.tools or any(turn.calls or turn.results for turn in asked.turns)):
+        return asked, []
+    job = Job(target, policy, None)
+    reason = f"tools, calls and results are written as text in the dialect {dialect} {job.rule('tools.by_prompt')}"
+    job.tell("converted", reason, "policy", path="$.tools")
+    choice = asked.options.tool_choice
+    if choice is not None and choice.mode != "auto":
+        job.tell("dropped", f"a model that is told of tools by prompt knows no tool choice {choice.mode!r}")
+    turns = dialects.to_prompt(asked.tools, asked, dialect).conversation.turns
+    plain = replace(asked, turns=turns, tools=(), options=replace(asked.options, tool_choice=None))
+    again = render(plain, target, policy=policy, source=target)  # texts in a row may have to be joined
+    return again.conversation, [*job.entries, *again.entries]
+
+
+def _set_since(given: Conversation, said: Conversation, target: Profile) -> Fields:
+    """The fields of a body that say what a conversation asks for and the one that was read did not."""
+    if given.options == said.options and given.turns == said.turns:
+        return {}
+    encode = codec(target.protocol).request.encode
+    before, after = (encode(replace(each, turns=_system_of(each)), target) for each in (given, said))
+    return {name: value for name, value in after.items() if name in _SETTINGS and value != before.get(name)}
+
+
+def _system_of(conversation: Conversation) -> tuple[Turn, ...]:
+    """The system prompts at the head of a conversation, as one."""
+    head = tuple(itertools.takewhile(lambda turn: turn.role == "system", conversation.turns))
+    return (replace(head[0], blocks=(Text("\n\n".join(turn.text for turn in head)),)),) if head else ()
+
+
+def _continuing(
+    body: Body,
+    fields: Fields,
+    more: Fields,
+    field: str,
+    rendered: Rendered,
+    source: Profile,
+    target: Profile,
+    policy: Policy,
+    entries: Iterable[Entry],
+) -> ConvertedRequest:
+    """A request that goes home to what is stored there: what it holds cannot be judged, and is left as it is."""
+    job = Job(target, policy, source)
+    reason = f"the request continues what {target.name} has stored, so that its history was not looked at"
+    job.tell("assumed", reason, "policy", path=f"$.{field}", gravity="housekeeping")
+    is_same = all(fields.get(name, value if name == "model" else None) == value for name, value in more.items())
+    sent = fields if is_same else {**fields, **more}
+    data = body if is_same and isinstance(body, bytes) else None
+    report = Report((*job.entries, *entries))
+    return ConvertedRequest(sent, report, source=source, target=target, rendered=rendered, data=data)
+
+
+def repair(
+    body: Body,
+    *,
+    target: str,
+    model: str = "",
+    policy: Policy = DEFAULT_POLICY,
+    overrides: Overrides | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ConvertedRequest:
+    """A request of the target's own protocol, as the target accepts it. One that it accepts comes back as it is.
+
+    Every change is in `out.report`. Answers to what was repaired go through `convert_reply` with `request=out`, since
+    tools may have been renamed.
+
+    body: the JSON, as bytes or text, or the object that it means.
+    target: the provider that it is for.
+    model: the model to ask for; without it, the request's own.
+    policy: what to do where there is a choice (`toolglot.Policy`).
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    limits: how large and how deep the JSON may be (`toolglot.Limits`).
+    """
+    return convert(body, source=target, target=target, model=model, policy=policy, overrides=overrides, limits=limits)
+
+
+def is_foreign_model(target: Profile) -> bool:
+    """Whether the model that a profile is for plainly belongs to another provider."""
+    patterns = target.request.foreign_models
+    return bool(patterns) and bool(target.model) and matches(target.model, patterns)
+
+
+def _told_of_model(target: Profile, policy: Policy, kept_model: str, is_foreign: bool) -> list[Entry]:
+    """What is said of a request that goes out under its own model's name, or under a name that its target has not."""
+    job = Job(target, policy, None)
+    if kept_model:
+        reason = f"no model was named; the request's own, {kept_model[:80]!r}, is asked for"
+        job.tell("assumed", reason, "policy", path="model")
+    if is_foreign:
+        name, rule = target.model[:80], job.rule("request.foreign_models")
+        reason = (
+            f"{name!r} is a model of another provider, which {target.name} does not have {rule}; name one of its own"
+        )
+        job.tell("mismatched", reason, "policy", path="model", gravity="loss")
+    return job.entries
+
+
+def _encode_request(conversation: Conversation, target: Profile, policy: Policy) -> Fields:
+    """The body. Where the policy asks for it, Responses tools and a named choice hold a nested `function`."""
+    encode = codec(target.protocol).request.encode
+    if policy.responses_id_style != "clasp" or target.protocol != "openai_responses":
+        return encode(conversation, target)
+    tools = [_with_nested(tool, target) if tool.type == "function" else tool for tool in conversation.tools]
+    body = encode(replace(conversation, tools=tuple(tools)), target)
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict) and choice.get("type") == "function" and "name" in choice:
+        body["tool_choice"] = {"type": "function", "function": {"name": choice["name"]}}
+    return body
+
+
+def _in_order_of(fields: Fields, written: Fields) -> Fields:
+    """A body with its fields in the order of the client's, so that a diff of the two shows what was changed."""
+    return {**{name: written[name] for name in fields if name in written}, **written}
+
+
+def _with_nested(tool: ToolSpec, target: Profile) -> ToolSpec:
+    said = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    nested = {key: value for key, value in said.items() if value is not None}
+    own = {**(tool.extra or {}).get(target.protocol, {}), "function": {**nested, "strict": bool(tool.strict)}}
+    return replace(tool, extra={**(tool.extra or {}), target.protocol: own})
+
+
+def _unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) -> list[Entry]:
+    found = unwritten(value, profile.protocol)
+    if not found:
+        return []
+    job = Job(profile, policy, None)
+    for field, reason, gravity in found:
+        job.tell("dropped", reason, path=f"$.{field}", gravity=gravity)
+    return job.entries
+
+
+# --- errors -----------------------------------------------------------------------------------------
+
+
+@bounded_depth
+def convert_error(
+    status: int,
+    body: bytes | str | Mapping[str, Any] | None,
+    *,
+    source: str,
+    target: str,
+    headers: Mapping[str, str] | None = None,
+    overrides: Overrides | None = None,
+) -> ConvertedError:
+    """A provider's error (`source`) in the shape that the client (`target`) expects.
+
+    `status` and `headers` are those of the HTTP answer. Raises `InputError` for what is no error.
+
+    status, headers: those of the HTTP answer.
+    body: its body: JSON, other text, or nothing.
+    source: the provider that answered.
+    target: the protocol of the client.
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    """
+    from_ = profiles.get(source, overrides=overrides, kind="source")
+    given = dict(body) if isinstance(body, Mapping) else body
+    failure = codec(from_.protocol).errors.decode(status, given, headers or {}, target=from_.name)
+    if failure is None:
+        raise InputError(f"status {status} with this body is no error", path="status", hint="use convert_reply")
+    return error_for(failure, target=target, overrides=overrides)
+
+
+def error_for(
+    failure: Failure | ProviderError | InputError, *, target: str, overrides: Overrides | None = None
+) -> ConvertedError:
+    """A failure, or a mistake of the caller's, in the shape that a client of the target expects.
+
+    failure: what went wrong.
+    target: the protocol of the client.
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    """
+    if isinstance(failure, ProviderError):
+        failure = failure.failure
+    told = from_input_error(failure) if isinstance(failure, InputError) else failure
+    if not isinstance(told, Failure):
+        raise InputError(f"expected a Failure or an error of toolglot, got {quote(told)}", path="failure")
+    errors = codec(profiles.get(target, overrides=overrides, kind="target").protocol).errors
+    status, body = errors.encode(told)
+    return ConvertedError(status=status, body=body, headers=errors.headers_of(told), failure=told)
+
+
+def _changed_in_reading(
+    body: Body, fields: Fields, reading: tuple[str, ...], target: Profile, policy: Policy
+) -> list[Entry]:
+    """What the JSON of a body said that the object read from it does not say."""
+    if not reading and isinstance(body, bytes | str) and jsontext.has_duplicate_keys(body, fields):
+        twice = jsontext.duplicate_keys(body, limit=1)
+        reading = (f"the key {quote(twice[0])} stands more than once in an object; the last one holds",)
+    if not reading:
+        return []
+    job = Job(target, policy, None)
+    for reason in reading:
+        job.tell("converted", reason, "canonical", path="$", gravity="loss")
+    return job.entries

@@ -1,0 +1,179 @@
+"""What a model's tokens cost: `prices.toml`, and before it what the caller says.
+
+    prices = Prices({"box/*": Price(Decimal(0), Decimal(0))})
+    prices.cost("claude-opus-5", usage, upstream="anthropic")     # Decimal("0.0625"); None: nobody knows
+
+A name is looked for as `upstream/model` and as `model`, each as it is and without a date at its end: first among the
+caller's patterns, in their order, then among those of the list.
+
+Law: a price that is not known is None, never nothing; whoever counts money has to say what it does then.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from toolglot.conversation import Usage
+from toolglot.profiles.name_patterns import matches, unmarked
+
+CURRENCY: Final = "USD"
+MILLION: Final = Decimal(1_000_000)
+_THOUSAND: Final = 1_000
+"""Billionths of a dollar that a token costs whose million costs one."""
+_FILE: Final = Path(__file__).with_name("prices.toml")
+_DATE: Final = re.compile(r"[-@](?:20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2})$")
+
+Confidence = Literal["documented", "reported", "doubtful", "own"]
+
+
+class Rates(Struct, frozen=True, forbid_unknown_fields=True):
+    """Dollars for a million tokens of each sort; None: what other input costs."""
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
+
+    def of(self, usage: Usage) -> Decimal:
+        """What tokens cost at these rates."""
+        read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
+        plain = max((usage.input_tokens or 0) - read - written, 0)
+        total = plain * self.input + (usage.output_tokens or 0) * self.output
+        total += read * (self.input if self.cache_read is None else self.cache_read)
+        total += written * (self.input if self.cache_write is None else self.cache_write)
+        return total / MILLION
+
+
+class WholeRates(NamedTuple):
+    """The same as whole numbers, for who counts every answer: each so many of a part of a dollar."""
+
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    parts: int
+    """How many of those a dollar has."""
+
+    def billionths(self, counts: Mapping[str, int]) -> int:
+        """What tokens cost, in billionths of a dollar; half of one is rounded to the even number, as `round` does."""
+        read, written = counts.get("cache_read_tokens", 0), counts.get("cache_write_tokens", 0)
+        plain = counts.get("input_tokens", 0) - read - written
+        total = counts.get("output_tokens", 0) * self.output
+        if plain > 0:
+            total += plain * self.input
+        if read or written:
+            total += read * self.cache_read + written * self.cache_write
+        whole, rest = divmod(total * _THOUSAND, self.parts)
+        return whole + (2 * rest > self.parts or (2 * rest == self.parts and whole % 2 == 1))
+
+
+def _whole(rates: Rates) -> WholeRates:
+    read, written = (rates.input if own is None else own for own in (rates.cache_read, rates.cache_write))
+    each = (rates.input, rates.output, read, written)
+    places = max(0, *(-int(rate.as_tuple().exponent) for rate in each))
+    whole = [int(rate.scaleb(places)) for rate in each]
+    return WholeRates(whole[0], whole[1], whole[2], whole[3], 10**places)
+
+
+class LongRates(Rates, frozen=True, kw_only=True):
+    """The rates of a request whose input is longer than that."""
+
+    above: int
+
+
+class Price(Rates, frozen=True, kw_only=True):
+    """What a model costs, and how we know."""
+
+    long: LongRates | None = None
+    source: str = ""
+    read: str = ""
+    confidence: Confidence = "own"
+
+    def cost(self, usage: Usage) -> Decimal:
+        if self.long is not None and (usage.input_tokens or 0) > self.long.above:
+            return self.long.of(usage)
+        return self.of(usage)
+
+
+def read_list(data: bytes) -> dict[str, Price]:
+    """The prices of a file such as prices.toml, in its order."""
+    found: dict[str, Price] = {}
+    for group in tomllib.loads(data.decode(), parse_float=Decimal).values():
+        told = {key: value for key, value in group.items() if key != "models"}
+        found |= {name: msgspec.convert({**table, **told}, Price) for name, table in group["models"].items()}
+    return found
+
+
+@lru_cache(maxsize=1)
+def listed_prices() -> Mapping[str, Price]:
+    """The prices of prices.toml; it is read when they are asked for first."""
+    return read_list(_FILE.read_bytes())
+
+
+class Prices:
+    """Finds what a model costs; it is made once for the prices of a caller."""
+
+    def __init__(self, own: Mapping[str, Price] | None = None) -> None:
+        self._own = dict(own or {})
+        self._found = lru_cache(maxsize=1024)(self._find)
+        self._whole = lru_cache(maxsize=1024)(self._find_whole)
+
+    def of(self, model: str, upstream: str = "") -> Price | None:
+        """The price of a model; None: not known."""
+        return self._found(model, upstream)
+
+    def cost(self, model: str, usage: Usage, upstream: str = "") -> Decimal | None:
+        """What an answer cost; None: the price is not known, or the provider said of no tokens."""
+        price = self._found(model, upstream)
+        if price is None or (usage.input_tokens is None and usage.output_tokens is None):
+            return None
+        return price.cost(usage)
+
+    def billionths(self, model: str, counts: Mapping[str, int], upstream: str = "") -> int | None:
+        """The same in whole billionths of a dollar, of counts by the names that `Usage` has for them."""
+        found = self._whole(model, upstream)
+        if found is None or ("input_tokens" not in counts and "output_tokens" not in counts):
+            return None
+        rates, above, long = found
+        if long is not None and counts.get("input_tokens", 0) > above:
+            rates = long
+        return rates.billionths(counts)
+
+    def _find_whole(self, model: str, upstream: str) -> tuple[WholeRates, int, WholeRates | None] | None:
+        price = self._found(model, upstream)
+        if price is None:
+            return None
+        long = price.long
+        return _whole(price), long.above if long is not None else 0, _whole(long) if long is not None else None
+
+    def _find(self, model: str, upstream: str) -> Price | None:
+        names = list(_names(model, upstream))
+        for prices in (self._own, listed_prices()):
+            for pattern, price in prices.items():
+                if any(matches(name, (pattern,)) for name in names):
+                    return price
+        return None
+
+
+def cost(model: str, usage: Usage) -> Decimal | None:
+    """What an answer cost by the list alone."""
+    return LISTED.cost(model, usage)
+
+
+def _names(model: str, upstream: str) -> Iterator[str]:
+    for name in dict.fromkeys((model, unmarked(model), _DATE.sub("", unmarked(model)))):
+        if upstream:
+            yield f"{upstream}/{name}"
+        yield name
+
+
+LISTED: Final = Prices()
