@@ -19,7 +19,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-sys.path.append(str(Path(__file__).parent.parent / "tests"))  # where sessions against the simulator are set up
+# Where sessions against the simulator are set up.
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
 from simulated_sessions import ALL_TARGETS, Stage
 from toolglot import History

@@ -25,7 +25,9 @@ from toolglot.store import SqliteStore, Store, open_store
 from toolglot.store.opening import open_connections
 from toolglot.store.sqlite import KEEP
 
-sys.path.append(str(Path(__file__).parent.parent / "tests"))  # where the servers of the tests are started
+# Where the servers of the tests are started.
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
 from store_servers import postgres_url, redis_url
 

@@ -15,8 +15,7 @@ from collections import Counter
 from typing import Any, TypeAlias
 
 from toolglot import InputError, Request, Response, ToolMiddleware
-from toolglot.gateway import Config, Gateway, Upstreams, running, serve
-from toolglot.gateway.config.settings import GatewaySettings
+from toolglot.gateway import Config, Gateway, GatewaySettings, Upstreams, running, serve
 from toolglot.simulator import Simulator
 
 Json: TypeAlias = "str | int | float | list[Json] | dict[str, Json] | None"

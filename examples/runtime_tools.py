@@ -5,8 +5,7 @@ import sys
 from typing import Any, Literal
 
 from toolglot import Conversation, Text, Turn, request_for
-from toolglot.runtime.mcp.servers import McpServer
-from toolglot.runtime.tools.toolbox import ToolBox, ToolContext, ToolError, define, tool
+from toolglot.runtime import McpServer, ToolBox, ToolContext, ToolError, define, tool
 
 SERVER = """
 from mcp.server.mcpserver import MCPServer

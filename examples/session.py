@@ -2,10 +2,7 @@
 
 import asyncio
 
-from toolglot.runtime.session.events import CallChanged, Ended, Said
-from toolglot.runtime.session.models import UpstreamModels
-from toolglot.runtime.session.session import Session
-from toolglot.runtime.tools.toolbox import ToolContext
+from toolglot.runtime import CallChanged, Ended, Said, Session, ToolContext, UpstreamModels
 from toolglot.simulator import upstreams
 
 

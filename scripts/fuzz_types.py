@@ -23,7 +23,7 @@ from typing import Final
 from soak_report import Part, write_part
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "hostile")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/support", "tests/hostile")]
 
 from type_fuzz import Run, fuzz_gateway, fuzz_library  # noqa: E402 - it is beside the tests
 

@@ -159,8 +159,8 @@ def cell(text: str) -> str:
 
 
 def pairs() -> str:
-    """The table of the tests that prove it (tests/carried.py)."""
-    sys.path.insert(0, str(DOCS.parent / "tests"))
+    """The table of the tests that prove it (tests/support/carried.py)."""
+    sys.path[:0] = [str(DOCS.parent / folder) for folder in ("tests", "tests/support")]
     carried = importlib.import_module("carried")
     shown = {name: f"{target}, {model}" for name, (target, model) in carried.PROTOCOLS.items()}
     lines = [
@@ -168,9 +168,9 @@ def pairs() -> str:
         "",
         NOTICE,
         "",
-        "Computed by the tests that prove it (`tests/carried.py`, `tests/test_carried.py`): each feature is written",
-        "in the source's protocol, converted, read in the target's, and looked for. The report of a conversion tells",
-        "every *nearest* and every *lost*; a test fails where one does not.",
+        "Computed by the tests that prove it (`tests/support/carried.py`, `tests/translate/test_carried.py`): each",
+        "feature is written in the source's protocol, converted, read in the target's, and looked for. The report of a",
+        "conversion tells every *nearest* and every *lost*; a test fails where one does not.",
         "",
         "- **yes**: in the target's own form. **text**: in words. **nearest**: as the nearest thing that can be said",
         "  (another field, another place, another amount). **address**: in the request's address, not in its body.",

@@ -1,7 +1,8 @@
 """Record what the real SDKs send: `python scripts/record_bodies.py [SDK…]`.
 
 Each SDK talks to a provider on loopback, in every scenario of its module in tests/sdk. The request bodies are
-written to tests/recordings, beside the replies, which are written by hand; tests/test_recorded_bodies.py reads both.
+written to tests/recordings, beside the replies, which are written by hand; tests/translate/test_recorded_bodies.py
+reads both.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from sdk.recording import FOLDER, INDEX, MODULES, load, record
 

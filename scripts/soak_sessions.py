@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "hostile")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/support", "tests/hostile")]
 
 import pytest  # noqa: E402 - the servers say by it that they are not installed
 
+from killed_sessions import MOST_RUNS, Forks  # noqa: E402
 from soak_report import Part, write_part  # noqa: E402
 from store_servers import postgres, postgres_url, redis, redis_url  # noqa: E402
-from test_runtime_kills import MOST_RUNS, Forks  # noqa: E402
 
 URLS: Final[dict[str, Callable[[Path], str]]] = {
     "sqlite": lambda _: "",

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "hostile")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/support", "tests/hostile")]
 
 import pytest  # noqa: E402 - the servers say by it that they are not installed
 

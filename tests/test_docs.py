@@ -126,7 +126,7 @@ def run_python(blocks: list[Block], folder: Path) -> None:
     for session in together:
         listed = folder.parent / "blocks.json"
         listed.write_text(json.dumps(session), encoding="utf-8")
-        ended = run([sys.executable, "-W", "error", str(TESTS / "run_docs_python.py"), str(listed)], folder)
+        ended = run([sys.executable, "-W", "error", str(TESTS / "support" / "run_docs_python.py"), str(listed)], folder)
         assert ended.returncode == 0, f"{session[0][0]}:\n{ended.stdout}{ended.stderr}"
 
 
@@ -339,7 +339,7 @@ def test_every_block_is_run_or_says_why_not() -> None:
     for position, reason in reasons.items():
         sys.stdout.write(f"{position}: {reason}\n")
         assert len(reason) > 10, position
-        assert all((ROOT / named).exists() for named in re.findall(r"tests/\w+\.py", reason)), reason
+        assert all((ROOT / named).exists() for named in re.findall(r"tests/[\w/]+\.py", reason)), reason
     assert len(reasons) * 4 < len(every)
     assert not [block.position for block in every if block.language in ("py", "python3", "pycon", "bash", "console")]
 
@@ -357,7 +357,7 @@ def test_a_block_that_prints_something_else_is_noticed(folder: Path) -> None:
         (block,) = find_blocks("page.md", f"```python\n{code}\n```\n")
         listed = folder.parent / "blocks.json"
         listed.write_text(json.dumps([(block.position, block.line, block.code, None)]), encoding="utf-8")
-        ended = run([sys.executable, str(TESTS / "run_docs_python.py"), str(listed)], folder)
+        ended = run([sys.executable, str(TESTS / "support" / "run_docs_python.py"), str(listed)], folder)
         assert ended.returncode == 1
         assert problem in ended.stderr, code
 
@@ -366,7 +366,7 @@ def test_a_block_that_prints_what_it_says_passes(folder: Path) -> None:
     code = "for n in (1, 2):\n    print(n, 'x')\n    # 1 x\n    # 2…\n\n[n]  # [2]: the last\nn  # a number\n"
     listed = folder.parent / "blocks.json"
     listed.write_text(json.dumps([("page.md:2", 2, code, None)]), encoding="utf-8")
-    ended = run([sys.executable, str(TESTS / "run_docs_python.py"), str(listed)], folder)
+    ended = run([sys.executable, str(TESTS / "support" / "run_docs_python.py"), str(listed)], folder)
     assert ended.returncode == 0, ended.stderr
 
 

@@ -27,7 +27,7 @@ class Run:
     """A run of pytest that has started one of everything and waits."""
 
     def __init__(self, *words: str, **environment: str) -> None:
-        command = [sys.executable, "-m", "pytest", "-q", *words, str(HERE / "run_held_open.py")]
+        command = [sys.executable, "-m", "pytest", "-q", *words, str(HERE / "support" / "run_held_open.py")]
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(HANG_SECONDS)
             self.pytest = subprocess.Popen(

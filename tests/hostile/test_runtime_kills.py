@@ -7,12 +7,8 @@ that a tool did. `kill_target.py` says what each one checks when it takes the se
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import random
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,66 +16,16 @@ from typing import Any
 import pytest
 
 import store_servers
-from kill_target import CALLS, STEPS, STORE_FAILED, WORDS, Outcome, lines_of
-from run_folder import memory_folder
+from kill_target import CALLS, STEPS, WORDS, lines_of
+from killed_sessions import MOST_RUNS, Forks, made
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "pidfd_open"), reason="processes are forked and killed as Linux does it"
 )
 
-HERE = Path(__file__).parent
 RANDOM_KILLS = 60
 """Of each of the two seeds, with SQLite; the moments are some 120 more."""
 SERVER_KILLS = 20
-MOST_RUNS = 40
-"""Of one session: each gets a little further."""
-
-
-class Forks:
-    """A process that forks those that are killed."""
-
-    def __init__(self) -> None:
-        path = os.pathsep.join(map(str, (HERE.parents[1] / "src", HERE.parent, HERE)))
-        self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "kill_target.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": path},
-        )
-        assert self._line() == "ready"
-        self.kills = 0
-
-    def run(self, folder: Path, **order: Any) -> Outcome:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"folder": str(folder), **order}) + "\n")
-        self._process.stdin.flush()
-        outcome = Outcome(*json.loads(self._line()))
-        wrong = folder / "wrong"
-        assert not wrong.exists(), wrong.read_text()
-        assert outcome.was_killed or outcome.code == 0 or (order.get("may_fail") and outcome.code == STORE_FAILED)
-        effects = lines_of(folder / "effects")
-        assert len(set(effects)) == len(effects), "a call ran twice"
-        self.kills += outcome.was_killed
-        return outcome
-
-    def _line(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().rstrip("\n")
-
-    def end(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(120)
-        self._process.stdout.close()
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """In memory where that can be: what a process has written outlives it there as well, and the disk is slow."""
-    with tempfile.TemporaryDirectory(dir=memory_folder()) as name:
-        yield Path(name)
 
 
 @pytest.fixture
@@ -145,8 +91,3 @@ def killed_at_random(
         if forks.kills >= kills:
             return
     pytest.fail(f"only {forks.kills} kills")
-
-
-def made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from kill_target import CALLS, STEPS, STORE_FAILED, WORDS, lines_of
+from killed_sessions import Forks, made
 from run_folder import memory_folder
 from store_faults import SERVERS, url_of
 from store_proxy import StoreProxy
-from test_runtime_kills import Forks, made
 
 COMMITS = {"postgres": b"COMMIT", "redis": b"EVALSHA"}
 """What the server is sent when it is to write for good; Redis also when it is asked."""

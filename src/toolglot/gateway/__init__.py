@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from toolglot.gateway.app import Gateway
-    from toolglot.gateway.config.settings import Config, read_config
+    from toolglot.gateway.config.settings import Config, GatewaySettings, read_config
     from toolglot.gateway.http.serving import running, serve
     from toolglot.gateway.routing.upstreams import Upstreams
 
-__all__ = ["Config", "Gateway", "Upstreams", "read_config", "running", "serve"]
+__all__ = ["Config", "Gateway", "GatewaySettings", "Upstreams", "read_config", "running", "serve"]
 
 _HOMES: Final = {
     "Config": "config.settings",
     "Gateway": "app",
+    "GatewaySettings": "config.settings",
     "Upstreams": "routing.upstreams",
     "read_config": "config.settings",
     "running": "http.serving",

@@ -1,4 +1,4 @@
-"""What every store does, how much it takes, and how it fails. `tests/test_store.py` holds every store to it.
+"""What every store does, how much it takes, and how it fails. `tests/store/test_store.py` holds every store to it.
 
 Laws of a store:
 - `keep` returns when its rows are committed, all of them or none; they replace what had their keys. With `unless`, none

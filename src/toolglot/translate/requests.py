@@ -159,7 +159,7 @@ def read_request(
 ) -> ReceivedRequest:
     """A client's request, read once, for a target that is chosen by what it says; the settings are those of `convert`.
 
-    memory: of the tools of earlier requests, for who keeps to itself what comes of them (`conversation/tool_memory.py`).
+    memory: of the tools of earlier requests, for who keeps what comes of them (`conversation/tool_memory.py`).
 
     received = toolglot.read_request(body, source="anthropic")
     out = received.for_target("openai", model=chosen(received.conversation))

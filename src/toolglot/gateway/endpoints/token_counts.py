@@ -5,7 +5,7 @@ from one is marked as such in a header, because the body has to stay in the clie
 
 What is counted: texts, the thinking that a provider still reads, calls, results, tools with their schemas, media,
 and what the templates of models put around each of these. What is not: ids, signatures, fields of one protocol.
-The bounds that tests/test_token_counting.py holds it to are in docs/decisions/0005-token-counting.md.
+The bounds that tests/gateway/endpoints/test_token_counting.py holds it to are in docs/decisions/0005-token-counting.md.
 
 Law: the work is linear and bounded, and no conversation makes it raise. `estimate` is for a thread or a command
 line; in an event loop use `estimate_async`, which never counts in the loop itself.

@@ -3,8 +3,8 @@
 The first byte that is not blank tells which. The objects of an array are cut out of it as they come, and each is a
 frame; a single object that is no array is one frame, since that is how errors come.
 
-Law: as in `framing/text_frames.py`: however the bytes are cut, the frames are the same, each byte is looked at a bounded number
-of times, and what is kept is bounded.
+Law: as in `framing/text_frames.py`: however the bytes are cut, the frames are the same, each byte is looked at a
+bounded number of times, and what is kept is bounded.
 """
 
 from __future__ import annotations

@@ -1,0 +1,232 @@
+"""Idle connections: thousands cost little and hold up nobody, and who finds no room is told so."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from toolglot.gateway.config.settings import GatewaySettings
+from toolglot.gateway.http.connection_limit import (
+    ANSWER,
+    MOST_LINGERING,
+    MOST_UNHEARD,
+    SAY_SECONDS,
+    SPARE,
+    Room,
+    widened,
+)
+
+SCRIPTS = Path(__file__).parents[3] / "scripts"
+sys.path.append(str(SCRIPTS))
+
+from hold_connections import ASKED, MOST_BYTES, Holders, measured, possible, serving  # noqa: E402 - scripts are no package
+
+WANTED = 10_000
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+def test_ten_thousand_idle_connections_cost_little_and_hold_up_nobody() -> None:
+    count = possible(WANTED)
+    if count < 1_000:
+        pytest.skip("a process here may not have so many descriptors")
+    found = measured(count)
+    assert found["still_open"] == count
+    assert found["bytes_each"] < MOST_BYTES
+    assert found["answers_beside"] == ASKED  # how fast they came is a matter of `make soak`
+
+
+def test_who_finds_no_room_is_told_so_and_who_is_held_goes_on() -> None:
+    with serving("max_connections = 6") as gateway:
+        held = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=120)
+        held.request("GET", "/health")
+        assert held.getresponse().read()
+        holders = Holders(gateway.port, 5, processes=1)
+        try:
+            holders.wait()
+            status, data, _ = gateway.asked("/v1/messages", {"model": "claude-opus-5", "messages": []})
+            assert status == 503
+            assert json.loads(data)["error"]["code"] == "too_many_connections"
+            with socket.create_connection(("127.0.0.1", gateway.port), timeout=120) as silent:
+                told = silent.makefile("rb").read()  # until it is closed, although nothing was said
+            assert told == ANSWER
+            held.request("GET", "/health")
+            answer = held.getresponse()
+            assert (answer.status, bool(answer.read())) == (200, True)
+            assert holders.end() == 5
+        finally:
+            holders.kill()
+            held.close()
+        assert gateway.answered() > 0
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Transport:
+    """What a connection that is not taken does."""
+
+    def __init__(self) -> None:
+        self.done: list[Any] = []
+
+    def set_protocol(self, protocol: asyncio.Protocol) -> None:
+        self.protocol = protocol
+
+    def write(self, data: bytes) -> None:
+        self.done.append(data)
+
+    def close(self) -> None:
+        self.done.append("closed")
+
+    def abort(self) -> None:
+        self.done.append("aborted")
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.done.append("ended")
+
+
+def room(settings: GatewaySettings, said: list[str], clock: Clock) -> Room:
+    return Room(lambda: settings, said.append, clock=clock)
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "concurrent", "connections", "most"),
+    [
+        (sys.maxsize, 1000, 500, 500),
+        (20_000, 1000, 20_000, 20_000 - 1000 - SPARE),
+        (1024, 1000, 20_000, 512),
+        (65_536, 1000, 20_000, 20_000),
+    ],
+)
+def test_descriptors_are_left_for_upstreams(descriptors: int, concurrent: int, connections: int, most: int) -> None:
+    settings = GatewaySettings(max_concurrent=concurrent, max_connections=connections)
+    found = room(settings, [], Clock())
+    found.descriptors = descriptors
+    assert found.most == most
+
+
+def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
+    said: list[str] = []
+    clock = Clock()
+
+    async def run() -> None:
+        full = room(GatewaySettings(max_connections=2), said, clock)
+        for _ in range(3):
+            transport: Any = Transport()
+            assert full.takes(1, transport)
+            assert not transport.done
+            assert not full.takes(2, transport)
+            transport.protocol.data_received(b"GET")
+            assert transport.done == [ANSWER, "ended"]
+            transport.protocol.connection_lost(None)
+        assert len(said) == 1
+        clock.now += SAY_SECONDS
+        full.descriptors = 2
+        assert not full.takes(2, Transport())  # type: ignore[arg-type]
+
+    asyncio.run(run())
+    assert ["max_connections" in line for line in said] == [True, False]
+    assert "ulimit" in said[1]
+
+
+def test_who_is_told_so_may_end_what_it_says_but_not_for_ever_and_not_all_at_once() -> None:
+    async def run() -> None:
+        full = room(GatewaySettings(max_connections=2), [], Clock())
+        transports: list[Any] = [Transport() for _ in range(MOST_LINGERING + 2)]
+        for transport in transports[:-1]:
+            assert not full.takes(2, transport)
+        assert all(transport.done == [ANSWER, "ended"] for transport in transports[:MOST_LINGERING])
+        assert transports[-2].done == [ANSWER, "closed"]
+        first = transports[0]
+        first.protocol.data_received(bytes(MOST_UNHEARD))
+        assert first.done == [ANSWER, "ended"]
+        first.protocol.data_received(b"x")
+        assert first.done == [ANSWER, "ended", "aborted"]
+        first.protocol.connection_lost(None)
+        assert not full.takes(2, transports[-1])
+        assert transports[-1].done == [ANSWER, "ended"]
+        for transport in transports[1:MOST_LINGERING]:
+            transport.protocol.connection_lost(None)
+        transports[-1].protocol.connection_lost(None)
+
+    asyncio.run(run())
+
+
+def test_who_finds_no_room_hears_so_after_a_large_body() -> None:
+    with serving("max_connections = 1") as gateway:
+        held = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=120)
+        held.request("GET", "/health")
+        assert held.getresponse().read()
+        for _ in range(3):
+            other = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=120)
+            other.request("POST", "/v1/messages", b"x" * 5_000_000)
+            assert other.getresponse().status == 503
+            other.close()
+        held.close()
+
+
+def test_the_answer_is_json_that_clients_read() -> None:
+    head, _, body = ANSWER.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert f"content-length: {len(body)}".encode() in head
+    found = msgspec.json.decode(body)
+    assert (found["type"], found["error"]["type"]) == ("error", "overloaded_error")
+
+
+def test_a_process_may_have_as_many_descriptors_as_it_is_allowed() -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(before[1], 200), before[1]))
+        found = widened()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == found > 200
+        assert widened() == found
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+class Limits:
+    """A system with limits of its own."""
+
+    RLIM_INFINITY = -1
+    RLIMIT_NOFILE = 7
+
+    def __init__(self, soft: int, hard: int, allowed: int) -> None:
+        self.now = (soft, hard)
+        self._allowed = allowed
+
+    def getrlimit(self, _: int) -> tuple[int, int]:
+        return self.now
+
+    def setrlimit(self, _: int, pair: tuple[int, int]) -> None:
+        if pair[0] > self._allowed:
+            raise OSError
+        self.now = pair
+
+
+@pytest.mark.parametrize(
+    ("limits", "found"),
+    [
+        (None, sys.maxsize),
+        (Limits(-1, -1, 0), sys.maxsize),
+        (Limits(256, -1, 1 << 20), 1 << 20),
+        (Limits(256, -1, 4096), 256),
+        (Limits(4096, 1024, 1 << 20), 4096),
+    ],
+)
+def test_whatever_a_system_says_of_descriptors_it_is_not_more_than_there_are(limits: Any, found: int) -> None:
+    assert widened(limits) == found

@@ -1,0 +1,496 @@
+"""Chat Completions streams, read: what they add up to, how they end, and what hosts do to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chat_chunks import DONE, Fields, Heard, call, calls, chunk, frames, sse
+from event_grammar import check
+from strategies import json_values
+from toolglot.conversation import Media, Opaque, Text, Thinking, ToolCall, Usage
+from toolglot.conversation.events import Accumulator, BlockStarted, Event, Finished, Started, TextDelta, Used
+from toolglot.protocols.framing.sequence import PARTS_IN_CONTENT, STOP_WITH_CALLS
+from toolglot.protocols.openai_chat import reply, stream
+
+RECORDINGS = sorted((Path(__file__).parents[2] / "recordings" / "streams" / "llama_cpp").glob("chat_*.sse"))
+STOP = (chunk({}, "stop"), DONE)
+USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
+
+
+def hear(*chunks: Any, tools: tuple[str, ...] = ()) -> Heard:
+    return Heard([*chunks, *STOP], tools)
+
+
+# --- a plain stream ---------------------------------------------------------------------------------
+
+
+def test_text_is_told_piece_by_piece() -> None:
+    heard = hear(chunk({"role": "assistant", "content": ""}), chunk({"content": "Hel"}), chunk({"content": "lo"}))
+    assert heard.events[1:] == [
+        BlockStarted(Text("")),
+        TextDelta("Hel"),
+        TextDelta("lo"),
+        heard.events[4],
+        Finished("stop", {"openai_chat": {"~finish_reason": "stop"}}),
+    ]
+    assert heard.events[0] == Started(
+        "chatcmpl-1",
+        "m",
+        {"openai_chat": {"object": "chat.completion", "created": 7, "~choice": {"index": 0, "logprobs": None}}},
+    )
+    assert heard.told == []
+
+
+def test_the_reply_starts_with_the_first_chunk_that_names_it() -> None:
+    decoder = stream.Decoder()
+    (frame,) = frames(sse([chunk({"role": "assistant"})]))
+    assert [type(event) for event in decoder.read(frame)] == [Started]
+
+
+def test_id_and_model_are_those_of_the_first_chunk_that_has_them() -> None:
+    azure = {"id": "", "model": "", "object": "", "created": 0, "choices": [], "prompt_filter_results": [{"x": 1}]}
+    heard = hear(azure, chunk({"role": "assistant"}, id="", model=""), chunk({"content": "a"}), chunk({}, id="other"))
+    assert (heard.reply.id, heard.reply.model) == ("chatcmpl-1", "m")
+    assert heard.reply.extra is not None
+    assert heard.reply.extra["openai_chat"]["prompt_filter_results"] == [{"x": 1}]
+    assert heard.reply.extra["openai_chat"]["created"] == 7
+    assert heard.told == []
+
+
+def test_what_a_stream_adds_up_to_is_the_whole_body() -> None:
+    heard = Heard(
+        [
+            chunk({"role": "assistant", "content": None}, system_fingerprint="fp"),
+            chunk({"reasoning_content": "hm"}, system_fingerprint="fp"),
+            chunk({"content": "Hi"}, system_fingerprint="fp"),
+            calls(call(0, "a", "f", '{"x":1}', type="function")),
+            chunk({}, "tool_calls", service_tier="default"),
+            {**chunk({}), "choices": [], "usage": USAGE},
+            DONE,
+        ]
+    )
+    assert reply.encode(heard.reply) == {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 7,
+        "model": "m",
+        "system_fingerprint": "fp",
+        "service_tier": "default",
+        "choices": [
+            {
+                "index": 0,
+                "logprobs": None,
+                "finish_reason": "tool_calls",
+                "message": {
+                    "role": "assistant",
+                    "reasoning_content": "hm",
+                    "content": "Hi",
+                    "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}],
+                },
+            }
+        ],
+        "usage": USAGE,
+    }
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+def test_a_recorded_stream_is_the_recorded_reply(path: Path) -> None:
+    heard = Heard(path.read_bytes())
+    whole = reply.decode(json.loads(path.with_suffix(".json").read_text()))
+    said = [block for block in whole.turn.blocks if not (isinstance(block, Text) and not block.text)]
+    if "length_in" not in path.stem:
+        assert [_unnamed(block) for block in heard.reply.turn.blocks] == [_unnamed(block) for block in said]
+    assert [type(block) for block in heard.reply.turn.blocks] == [type(block) for block in said]
+    assert heard.reply.stop == whole.stop
+    assert heard.told == [] or "two_choices" in path.stem
+
+
+def _unnamed(block: Any) -> Any:
+    return (block.name, block.arguments) if isinstance(block, ToolCall) else block
+
+
+# --- thinking, refusals, parts ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_thinking_comes_back_in_the_field_that_it_was_in(field: str) -> None:
+    heard = hear(chunk({field: "a", "content": None}), chunk({field: "b"}), chunk({"content": "c"}))
+    assert heard.reply.turn.blocks == (Thinking("ab", extra={"openai_chat": {"~field": field}}), Text("c"))
+    assert heard.told == []
+
+
+def test_thinking_that_is_said_in_two_fields_is_said_once() -> None:
+    heard = hear(
+        chunk({"reasoning_content": "a", "reasoning": "a"}), chunk({"reasoning_content": "b", "reasoning": "b"})
+    )
+    assert heard.thoughts == ["ab"]
+
+
+def test_thinking_in_another_field_is_another_block() -> None:
+    heard = hear(chunk({"reasoning_content": "a"}), chunk({"reasoning": "b"}), chunk({"reasoning": "c"}))
+    assert heard.thoughts == ["a", "bc"]
+
+
+def test_H7_thinking_inside_of_arguments_waits() -> None:
+    heard = hear(
+        calls(call(0, "a", "f", '{"x":')),
+        chunk({"reasoning_content": "hm"}),
+        chunk({"reasoning": "m"}),
+        calls(call(0, arguments="1}")),
+        chunk({"content": "done"}),
+    )
+    assert heard.calls == [("f", {"x": 1})]
+    assert heard.thoughts == ["hmm"]
+    assert heard.texts == ["done"]
+    assert [type(block) for block in heard.reply.turn.blocks] == [ToolCall, Thinking, Text]
+
+
+def test_text_after_calls_and_calls_after_text() -> None:
+    heard = hear(calls(call(0, "a", "f", "{}")), chunk({"content": "and"}), calls(call(1, "b", "g", "{}")))
+    assert [type(block) for block in heard.reply.turn.blocks] == [ToolCall, Text, ToolCall]
+    assert heard.told == [STOP_WITH_CALLS]
+    assert heard.reply.stop == "tool_calls"
+
+
+def test_details_of_reasoning_are_put_together() -> None:
+    heard = hear(
+        chunk({"reasoning": "a", "reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "a"}]}),
+        chunk({"reasoning": "b", "reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "b"}]}),
+        chunk({"reasoning_details": [{"type": "reasoning.text", "index": 0, "signature": "s"}, 7]}),
+        chunk({"reasoning_details": [{"type": "reasoning.encrypted", "index": 1, "data": "d"}]}),
+        chunk({"content": "c", "annotations": [1]}),
+        chunk({"annotations": [2], "audio": {"id": "x", "data": "aa"}}),
+        chunk({"audio": {"data": "bb", "id": None, "expires_at": 9}}),
+    )
+    assert heard.thoughts == ["ab"]
+    assert heard.texts == ["c"]
+    assert heard.reply.extra is not None
+    assert heard.reply.extra["openai_chat"]["~message"] == {
+        "reasoning_details": [
+            {"type": "reasoning.text", "index": 0, "text": "ab", "signature": "s"},
+            7,
+            {"type": "reasoning.encrypted", "index": 1, "data": "d"},
+        ],
+        "annotations": [1, 2],
+        "audio": {"id": "x", "data": "aabb", "expires_at": 9},
+    }
+
+
+def test_a_refusal_is_a_text_and_the_reply_was_filtered() -> None:
+    heard = hear(
+        chunk({"role": "assistant", "content": "", "refusal": None}),
+        chunk({"refusal": "I "}),
+        chunk({"refusal": "can't"}),
+    )
+    assert heard.reply.turn.blocks == (Text("I can't", extra={"openai_chat": {"~place": "refusal"}}),)
+    assert heard.reply.stop == "filter"
+    assert heard.told == []
+
+
+def test_an_empty_list_of_calls_interrupts_nothing() -> None:
+    heard = hear(chunk({"refusal": "a"}), chunk({"tool_calls": [], "audio": 1}), chunk({"refusal": "b"}))
+    assert heard.texts == ["ab"]
+
+
+def test_a_refusal_between_texts() -> None:
+    heard = hear(
+        chunk({"content": "a"}), chunk({"refusal": "b"}), chunk({"content": "c"}), calls(call(0, "x", "f", "{}"))
+    )
+    assert heard.texts == ["a", "b", "c"]
+    assert heard.reply.stop == "tool_calls"
+    assert heard.told == [STOP_WITH_CALLS]
+
+
+def test_content_in_parts_as_mistral_writes_it() -> None:
+    def thought(*texts: str, **others: Any) -> Fields:
+        parts = [{"type": "text", "text": text} for text in texts]
+        return chunk({"content": [{"type": "thinking", "thinking": parts, **others}]})
+
+    heard = hear(
+        thought("a"),
+        thought("b", "c"),
+        thought(signature="s"),
+        chunk({"content": [{"type": "text", "text": "d"}, {"type": "reference", "reference_ids": [1]}]}),
+        chunk({"content": [{"type": "text", "text": "e", "annotations": []}]}),
+        chunk({"content": "f"}),
+        chunk(
+            {
+                "content": [
+                    {"type": "text", "text": "g"},
+                    {"type": "image_url", "image_url": "data:image/png;base64,aGk="},
+                ]
+            }
+        ),
+        chunk({"content": [{"type": "thinking", "thinking": [{"type": "tool_reference", "x": 1}, {"text": "y"}]}]}),
+    )
+    assert heard.reply.turn.blocks == (
+        Thinking("abc", "s", extra={"openai_chat": {"~chunk": []}}),
+        Text("d"),
+        Opaque("openai_chat", {"type": "reference", "reference_ids": [1]}, "reference"),
+        Text("e", extra={"openai_chat": {"annotations": []}}),
+        Text("fg"),
+        Media("image", "image/png", data="aGk=", extra={"openai_chat": {"~bare": True}}),
+        Thinking("y", extra={"openai_chat": {"~chunk": [{"type": "tool_reference", "x": 1}, {"text": "y"}]}}),
+    )
+    assert heard.told == [PARTS_IN_CONTENT]
+
+
+@pytest.mark.parametrize("content", [7, {"a": 1}, [7], [{}], [{"type": "text"}], True])
+def test_content_of_another_type_is_left_out_and_told(content: Any) -> None:
+    heard = hear(chunk({"content": "a"}), chunk({"content": content}))
+    assert heard.texts == ["a"]
+    assert len([reason for reason in heard.told if reason != PARTS_IN_CONTENT]) == 1
+
+
+def test_a_call_as_it_was_before_there_were_tools() -> None:
+    heard = hear(
+        chunk({"function_call": {"name": "f", "arguments": ""}}),
+        chunk({"function_call": {"arguments": '{"x":'}}),
+        chunk({"function_call": {"arguments": "1}"}}),
+    )
+    whole = reply.decode(
+        {
+            "choices": [
+                {
+                    "message": {"role": "assistant", "function_call": {"name": "f", "arguments": '{"x":1}'}},
+                    "finish_reason": "function_call",
+                }
+            ]
+        }
+    )
+    assert heard.reply.turn.blocks == whole.turn.blocks
+    assert heard.reply.stop == whole.stop
+
+
+# --- choices, counts, probabilities -----------------------------------------------------------------
+
+
+def test_only_the_first_choice_is_the_reply() -> None:
+    def choices(*texts: str) -> Fields:
+        listed = [{"index": at, "delta": {"content": text}, "finish_reason": None} for at, text in enumerate(texts)]
+        return {**chunk({}), "choices": listed}
+
+    heard = hear(
+        choices("a", "x"), choices("b"), {**chunk({}), "choices": [{"index": 1, "delta": {"content": "y"}}, 7]}
+    )
+    assert heard.texts == ["ab"]
+    assert heard.told == ["a choice is not an object; it is left out"]
+
+
+@pytest.mark.parametrize("choices", [[], None, {}, "x"])
+def test_chunks_without_choices_say_nothing_and_are_told_where_there_is_no_list(choices: Any) -> None:
+    heard = hear(chunk({"content": "a"}), {**chunk({}), "choices": choices}, chunk({"content": "b"}))
+    assert heard.texts == ["ab"]
+    assert heard.told == ([] if choices == [] else ["an event has no choices"])
+
+
+def test_an_event_that_is_no_chunk_is_told() -> None:
+    assert hear(chunk({"content": "a"}), {"type": "ping"}).told == ["an event has no choices"]
+    assert hear(chunk({"content": "a"}), [1]).told == ["an event is not an object; it is left out"]
+    assert hear(chunk({"content": "a"}), "oops").told == ["an event is not JSON; it is left out"]
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [chunk({}, "stop"), {**chunk({}), "choices": [], "usage": USAGE}],
+        [{**chunk({}), "choices": [], "usage": USAGE}, chunk({}, "stop")],
+        [chunk({"content": ""}, usage={"prompt_tokens": 1, "completion_tokens": 1}), chunk({}, "stop", usage=USAGE)],
+        [{**chunk({}), "choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": USAGE}]}],
+        [chunk({}, "stop", x_groq={"id": "r", "usage": USAGE})],
+        [{**chunk({}, "stop"), "usage": USAGE}, {"usage": None, "choices": []}],
+    ],
+)
+def test_counts_wherever_they_stand(chunks: list[Fields]) -> None:
+    heard = Heard([chunk({"content": "a"}), *chunks, DONE])
+    assert heard.reply.usage is not None
+    assert (heard.reply.usage.input_tokens, heard.reply.usage.output_tokens) == (5, 2)
+    assert heard.told == []
+    assert sum(isinstance(event, Used) for event in heard.events) == 1
+
+
+def test_counts_after_the_reason_end_the_reply_at_once() -> None:
+    decoder = stream.Decoder()
+    events: list[Event] = []
+    for frame in frames(
+        sse([chunk({"content": "a"}), chunk({}, "stop"), {**chunk({}), "choices": [], "usage": USAGE}])
+    ):
+        events += decoder.read(frame)
+    assert isinstance(events[-1], Finished)
+    assert decoder.sequence.is_end_said
+
+
+@pytest.mark.parametrize("usage", [{"prompt_tokens": "5"}, {"completion_tokens_details": 7}])
+def test_counts_that_cannot_be_read_are_left_out(usage: Fields) -> None:
+    heard = hear(chunk({"content": "a"}), chunk({}, usage=usage))
+    assert heard.reply.usage is None
+    assert heard.told == ["the counts of tokens cannot be read; they are left out"]
+
+
+def test_counts_have_their_details() -> None:
+    usage = {**USAGE, "prompt_tokens_details": {"cached_tokens": 3}, "cost": 0.1}
+    heard = hear(chunk({"content": "a"}), chunk({}, usage=usage))
+    assert heard.reply.usage == Usage(
+        5, 2, 3, extra={"openai_chat": {"cost": 0.1, "total_tokens": 7, "~prompt_tokens_details": {}}}
+    )
+
+
+def test_probabilities_are_put_together() -> None:
+    def with_logprobs(text: str) -> Fields:
+        made = chunk({"content": text})
+        made["choices"][0]["logprobs"] = {"content": [{"token": text}], "refusal": None}
+        return made
+
+    heard = hear(with_logprobs("a"), with_logprobs("b"))
+    body = reply.encode(heard.reply)
+    assert body["choices"][0]["logprobs"] == {"content": [{"token": "a"}, {"token": "b"}], "refusal": None}
+    started = heard.events[0]
+    assert isinstance(started, Started)
+    assert started.extra == {"openai_chat": {"object": "chat.completion", "created": 7, "~choice": {"index": 0}}}
+
+
+# --- a message in a chunk ---------------------------------------------------------------------------
+
+
+def test_a_whole_completion_in_a_stream() -> None:
+    message = {
+        "role": "assistant",
+        "content": "Hi",
+        "reasoning": "hm",
+        "tool_calls": [{"id": id, "function": {"name": "f", "arguments": "{}"}} for id in ("a", "b")],
+    }
+    whole = {
+        "id": "c",
+        "object": "chat.completion",
+        "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+        "usage": USAGE,
+    }
+    heard = Heard([whole, DONE])
+    assert heard.texts == ["Hi"]
+    assert heard.thoughts == ["hm"]
+    assert heard.calls == [("f", {}), ("f", {})]
+    assert heard.reply.stop == "tool_calls"
+    assert heard.reply.usage is not None
+
+
+def test_a_whole_message_after_its_deltas_is_not_said_again() -> None:
+    last = chunk({}, "stop")
+    last["choices"][0]["message"] = {"role": "assistant", "content": "ab"}
+    heard = Heard([chunk({"content": "a"}), chunk({"content": "b"}), last, DONE])
+    assert heard.texts == ["ab"]
+    assert heard.told == ["a chunk holds a whole message"]
+
+
+# --- laws -------------------------------------------------------------------------------------------
+
+RICH = sse(
+    [
+        chunk({"role": "assistant", "content": None}),
+        chunk({"reasoning_content": "hm 😀"}),
+        chunk({"content": "Hällo"}),
+        calls(call(0, "a", "f", '{"x"')),
+        calls(call(0, "a", "f", ":1}"), call(0, "b", "g", '{"y":"\\ud83d\\ude00"}{"y":2}')),
+        chunk({}, "stop"),
+        {**chunk({}), "choices": [], "usage": USAGE},
+        DONE,
+    ]
+).replace(b"\n\n", b"\r\n\r\n", 2)
+
+
+def test_however_the_bytes_are_cut_the_events_are_the_same() -> None:
+    expected = Heard(RICH).events
+    for cut in range(len(RICH)):
+        framer, decoder = stream.framer(), stream.Decoder()
+        events: list[Event] = []
+        for part in (RICH[:cut], RICH[cut:]):
+            for frame in framer.feed(part):
+                events += decoder.read(frame)
+        for frame in framer.finish():
+            events += decoder.read(frame)
+        assert events + decoder.finish() == expected, cut
+
+
+odd = json_values | st.sampled_from(["", "f", "{}", '{"a":1}', 0, 1, "0", [], {}])
+odd_calls = st.fixed_dictionaries(
+    {},
+    optional={
+        "index": odd,
+        "id": odd,
+        "type": odd | st.sampled_from(["function", "custom"]),
+        "function": odd | st.fixed_dictionaries({}, optional={"name": odd, "arguments": odd}),
+        "custom": odd | st.fixed_dictionaries({}, optional={"name": odd, "input": odd}),
+    },
+)
+odd_deltas = st.fixed_dictionaries(
+    {},
+    optional={
+        "content": odd
+        | st.lists(
+            st.fixed_dictionaries(
+                {"type": odd | st.sampled_from(["text", "thinking"])}, optional={"text": odd, "thinking": odd}
+            )
+        ),
+        "reasoning_content": odd,
+        "reasoning": odd,
+        "reasoning_details": odd | st.lists(odd),
+        "refusal": odd,
+        "function_call": odd | st.fixed_dictionaries({}, optional={"name": odd, "arguments": odd}),
+        "tool_calls": odd | st.lists(odd_calls | odd, max_size=3),
+        "audio": odd,
+    },
+)
+odd_choices = st.fixed_dictionaries(
+    {},
+    optional={
+        "index": odd,
+        "delta": odd | odd_deltas,
+        "message": odd | odd_deltas,
+        "finish_reason": odd | st.sampled_from(["stop", "length"]),
+        "logprobs": odd,
+        "usage": odd,
+    },
+)
+odd_chunks = st.fixed_dictionaries(
+    {"choices": odd | st.lists(odd_choices, min_size=1, max_size=2)},
+    optional={"id": odd, "model": odd, "usage": odd | st.just(USAGE), "x_groq": odd, "base_resp": odd},
+)
+
+
+@pytest.mark.law
+@given(st.lists(odd_chunks | odd.filter(lambda value: not isinstance(value, str)), max_size=8))
+def test_whatever_json_a_server_sends_nothing_is_raised(chunks: list[Any]) -> None:
+    Heard([chunk({"content": "a"}), *chunks, *STOP], ("f", "ff"))
+
+
+@pytest.mark.law
+@given(
+    st.lists(
+        st.binary(max_size=30) | st.sampled_from([b"data: ", b"\n\n", b'{"choices":[{"delta":{"content":"a"}}]}']),
+        max_size=12,
+    )
+)
+def test_whatever_bytes_a_server_sends_nothing_is_raised(parts: list[bytes]) -> None:
+    check(Heard(b"".join(parts)).events)
+
+
+@pytest.mark.law
+@given(st.lists(odd_deltas, max_size=6))
+def test_typed_and_careful_reading_agree(deltas: list[Fields]) -> None:
+    """A field that the typed reading refuses makes it careful, and must not change what is heard."""
+    plain = Heard([chunk({"content": "a"}), *[chunk(delta) for delta in deltas], *STOP])
+    careful = Heard([chunk({"content": "a"}), *[chunk({**delta, "role": 7}) for delta in deltas], *STOP])
+    assert careful.events == plain.events
+
+
+def test_a_reply_that_is_told_is_never_changed_later() -> None:
+    heard = hear(chunk({"content": "a"}, timings={"n": 1}), chunk({"content": "b"}, timings={"n": 2}))
+    again = Accumulator()
+    again.add(heard.events)
+    assert again.reply == heard.reply
