@@ -337,6 +337,14 @@ def test_a_projection_wants_a_profile_and_a_policy_it_knows() -> None:
         ids.Projection(profiles.get("openai"), policy="x")  # type: ignore[arg-type]
 
 
+def test_an_id_of_a_fixed_length_is_no_shorter_also_where_the_pattern_would_take_it() -> None:
+    rules = '"ids.style" = "fixed"\n"ids.pattern" = "[A-Za-z0-9]+"\n"ids.max_length" = 9'
+    fixed = profiles.get("fixed", overrides=profiles.Overrides(f"[profiles.fixed.rules]\n{rules}"))
+    assert ids.Projection(fixed).add(call(raw="abcDEF123")) == "abcDEF123"
+    assert re.fullmatch("[A-Za-z0-9]{9}", ids.Projection(fixed).add(call(raw="7")))
+    assert not ids.Projection(fixed, issuer="fixed").adopt(["7", "abcDEF123"])
+
+
 def test_a_pattern_that_half_of_the_hashes_match_is_met() -> None:
     rules = '"ids.style" = "fixed"\n"ids.pattern" = "[a-z][A-Za-z0-9]{8}"'
     half = profiles.get("half", overrides=profiles.Overrides(f"[profiles.half.rules]\n{rules}"))

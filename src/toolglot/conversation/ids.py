@@ -260,6 +260,9 @@ class Projection:
         self._prefix = rules.prefix if prefix is None else prefix
         self._max_length = rules.max_length
         self._fixed_length = rules.fixed_length
+        self._min_length = (
+            rules.fixed_length if rules.style == "fixed" and rules.max_length <= rules.fixed_length else 0
+        )
         self._legal = _compiled(rules.pattern)
         self._digest = digest
         self._canonical_id = canonical_id
@@ -285,7 +288,7 @@ class Projection:
         if not self._is_home or self._style == "ordinal" or self._emitted:
             return False
         given = {id: id for id in ids}
-        if max(map(len, given), default=0) > self._max_length or not self._are_legal(given):
+        if not self._are_legal(given):
             return False
         self._emitted = given
         self._canonical = given.copy()
@@ -300,12 +303,15 @@ class Projection:
         back = dict(zip(given.values(), given, strict=True))
         if "" in prefixes or len(back) != len(ids) or not _BARE.isdisjoint(given) or SMUGGLED_MARK in " ".join(ids):
             return None
-        if max(map(len, back), default=0) > self._max_length or not self._are_legal(back):
+        if not self._are_legal(back):
             return None
         self._emitted, self._canonical = given, back
         return given
 
     def _are_legal(self, ids: Collection[str]) -> bool:
+        lengths = set(map(len, ids))
+        if lengths and (max(lengths) > self._max_length or min(lengths) < self._min_length):
+            return False
         if len(ids) > 1 and "" not in ids and _is_of_class(self._legal.pattern):
             return self._legal.fullmatch("".join(ids)) is not None
         return all(map(self._legal.fullmatch, ids))
@@ -349,10 +355,10 @@ class Projection:
         return self._hashed(call)
 
     def _is_free(self, id: str) -> bool:
-        return id not in self._canonical and len(id) <= self._max_length and self._legal.fullmatch(id) is not None
+        return id not in self._canonical and self._is_legal(id)
 
     def _is_legal(self, id: str) -> bool:
-        return len(id) <= self._max_length and self._legal.fullmatch(id) is not None
+        return self._min_length <= len(id) <= self._max_length and self._legal.fullmatch(id) is not None
 
     def _native(self, call: ToolCall) -> str | None:
         origin = call.metadata

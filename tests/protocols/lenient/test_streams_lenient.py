@@ -84,10 +84,11 @@ def test_a_call_that_was_shown_and_cannot_be_read_is_explained() -> None:
     assert (translator.calls, translator.reply.stop) == ((), "length")
 
 
-def test_a_call_that_was_cut_before_its_arguments_is_told_and_not_left_out() -> None:
+def test_a_call_that_was_cut_before_its_arguments_is_reported_and_not_shown() -> None:
     for target in ("anthropic", "bedrock"):
         output, translator = translated(chat_stream(*calling(), finish="length"), "openai", target)
-        assert b"look" in output
+        assert b"look" not in output
+        assert any("look" in entry.reason for entry in translator.report.entries)
         assert (translator.calls, translator.reply.stop) == ((), "length")
 
 
