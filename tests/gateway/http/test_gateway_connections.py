@@ -383,6 +383,28 @@ def test_an_answer_that_says_so_ends_the_connection() -> None:
     assert len(body) == MOST_JOINED + 1
 
 
+def test_a_client_is_listened_to_after_the_last_piece_of_a_large_body() -> None:
+    """Who does not read does not notice either that a client goes away while its answer is waited for."""
+    body = b"x" * (2 * MOST_AHEAD)
+    read: list[int] = []
+
+    async def serve(request: ClientRequest) -> None:
+        read.append(len(await request.caller.read(len(body))))
+        await asyncio.Event().wait()
+
+    async def script(protocol: BoundedProtocol, wire: Wire) -> None:
+        protocol.data_received(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % len(body) + body[:9])
+        await settled()
+        protocol.data_received(body[9:])
+        await settled()
+        assert read == [len(body)]
+        assert not wire.is_paused
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    played(serve, script)
+
+
 def test_what_is_no_http_in_the_middle_of_an_answer_is_told_after_it() -> None:
     async def script(protocol: BoundedProtocol, wire: Wire) -> None:
         go = asyncio.Event()

@@ -639,6 +639,8 @@ class Call:
             await self._waiter
         if self.is_gone:
             raise GoneError
+        if self.is_whole:
+            connection.resume_reading()  # or nobody would notice that the client goes away
         return self._taken(), self.is_whole
 
     # --- the answer ---------------------------------------------------------------------------------
