@@ -1,37 +1,49 @@
-"""The codec of each protocol: what reads and writes its requests, replies, streams and errors.
+"""The `Protocol` record, which holds what is true of a wire protocol, and the registry of the protocols.
 
-Loaded when first asked for, so that importing toolglot costs no more than what is used of it.
+    get("gemini").turns                        # "contents"
+    get("gemini").codec.request.decode(body)   # a Conversation
+    register("my_package.my_protocol")         # one more, from a package with the same files
+
+A protocol is a package: `endpoint.py` has its record, `request.py`, `reply.py`, `stream.py` and `errors.py` its codecs.
+Law: everything outside that package asks the record; no table elsewhere is keyed by names of protocols. A record and
+its codecs are imported when they are first used, so that importing toolglot costs no more than what is used of it.
 """
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, cached_property
-from typing import Any, Protocol, cast
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
 from toolglot.conversation import Conversation, Failure, Reply
 from toolglot.conversation.events import Event
+from toolglot.errors import InputError, quote
 from toolglot.limits import Limits
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.sequence import Sequence
 from toolglot.protocols.framing.text_frames import Frame, Framer
 
+EVENTS: Final = "text/event-stream"
+"""The content type of server-sent events, which most protocols stream."""
 
-class RequestCodec(Protocol):
+
+class RequestCodec(typing.Protocol):
     def decode(self, body: Fields) -> Conversation: ...
     def encode(self, conversation: Conversation, profile: Profile | None = None) -> Fields: ...
 
 
-class ReplyCodec(Protocol):
+class ReplyCodec(typing.Protocol):
     def decode(self, body: Fields) -> Reply: ...
     def encode(self, reply: Reply) -> Fields: ...
 
 
-class ErrorCodec(Protocol):
+class ErrorCodec(typing.Protocol):
     def decode(
         self,
         status: int,
@@ -61,7 +73,7 @@ class StreamWish(Struct, frozen=True, kw_only=True):
     """Whether it knows refusals beside the content of a Chat Completions reply."""
 
 
-class StreamDecoder(Protocol):
+class StreamDecoder(typing.Protocol):
     """Reads the frames of one stream. `sequence` holds what it makes of them."""
 
     sequence: Sequence
@@ -77,7 +89,7 @@ class StreamDecoder(Protocol):
         ...
 
 
-class StreamEncoder(Protocol):
+class StreamEncoder(typing.Protocol):
     """Writes one stream."""
 
     def __init__(self, wish: StreamWish = ...) -> None: ...
@@ -91,7 +103,7 @@ class StreamEncoder(Protocol):
         ...
 
 
-class ArrayWriter(Protocol):
+class ArrayWriter(typing.Protocol):
     """Makes one array of the events of a stream, in a protocol that has both forms."""
 
     CONTENT_TYPE: str
@@ -107,7 +119,7 @@ class ArrayWriter(Protocol):
     def end(self) -> bytes: ...
 
 
-class StreamCodec(Protocol):
+class StreamCodec(typing.Protocol):
     Decoder: type[StreamDecoder]
     Encoder: type[StreamEncoder]
     framer: Callable[[], Framer]
@@ -115,23 +127,120 @@ class StreamCodec(Protocol):
 
 
 class Codec:
-    """The four modules of a protocol."""
+    """The modules of a protocol that read and write its bodies. Streams are imported when there is one."""
 
-    def __init__(self, protocol: str) -> None:
+    def __init__(self, protocol: Protocol) -> None:
         def load(name: str) -> Any:
-            return importlib.import_module(f"toolglot.protocols.{protocol}.{name}")
+            return importlib.import_module(f"{protocol.package}.{name}")
 
-        self.protocol = protocol
+        self.protocol = protocol.name
+        self._load = load
         self.request: RequestCodec = cast("RequestCodec", load("request"))
         self.reply: ReplyCodec = cast("ReplyCodec", load("reply"))
         self.errors: ErrorCodec = cast("ErrorCodec", load("errors"))
 
     @cached_property
     def stream(self) -> StreamCodec:
-        return cast("StreamCodec", importlib.import_module(f"toolglot.protocols.{self.protocol}.stream"))
+        return cast("StreamCodec", self._load("stream"))
+
+
+# --- the record -------------------------------------------------------------------------------------
+
+
+class MessageForm(Struct, frozen=True, kw_only=True):
+    """How the messages of a request are written: by this one knows a message or part of another protocol."""
+
+    roles: frozenset[str]
+    part_types: frozenset[str] = frozenset()
+    """The types of the parts of content, where they name it in `type`."""
+    part_fields: frozenset[str] = frozenset()
+    """The fields that name what a part is, where it has no `type`."""
+    part_rank: int = 100
+    """A part of a foreign type belongs to the protocol with the lowest number among those that have the type."""
+    has_call_list: bool = False
+    """Whether messages list calls beside their content."""
+    content_is_list: bool = False
+    """Whether content is always a list of parts, never a string."""
+    text_keeps_fields: bool = False
+    """Whether texts keep the unknown fields of their parts or messages."""
+
+
+class Protocol(Struct, frozen=True, kw_only=True):
+    """What is true of one wire protocol."""
+
+    name: str
+    package: str
+    """The package that has its files."""
+    provider: str
+    """The target that it is named after."""
+
+    # where things are in a request
+    turns: str
+    """The field that holds the turns."""
+    messages: MessageForm
+    stored_history: tuple[str, ...] = ()
+    """Fields with which a request continues a conversation that only its provider has."""
+
+    # how replies are recognised
+    reply_marks: Mapping[str, type]
+    """Fields, with their types, of which any marks a reply as one of this protocol."""
+    reply_rank: int = 100
+    """Protocols with a lower number are looked for first: their marks say more."""
+
+    @property
+    def codec(self) -> Codec:
+        return codec(self.name)
+
+
+# --- the registry -----------------------------------------------------------------------------------
+
+_packages: dict[str, str] = {
+    name: f"{__package__}.{name}"
+    for name in ("anthropic", "openai_chat", "openai_responses", "gemini", "bedrock", "cohere", "ollama")
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all protocols, those of toolglot first."""
+    return tuple(_packages)
+
+
+@cache
+def get(name: str) -> Protocol:
+    """The record of a protocol."""
+    package = _packages.get(name)
+    if package is None:
+        close = difflib.get_close_matches(name, _packages, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "one of " + ", ".join(_packages)
+        raise InputError(f"unknown protocol {quote(name)}", path="protocol", hint=hint)
+    record: Protocol = importlib.import_module(f"{package}.endpoint").PROTOCOL
+    return record
 
 
 @cache
 def codec(protocol: str) -> Codec:
     """The codec of a protocol that a profile names."""
-    return Codec(protocol)
+    return Codec(get(protocol))
+
+
+def records() -> tuple[Protocol, ...]:
+    """The records of all protocols; this imports the `endpoint.py` of each."""
+    return tuple(get(name) for name in _packages)
+
+
+def register(package: str) -> Protocol:
+    """Add the protocol of a package that has the same files as those of toolglot.
+
+    Its `endpoint.py` has the record as `PROTOCOL`. A name that another package has is refused.
+    """
+    record = importlib.import_module(f"{package}.endpoint").PROTOCOL
+    if not isinstance(record, Protocol):
+        raise InputError(f"expected a Protocol, got {quote(record)}", path=f"{package}.endpoint.PROTOCOL")
+    if _packages.get(record.name, package) != package:
+        raise InputError(
+            f"the protocol {quote(record.name)} is that of {_packages[record.name]}",
+            path=f"{package}.endpoint.PROTOCOL.name",
+            hint="give it a name of its own",
+        )
+    _packages[record.name] = package
+    return record

@@ -6,29 +6,17 @@ the fields of the body.
 
 from __future__ import annotations
 
-from typing import Any, Final
-
+from toolglot.protocols.base import Protocol, records
 from toolglot.protocols.fields.reading import Fields
-
-_MARKS: Final = (
-    ("gemini", {"candidates": list, "promptFeedback": dict, "usageMetadata": dict}),
-    ("openai_chat", {"choices": list}),
-    ("openai_responses", {"output": list}),
-    ("bedrock", {"output": dict, "stopReason": str}),
-    ("anthropic", {"stop_reason": str, "content": list, "completion": str}),
-    ("ollama", {"done": bool, "eval_count": int, "done_reason": str}),
-    ("cohere", {"message": dict, "finish_reason": str}),
-)
-"""The protocols, each with fields of which any is a mark of it unless one before has the body."""
 
 
 def protocol_of_reply(body: Fields) -> str | None:
     """The protocol that a reply seems to be of; None where it does not tell."""
-    for protocol, marks in _MARKS:
-        if any(_is(body.get(name), kind) for name, kind in marks.items()):
-            return protocol
+    for protocol in sorted(records(), key=_rank):
+        if any(isinstance(body.get(name), kind) for name, kind in protocol.reply_marks.items()):
+            return protocol.name
     return None
 
 
-def _is(value: Any, kind: type) -> bool:
-    return isinstance(value, kind)
+def _rank(protocol: Protocol) -> int:
+    return protocol.reply_rank

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-PROTOCOLS: Final = ("anthropic", "openai_chat", "openai_responses", "gemini", "bedrock", "cohere", "ollama")
+from toolglot.protocols.base import names
 
 _Marks = Iterator[frozenset[str]]
 
@@ -119,7 +119,7 @@ def examine(body: object) -> Detection:
     if left == _WITH_MESSAGES:
         for possible in _marks(body):
             left &= possible
-    candidates = tuple(name for name in PROTOCOLS if name in left)
+    candidates = tuple(name for name in names() if name in left)
     if len(candidates) == 1:
         return Detection(protocol=candidates[0], by="structure", candidates=candidates)
     by_model = _by_model(body, left)

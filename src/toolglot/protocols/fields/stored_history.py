@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from toolglot.protocols.base import get
 from toolglot.protocols.fields.reading import Fields
-
-_FIELDS: Final[dict[str, tuple[str, ...]]] = {
-    "openai_responses": ("previous_response_id", "conversation"),
-    "anthropic": ("thread",),
-}
 
 UNSUPPORTED_THREAD: Final = "thread_unsupported_request"
 """The code that makes Anthropic's own clients send the whole history instead."""
@@ -17,7 +13,7 @@ UNSUPPORTED_THREAD: Final = "thread_unsupported_request"
 
 def continued_by(body: Fields, protocol: str) -> str | None:
     """The field that says so, as a path within the body; None where the body is all there is."""
-    field = next((field for field in _FIELDS.get(protocol, ()) if body.get(field) is not None), None)
+    field = next((field for field in get(protocol).stored_history if body.get(field) is not None), None)
     if field is not None or protocol != "openai_responses":
         return field
     items = body.get("input")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -29,6 +30,7 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
+from toolglot.protocols.base import Protocol, get, names, records
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.lenient.malformed_bodies import CACHE_MARKER, ITEM_IDS, MOST_CACHE_MARKERS, Told
 from toolglot.protocols.openai_chat.silent import lacks_content
@@ -42,25 +44,6 @@ Piece = tuple[str, Fields]
 _CHAT: Final = "openai_chat"
 _RESPONSES: Final = "openai_responses"
 _PLACE: Final = re.compile(r"\$\.\w+\[(\d+)\]")
-_LISTS: Final = {
-    "anthropic": "messages",
-    "bedrock": "messages",
-    "cohere": "messages",
-    "gemini": "contents",
-    "ollama": "messages",
-    "openai_chat": "messages",
-    "openai_responses": "input",
-}
-_ROLES: Final = {
-    "anthropic": frozenset({"user", "assistant", "system"}),
-    "bedrock": frozenset({"user", "assistant"}),
-    "cohere": frozenset({"user", "assistant", "system", "tool"}),
-    "gemini": frozenset({"user", "model", "function"}),
-    "ollama": frozenset({"user", "assistant", "system", "tool"}),
-    "openai_chat": frozenset({"user", "assistant", "system", "developer", "tool", "function"}),
-    "openai_responses": frozenset({"user", "assistant", "system", "developer"}),
-}
-"""The roles that a protocol's messages may have."""
 _MEANINGS: Final[dict[str, Role]] = {
     "user": "user",
     "human": "user",
@@ -74,33 +57,13 @@ _MEANINGS: Final[dict[str, Role]] = {
     "function": "tool",
 }
 """The roles of all protocols, and the names that agents have for them."""
-_PART_KINDS: Final = {
-    "anthropic": frozenset({"text", "image", "document", "thinking", "redacted_thinking", "tool_use", "tool_result"}),
-    "cohere": frozenset({"text", "image_url", "document", "thinking"}),
-    "openai_responses": frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"}),
-    "openai_chat": frozenset(
-        {"text", "refusal", "image_url", "video_url", "input_audio", "file", "document_url", "file_url", "thinking"}
-    ),
-}
-"""The parts of content that say their type. Bedrock's and Gemini's do not, and Ollama's content is a text."""
-_OTHERS: Final = ("anthropic", "openai_responses", _CHAT)
-"""In which order one looks whose a part is."""
-_UNTYPED_PARTS: Final = {
-    "gemini": frozenset({"functionCall", "functionResponse", "inlineData", "fileData", "function_call"}),
-    "bedrock": frozenset({"toolUse", "toolResult", "reasoningContent", "text", "image", "document"}),
-}
 _BESIDE: Final = ("tool_calls", "function_call", "reasoning_content")
 """What stands beside the content of a Chat message."""
-_LISTING_CALLS: Final = frozenset({_CHAT, "cohere", "ollama"})
-"""The protocols whose messages list calls beside their content."""
-_WITHOUT_TEXT: Final = frozenset({"bedrock", "gemini"})
-"""The protocols whose content is always a list."""
-_NOTES_ON_TEXT: Final = frozenset({*_WITHOUT_TEXT, "openai_responses"})
-"""The protocols whose texts keep what was left over of their parts or messages."""
 _RESULT_PARTS: Final = frozenset({"toolResult", "functionResponse", "function_response"})
 _FRAMES: Final = frozenset({*_BESIDE, "content", "parts", "tool_call_id", "call_id", "output", "arguments"})
 """Fields that a message of another form has; left over, they say that it was not understood."""
-_KINDS: Final = frozenset().union(*_PART_KINDS.values(), *_UNTYPED_PARTS.values()) | {"function", "type", "message", ""}
+_KINDS: Final = frozenset({"function", "type", "message", ""})
+"""Kinds of a part that no protocol has, and that are written for one."""
 _ITEMS: Final = frozenset(
     {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
 )
@@ -109,7 +72,7 @@ _ITEMS: Final = frozenset(
 def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     """Whether something was left over that may be another protocol's, or that the body's own does not take."""
     blocks: list[Block] = []
-    has_notes = protocol in _NOTES_ON_TEXT
+    has_notes = get(protocol).messages.text_keeps_fields
     for turn in conversation.turns:
         if turn.extra is not None and _has_frame(turn.extra.get(protocol)):
             return True
@@ -214,7 +177,7 @@ def _is_misnamed(block: Block) -> bool:
 def _may_be_elsewheres(block: Opaque) -> bool:
     if block.kind == "message" and block.value.get("content") == []:
         return False  # a message without parts has the same form everywhere
-    return block.kind in _KINDS or "function" in block.value or "name" in block.value
+    return block.kind in _part_kinds(names()) or "function" in block.value or "name" in block.value
 
 
 def _has_stray_field(block: Block, protocol: str) -> bool:
@@ -227,7 +190,7 @@ def _has_stray_field(block: Block, protocol: str) -> bool:
 
 def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversation, Told] | None:
     """The conversation, and what was read as what; None where every message is of the body's own form."""
-    key = _LISTS[protocol]
+    key = get(protocol).turns
     messages = body.get(key)
     if not isinstance(messages, list):
         return None
@@ -237,7 +200,7 @@ def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversatio
         return None
 
     def read(form: str, messages: list[Fields], numbers: list[int]) -> tuple[Turn, ...]:
-        found, mended = decode(form, {_LISTS[form]: messages})
+        found, mended = decode(form, {get(form).turns: messages})
         told.extend((_in_body(path, key, numbers), reason) for path, reason in mended)
         return found.turns
 
@@ -350,13 +313,13 @@ def _of_chat_result(message: Fields, own: str, path: str, told: Told) -> Piece:
     content = message.get("content")
     if isinstance(content, list):
         content = [_as_chat_part(part) for part in content]
-    is_own = own == _CHAT or (own in _LISTING_CALLS and "name" not in message)
+    is_own = own == _CHAT or (get(own).messages.has_call_list and "name" not in message)
     return own if is_own else _CHAT, {**message, "role": "tool", "content": content}
 
 
 def _is_own_result(message: Fields, own: str) -> bool:
     """Whether a tool's message is as its protocol writes it."""
-    if own not in _LISTING_CALLS or message.get("role") != "tool":
+    if not get(own).messages.has_call_list or message.get("role") != "tool":
         return False
     content = message.get("content")
     return not isinstance(content, list) or all(_form_of(part, own) == own for part in content)
@@ -395,7 +358,7 @@ def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) ->
         _tell_role(message, role, path, told)
     rest = {key: value for key, value in message.items() if key not in ("content", *beside)}
     if not runs:
-        form = own if own not in _WITHOUT_TEXT and role in _ROLES[own] else _CHAT
+        form = own if not get(own).messages.content_is_list and role in get(own).messages.roles else _CHAT
         if form != own or content == []:
             told.append((f"{path}.content", "content was read as the text that it is"))
         yield form, {**(rest if form == own else {}), "role": role, "content": content or ""}
@@ -403,7 +366,7 @@ def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) ->
         if form != own:
             told.append((f"{path}.content", f"parts of the form of {form} were read as such"))
         yield form, _with_parts(form, _role_in(form, role), parts)
-    if own in _LISTING_CALLS and runs:
+    if get(own).messages.has_call_list and runs:
         yield own, {**rest, "role": role, "content": None}
     if beside:
         told.append((path, "what stands beside the content of a Chat message was read as such"))
@@ -413,7 +376,7 @@ def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) ->
 
 def _beside(own: str) -> tuple[str, ...]:
     """The fields of a Chat message that a message of this protocol does not have."""
-    return () if own == _CHAT else _BESIDE if own not in _LISTING_CALLS else _BESIDE[1:]
+    return () if own == _CHAT else _BESIDE[1:] if get(own).messages.has_call_list else _BESIDE
 
 
 def _is_own_content(message: Fields, runs: list[tuple[str, list[Any]]], own: str) -> bool:
@@ -426,7 +389,7 @@ def _is_own_content(message: Fields, runs: list[tuple[str, list[Any]]], own: str
 
 def _has_role_of(message: Fields, own: str) -> bool:
     role = message.get("role")
-    return isinstance(role, str) and role in _ROLES[own]
+    return isinstance(role, str) and role in get(own).messages.roles
 
 
 def _tell_role(message: Fields, role: Role, path: str, told: Told) -> None:
@@ -469,12 +432,24 @@ def _form_of(part: Any, own: str) -> str:
         return own
     kind = part.get("type")
     if not isinstance(kind, str):
-        if own not in _UNTYPED_PARTS or _UNTYPED_PARTS[own].isdisjoint(part):
-            return next((form for form, keys in _UNTYPED_PARTS.items() if not keys.isdisjoint(part)), own)
+        if get(own).messages.part_fields.isdisjoint(part):
+            return next((other.name for other in records() if not other.messages.part_fields.isdisjoint(part)), own)
         return own
-    if kind in _PART_KINDS.get(own, ()) and not _is_thought_elsewhere(part, own):
+    if kind in get(own).messages.part_types and not _is_thought_elsewhere(part, own):
         return own
-    return next((form for form in _OTHERS if kind in _PART_KINDS[form]), own)
+    return next((other.name for other in _by_part_rank(names()) if kind in other.messages.part_types), own)
+
+
+@cache
+def _by_part_rank(known: tuple[str, ...]) -> tuple[Protocol, ...]:
+    return tuple(sorted(map(get, known), key=lambda protocol: protocol.messages.part_rank))
+
+
+@cache
+def _part_kinds(known: tuple[str, ...]) -> frozenset[str]:
+    """What a part of any protocol may be."""
+    forms = [get(name).messages for name in known]
+    return frozenset[str]().union(*(form.part_types | form.part_fields for form in forms)) | _KINDS
 
 
 def _is_thought_elsewhere(part: Fields, own: str) -> bool:

@@ -1,0 +1,21 @@
+"""The record of Cohere's chat protocol, version 2: its endpoint, and where things are in its bodies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.protocols.base import MessageForm, Protocol
+
+PROTOCOL: Final = Protocol(
+    name="cohere",
+    package=__package__,
+    provider="cohere",
+    turns="messages",
+    messages=MessageForm(
+        roles=frozenset({"user", "assistant", "system", "tool"}),
+        part_types=frozenset({"text", "image_url", "document", "thinking"}),
+        has_call_list=True,
+    ),
+    reply_marks={"message": dict, "finish_reason": str},
+    reply_rank=7,
+)

@@ -1,0 +1,17 @@
+"""The record of Ollama's native chat protocol: its endpoint, and where things are in its bodies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.protocols.base import MessageForm, Protocol
+
+PROTOCOL: Final = Protocol(
+    name="ollama",
+    package=__package__,
+    provider="ollama",
+    turns="messages",
+    messages=MessageForm(roles=frozenset({"user", "assistant", "system", "tool"}), has_call_list=True),
+    reply_marks={"done": bool, "eval_count": int, "done_reason": str},
+    reply_rank=6,
+)

@@ -1,0 +1,24 @@
+"""The record of the OpenAI Chat Completions protocol: its endpoint, and where things are in its bodies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.protocols.base import MessageForm, Protocol
+
+PROTOCOL: Final = Protocol(
+    name="openai_chat",
+    package=__package__,
+    provider="openai",
+    turns="messages",
+    messages=MessageForm(
+        roles=frozenset({"user", "assistant", "system", "developer", "tool", "function"}),
+        part_types=frozenset(
+            {"text", "refusal", "image_url", "video_url", "input_audio", "file", "document_url", "file_url", "thinking"}
+        ),
+        part_rank=3,
+        has_call_list=True,
+    ),
+    reply_marks={"choices": list},
+    reply_rank=2,
+)

@@ -1,0 +1,67 @@
+"""The registry of protocols: one record each, found by name, and a public way to add one."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolglot import InputError
+from toolglot.protocols import base
+
+_FILES = ("endpoint", "request", "reply", "stream", "errors")
+_TOY = """
+from toolglot.protocols.base import MessageForm, Protocol
+
+PROTOCOL = Protocol(
+    name="{name}",
+    package=__package__,
+    provider="openai",
+    turns="lines",
+    messages=MessageForm(roles=frozenset({{"user"}})),
+    reply_marks={{"toy": list}},
+)
+"""
+
+
+@pytest.mark.parametrize("name", base.names())
+def test_every_protocol_has_the_same_files_and_a_record_of_its_own_name(name: str) -> None:
+    for file in _FILES:
+        importlib.import_module(f"toolglot.protocols.{name}.{file}")
+    assert base.get(name).name == name
+    assert base.get(name).codec is base.codec(name)
+
+
+def test_an_unknown_protocol_is_an_error_with_the_closest_name() -> None:
+    with pytest.raises(InputError, match="unknown protocol 'antropic'") as caught:
+        base.get("antropic")
+    assert "'anthropic'" in (caught.value.hint or "")
+
+
+def test_a_package_registers_a_protocol(tmp_path: Path) -> None:
+    folder = tmp_path / "toy_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "endpoint.py").write_text(_TOY.format(name="toy"))
+    program = (
+        "from toolglot.protocols import base\n"
+        "from toolglot.protocols.reply_detection import protocol_of_reply\n"
+        "base.register('toy_package')\n"
+        "print(base.get('toy').turns, base.names()[-1], protocol_of_reply({'toy': []}))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["lines", "toy", "toy"]
+
+
+def test_a_package_cannot_take_the_name_of_another_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "taking_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "endpoint.py").write_text(_TOY.format(name="gemini"))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match="the protocol 'gemini' is that of"):
+        base.register("taking_package")
+    assert base.get("gemini").package == "toolglot.protocols.gemini"
