@@ -20,10 +20,10 @@ from timing import Row, in_turn, quiet_gc, spent, table
 from toolglot.gateway import Gateway, Upstreams
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.settings import parse_config
-from toolglot.gateway.observability.request_log import LogForm, Teller
+from toolglot.gateway.observability.request_log import LogForm, RequestLog
 from toolglot.gateway.observability.tracing import Tracing
 from toolglot.gateway.routing.router import Route
-from toolglot.upstream import Answer, Ask, TimeLimits, Upstream
+from toolglot.upstream import HttpRequest, HttpResponse, TimeLimits, Upstream
 
 ROUNDS: Final = 401
 CALLS: Final = 8
@@ -78,7 +78,7 @@ class Remembered:
 class Memory:
     """A way to a provider that is not far."""
 
-    async def send(self, ask: Ask, limits: TimeLimits) -> Answer:
+    async def send(self, ask: HttpRequest, limits: TimeLimits) -> HttpResponse:
         assert ask.body
         assert limits.connect
         return Remembered()
@@ -98,7 +98,7 @@ UPSTREAM: Final = Upstream(name="memory", target="openai", url="http://memory/v1
 
 def gateway(metrics: str = "off", form: LogForm = "off", tracing: Tracing | None = None) -> Gateway:
     config = parse_config(ConfigText("bench.toml", CONFIG.format(metrics)), {"KEY": "a key", "HOME": "/nowhere"})
-    teller = Teller(most=0, form=form, stream=io.StringIO())
+    teller = RequestLog(most=0, form=form, stream=io.StringIO())
     return Gateway(config, upstreams=NearUpstreams(config), teller=teller, tracing=tracing)
 
 

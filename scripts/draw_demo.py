@@ -11,7 +11,7 @@ from html import escape
 
 from toolglot.cli import demo
 from toolglot.cli.demo_trial import Demo
-from toolglot.cli.terminal import Page
+from toolglot.cli.terminal import TerminalPage
 
 COLUMNS = 100
 CHARACTER = 8.4
@@ -25,7 +25,7 @@ TITLE = "toolglot demo: a conversation that five providers refuse, and that they
 PAINTED = re.compile(r"\x1b\[([0-9;]*)m")
 
 
-class Picture(Page):
+class Picture(TerminalPage):
     """A page of a fixed width, in colour."""
 
     def __init__(self) -> None:

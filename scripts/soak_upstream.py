@@ -22,11 +22,11 @@ import msgspec
 
 from soak_plans import MARKER, RESULT, Plan, plan_in, stem
 from toolglot.simulator import Recorded, Script, Simulator
-from toolglot.simulator.answering import Desk
-from toolglot.simulator.ask import Ask
+from toolglot.simulator.answering import Responder
+from toolglot.simulator.ask import AcceptedRequest
 from toolglot.simulator.faults import misfit, read_fault
 from toolglot.simulator.memory import MOST_ANSWERS, Memory
-from toolglot.simulator.script import CallSpec, ReplySpec, Rule
+from toolglot.simulator.script import CallSpec, ReplySpec, ScriptRule
 from toolglot.simulator.serving import listening, server_of
 
 MOST_SEEN: Final = 20_000
@@ -54,17 +54,17 @@ class DurableMemory(Memory):
         self._file.write(msgspec.json.encode([id, items]) + b"\n")
 
 
-class SoakDesk(Desk):
+class SoakDesk(Responder):
     """Answers by the plan of each request."""
 
     def __init__(self, state: Path, tell: Callable[[Body], None]) -> None:
-        super().__init__(Script(rules=(Rule(reply=ReplySpec(text="")),)), time.time)
+        super().__init__(Script(rules=(ScriptRule(reply=ReplySpec(text="")),)), time.time)
         self._memory = DurableMemory(state)
         self._tell = tell
         self._tries: OrderedDict[tuple[str, int], int] = OrderedDict()
         self._reply = ReplySpec(text="no plan")
 
-    def rule_for(self, ask: Ask) -> int:
+    def rule_for(self, ask: AcceptedRequest) -> int:
         plan = plan_in(ask.said)
         step = plan.round_of(len(ask.results)) if plan is not None else None
         wrong = list(_wrong(ask, plan, step))
@@ -79,7 +79,7 @@ class SoakDesk(Desk):
         del place
         return self._reply, "plan"
 
-    def _order(self, ask: Ask, plan: Plan, step: int) -> None:
+    def _order(self, ask: AcceptedRequest, plan: Plan, step: int) -> None:
         """What goes wrong with this try."""
         key = (plan.m, step)
         tried = self._tries.pop(key, 0)
@@ -92,7 +92,7 @@ class SoakDesk(Desk):
                 self.faults.append(fault)
 
 
-def _reply(ask: Ask, plan: Plan, step: int) -> ReplySpec:
+def _reply(ask: AcceptedRequest, plan: Plan, step: int) -> ReplySpec:
     tools = ask.conversation.tools
     calls = tuple(
         CallSpec(name=tools[place % len(tools)].name, arguments=plan.arguments(step, place))
@@ -105,7 +105,7 @@ def _reply(ask: Ask, plan: Plan, step: int) -> ReplySpec:
 # --- what a provider does not check -----------------------------------------------------------------
 
 
-def _wrong(ask: Ask, plan: Plan | None, step: int | None) -> Iterator[str]:
+def _wrong(ask: AcceptedRequest, plan: Plan | None, step: int | None) -> Iterator[str]:
     """What is wrong with a request that its provider accepts."""
     if plan is None:
         yield "the user's last words have no plan"
@@ -135,7 +135,7 @@ def _wrong_markers(data: str, plan: Plan, results: int) -> Iterator[str]:
         yield f"{len(counts)} results are there instead of {plan.n + results}, {counts.most_common(1)} the most often"
 
 
-def _wrong_pairs(ask: Ask) -> Iterator[str]:
+def _wrong_pairs(ask: AcceptedRequest) -> Iterator[str]:
     calls = {call.id: call for turn in ask.conversation.turns for call in turn.calls}
     made = sum(len(turn.calls) for turn in ask.conversation.turns)
     if ask.protocol not in ("gemini", "ollama") and len(calls) != made:

@@ -24,7 +24,7 @@ from toolglot import (
     profiles,
 )
 from toolglot.render import rendering
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 
 
 def test_an_error_says_what_where_and_what_to_do() -> None:
@@ -87,7 +87,7 @@ def test_a_report_reads_as_text_and_as_data() -> None:
 
 
 def test_a_render_that_would_break_a_law_is_stopped_with_its_report() -> None:
-    job = Job(profiles.get("openai"), Policy(), None)
+    job = RenderJob(profiles.get("openai"), Policy(), None)
     job.tell("moved", "something was moved", "canonical")
     call, result = ToolCall("call_1", "f", {}), ToolResult("call_1", "x")
     for turns in (

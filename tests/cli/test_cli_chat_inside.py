@@ -14,12 +14,12 @@ import pytest
 
 from chat_stage import Folder, folder
 from cli_run import Cli
-from toolglot.cli.chat_session import Hall
+from toolglot.cli.chat_session import ChatSessions
 from toolglot.cli.foreground import Foreground
 from toolglot.cli.main import build_parser
 from toolglot.cli.run_once import RunOnce
-from toolglot.cli.session_host import Known, New, SessionHost, as_input_error
-from toolglot.cli.session_options import Settings, settings_of
+from toolglot.cli.session_host import New, SessionHost, StoredSession, as_input_error
+from toolglot.cli.session_options import SessionSettings, settings_of
 from toolglot.cli.terminal import Terminal
 from toolglot.errors import InputError, LimitError, ToolglotError
 from toolglot.runtime.log.session_log import SessionTakenError
@@ -74,14 +74,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
         yield made
 
 
-def settings(command: str, *words: str) -> Settings:
+def settings(command: str, *words: str) -> SessionSettings:
     return settings_of(build_parser([command]).parse_args([command, *words]))
 
 
 def talk(*lines: str | int | BaseException, words: tuple[str, ...] = ("--tools", "tools.py"), **more: Any) -> Talk:
     out, err = io.StringIO(), io.StringIO()
     foreground = Foreground(more.get("reader") or Typist(*lines))
-    hall = Hall(settings("chat", *words), Terminal(out, err), foreground)
+    hall = ChatSessions(settings("chat", *words), Terminal(out, err), foreground)
     code = foreground.run(hall.run)
     return Talk(code, out.getvalue(), err.getvalue())
 
@@ -193,7 +193,7 @@ def test_ctrl_c_that_comes_too_late_stops_nothing(place: Folder) -> None:
 
     out = io.StringIO()
     foreground = Foreground(Late("/cost", "hello", "/cost"))
-    hall = Hall(settings("chat"), Terminal(out, io.StringIO()), foreground)
+    hall = ChatSessions(settings("chat"), Terminal(out, io.StringIO()), foreground)
     assert foreground.run(hall.run) == 0
     assert out.getvalue().count("this session: ") == 2
     assert len(place.server.requests) <= 1
@@ -249,7 +249,7 @@ def test_a_session_that_is_open_already_is_told_with_what_to_do(place: Folder) -
         async with host, host.open(New()) as session:
             await session.run("hello")
             with pytest.raises(SessionTakenError) as refused:
-                async with host.open(Known(session.id)):
+                async with host.open(StoredSession(session.id)):
                     pass
             return as_input_error(refused.value)
 

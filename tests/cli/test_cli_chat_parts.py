@@ -40,7 +40,7 @@ from toolglot.cli.session_options import session_place, settings_of, state_folde
 from toolglot.cli.session_tools import load_tools, mcp_servers
 from toolglot.cli.status_line import SharedStream
 from toolglot.cli.stopped import problem_of
-from toolglot.cli.terminal import Page
+from toolglot.cli.terminal import TerminalPage
 from toolglot.cli.transcript_text import markdown_of
 from toolglot.cli.transcript_view import TranscriptView, money, safe_line, safe_text, seconds
 from toolglot.cli.word_wrap import WordWrap, cells
@@ -119,7 +119,7 @@ def shown(*events: Any, tty: bool = True, says: bool = True, encoding: str = "")
     stream: io.StringIO = Tty() if tty else io.StringIO()
     if encoding:
         stream = Encoded(encoding)
-    view = TranscriptView(Page(stream, "never"), says=says, clock=iter(range(1000)).__next__)
+    view = TranscriptView(TerminalPage(stream, "never"), says=says, clock=iter(range(1000)).__next__)
     for event in events:
         view.show(event)
     view.end_line()
@@ -190,7 +190,7 @@ def test_where_words_are_not_shown_only_calls_are_taken_back() -> None:
 
 def test_what_happens_while_somebody_is_asked_is_shown_later() -> None:
     stream = io.StringIO()
-    view = TranscriptView(Page(stream, "never"))
+    view = TranscriptView(TerminalPage(stream, "never"))
     with view.held():
         view.show(Said("later"))
         view.question("look", {})
@@ -211,7 +211,7 @@ class Clock:
 
 
 def live(stream: io.StringIO, clock: Clock, **more: Any) -> TranscriptView:
-    return TranscriptView(Page(stream, "never"), clock=clock, **more)
+    return TranscriptView(TerminalPage(stream, "never"), clock=clock, **more)
 
 
 def drawn(view: TranscriptView, stream: io.StringIO) -> str:
@@ -334,7 +334,7 @@ def test_the_end_of_a_long_conversation_is_shown_in_short() -> None:
         "assistant", (Text("\n".join(f"line {n}" for n in range(50))),), metadata=TurnMetadata(interrupted="No.")
     )
     stream = io.StringIO()
-    view = TranscriptView(Page(stream, "never"))
+    view = TranscriptView(TerminalPage(stream, "never"))
     show_recent(view, said)
     assert stream.getvalue().startswith(
         "  … 16 turns before this: /history shows them\n\n> turn 16\nturn 17\n\n> turn 18\n"
@@ -472,7 +472,7 @@ def test_a_signal_that_the_system_hands_to_another_thread_is_heard() -> None:
 
 def asked(*lines: str | BaseException, rounds: int = 1, arguments: dict[str, Any] | None = None) -> list[Any]:
     foreground = Foreground(Lines(*lines))
-    approval = AskedApproval(foreground, TranscriptView(Page(io.StringIO(), "never")))
+    approval = AskedApproval(foreground, TranscriptView(TerminalPage(io.StringIO(), "never")))
     needs = tool(lambda: None, name="look", approval=True)
     decisions: list[Any] = []
 
@@ -736,7 +736,7 @@ def test_servers_are_named_after_their_programs_and_apart() -> None:
 @pytest.mark.parametrize(("action", "word"), [("dropped", "lost"), ("lowered", "changed")])
 def test_only_what_is_gone_is_called_lost(action: Any, word: str) -> None:
     stream = io.StringIO()
-    view = TranscriptView(Page(stream, "never"))
+    view = TranscriptView(TerminalPage(stream, "never"))
     view.show(Told(Entry(action=action, reason="a keyword", fault="loss")))
     view.show(Told(Entry(action="added", reason="a limit", fault="policy")))
     assert stream.getvalue() == f"  {word}: a keyword\n"
@@ -745,7 +745,7 @@ def test_only_what_is_gone_is_called_lost(action: Any, word: str) -> None:
 def test_blocks_of_a_result_are_shown_apart() -> None:
     result = ToolResult("id", (Text("one"), Text("two")))
     stream = io.StringIO()
-    TranscriptView(Page(stream, "never")).show(changed("success", result))
+    TranscriptView(TerminalPage(stream, "never")).show(changed("success", result))
     assert "one\n" in stream.getvalue()
     assert "onetwo" not in markdown_of([Turn("tool", (result,))])
     line = event_line(changed("success", result))
@@ -755,7 +755,7 @@ def test_blocks_of_a_result_are_shown_apart() -> None:
 
 def test_answers_are_apart_from_how_they_came_about() -> None:
     out, err = io.StringIO(), io.StringIO()
-    view = TranscriptView(Page(err, "never"), Page(out, "never"))
+    view = TranscriptView(TerminalPage(err, "never"), TerminalPage(out, "never"))
     said, calling = Turn("assistant", (Text("Done."),)), Turn("assistant", (Text("I look."), CALL))
     for event in (Thought("hm"), Said("I look."), TurnKept(calling), Said("Do"), Dropped(Shown(text="Do"), "x", "a/b")):
         view.show(event)

@@ -13,7 +13,7 @@ from cli_run import Cli, command
 from pty_terminal import in_terminal
 from toolglot.cli import demo
 from toolglot.cli.demo_trial import PROVIDERS, Demo, DemoProvider
-from toolglot.cli.terminal import Page
+from toolglot.cli.terminal import TerminalPage
 
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
 REFUSALS = {
@@ -91,7 +91,7 @@ def test_as_json_it_says_the_same(cli: Cli) -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    class Narrow(Page):
+    class Narrow(TerminalPage):
         @property
         def width(self) -> int:
             return width
@@ -107,7 +107,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 def test_on_a_terminal_it_is_paced_for_reading_about_half_a_minute() -> None:
     """The pauses are counted, not waited for."""
 
-    class Usual(Page):
+    class Usual(TerminalPage):
         @property
         def width(self) -> int:
             return 80

@@ -18,12 +18,12 @@ from cli_run import Cli, Ended, command
 from gateway_fixture import gateway
 from hostile_upstream import hostile, once, whole
 from toolglot.cli.doctor import _Progress, _show
-from toolglot.cli.terminal import Page
+from toolglot.cli.terminal import TerminalPage
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.installed_clients import is_same, version_of
 from toolglot.gateway.config.settings import parse_config
 from toolglot.gateway.observability.checkup import (
-    Finding,
+    CheckResult,
     _of_clock,
     _of_disk,
     _of_status,
@@ -314,7 +314,7 @@ def test_a_clock_that_is_off_is_told() -> None:
 def test_packages_that_are_missing_are_told_with_what_they_would_give() -> None:
     none = {finding.said: finding for finding in of_packages(lambda _: "")}
     (failed,) = [finding for finding in none.values() if finding.state == "fail"]
-    assert failed == Finding(
+    assert failed == CheckResult(
         "packages",
         "fail",
         "not installed: msgspec, jiter, jsonschema-rs, uvicorn, aiohttp",
@@ -343,18 +343,18 @@ class Screen(io.StringIO):
 
 def test_who_is_waited_for_is_shown_on_a_terminal_and_wiped_away() -> None:
     screen = Screen()
-    progress = _Progress(Page(screen, "never"))
+    progress = _Progress(TerminalPage(screen, "never"))
     progress.begin("anthropic", "openai")
     progress.end("anthropic")
     progress.end("openai")
     wipe = "\r\x1b[K"
     assert screen.getvalue() == f"{wipe}waiting for anthropic, openai …{wipe}waiting for openai …{wipe}"
-    _Progress(Page(io.StringIO(), "never")).begin("x")
+    _Progress(TerminalPage(io.StringIO(), "never")).begin("x")
 
 
 def test_a_long_finding_is_wrapped_beside_its_state() -> None:
     page = io.StringIO()
-    _show([Finding("part", "fail", "word " * 40, "do this")], Page(page, "never"))
+    _show([CheckResult("part", "fail", "word " * 40, "do this")], TerminalPage(page, "never"))
     lines = page.getvalue().splitlines()
     assert lines[0] == "part"
     assert lines[1].startswith("  fail  word")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counted_work import is_linear, no_hang
-from toolglot.cli.locations import Lines, Place, locate
+from toolglot.cli.locations import LineIndex, TextSpan, locate
 from toolglot.referee.paths import step
 
 KEYS = st.sampled_from(["messages", "odd key", "it's", "both '\"", "a.b", "[0]", "ö", "", "\n", "x" * 100])
@@ -62,9 +62,9 @@ def test_of_equal_keys_the_last_counts() -> None:
 
 
 def test_lines_and_columns_count_characters_from_one() -> None:
-    lines = Lines("{\r\n ö: 1\r\n}")
-    assert lines.place(4, 5) == Place(2, 2, 2, 3)
-    assert lines.place(0, 11) == Place(1, 1, 3, 2)
+    lines = LineIndex("{\r\n ö: 1\r\n}")
+    assert lines.place(4, 5) == TextSpan(2, 2, 2, 3)
+    assert lines.place(0, 11) == TextSpan(1, 1, 3, 2)
     assert lines.line(2) == " ö: 1"
     assert lines.line(3) == "}"
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counted_work import no_hang
-from toolglot.cli.markdown_blocks import MAX_BLOCK, MarkdownBlocks, Piece
+from toolglot.cli.markdown_blocks import MAX_BLOCK, MarkdownBlocks, MarkdownPiece
 from toolglot.cli.markdown_view import MarkdownView
-from toolglot.cli.terminal import Page
+from toolglot.cli.terminal import TerminalPage
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -25,13 +25,13 @@ class Tty(io.StringIO):
         return True
 
 
-def pieces(*fed: str) -> list[Piece]:
+def pieces(*fed: str) -> list[MarkdownPiece]:
     blocks = MarkdownBlocks()
     return [piece for text in fed for piece in blocks.feed(text)] + blocks.flush()
 
 
 def rendered(*fed: str, color: str = "never") -> str:
-    view = MarkdownView.of(Page(Tty(), color))
+    view = MarkdownView.of(TerminalPage(Tty(), color))
     assert view is not None
     return "".join(view.feed(text) for text in fed) + view.flush()
 
@@ -41,20 +41,20 @@ def rendered(*fed: str, color: str = "never") -> str:
 
 def test_a_block_is_complete_as_soon_as_nothing_can_be_added_to_it() -> None:
     blocks = MarkdownBlocks()
-    assert blocks.feed("# Title\n") == [Piece("block", "# Title\n")]
+    assert blocks.feed("# Title\n") == [MarkdownPiece("block", "# Title\n")]
     assert blocks.feed("Some *te") == []
     assert blocks.pending == "Some *te"
     assert blocks.feed("xt*.\nmore\n") == []
-    assert blocks.feed("\n") == [Piece("block", "Some *text*.\nmore\n")]
+    assert blocks.feed("\n") == [MarkdownPiece("block", "Some *text*.\nmore\n")]
     assert blocks.pending == ""
     assert blocks.feed("- one\n") == []
-    assert blocks.feed("- two\n") == [Piece("item", "- one\n")]
+    assert blocks.feed("- two\n") == [MarkdownPiece("item", "- one\n")]
     assert blocks.feed("```py\nx = 1\ny") == [
-        Piece("item", "- two\n"),
-        Piece("code_start", "py"),
-        Piece("code", "x = 1"),
+        MarkdownPiece("item", "- two\n"),
+        MarkdownPiece("code_start", "py"),
+        MarkdownPiece("code", "x = 1"),
     ]
-    assert blocks.flush() == [Piece("code", "y"), Piece("code_end")]
+    assert blocks.flush() == [MarkdownPiece("code", "y"), MarkdownPiece("code_end")]
     assert blocks.flush() == []
 
 
@@ -123,7 +123,7 @@ def test_a_block_that_is_too_long_is_passed_on_as_it_is() -> None:
     assert {piece.kind for piece in found} == {"raw"}
     assert max(len(piece.text) for piece in found) < MAX_BLOCK + 2 * len(line)
     assert "".join(piece.text for piece in found).split() == (line * 100).split()
-    assert pieces("\n", "short") == [Piece("block", "short\n")]
+    assert pieces("\n", "short") == [MarkdownPiece("block", "short\n")]
 
 
 # --- what is shown ----------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_headings_emphasis_lists_code_tables_quotes_and_links_are_rendered() -> 
 
 
 def test_code_is_highlighted_line_by_line_with_what_the_lines_before_opened() -> None:
-    view = MarkdownView.of(Page(Tty(), "always"))
+    view = MarkdownView.of(TerminalPage(Tty(), "always"))
     assert view is not None
     assert view.feed('```python\nx = """for\n').count("\n") == 1
     inside = view.feed("import this\n")
@@ -203,11 +203,11 @@ def test_keys_are_masked_in_rendered_text_too() -> None:
 
 
 def test_there_is_no_markdown_without_a_terminal_in_a_dumb_one_or_without_rich(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert MarkdownView.of(Page(io.StringIO(), "always")) is None
+    assert MarkdownView.of(TerminalPage(io.StringIO(), "always")) is None
     monkeypatch.setenv("TERM", "dumb")
-    assert MarkdownView.of(Page(Tty(), "auto")) is None
+    assert MarkdownView.of(TerminalPage(Tty(), "auto")) is None
     monkeypatch.setenv("TERM", "xterm")
-    assert MarkdownView.of(Page(Tty(), "auto")) is not None
+    assert MarkdownView.of(TerminalPage(Tty(), "auto")) is not None
 
     class NoRich:
         def find_spec(self, name: str, *_: Any) -> None:
@@ -217,7 +217,7 @@ def test_there_is_no_markdown_without_a_terminal_in_a_dumb_one_or_without_rich(m
     for name in [name for name in sys.modules if name.partition(".")[0] == "rich"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [NoRich(), *sys.meta_path])
-    assert MarkdownView.of(Page(Tty(), "auto")) is None
+    assert MarkdownView.of(TerminalPage(Tty(), "auto")) is None
 
 
 def test_a_table_with_more_columns_than_there_is_room_for_is_shown_as_it_was_written() -> None:

@@ -18,7 +18,7 @@ from cli_run import Cli, chat, claude, command
 from toolglot import __version__
 from toolglot.cli import main as main_module
 from toolglot.cli.main import COMMANDS, build_parser, main
-from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.cli.terminal import Terminal, TerminalPage, clean
 from toolglot.errors import InputError
 
 
@@ -130,8 +130,8 @@ def test_colours_on_a_terminal(
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert Page(Screen(), color).has_color is has_color
-    assert Page(io.StringIO(), color).has_color is (color == "always")
+    assert TerminalPage(Screen(), color).has_color is has_color
+    assert TerminalPage(io.StringIO(), color).has_color is (color == "always")
 
 
 def test_color_may_stand_before_or_after_the_command(cli: Cli) -> None:

@@ -26,11 +26,11 @@ import toolglot
 from gateway_fixture import config_for
 from gateway_settings import SETTINGS
 from toolglot import InputError, Request, Response
-from toolglot.clients.background import THREAD, BackgroundGateway, Call, Pool
+from toolglot.clients.background import THREAD, BackgroundCall, BackgroundGateway, ThreadPool
 from toolglot.gateway import Config, Gateway, Upstreams
 from toolglot.gateway.config.settings import GatewaySettings
 from toolglot.simulator import Simulator, serve
-from toolglot.upstream import Ask, TimeLimits
+from toolglot.upstream import HttpRequest, TimeLimits
 from waiting import HANG_SECONDS, wait_until
 
 CONFIG: Final = Config(gateway=GatewaySettings(store=":memory:"))
@@ -523,7 +523,7 @@ def test_a_call_that_was_ended_before_its_answer_began_takes_it_along() -> None:
     stage = Stage()
     gateway = BackgroundGateway(Gateway(CONFIG, upstreams=Upstreams(CONFIG, simulator=stage)))
     body = json.dumps({"model": MODEL, "messages": HELLO, "stream": True}).encode()
-    call = Call(gateway, Ask(url="http://127.0.0.1/v1/chat/completions", body=body), TimeLimits())
+    call = BackgroundCall(gateway, HttpRequest(url="http://127.0.0.1/v1/chat/completions", body=body), TimeLimits())
     call.end()
     assert call.begin().result(BOUND).status == 200
     assert stage.gone.wait(BOUND)
@@ -533,7 +533,7 @@ def test_a_call_that_was_ended_before_its_answer_began_takes_it_along() -> None:
 
 
 def test_a_pool_that_has_ended_does_the_work_itself() -> None:
-    pool = Pool()
+    pool = ThreadPool()
     assert pool.submit(threading.get_ident).result(BOUND) != threading.get_ident()
     pool.shutdown()
     assert pool.submit(threading.get_ident).result(BOUND) == threading.get_ident()

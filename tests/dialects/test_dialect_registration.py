@@ -11,7 +11,7 @@ from toolglot.conversation import ToolCall
 from toolglot.dialects import Writing, known, register_writing, registry
 from toolglot.dialects.detection import detect
 from toolglot.dialects.dialect import Dialect, json_in
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.registry import register_dialect
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.text_stream import TextToolStream, parse_text
@@ -94,10 +94,10 @@ def test_no_dialect_takes_sixty_lines() -> None:
 
 
 def test_a_reader_that_is_no_generator_or_says_what_nobody_knows_is_told() -> None:
-    def plain(_reader: Reader, _opener: str) -> Any:
+    def plain(_reader: DialectReader, _opener: str) -> Any:
         return "none"
 
-    def odd(reader: Reader, _opener: str) -> Steps[Outcome]:
+    def odd(reader: DialectReader, _opener: str) -> Steps[Outcome]:
         yield from reader.scanner.skip_spaces()
         return "maybe"  # type: ignore[return-value]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolglot.conversation.events import InputDelta
 from toolglot.dialects.argument_writer import ArgumentWriter, Trim
-from toolglot.dialects.reading import Reader
+from toolglot.dialects.reading import DialectReader
 from toolglot.dialects.schema_types import Untyped, allowed_types, items_schema, named_types, property_schema, typed
 from toolglot.dialects.text_stream import TextToolStream, parse_text, said
 
@@ -214,7 +214,7 @@ def test_a_schema_of_schemas_without_end_is_read_in_bounded_time() -> None:
 
 def streamed(pieces: list[str], schema: Any, trim: Trim, untyped: Untyped) -> str:
     """The JSON of an object with one field, written piece by piece."""
-    reader = Reader({"f": {"type": "object", "properties": {} if schema is None else {"a": schema}}})
+    reader = DialectReader({"f": {"type": "object", "properties": {} if schema is None else {"a": schema}}})
     reader.open("f")
     writer = ArgumentWriter(reader, "f", trim, untyped)
     writer.begin("a")

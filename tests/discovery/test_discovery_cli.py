@@ -20,8 +20,8 @@ from cli_run import Cli, Ended
 from discovery_runs import HARD, TOOLS, VARIANTS
 from gateway_fixture import gateway
 from toolglot import profiles
-from toolglot.cli.probe_progress import Lines, Silent, Table, progress_on
-from toolglot.cli.terminal import Page
+from toolglot.cli.probe_progress import ProgressLines, Silent, Table, progress_on
+from toolglot.cli.terminal import TerminalPage
 from toolglot.discovery import PROBES, Finding, Probed
 from toolglot.gateway.config.settings import read_config
 from toolglot.simulator import serve
@@ -270,7 +270,7 @@ def test_on_a_terminal_a_table_is_drawn_without_what_an_endpoint_slips_in(monkey
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
     screen = Screen()
-    with progress_on(Page(screen, "auto"), PROBES, quiet=False) as shown:
+    with progress_on(TerminalPage(screen, "auto"), PROBES, quiet=False) as shown:
         assert isinstance(shown, Table)
         shown.begun(next(probe for probe in PROBES if probe.name == "ids.length"))
         shown.ended(PROBED, FOUND)
@@ -284,19 +284,19 @@ def test_on_a_terminal_a_table_is_drawn_without_what_an_endpoint_slips_in(monkey
 def test_without_rich_it_is_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setitem(sys.modules, "rich.live", None)
-    with progress_on(Page(Screen(), "never"), PROBES, quiet=False) as shown:
-        assert type(shown) is Lines
+    with progress_on(TerminalPage(Screen(), "never"), PROBES, quiet=False) as shown:
+        assert type(shown) is ProgressLines
 
 
 @pytest.mark.parametrize(("terminal", "quiet", "term", "kind"), [
-    (True, True, "xterm", Silent), (False, False, "xterm", Lines), (True, False, "dumb", Lines),
+    (True, True, "xterm", Silent), (False, False, "xterm", ProgressLines), (True, False, "dumb", ProgressLines),
 ])  # fmt: skip
 def test_elsewhere_it_is_lines_or_nothing(
     monkeypatch: pytest.MonkeyPatch, terminal: bool, quiet: bool, term: str, kind: type[Any]
 ) -> None:
     monkeypatch.setenv("TERM", term)
     screen = Screen() if terminal else io.StringIO()
-    with progress_on(Page(screen, "never"), PROBES, quiet=quiet) as shown:
+    with progress_on(TerminalPage(screen, "never"), PROBES, quiet=quiet) as shown:
         assert type(shown) is kind
         shown.begun(PROBES[0])
         shown.ended(PROBED, FOUND)

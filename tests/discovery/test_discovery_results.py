@@ -37,12 +37,12 @@ from toolglot.discovery import (
 )
 from toolglot.discovery.asking_model import MOST_EVIDENCE, prompt, read_opinion, records
 from toolglot.discovery.baseline import shape_of
-from toolglot.discovery.bodies import Style, first_tool, messages_of, user, without_ids
+from toolglot.discovery.bodies import RequestStyle, first_tool, messages_of, user, without_ids
 from toolglot.discovery.comparing import agrees
 from toolglot.discovery.findings import Exchange
-from toolglot.discovery.heard import Heard, understood, unheard
-from toolglot.discovery.line import Line, Question, StoppedError
-from toolglot.discovery.probe import ALL, GROUPS, Case, Steps, UnclearError, highest, is_accepted
+from toolglot.discovery.heard import ParsedReply, understood, unheard
+from toolglot.discovery.line import EndpointClient, Question, StoppedError
+from toolglot.discovery.probe import ALL, GROUPS, ProbeCase, Steps, UnclearError, highest, is_accepted
 from toolglot.discovery.probes_ids import MARKS, name_pattern, pattern_of
 from toolglot.discovery.probes_replies import carrier_of, mistyped
 from toolglot.discovery.probes_schema import TRIED, refused_among
@@ -57,11 +57,11 @@ from toolglot.profiles import KEYS, Overrides
 from toolglot.simulator import Simulator
 from toolglot.upstream import PROVIDERS, AsgiTransport
 
-YES, NO = Heard(name="r1", status=200, verdict="accepted"), Heard(name="r2", status=400, verdict="refused")
-UNCLEAR = Heard(name="r3", verdict="unclear", problem="silence")
+YES, NO = ParsedReply(name="r1", status=200, verdict="accepted"), ParsedReply(name="r2", status=400, verdict="refused")
+UNCLEAR = ParsedReply(name="r3", verdict="unclear", problem="silence")
 
 
-def answered(steps: Generator[Question, Heard, Any], fits: Any, most: int = 200) -> tuple[Any, int]:
+def answered(steps: Generator[Question, ParsedReply, Any], fits: Any, most: int = 200) -> tuple[Any, int]:
     """What steps come to, where requests are accepted that fit; and how many there were."""
     count = 0
     try:
@@ -113,7 +113,7 @@ def test_what_is_refused_together_only_is_unclear() -> None:
 def test_nothing_is_concluded_from_silence() -> None:
     with pytest.raises(UnclearError, match="silence"):
         is_accepted(UNCLEAR)
-    assert not is_accepted(Heard(verdict="absent"))
+    assert not is_accepted(ParsedReply(verdict="absent"))
 
 
 # --- every probe ------------------------------------------------------------------------------------
@@ -121,13 +121,17 @@ def test_nothing_is_concluded_from_silence() -> None:
 
 @pytest.mark.parametrize("answer", [YES, NO, UNCLEAR], ids=["yes", "no", "silence"])
 @pytest.mark.parametrize("protocol", ALL)
-def test_whatever_is_answered_a_probe_ends_within_its_bound_and_changes_no_sample(protocol: str, answer: Heard) -> None:
+def test_whatever_is_answered_a_probe_ends_within_its_bound_and_changes_no_sample(
+    protocol: str, answer: ParsedReply
+) -> None:
     target = "openai_compatible" if protocol == "openai_chat" else protocol
-    before = Style(protocol=protocol, target=target, model="m").body(user())
+    before = RequestStyle(protocol=protocol, target=target, model="m").body(user())
     for probe in PROBES:
         if protocol not in probe.protocols:
             continue
-        case = Case(style=Style(protocol=protocol, target=target, model="m"), found={"request.output": ("json",)})
+        case = ProbeCase(
+            style=RequestStyle(protocol=protocol, target=target, model="m"), found={"request.output": ("json",)}
+        )
         steps: Steps = probe.steps(case)
         count = 0
         try:
@@ -140,7 +144,7 @@ def test_whatever_is_answered_a_probe_ends_within_its_bound_and_changes_no_sampl
         except (StopIteration, UnclearError) as ended:
             for found in ended.value if isinstance(ended, StopIteration) else ():
                 assert not found.key or found.key in probe.keys, (probe.name, found.key)
-    assert Style(protocol=protocol, target=target, model="m").body(user()) == before
+    assert RequestStyle(protocol=protocol, target=target, model="m").body(user()) == before
 
 
 def test_probes_have_names_of_their_own_and_known_groups_and_keys() -> None:
@@ -316,8 +320,8 @@ def test_a_stream_that_is_no_stream_is_told() -> None:
     ],
 )
 def test_errors_are_told_apart_by_their_shape(value: Any, shape: str) -> None:
-    assert shape_of(Heard(status=400, value=value, text="" if value else "oops", verdict="refused")) == shape
-    assert shape_of(Heard(status=400)) == "none"
+    assert shape_of(ParsedReply(status=400, value=value, text="" if value else "oops", verdict="refused")) == shape
+    assert shape_of(ParsedReply(status=400)) == "none"
 
 
 # --- the way in -------------------------------------------------------------------------------------
@@ -373,7 +377,7 @@ def test_models_are_read_from_any_form_of_list() -> None:
 @pytest.mark.parametrize("protocol", ALL)
 def test_requests_can_be_changed_by_hand_in_every_protocol(protocol: str) -> None:
     target = "openai_compatible" if protocol == "openai_chat" else protocol
-    style = Style(protocol=protocol, target=target, model="m")
+    style = RequestStyle(protocol=protocol, target=target, model="m")
     body = style.body(user(), limit=16)
     assert messages_of(body)
     assert first_tool(body)["name"] == "get_weather"
@@ -418,10 +422,10 @@ def test_thinking_of_other_protocols_is_a_block() -> None:
     assert carrier_of("openai_chat", [], Reply(Turn("assistant"))) == ""
 
 
-def steps_of(name: str, *answers: Heard, protocol: str = "openai_chat", **found: Any) -> list[Finding]:
+def steps_of(name: str, *answers: ParsedReply, protocol: str = "openai_chat", **found: Any) -> list[Finding]:
     probe = next(probe for probe in PROBES if probe.name == name)
     target = "openai_compatible" if protocol == "openai_chat" else protocol
-    steps = probe.steps(Case(style=Style(protocol=protocol, target=target, model="m"), found=found))
+    steps = probe.steps(ProbeCase(style=RequestStyle(protocol=protocol, target=target, model="m"), found=found))
     said = iter(answers)
     try:
         next(steps)
@@ -432,8 +436,8 @@ def steps_of(name: str, *answers: Heard, protocol: str = "openai_chat", **found:
         return result
 
 
-def replied(*blocks: Any, stop: Any = "stop", value: Any = None) -> Heard:
-    return Heard(
+def replied(*blocks: Any, stop: Any = "stop", value: Any = None) -> ParsedReply:
+    return ParsedReply(
         name="r", status=200, verdict="accepted", reply=Reply(Turn("assistant", blocks), stop=stop), value=value
     )
 
@@ -473,7 +477,7 @@ def test_a_prefill_that_is_continued_is_found() -> None:
     assert (found.key, found.value, found.settles) == ("turns.prefill", "yes", True)
 
 
-def stream(*chunks: Any, done: bool = True) -> Heard:
+def stream(*chunks: Any, done: bool = True) -> ParsedReply:
     data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
     data += b"data: [DONE]\n\n" if done else b""
     return replace(
@@ -721,8 +725,10 @@ def test_a_budget_of_nothing_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_a_busy_endpoint_is_not_waited_for_beyond_the_time_there_is() -> None:
     async def ask() -> None:
-        line = Line(Endpoint(url="http://a", transport=AsgiTransport(Simulator())), Budget(seconds=1), sleep=no_sleep)
-        await line._wait(Heard(verdict="busy", failure=Failure("rate_limit", "", retry_after=15.0)), 1)
+        line = EndpointClient(
+            Endpoint(url="http://a", transport=AsgiTransport(Simulator())), Budget(seconds=1), sleep=no_sleep
+        )
+        await line._wait(ParsedReply(verdict="busy", failure=Failure("rate_limit", "", retry_after=15.0)), 1)
 
     with pytest.raises(StoppedError, match="no time left to wait"):
         asyncio.run(ask())

@@ -17,7 +17,7 @@ from gateway_fixture import Served, config_for, gateway
 from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, endless, hostile, once, upstream_at, whole
 from raw_sockets import answers_in, connect, post, read_to_end
 from toolglot.gateway import Gateway
-from toolglot.gateway.observability.request_log import Teller
+from toolglot.gateway.observability.request_log import RequestLog
 from waiting import wait_until
 
 ENVIRON = {"HOSTILE_KEY": "a-key-of-the-gateway"}
@@ -61,7 +61,7 @@ def served(provider: Hostile) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def hurried(provider: Hostile) -> Iterator[Served]:
     config = config_for(None, upstreams=upstream_at(provider), environ=ENVIRON)
-    with bounded(Gateway(config, teller=Teller(most=10, form="off")), ShortBody) as running:
+    with bounded(Gateway(config, teller=RequestLog(most=10, form="off")), ShortBody) as running:
         yield running
 
 
@@ -102,7 +102,7 @@ def test_a_body_that_comes_byte_by_byte_has_a_time_in_which_it_must_be_here(hurr
 
 def test_a_client_that_never_reads_takes_no_more_than_buffers_hold(provider: Hostile) -> None:
     config = config_for(None, upstreams=upstream_at(provider), environ=ENVIRON)
-    with bounded(Gateway(config, teller=Teller(most=1, form="off"))) as served:
+    with bounded(Gateway(config, teller=RequestLog(most=1, form="off"))) as served:
         before = provider.sent
         sock = connect(served)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

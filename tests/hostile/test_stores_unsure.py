@@ -15,8 +15,8 @@ from store_proxy import StoreProxy
 from store_use import LATER, NOW
 from toolglot.gateway.accounting.client_keys import FRESH, KeyRing, new_key, save
 from toolglot.gateway.accounting.metering import USAGE, Meter
-from toolglot.gateway.accounting.prices import Prices
-from toolglot.gateway.observability.request_log import Told
+from toolglot.gateway.accounting.prices import ConfiguredPrices
+from toolglot.gateway.observability.request_log import RequestRecord
 from toolglot.gateway.state.bounded_store import PROBE_SECONDS, BoundedStore
 from toolglot.store import Row, SqliteStore, Store, StoreError, open_store
 
@@ -62,10 +62,10 @@ def test_an_addition_whose_answer_was_lost_is_repeated_and_counts_once(kind: str
 def test_usage_is_stored_once_when_the_answer_of_the_store_was_lost(kind: str, tmp_path: Path) -> None:
     async def act(store: Store, proxy: StoreProxy) -> None:
         ring = KeyRing(store, clock=lambda: NOW)
-        meter = Meter(store, ring, Prices({}), clock=lambda: NOW)
+        meter = Meter(store, ring, ConfiguredPrices({}), clock=lambda: NOW)
 
         async def use() -> None:
-            told = Told("tg_1", "", "POST", "/v1/messages")
+            told = RequestRecord("tg_1", "", "POST", "/v1/messages")
             told.status, told.upstream, told.sent_model, told.usage = 200, "u", "m", {"output_tokens": 7}
             meter.record(await meter.admit("ann", told), told)
 

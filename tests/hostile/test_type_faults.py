@@ -17,7 +17,7 @@ from fuzz_gateway import gateway_between, reply_case, whole_answer, wrong
 from raw_server import RawServer, listening
 from toolglot import InputError, ProviderError, ToolCall
 from toolglot.conversation import ids
-from toolglot.upstream import Ask, HttpTransport, TimeLimits
+from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits
 from type_mutations import HALF_A_PAIR, nested
 
 HI: Any = {"role": "user", "content": "hi"}
@@ -208,7 +208,7 @@ def test_a_101_is_a_failure_of_the_provider_and_leaves_no_traceback(
         async with asyncio.timeout(120), listening(says) as server:
             transport = HttpTransport(environ={})
             try:
-                await transport.send(Ask(url=server.url, body=b"{}"), LIMITS)
+                await transport.send(HttpRequest(url=server.url, body=b"{}"), LIMITS)
             except ProviderError as error:
                 return error.failure.message
             finally:

@@ -18,9 +18,9 @@ from toolglot import InputError, JSONError, LimitError, Violation, lint, profile
 from toolglot.referee.checking import UNSEEN
 from toolglot.referee.checks_ids import item_id_prefix
 from toolglot.referee.checks_reasoning import grouped, may_end_turn, placeholder
-from toolglot.referee.finding import Finding, open_case
+from toolglot.referee.finding import RuleBreach, open_case
 from toolglot.referee.judging import MOST_VIOLATIONS
-from toolglot.referee.view import Item, Message, View
+from toolglot.referee.view import Message, PartView, View
 from toolglot.referee.wording import worded
 
 JSON = st.recursive(
@@ -177,27 +177,27 @@ def test_every_reason_for_not_looking_is_said() -> None:
 @pytest.mark.parametrize(
     ("error", "finding", "words"),
     [
-        ("messages.N.content.M: bad", Finding("$.messages[4].content[2]", ""), "messages.4.content.2: bad"),
+        ("messages.N.content.M: bad", RuleBreach("$.messages[4].content[2]", ""), "messages.4.content.2: bad"),
         (
             "Invalid 'messages[3].tool_calls[0].id'",
-            Finding("$.messages[7].tool_calls[1]", ""),
+            RuleBreach("$.messages[7].tool_calls[1]", ""),
             "Invalid 'messages[7].tool_calls[1].id'",
         ),
-        ("missing at index N", Finding("$.messages[2]", ""), "missing at index 2"),
-        ("at position 4 with", Finding("$.messages[2]", ""), "at position 2 with"),
-        ("did not: message[532].role", Finding("$.messages[2]", ""), "did not: message[2].role"),
-        ("Duplicate tool call id …", Finding("$", "", shown="abc"), "Duplicate tool call id abc"),
-        ("Tool call id was X but", Finding("$", "", shown="a-b"), "Tool call id was a-b but"),
-        ("array with length N instead", Finding("$", "", shown="130"), "array with length 130 instead"),
-        ("too long … maximum … got", Finding("$", "", shown="x"), "too long … maximum … got"),
-        ("roles must alternate…", Finding("$", "", shown="x"), "roles must alternate…"),
-        ("messages.N: bad", Finding("$.tools[0]", ""), "messages.N: bad"),
-        ("messages.5.content.0.a: no", Finding("$.tools[1].b", "", shown="b"), "tools.1.b: no"),
-        ("property 'reasoning' is", Finding("$.messages[1].mood", "", shown="mood"), "property 'mood' is"),
-        ("unknown variant 'namespace', expected", Finding("$", "", shown="web"), "unknown variant 'web', expected"),
+        ("missing at index N", RuleBreach("$.messages[2]", ""), "missing at index 2"),
+        ("at position 4 with", RuleBreach("$.messages[2]", ""), "at position 2 with"),
+        ("did not: message[532].role", RuleBreach("$.messages[2]", ""), "did not: message[2].role"),
+        ("Duplicate tool call id …", RuleBreach("$", "", shown="abc"), "Duplicate tool call id abc"),
+        ("Tool call id was X but", RuleBreach("$", "", shown="a-b"), "Tool call id was a-b but"),
+        ("array with length N instead", RuleBreach("$", "", shown="130"), "array with length 130 instead"),
+        ("too long … maximum … got", RuleBreach("$", "", shown="x"), "too long … maximum … got"),
+        ("roles must alternate…", RuleBreach("$", "", shown="x"), "roles must alternate…"),
+        ("messages.N: bad", RuleBreach("$.tools[0]", ""), "messages.N: bad"),
+        ("messages.5.content.0.a: no", RuleBreach("$.tools[1].b", "", shown="b"), "tools.1.b: no"),
+        ("property 'reasoning' is", RuleBreach("$.messages[1].mood", "", shown="mood"), "property 'mood' is"),
+        ("unknown variant 'namespace', expected", RuleBreach("$", "", shown="web"), "unknown variant 'web', expected"),
     ],
 )
-def test_the_gaps_in_the_providers_words_are_filled(error: str, finding: Finding, words: str) -> None:
+def test_the_gaps_in_the_providers_words_are_filled(error: str, finding: RuleBreach, words: str) -> None:
     assert worded(error, finding) == words
 
 
@@ -205,11 +205,11 @@ def test_the_gaps_in_the_providers_words_are_filled(error: str, finding: Finding
 
 
 def test_results_pair_by_name_and_order_where_calls_have_no_ids() -> None:
-    def call(name: str) -> Item:
-        return Item(kind="call", path="$", name=name)
+    def call(name: str) -> PartView:
+        return PartView(kind="call", path="$", name=name)
 
-    def result(name: str | None) -> Item:
-        return Item(kind="result", path="$", name=name)
+    def result(name: str | None) -> PartView:
+        return PartView(kind="result", path="$", name=name)
 
     turns = (
         Message(role="user", path="$"),
@@ -226,10 +226,10 @@ def test_results_pair_by_name_and_order_where_calls_have_no_ids() -> None:
 
 def test_a_result_with_an_id_pairs_by_name_where_calls_have_none() -> None:
     turns = (
-        Message(role="assistant", path="$", items=(Item(kind="call", path="$", name="a"),)),
-        Message(role="tool", path="$", items=(Item(kind="result", path="$", id="x", name="a"),)),
+        Message(role="assistant", path="$", items=(PartView(kind="call", path="$", name="a"),)),
+        Message(role="tool", path="$", items=(PartView(kind="result", path="$", id="x", name="a"),)),
         Message(role="user", path="$"),
-        Message(role="tool", path="$", items=(Item(kind="result", path="$", name="a"),)),
+        Message(role="tool", path="$", items=(PartView(kind="result", path="$", name="a"),)),
     )
     pairing = open_case(View(messages=turns), profiles.get("ollama")).pairing
     assert len(pairing.rounds[0].near) == 1
@@ -250,17 +250,17 @@ def responses(*messages: Message) -> Any:
 
 
 def test_the_id_of_a_call_item_has_its_prefix() -> None:
-    bad = Item(kind="call", path="$.input[0]", id="call_1", item_id="item_1", arguments="{}")
-    fine = Item(kind="call", path="$.input[1]", id="call_2", item_id="fc_2", arguments="{}")
-    free = Item(kind="call", path="$.input[2]", id="call_3", item_id="ctc_3", arguments="a", is_custom=True)
-    mixed = Item(kind="call", path="$.input[3]", id="call_4", item_id="fc_4", arguments="a", is_custom=True)
+    bad = PartView(kind="call", path="$.input[0]", id="call_1", item_id="item_1", arguments="{}")
+    fine = PartView(kind="call", path="$.input[1]", id="call_2", item_id="fc_2", arguments="{}")
+    free = PartView(kind="call", path="$.input[2]", id="call_3", item_id="ctc_3", arguments="a", is_custom=True)
+    mixed = PartView(kind="call", path="$.input[3]", id="call_4", item_id="fc_4", arguments="a", is_custom=True)
     case = responses(Message(role="assistant", path="$", items=(bad, fine, free, mixed)))
     assert [found.path for found in item_id_prefix(case)] == ["$.input[0].id", "$.input[3].id"]
 
 
 def test_a_thinking_item_needs_a_follower() -> None:
-    thought = Item(kind="thinking", path="$.input[0]", item_id="rs_1")
-    text = Item(kind="text", path="$", text="a")
+    thought = PartView(kind="thinking", path="$.input[0]", item_id="rs_1")
+    text = PartView(kind="text", path="$", text="a")
     lonely = responses(
         Message(role="assistant", path="$", items=(thought,)), Message(role="user", path="$", items=(text,))
     )
@@ -273,11 +273,11 @@ def test_a_thinking_item_needs_a_follower() -> None:
 
 
 def test_the_first_call_of_each_step_since_the_prompt_needs_a_signature() -> None:
-    def call(signature: str | None) -> Item:
-        return Item(kind="call", path="$", name="f", arguments={}, signature=signature)
+    def call(signature: str | None) -> PartView:
+        return PartView(kind="call", path="$", name="f", arguments={}, signature=signature)
 
-    prompt = Message(role="user", path="$", items=(Item(kind="text", path="$", text="Hi"),))
-    result = Message(role="user", path="$", items=(Item(kind="result", path="$", name="f"),))
+    prompt = Message(role="user", path="$", items=(PartView(kind="text", path="$", text="Hi"),))
+    result = Message(role="user", path="$", items=(PartView(kind="result", path="$", name="f"),))
     old = Message(role="assistant", path="$", items=(call(None),))
     signed = Message(role="assistant", path="$", items=(call("s"), call(None)))
     model = "gemini-3-pro"

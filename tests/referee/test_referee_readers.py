@@ -16,7 +16,7 @@ from referee_bodies import PROTOCOLS, Body, known, mutants, recorded
 from sdk import census
 from toolglot import profiles
 from toolglot.referee.forms import MOST
-from toolglot.referee.view import Item, Message, Tool, View
+from toolglot.referee.view import Message, PartView, ToolView, View
 
 
 def read(protocol: str, body: Any) -> View:
@@ -24,7 +24,7 @@ def read(protocol: str, body: Any) -> View:
     return reader(body)
 
 
-def drawn(item: Item) -> str:
+def drawn(item: PartView) -> str:
     """An item in a line: kind, type, path, and what identifies it."""
     own = [item.id, item.item_id, item.name, item.text, item.media, item.source, item.signature]
     marks = [word for word, is_so in (("custom", item.is_custom), ("redacted", item.is_redacted)) if is_so]
@@ -77,7 +77,7 @@ def test_responses_runs_of_the_models_items_and_of_results_are_one_message_each(
         },
     )
     assert view.system == Message(
-        role="system", path="$.instructions", items=(Item(kind="text", path="$.instructions", text="Be brief."),)
+        role="system", path="$.instructions", items=(PartView(kind="text", path="$.instructions", text="Be brief."),)
     )
     assert spoken(view) == [
         ("developer", "$.input[0]", ["text - $.input[0].content Go on."]),
@@ -718,7 +718,7 @@ def test_cohere_messages_tools_and_settings() -> None:
     assert view.messages[1].items[0].extra_fields == ("q",)
     assert view.extra_paths == ("$.messages[1].content[2].image_url.z", "$.messages[4].content[0].w")
     assert view.tools == (
-        Tool(
+        ToolView(
             path="$.tools[0]",
             name="f",
             type="function",
@@ -927,7 +927,7 @@ def _seen(view: View) -> Counter[tuple[str, ...]]:
     return found
 
 
-def _items(view: View) -> Iterator[Item]:
+def _items(view: View) -> Iterator[PartView]:
     for message in (*view.messages, *((view.system,) if view.system is not None else ())):
         for item in message.items:
             yield item

@@ -16,7 +16,7 @@ from toolglot.arguments import Validator
 from toolglot.conversation import Text, ToolSpec, Turn
 from toolglot.render.roles import TAGGED
 from toolglot.simulator import Simulator
-from toolglot.simulator.prompt_cues import MAX_PROMPT, Prompt, joined, user_words, working_directory
+from toolglot.simulator.prompt_cues import MAX_PROMPT, UserPrompt, joined, user_words, working_directory
 from toolglot.simulator.result_quotes import MAX_QUOTED, shortened
 from toolglot.simulator.tool_selection import Picker
 
@@ -388,7 +388,7 @@ def test_a_long_result_is_shortened_at_the_end_of_a_line() -> None:
 )
 def test_a_hostile_prompt_is_read_in_bounded_work(text: str) -> None:
     """Only so much of a prompt is looked at: a slow expression would not end on any of these."""
-    prompt = Prompt(user_words(text))
+    prompt = UserPrompt(user_words(text))
     assert len(prompt.text) <= MAX_PROMPT + 1
     for values in (prompt.quoted, prompt.paths, prompt.urls, prompt.names, prompt.numbers):
         assert len(values) <= 8
@@ -461,7 +461,7 @@ def test_no_call_is_made_twice() -> None:
     assert calls("read a.txt path=b.txt", [READ]) == both
     assert calls("read a.txt path=a.txt", [READ]) == both[1:]
     absolute = tool("read_file", "Read a file.", path=string(description="An absolute path."))
-    picker = Picker(Prompt("read a.txt and ./a.txt and b.txt"), "/w")
+    picker = Picker(UserPrompt("read a.txt and ./a.txt and b.txt"), "/w")
     filled = picker.filled(absolute["function"]["parameters"])
     assert [each.arguments["path"] for each in filled] == ["/w/a.txt", "/w/b.txt"]
 
@@ -475,11 +475,11 @@ def test_no_call_is_made_twice() -> None:
 )
 def test_arguments_agree_with_their_schema_whatever_it_is(prompt: str, properties: Body, required: list[str]) -> None:
     schema = {"type": "object", "properties": properties, "required": required}
-    picker = Picker(Prompt(prompt), "/work")
+    picker = Picker(UserPrompt(prompt), "/work")
     first = picker.filled(schema)
     for filled in first:
         assert not Validator(schema).mismatches(filled.arguments)
-    assert first == Picker(Prompt(prompt), "/work").filled(schema)
+    assert first == Picker(UserPrompt(prompt), "/work").filled(schema)
     assert picker.ranked([ToolSpec("read", prompt, schema)]) is not None
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from asgi_calls import Answered, ask, request
 from schema_strategies import JSON
 from toolglot.errors import InputError
-from toolglot.simulator import PROVIDERS, Rule, Script, Simulator, When, read_script, script_of
+from toolglot.simulator import PROVIDERS, Script, ScriptRule, Simulator, When, read_script, script_of
 
 Body = dict[str, Any]
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -396,7 +396,7 @@ def test_rules_that_are_never_reached_are_noted() -> None:
 
 
 def test_a_script_can_be_built_of_values() -> None:
-    script = Script(rules=(Rule(when=When(turn=1), fault="500"),))
+    script = Script(rules=(ScriptRule(when=When(turn=1), fault="500"),))
     assert script_of(script) is script
     simulator = Simulator(script)
     assert ask(simulator, "openai", chat("Hi")).status == 500

@@ -24,7 +24,7 @@ from toolglot import InputError
 from toolglot.gateway.config.settings import read_config
 from toolglot.simulator import serve
 from toolglot.store import Store, StoreConflictError, StoreError, StoreLimits, is_address, open_store, shown
-from toolglot.store.jobs import Job
+from toolglot.store.jobs import StoreJob
 from toolglot.store.lanes import Home, Lane
 from toolglot.store.postgres import PostgresStore
 from toolglot.store.redis import EVICTS, GONE, SECONDS, SNAPSHOTS, RedisStore
@@ -344,7 +344,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_for_ever() -> None:
 
 
 def test_a_mistake_of_ours_is_told_and_the_lane_goes_on() -> None:
-    async def carry_out(jobs: list[Job[int]]) -> None:
+    async def carry_out(jobs: list[StoreJob[int]]) -> None:
         for job in jobs:
             job.result = 10 // job.work
 

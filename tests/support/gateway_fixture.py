@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.settings import Config, parse_config
-from toolglot.gateway.observability.request_log import Teller, Told
+from toolglot.gateway.observability.request_log import RequestLog, RequestRecord
 from toolglot.middleware import ToolMiddleware
 from toolglot.simulator.serving import Server
 from waiting import wait_until
@@ -43,11 +43,11 @@ class Served:
     def __init__(self, url: str, app: Gateway) -> None:
         self.url = url
         self.app = app
-        self._told: list[Told] = []
+        self._told: list[RequestRecord] = []
         app.teller.listeners.append(self._told.append)
 
     @property
-    def told(self) -> list[Told]:
+    def told(self) -> list[RequestRecord]:
         """Every request that is over. A client has its answer a moment before the gateway is done with the request."""
         wait_until(lambda: self.app.open == 0)
         return self._told
@@ -96,6 +96,6 @@ def gateway(
 ) -> Iterator[Served]:
     """The gateway as long as the block lasts."""
     config = config_for(simulated, models=models, settings=settings, upstreams=upstreams, environ=environ)
-    app = Gateway(config, middleware=middleware, upstreams=Upstreams(config), teller=Teller(most=1000, form="off"))
+    app = Gateway(config, middleware=middleware, upstreams=Upstreams(config), teller=RequestLog(most=1000, form="off"))
     with running(app) as url:
         yield Served(url, app)

@@ -16,7 +16,7 @@ from toolglot.cli.chat_session import Chat
 from toolglot.cli.foreground import Foreground
 from toolglot.cli.line_input import PipedLines
 from toolglot.cli.run_once import RunOnce
-from toolglot.cli.session_options import Settings
+from toolglot.cli.session_options import SessionSettings
 from toolglot.cli.terminal import Terminal
 from toolglot.runtime.log.memory_log import Log
 from toolglot.runtime.session.events import Answer, Ended
@@ -53,7 +53,7 @@ async def as_chat(session: Session, said: str) -> Answer:
 
 
 async def as_run(session: Session, said: str) -> Answer:
-    return (await RunOnce(Settings(), *_nobody()).answer(session, said)).answer
+    return (await RunOnce(SessionSettings(), *_nobody()).answer(session, said)).answer
 
 
 MODES: Final[dict[str, Mode]] = {

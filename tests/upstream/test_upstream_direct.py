@@ -13,8 +13,8 @@ import pytest
 
 from raw_server import STREAM, RawServer, answer, chunk, listening
 from toolglot import ProviderError
-from toolglot.upstream import Ask, HttpTransport, TimeLimits, direct_http
-from toolglot.upstream.direct_http import DirectAnswer, head_of, plain_place, with_length
+from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits, direct_http
+from toolglot.upstream.direct_http import DirectResponse, head_of, plain_place, with_length
 
 LIMITS = TimeLimits(connect=60.0, first_byte=60.0, idle=60.0)
 Handler = Callable[[RawServer, Reader, Writer], Awaitable[None]]
@@ -45,8 +45,8 @@ def says(*data: bytes) -> Handler:
 
 
 async def body_of(transport: HttpTransport, server: RawServer, most: int = 1_000_000) -> bytes:
-    reading = await transport.send(Ask(url=server.url, body=b"{}"), LIMITS)
-    assert isinstance(reading, DirectAnswer)
+    reading = await transport.send(HttpRequest(url=server.url, body=b"{}"), LIMITS)
+    assert isinstance(reading, DirectResponse)
     try:
         return await reading.whole(most)
     finally:
@@ -67,7 +67,7 @@ def test_many_requests_at_once_get_their_own_answers_over_few_connections() -> N
         async def asking(who: int) -> None:
             for number in range(20):
                 said = b"%d/%d" % (who, number)
-                reading = await transport.send(Ask(url=server.url, body=said), LIMITS)
+                reading = await transport.send(HttpRequest(url=server.url, body=said), LIMITS)
                 assert await reading.whole(100) == said
 
         await asyncio.gather(*map(asking, range(16)))
@@ -80,7 +80,7 @@ def test_who_is_cancelled_after_the_answer_came_does_not_end_anothers_connection
     async def script(transport: HttpTransport, server: RawServer) -> None:
         async def cancelled(turns: int) -> None:
             before = len(server.requests)
-            task = asyncio.create_task(transport.send(Ask(url=server.url), LIMITS))
+            task = asyncio.create_task(transport.send(HttpRequest(url=server.url), LIMITS))
             while len(server.requests) == before:
                 await asyncio.sleep(0)
             for _ in range(turns):
@@ -181,7 +181,7 @@ def test_an_answer_without_a_length_ends_with_its_connection() -> None:
 
 def test_a_trailer_is_no_header() -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        reading = await transport.send(Ask(url=server.url), LIMITS)
+        reading = await transport.send(HttpRequest(url=server.url), LIMITS)
         assert await reading.whole(100) == b"first"
         assert "x-late" not in reading.headers
 
@@ -250,7 +250,7 @@ def test_time_in_which_nobody_reads_is_not_the_providers() -> None:
     going = asyncio.Event()
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        reading = await transport.send(Ask(url=server.url), TimeLimits(60.0, 60.0, 1.0))
+        reading = await transport.send(HttpRequest(url=server.url), TimeLimits(60.0, 60.0, 1.0))
         pieces = reading.pieces()
         assert await anext(pieces) == b"first"
         waiting = asyncio.ensure_future(anext(pieces))
@@ -268,7 +268,7 @@ def test_a_long_answer_is_read_to_its_end_although_it_was_paused() -> None:
     body = b"x" * 3_000_000
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        reading = await transport.send(Ask(url=server.url), LIMITS)
+        reading = await transport.send(HttpRequest(url=server.url), LIMITS)
         for _ in range(1000):  # as much comes as is taken
             await asyncio.sleep(0)
         assert await reading.whole(len(body)) == body
@@ -301,27 +301,29 @@ def test_plain_addresses_are_taken_apart() -> None:
 @pytest.mark.parametrize(
     "ask",
     [
-        Ask(url="http://host/", headers={"x-a": "b\r\nx-c: d"}),
-        Ask(url="http://host/", headers={"x a": "b"}),
-        Ask(url="http://host/", headers={"": "b"}),
-        Ask(url="http://host/", headers={"x-a": "é"}),
-        Ask(url="http://host/", headers={"transfer-encoding": "chunked"}),
-        Ask(url="http://host/", method="HEAD"),
+        HttpRequest(url="http://host/", headers={"x-a": "b\r\nx-c: d"}),
+        HttpRequest(url="http://host/", headers={"x a": "b"}),
+        HttpRequest(url="http://host/", headers={"": "b"}),
+        HttpRequest(url="http://host/", headers={"x-a": "é"}),
+        HttpRequest(url="http://host/", headers={"transfer-encoding": "chunked"}),
+        HttpRequest(url="http://host/", method="HEAD"),
     ],
 )
-def test_unusual_requests_are_left_to_the_library(ask: Ask) -> None:
+def test_unusual_requests_are_left_to_the_library(ask: HttpRequest) -> None:
     assert head_of(ask, "host", "/") is None
 
 
 def test_a_head_says_what_is_needed_and_nothing_twice() -> None:
-    ask = Ask(url="http://host/a", headers={"accept": "text/plain", "accept-encoding": "identity"}, method="GET")
+    ask = HttpRequest(
+        url="http://host/a", headers={"accept": "text/plain", "accept-encoding": "identity"}, method="GET"
+    )
     head = head_of(ask, "host", "/a")
     assert head is not None
     assert (
         with_length(ask, head)
         == b"GET /a HTTP/1.1\r\nhost: host\r\naccept: text/plain\r\naccept-encoding: identity\r\n\r\n"
     )
-    posted = Ask(url="http://host/a")
+    posted = HttpRequest(url="http://host/a")
     head = head_of(posted, "host", "/a")
     assert head is not None
     assert with_length(posted, head).endswith(b"content-length: 0\r\n\r\n")
@@ -329,8 +331,8 @@ def test_a_head_says_what_is_needed_and_nothing_twice() -> None:
 
 def test_the_library_serves_what_is_not_plain() -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        reading = await transport.send(Ask(url=f"{server.url}#part"), LIMITS)
-        assert not isinstance(reading, DirectAnswer)
+        reading = await transport.send(HttpRequest(url=f"{server.url}#part"), LIMITS)
+        assert not isinstance(reading, DirectResponse)
         assert await reading.whole(10) == b"{}"
         await reading.close()
 

@@ -21,7 +21,7 @@ import trustme
 import toolglot.upstream
 from raw_server import STREAM, Came, RawServer, answer, chunk, listening
 from toolglot import InputError, ProviderError
-from toolglot.upstream import Ask, HttpTransport, TimeLimits
+from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits
 from toolglot.upstream.transport import REFUSED, UNKNOWN_HOST
 
 LIMITS = TimeLimits(connect=60.0, first_byte=60.0, idle=60.0)
@@ -76,7 +76,9 @@ def test_a_refused_connection_is_a_provider_that_cannot_be_reached() -> None:
 
     async def steps() -> None:
         async with opened() as transport:
-            ask = Ask(url=f"http://127.0.0.1:{port}/v1?key=sk-secret", headers={"x-api-key": "sk-secret"}, name="work")
+            ask = HttpRequest(
+                url=f"http://127.0.0.1:{port}/v1?key=sk-secret", headers={"x-api-key": "sk-secret"}, name="work"
+            )
             error = await failure_of(transport.send(ask, LIMITS))
             assert error.failure.kind == "unreachable"
             message = f"work (127.0.0.1:{port}) cannot be reached: {REFUSED}"
@@ -90,7 +92,7 @@ def test_a_refused_connection_is_a_provider_that_cannot_be_reached() -> None:
 def test_a_host_that_is_not_known_is_told_as_such() -> None:
     async def steps() -> None:
         async with opened() as transport:
-            error = await failure_of(transport.send(Ask(url="http://no-such-host.invalid/"), LIMITS))
+            error = await failure_of(transport.send(HttpRequest(url="http://no-such-host.invalid/"), LIMITS))
             assert error.failure.kind == "unreachable"
             assert error.failure.message == f"no-such-host.invalid cannot be reached: {UNKNOWN_HOST}"
 
@@ -111,7 +113,7 @@ def test_a_connection_that_does_not_come_about_is_a_timeout() -> None:
                 queued.connect_ex(address)
             async with opened() as transport:
                 url = f"http://127.0.0.1:{address[1]}/"
-                error = await failure_of(transport.send(Ask(url=url), TimeLimits(0.2, 60.0, 60.0)))
+                error = await failure_of(transport.send(HttpRequest(url=url), TimeLimits(0.2, 60.0, 60.0)))
                 assert error.failure.kind == "timeout"
                 assert "could not be connected to within 0.2 s; check its url" in error.failure.message
             for queued in waiting:
@@ -126,7 +128,7 @@ def test_a_server_that_takes_no_bytes_is_a_timeout() -> None:
         await asyncio.Event().wait()
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        ask = Ask(url=server.url, body=b"x" * 30_000_000)
+        ask = HttpRequest(url=server.url, body=b"x" * 30_000_000)
         error = await failure_of(transport.send(ask, TimeLimits(0.1, 0.1, 60.0)))
         assert error.failure.kind == "timeout"
 
@@ -141,7 +143,7 @@ def test_a_connection_that_ends_without_an_answer_is_told_as_such() -> None:
         await server.next_request(reader)
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        error = await failure_of(transport.send(Ask(url=server.url), LIMITS))
+        error = await failure_of(transport.send(HttpRequest(url=server.url), LIMITS))
         assert error.failure.kind == "server"
         assert "closed the connection without an answer" in error.failure.message
         assert server.connections == 1
@@ -164,7 +166,7 @@ def test_a_reset_in_the_middle_is_told_as_such() -> None:
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
         going.append(asyncio.Event())
-        reading = await transport.send(Ask(url=server.url), LIMITS)
+        reading = await transport.send(HttpRequest(url=server.url), LIMITS)
         pieces = reading.pieces()
         assert await anext(pieces) == b"first"
         going[0].set()
@@ -186,7 +188,7 @@ def test_a_damaged_body_is_an_answer_that_broke_off(body: bytes) -> None:
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
         async def read() -> None:
-            await (await transport.send(Ask(url=server.url), LIMITS)).whole(100)
+            await (await transport.send(HttpRequest(url=server.url), LIMITS)).whole(100)
 
         assert (await failure_of(read())).failure.kind == "server"
 
@@ -204,7 +206,7 @@ def test_a_damaged_body_is_an_answer_that_broke_off(body: bytes) -> None:
 )
 def test_what_is_not_http_or_too_large_is_told_without_its_words(data: bytes) -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        error = await failure_of(transport.send(Ask(url=server.url), LIMITS))
+        error = await failure_of(transport.send(HttpRequest(url=server.url), LIMITS))
         assert error.failure.kind == "server"
         is_large = len(data) > 100_000
         assert ("sent headers that are longer than is read" in error.failure.message) == is_large
@@ -216,7 +218,7 @@ def test_what_is_not_http_or_too_large_is_told_without_its_words(data: bytes) ->
 
 def test_large_headers_are_taken_up_to_a_bound() -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        reading = await transport.send(Ask(url=server.url), LIMITS)
+        reading = await transport.send(HttpRequest(url=server.url), LIMITS)
         assert len(reading.headers["x-large"]) == 20_000
         await reading.close()
 
@@ -228,10 +230,10 @@ def test_a_compressed_body_is_decompressed() -> None:
     packed = gzip.compress(body)
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        reading = await transport.send(Ask(url=server.url), LIMITS)
+        reading = await transport.send(HttpRequest(url=server.url), LIMITS)
         assert await reading.whole(len(body)) == body
         assert "gzip" in server.requests[0].headers["accept-encoding"]
-        bomb = await transport.send(Ask(url=server.url), LIMITS)
+        bomb = await transport.send(HttpRequest(url=server.url), LIMITS)
         assert "more than 7000 bytes" in str(await failure_of(bomb.whole(7000)))
 
     play(says(answer(packed, b"content-encoding: gzip")), script)
@@ -239,7 +241,7 @@ def test_a_compressed_body_is_decompressed() -> None:
 
 def test_what_only_claims_to_be_compressed_is_an_answer_that_broke_off() -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        reading = await transport.send(Ask(url=server.url), LIMITS)
+        reading = await transport.send(HttpRequest(url=server.url), LIMITS)
         assert (await failure_of(reading.whole(100))).failure.kind == "server"
 
     play(says(answer(b"not gzip at all", b"content-encoding: gzip")), script)
@@ -249,7 +251,7 @@ def test_a_page_of_a_balancer_is_an_answer_like_any_other() -> None:
     page = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        reading = await transport.send(Ask(url=server.url), LIMITS)
+        reading = await transport.send(HttpRequest(url=server.url), LIMITS)
         assert reading.status == 502
         assert await reading.whole(1000) == page
 
@@ -259,7 +261,7 @@ def test_a_page_of_a_balancer_is_an_answer_like_any_other() -> None:
 def test_cookies_are_not_kept() -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
         for _ in range(2):
-            reading = await transport.send(Ask(url=server.url), LIMITS)
+            reading = await transport.send(HttpRequest(url=server.url), LIMITS)
             await reading.whole(100)
         assert "cookie" not in server.requests[1].headers
 
@@ -270,7 +272,7 @@ def test_an_address_goes_out_as_it_was_written() -> None:
     path = "/model/arn%3Aaws%3Abedrock%2Fx/converse?a=%20b&c=%2F"
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
-        await (await transport.send(Ask(url=server.url + path, method="GET"), LIMITS)).whole(100)
+        await (await transport.send(HttpRequest(url=server.url + path, method="GET"), LIMITS)).whole(100)
         assert server.requests[0].line == f"GET {path} HTTP/1.1"
 
     play(says(answer()), script)
@@ -279,15 +281,15 @@ def test_an_address_goes_out_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     "ask",
     [
-        Ask(url="http://127.0.0.1:1/", headers={"x-api-key": "sk-secret\r\nx-other: 1"}),
-        Ask(url="http:///nowhere?key=sk-secret"),
-        Ask(url="http://127.0.0.1:99999/?key=sk-secret"),
+        HttpRequest(url="http://127.0.0.1:1/", headers={"x-api-key": "sk-secret\r\nx-other: 1"}),
+        HttpRequest(url="http:///nowhere?key=sk-secret"),
+        HttpRequest(url="http://127.0.0.1:99999/?key=sk-secret"),
     ],
 )
-def test_what_cannot_be_sent_is_the_callers_mistake_and_quotes_no_key(ask: Ask) -> None:
+def test_what_cannot_be_sent_is_the_callers_mistake_and_quotes_no_key(ask: HttpRequest) -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
         with pytest.raises(InputError) as refused:
-            await transport.send(Ask(url=server.url, headers=ask.headers) if ask.headers else ask, LIMITS)
+            await transport.send(HttpRequest(url=server.url, headers=ask.headers) if ask.headers else ask, LIMITS)
         assert "secret" not in str(refused.value)
 
     play(says(answer()), script)
@@ -305,15 +307,17 @@ def test_a_proxy_of_the_environment_that_is_none_is_the_callers_mistake() -> Non
     async def steps() -> None:
         async with opened(environ={"HTTPS_PROXY": "socks5://host"}) as transport:
             with pytest.raises(InputError) as refused:
-                await transport.send(Ask(url="https://provider.test/"), LIMITS)
+                await transport.send(HttpRequest(url="https://provider.test/"), LIMITS)
             assert refused.value.path == "HTTPS_PROXY"
 
     asyncio.run(steps())
 
 
 def test_a_request_shows_neither_its_headers_nor_its_query() -> None:
-    ask = Ask(url="https://host:1/v1?key=sk-secret", headers={"authorization": "Bearer sk-secret"}, body=b"sk-secret")
-    assert repr(ask) == "Ask(POST host:1, 9 bytes)"
+    ask = HttpRequest(
+        url="https://host:1/v1?key=sk-secret", headers={"authorization": "Bearer sk-secret"}, body=b"sk-secret"
+    )
+    assert repr(ask) == "HttpRequest(POST host:1, 9 bytes)"
     assert "secret" not in str(ask) + str(ask.__rich_repr__()) + ask.whom
 
 
@@ -323,7 +327,7 @@ def test_a_request_shows_neither_its_headers_nor_its_query() -> None:
 def test_two_requests_use_one_connection() -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
         for _ in range(2):
-            reading = await transport.send(Ask(url=server.url), LIMITS)
+            reading = await transport.send(HttpRequest(url=server.url), LIMITS)
             assert b"".join([piece async for piece in reading.pieces()]) == b"firstsecond"
             await reading.close()
         assert (server.connections, len(server.requests)) == (1, 2)
@@ -342,7 +346,7 @@ def test_closing_an_unread_stream_ends_the_connection_at_once() -> None:
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
         ended.append(asyncio.Event())
-        reading = await transport.send(Ask(url=server.url), LIMITS)
+        reading = await transport.send(HttpRequest(url=server.url), LIMITS)
         assert await anext(reading.pieces()) == b"first"
         await reading.close()
         await asyncio.wait_for(ended[0].wait(), BOUND)
@@ -367,7 +371,7 @@ def test_closing_an_unread_stream_ends_a_tls_connection_at_once() -> None:
                 ended.set()
 
         async with listening(handler, tls_of(authority, "127.0.0.1")) as server, opened(tls=trusting) as transport:
-            reading = await transport.send(Ask(url=f"https://127.0.0.1:{server.port}/"), LIMITS)
+            reading = await transport.send(HttpRequest(url=f"https://127.0.0.1:{server.port}/"), LIMITS)
             assert await anext(reading.pieces()) == b"first"
             await reading.close()
             await asyncio.wait_for(ended.wait(), BOUND)
@@ -399,7 +403,7 @@ def test_a_certificate_that_is_not_trusted_is_told_with_its_reason(host: str, wo
 
     async def steps() -> None:
         async with listening(greets, tls_of(authority, host)) as server, opened(tls=trusting) as transport:
-            error = await failure_of(transport.send(Ask(url=f"https://127.0.0.1:{server.port}/"), LIMITS))
+            error = await failure_of(transport.send(HttpRequest(url=f"https://127.0.0.1:{server.port}/"), LIMITS))
             assert error.failure.kind == "unreachable"
             assert "its TLS certificate is not trusted" in error.failure.message
             assert re.search(words, error.failure.message)
@@ -410,7 +414,7 @@ def test_a_certificate_that_is_not_trusted_is_told_with_its_reason(host: str, wo
 def test_a_server_without_tls_is_told_as_such() -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
         url = server.url.replace("http", "https")
-        error = await failure_of(transport.send(Ask(url=url), LIMITS))
+        error = await failure_of(transport.send(HttpRequest(url=url), LIMITS))
         assert error.failure.kind == "unreachable"
         assert "cannot be reached: TLS failed: " in error.failure.message
 
@@ -480,7 +484,9 @@ def test_a_proxy_of_the_environment_carries_http_and_https() -> None:
                 async with listening(greets, tls) as server:
                     proxy.upstream = server.port
                     async with opened(environ=environ, tls=trusting) as transport:
-                        reading = await transport.send(Ask(url=f"{scheme}://provider.test/v1", body=b"{}"), LIMITS)
+                        reading = await transport.send(
+                            HttpRequest(url=f"{scheme}://provider.test/v1", body=b"{}"), LIMITS
+                        )
                         assert await reading.whole(100) == b"hello"
             plain, tunnel = proxy.seen
             assert plain.line == "POST http://provider.test/v1 HTTP/1.1"
@@ -497,12 +503,12 @@ def test_no_proxy_and_loopback_go_there_directly() -> None:
             through = f"http://127.0.0.1:{relay.port}"
             proxy.upstream = server.port
             async with opened(environ={"ALL_PROXY": through, "NO_PROXY": ".invalid"}) as transport:
-                assert await (await transport.send(Ask(url=server.url), LIMITS)).whole(100) == b"hello"
-                error = await failure_of(transport.send(Ask(url="http://provider.invalid/"), LIMITS))
+                assert await (await transport.send(HttpRequest(url=server.url), LIMITS)).whole(100) == b"hello"
+                error = await failure_of(transport.send(HttpRequest(url="http://provider.invalid/"), LIMITS))
                 assert "its host is not known" in error.failure.message
                 assert proxy.seen == []
             async with opened(proxy=through, environ={"NO_PROXY": "*"}) as named:
-                assert await (await named.send(Ask(url=server.url), LIMITS)).whole(100) == b"hello"
+                assert await (await named.send(HttpRequest(url=server.url), LIMITS)).whole(100) == b"hello"
                 assert len(proxy.seen) == 1
 
     asyncio.run(steps())
@@ -511,7 +517,7 @@ def test_no_proxy_and_loopback_go_there_directly() -> None:
 def test_a_proxy_that_refuses_or_is_not_there_is_told_without_its_password() -> None:
     async def refused(port: int) -> str:
         async with opened(proxy=f"http://user:s3cret@127.0.0.1:{port}") as transport:
-            error = await failure_of(transport.send(Ask(url="https://provider.test/"), LIMITS))
+            error = await failure_of(transport.send(HttpRequest(url="https://provider.test/"), LIMITS))
             assert error.failure.kind == "unreachable"
             return error.failure.message
 

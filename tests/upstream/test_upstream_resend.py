@@ -24,7 +24,7 @@ from gateway_fixture import gateway
 from hostile_upstream import GOOD
 from raw_server import RawServer, answer, listening
 from toolglot import ProviderError
-from toolglot.upstream import Ask, HttpTransport, TimeLimits, Transport
+from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits, Transport
 from toolglot.upstream.aiohttp_transport import AiohttpTransport
 from toolglot.upstream.direct_http import kept_seconds
 
@@ -49,7 +49,7 @@ async def opened(make: Made) -> AsyncIterator[Transport]:
 
 
 async def body_of(transport: Transport, server: ClosingServer, method: str = "POST", body: bytes = b"{}") -> bytes:
-    answer = await transport.send(Ask(url=f"{server.url}/v1", body=body, method=method, name="it"), LIMITS)
+    answer = await transport.send(HttpRequest(url=f"{server.url}/v1", body=body, method=method, name="it"), LIMITS)
     try:
         return await answer.whole(100_000)
     finally:
@@ -152,7 +152,7 @@ def test_a_connection_with_tls_that_is_well_is_used_again(make: Made, run: Calla
     async def steps() -> None:
         async with listening(handler, context) as server, opened(partial(make, tls=trusting)) as transport:
             for _ in range(3):
-                got = await transport.send(Ask(url=f"https://127.0.0.1:{server.port}/", body=b"{}"), LIMITS)
+                got = await transport.send(HttpRequest(url=f"https://127.0.0.1:{server.port}/", body=b"{}"), LIMITS)
                 assert await got.whole(10) == b"{}"
                 await got.close()
             assert (len(server.requests), server.connections) == (3, 1)
@@ -170,7 +170,7 @@ def test_a_connection_that_was_idle_for_longer_than_its_limit_is_not_used_again(
     async def steps(server: ClosingServer) -> None:
         async with opened(make) as transport:
             for _ in range(2):
-                answer = await transport.send(Ask(url=server.url, body=b"{}"), limits)
+                answer = await transport.send(HttpRequest(url=server.url, body=b"{}"), limits)
                 await answer.whole(10)
                 await answer.close()
 

@@ -18,10 +18,10 @@ from toolglot.simulator import Server, Simulator, serve
 from toolglot.simulator import url_of as simulated_url
 from toolglot.upstream import (
     PROVIDERS,
-    Answer,
     AsgiTransport,
-    Ask,
     AwsCredentials,
+    HttpRequest,
+    HttpResponse,
     HttpTransport,
     TimeLimits,
     Transport,
@@ -130,9 +130,9 @@ class Recorder:
     """A transport that keeps what it was to send."""
 
     def __init__(self) -> None:
-        self.asks: list[tuple[Ask, TimeLimits]] = []
+        self.asks: list[tuple[HttpRequest, TimeLimits]] = []
 
-    async def send(self, ask: Ask, limits: TimeLimits) -> Answer:
+    async def send(self, ask: HttpRequest, limits: TimeLimits) -> HttpResponse:
         self.asks.append((ask, limits))
         raise InputError("recorded")
 
@@ -140,7 +140,9 @@ class Recorder:
         raise NotImplementedError
 
 
-def sent(upstream: Upstream, target: str, headers: Mapping[str, str] | None = None, *, stream: bool = False) -> Ask:
+def sent(
+    upstream: Upstream, target: str, headers: Mapping[str, str] | None = None, *, stream: bool = False
+) -> HttpRequest:
     recorder = Recorder()
     out = request_for(target, "some/model", stream=stream)
     with pytest.raises(InputError, match="recorded"):

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 from toolglot import InputError, ProviderError
-from toolglot.upstream import AsgiTransport, Ask, HttpTransport, TimeLimits, Transport
+from toolglot.upstream import AsgiTransport, HttpRequest, HttpTransport, TimeLimits, Transport
 
 LIMITS = TimeLimits(connect=60.0, first_byte=60.0, idle=60.0)
 QUICK = TimeLimits(connect=60.0, first_byte=1.0, idle=1.0)
@@ -184,7 +184,7 @@ async def failure_of(reading: Awaitable[Any]) -> ProviderError:
 
 def test_an_answer_has_its_status_headers_and_body_whatever_the_status(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
-        ask = Ask(url=f"{root}/echo?a=1&b=%2F", headers={"x-mine": "yes"}, body=b'{"a":1}')
+        ask = HttpRequest(url=f"{root}/echo?a=1&b=%2F", headers={"x-mine": "yes"}, body=b'{"a":1}')
         answer = await transport.send(ask, LIMITS)
         assert (answer.status, await answer.whole(100)) == (418, b'{"a":1}')
         assert answer.headers["x-one"] == "1"
@@ -203,7 +203,7 @@ def test_an_answer_has_its_status_headers_and_body_whatever_the_status(play: Pla
 def test_a_body_of_many_megabytes_goes_there_and_back(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
         body = bytes(range(256)) * 20_000
-        answer = await transport.send(Ask(url=f"{root}/echo", body=body), LIMITS)
+        answer = await transport.send(HttpRequest(url=f"{root}/echo", body=body), LIMITS)
         assert await answer.whole(len(body)) == body
         await answer.close()
 
@@ -212,7 +212,7 @@ def test_a_body_of_many_megabytes_goes_there_and_back(play: Play) -> None:
 
 def test_an_empty_answer_has_no_pieces(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
-        answer = await transport.send(Ask(url=f"{root}/empty", method="GET"), LIMITS)
+        answer = await transport.send(HttpRequest(url=f"{root}/empty", method="GET"), LIMITS)
         assert [piece async for piece in answer.pieces()] == []
         assert stage.scope["method"] == "GET"
         await answer.close()
@@ -223,7 +223,7 @@ def test_an_empty_answer_has_no_pieces(play: Play) -> None:
 
 def test_a_piece_arrives_before_the_next_one_is_sent(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
-        answer = await transport.send(Ask(url=f"{root}/steps"), LIMITS)
+        answer = await transport.send(HttpRequest(url=f"{root}/steps"), LIMITS)
         pieces = answer.pieces()
         assert await anext(pieces) == b"first"
         stage.go_on.set()
@@ -235,7 +235,7 @@ def test_a_piece_arrives_before_the_next_one_is_sent(play: Play) -> None:
 
 def test_silence_before_the_answer_is_a_timeout(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
-        error = await failure_of(transport.send(Ask(url=f"{root}/silent?key=sk-1", name="work"), QUICK))
+        error = await failure_of(transport.send(HttpRequest(url=f"{root}/silent?key=sk-1", name="work"), QUICK))
         assert error.failure.kind == "timeout"
         assert error.failure.message == f"work ({root.removeprefix('http://')}) sent nothing within 1 s"
         await asyncio.wait_for(stage.disconnected.wait(), BOUND)
@@ -245,7 +245,7 @@ def test_silence_before_the_answer_is_a_timeout(play: Play) -> None:
 
 def test_silence_in_the_middle_is_a_timeout_and_the_end(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
-        answer = await transport.send(Ask(url=f"{root}/stalls"), TimeLimits(60.0, 60.0, 1.0))
+        answer = await transport.send(HttpRequest(url=f"{root}/stalls"), TimeLimits(60.0, 60.0, 1.0))
         pieces = answer.pieces()
         assert await anext(pieces) == b"first"
         error = await failure_of(anext(pieces))
@@ -259,7 +259,7 @@ def test_silence_in_the_middle_is_a_timeout_and_the_end(play: Play) -> None:
 def test_a_provider_that_breaks_off_is_told_as_such(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
         for path in ("breaks", "stops"):
-            answer = await transport.send(Ask(url=f"{root}/{path}"), LIMITS)
+            answer = await transport.send(HttpRequest(url=f"{root}/{path}"), LIMITS)
             pieces = answer.pieces()
             assert await anext(pieces) == b"first"
             stage.go_on.set()
@@ -273,11 +273,11 @@ def test_a_provider_that_breaks_off_is_told_as_such(play: Play) -> None:
 
 def test_redirects_are_not_followed_and_their_address_is_not_told(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
-        error = await failure_of(transport.send(Ask(url=f"{root}/moved"), LIMITS))
+        error = await failure_of(transport.send(HttpRequest(url=f"{root}/moved"), LIMITS))
         assert error.failure.kind == "server"
         assert "redirect to elsewhere.example (status 307), and redirects are not followed" in error.failure.message
         assert "secret" not in str(error)
-        error = await failure_of(transport.send(Ask(url=f"{root}/unmoved"), LIMITS))
+        error = await failure_of(transport.send(HttpRequest(url=f"{root}/unmoved"), LIMITS))
         assert "answered with a redirect (status 304)" in error.failure.message
 
     play(script)
@@ -285,7 +285,7 @@ def test_redirects_are_not_followed_and_their_address_is_not_told(play: Play) ->
 
 def test_an_answer_that_is_too_long_is_broken_off(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
-        answer = await transport.send(Ask(url=f"{root}/endless"), LIMITS)
+        answer = await transport.send(HttpRequest(url=f"{root}/endless"), LIMITS)
         error = await failure_of(answer.whole(1_000_000))
         assert error.failure.kind == "server"
         assert "more than 1000000 bytes" in error.failure.message
@@ -296,7 +296,7 @@ def test_an_answer_that_is_too_long_is_broken_off(play: Play) -> None:
 
 def test_an_answer_that_nobody_reads_does_not_run_ahead(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
-        answer = await transport.send(Ask(url=f"{root}/endless"), LIMITS)
+        answer = await transport.send(HttpRequest(url=f"{root}/endless"), LIMITS)
         sent = -1
         while sent != stage.sent:
             sent = stage.sent
@@ -310,7 +310,7 @@ def test_an_answer_that_nobody_reads_does_not_run_ahead(play: Play) -> None:
 
 def test_closing_an_unread_answer_is_learned_by_the_provider_at_once(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
-        answer = await transport.send(Ask(url=f"{root}/stalls"), LIMITS)
+        answer = await transport.send(HttpRequest(url=f"{root}/stalls"), LIMITS)
         assert await anext(answer.pieces()) == b"first"
         await answer.close()
         await asyncio.wait_for(stage.disconnected.wait(), BOUND)
@@ -322,7 +322,7 @@ def test_closing_an_unread_answer_is_learned_by_the_provider_at_once(play: Play)
 
 def test_a_cancelled_request_is_learned_by_the_provider_at_once(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
-        waiting = asyncio.ensure_future(transport.send(Ask(url=f"{root}/silent"), LIMITS))
+        waiting = asyncio.ensure_future(transport.send(HttpRequest(url=f"{root}/silent"), LIMITS))
         while not stage.scope:
             await asyncio.sleep(0)
         waiting.cancel()
@@ -337,7 +337,7 @@ def test_a_closed_transport_sends_nothing(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
         await transport.close()
         with pytest.raises(InputError, match="closed"):
-            await transport.send(Ask(url=f"{root}/echo"), LIMITS)
+            await transport.send(HttpRequest(url=f"{root}/echo"), LIMITS)
         await transport.close()
 
     play(script)
@@ -349,10 +349,10 @@ def test_a_closed_transport_sends_nothing(play: Play) -> None:
 def test_an_app_that_dies_or_says_nothing_gives_an_error_and_no_traceback() -> None:
     async def steps() -> None:
         async with called(Stage()) as (transport, root):
-            error = await failure_of(transport.send(Ask(url=f"{root}/dies"), LIMITS))
+            error = await failure_of(transport.send(HttpRequest(url=f"{root}/dies"), LIMITS))
             assert error.failure.kind == "server"
             assert error.failure.message == "simulator closed the connection without an answer (RuntimeError)"
-            error = await failure_of(transport.send(Ask(url=f"{root}/quits"), LIMITS))
+            error = await failure_of(transport.send(HttpRequest(url=f"{root}/quits"), LIMITS))
             assert error.failure.message == "simulator closed the connection without an answer"
 
     asyncio.run(steps())
@@ -362,7 +362,7 @@ def test_an_app_can_be_one_piece_ahead_and_no_more() -> None:
     async def steps() -> None:
         stage = Stage()
         async with called(stage) as (transport, root):
-            answer = await transport.send(Ask(url=f"{root}/endless"), LIMITS)
+            answer = await transport.send(HttpRequest(url=f"{root}/endless"), LIMITS)
             for expected in (1, 2, 3):
                 for _ in range(10):
                     await asyncio.sleep(0)
@@ -378,7 +378,7 @@ def test_an_app_that_does_not_listen_is_cancelled_after_a_while() -> None:
     async def steps() -> None:
         stage = Stage()
         async with called(stage) as (transport, root):
-            answer = await transport.send(Ask(url=f"{root}/deaf"), LIMITS)
+            answer = await transport.send(HttpRequest(url=f"{root}/deaf"), LIMITS)
             await answer.close()
             assert not stage.cancelled.is_set()
             await asyncio.wait_for(stage.cancelled.wait(), BOUND)
@@ -390,7 +390,7 @@ def test_closing_the_transport_ends_what_still_runs() -> None:
     async def steps() -> None:
         stage = Stage()
         transport = AsgiTransport(stage)
-        answer = await transport.send(Ask(url="http://app/deaf"), LIMITS)
+        answer = await transport.send(HttpRequest(url="http://app/deaf"), LIMITS)
         await transport.close()
         assert stage.cancelled.is_set()
         await answer.close()
@@ -410,7 +410,7 @@ def test_an_app_may_go_on_after_its_last_piece() -> None:
             over.set()
 
         transport = AsgiTransport(app, grace=0.0)
-        answer = await transport.send(Ask(url="http://app/"), LIMITS)
+        answer = await transport.send(HttpRequest(url="http://app/"), LIMITS)
         assert await answer.whole(10) == b"all"
         await answer.close()
         await asyncio.wait_for(over.wait(), BOUND)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from toolglot.cli.approval import is_reading
 from toolglot.cli.history_view import show_turns
-from toolglot.cli.session_host import Branch, Known, New, Wanted, full_id
+from toolglot.cli.session_host import ForkedSession, New, StoredSession, Wanted, full_id
 from toolglot.cli.session_turn import stoppable
 from toolglot.cli.terminal import clean
 from toolglot.cli.transcript_text import markdown_of
@@ -81,8 +81,8 @@ def _anew(chat: Chat, model: str) -> Next:
     if chat.session.history.turns[0].role == "system":
         chat.view.note("the system prompt that the session began with stays")
     if chat.host is None or chat.host.store is None:
-        return Next(Branch(chat.session.history.fork()), model)
-    return Next(Known(chat.session.id), model)
+        return Next(ForkedSession(chat.session.history.fork()), model)
+    return Next(StoredSession(chat.session.id), model)
 
 
 async def _tools(chat: Chat, _: str) -> None:
@@ -128,10 +128,10 @@ async def _fork(chat: Chat, _: str) -> Next:
     """/fork            go on in a copy; this session stays as it is"""
     store = chat.host.store if chat.host is not None else None
     if store is None:
-        return Next(Branch(chat.session.history.fork()), chat.session.model)
+        return Next(ForkedSession(chat.session.history.fork()), chat.session.model)
     info = await fork_session(store, chat.session.id)
     chat.view.note(f"{chat.session.id} stays as it is; the talk goes on in {info.id}")
-    return Next(Known(info.id), chat.session.model)
+    return Next(StoredSession(info.id), chat.session.model)
 
 
 async def _resume(chat: Chat, rest: str) -> Next | None:
@@ -139,7 +139,7 @@ async def _resume(chat: Chat, rest: str) -> Next | None:
     if chat.host is None or chat.host.store is None:
         raise InputError("nothing is kept, so there is nothing to go on with", path="/resume", hint="see --store")
     if rest:
-        return Next(Known(await full_id(chat.host.store, rest)), is_shown=True)
+        return Next(StoredSession(await full_id(chat.host.store, rest)), is_shown=True)
     page = chat.page
     rows = [
         (

@@ -20,11 +20,11 @@ from toolglot.cli.foreground import Foreground, InterruptedReadingError
 from toolglot.cli.history_view import show_recent
 from toolglot.cli.line_input import TypedLines, quiet_controls, reader_of, visible
 from toolglot.cli.session_host import SessionHost, Wanted, as_input_error
-from toolglot.cli.session_options import Settings, state_folder
+from toolglot.cli.session_options import SessionSettings, state_folder
 from toolglot.cli.session_turn import say
 from toolglot.cli.status_line import SharedStream
 from toolglot.cli.stopped import problem_of
-from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.cli.terminal import Terminal, TerminalPage, clean
 from toolglot.cli.transcript_view import TranscriptView, footer
 from toolglot.errors import InputError, ToolglotError
 from toolglot.runtime.log.session_log import SessionTakenError
@@ -36,12 +36,12 @@ MORE: Final = ". "
 FAILED: Final = 1
 
 
-def chat(settings: Settings, terminal: Terminal) -> int:
+def chat(settings: SessionSettings, terminal: Terminal) -> int:
     """Talk until somebody leaves; the exit code."""
     completion = Completion()
     memory = state_folder() / "chat_input.jsonl" if settings.store else None
     foreground = Foreground(reader_of(memory=memory, complete=completion.of))
-    hall = Hall(settings, terminal, foreground, completion)
+    hall = ChatSessions(settings, terminal, foreground, completion)
     try:
         with quiet_controls(), hall.streams():
             return foreground.run(hall.run)
@@ -65,11 +65,15 @@ class Completion:
         return {"/model": self.models, "/resume": self.sessions}.get(command, ())
 
 
-class Hall:
+class ChatSessions:
     """One session after the other, until somebody leaves."""
 
     def __init__(
-        self, settings: Settings, terminal: Terminal, foreground: Foreground, completion: Completion | None = None
+        self,
+        settings: SessionSettings,
+        terminal: Terminal,
+        foreground: Foreground,
+        completion: Completion | None = None,
     ) -> None:
         self._settings = settings
         self._terminal = terminal
@@ -160,7 +164,7 @@ class Chat:
         """What stands at the next prompt already."""
 
     @property
-    def page(self) -> Page:
+    def page(self) -> TerminalPage:
         """Where commands write. stdout has nothing but answers, where no person reads it."""
         return self.terminal.out if self.foreground.reader.is_person else self.terminal.err
 

@@ -38,7 +38,7 @@ class Option(Struct, frozen=True):
     takes_value: bool = False
 
 
-class Command(Struct, frozen=True):
+class CompletionCommand(Struct, frozen=True):
     name: str
     help: str
     options: tuple[Option, ...]
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def _commands() -> list[Command]:
+def _commands() -> list[CompletionCommand]:
     from toolglot.cli.main import COMMANDS, build_parser  # noqa: PLC0415 - which imports this file when asked to
 
     parser = build_parser(list(COMMANDS))
@@ -64,11 +64,11 @@ def _commands() -> list[Command]:
     return [_command(name, COMMANDS[name], sub) for name, sub in subparsers.choices.items()]
 
 
-def _command(name: str, summary: str, parser: argparse.ArgumentParser) -> Command:
+def _command(name: str, summary: str, parser: argparse.ArgumentParser) -> CompletionCommand:
     actions = parser._actions  # noqa: SLF001 - argparse has no other way to tell what it knows
     options = tuple(_option(action) for action in actions if action.option_strings)
     words = tuple(str(word) for action in actions if not action.option_strings for word in (action.choices or ()))
-    return Command(name, summary, options, words)
+    return CompletionCommand(name, summary, options, words)
 
 
 def _option(action: argparse.Action) -> Option:
@@ -83,7 +83,7 @@ def _option(action: argparse.Action) -> Option:
 # --- scripts ----------------------------------------------------------------------------------------
 
 
-def _bash(commands: list[Command]) -> str:
+def _bash(commands: list[CompletionCommand]) -> str:
     cases = "\n".join(
         f"        {command.name})\n"
         f'            options="{" ".join(name for option in command.options for name in option.names)}"\n'
@@ -118,7 +118,7 @@ complete -o filenames -F _toolglot toolglot
 """
 
 
-def _bash_values(command: Command) -> str:
+def _bash_values(command: CompletionCommand) -> str:
     return "".join(
         f"                {'|'.join(option.names)})"
         f' COMPREPLY=($(compgen -W "{" ".join(option.values)}" -- "$current")); return ;;\n'
@@ -127,7 +127,7 @@ def _bash_values(command: Command) -> str:
     )
 
 
-def _zsh(commands: list[Command]) -> str:
+def _zsh(commands: list[CompletionCommand]) -> str:
     names = "\n".join(f"        {_quoted(f'{command.name}:{_plain(command.help)}')}" for command in commands)
     cases = "\n".join(_zsh_case(command) for command in commands)
     return f"""\
@@ -157,7 +157,7 @@ fi
 """
 
 
-def _zsh_case(command: Command) -> str:
+def _zsh_case(command: CompletionCommand) -> str:
     lines = []
     for option in command.options:
         action = f"({' '.join(option.values)})" if option.values else "_files"
@@ -168,7 +168,7 @@ def _zsh_case(command: Command) -> str:
     return f"        {command.name})\n            _arguments \\\n{listed}\n            ;;"
 
 
-def _fish(commands: list[Command]) -> str:
+def _fish(commands: list[CompletionCommand]) -> str:
     lines = ["# fish completion for toolglot", "complete -c toolglot -f -n __fish_use_subcommand -l version -l help"]
     for command in commands:
         lines.append(
@@ -197,4 +197,4 @@ def _quoted(text: str) -> str:
     return f"'{text}'"
 
 
-_SCRIPTS: Final[dict[str, Callable[[list[Command]], str]]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+_SCRIPTS: Final[dict[str, Callable[[list[CompletionCommand]], str]]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}

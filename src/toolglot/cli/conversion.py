@@ -26,7 +26,7 @@ from toolglot.protocols.request_detection import examine
 from toolglot.translate.requests import is_foreign_model
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class ConversionOutcome(Struct, frozen=True, kw_only=True):
     """What became of one request."""
 
     record: Record
@@ -109,7 +109,7 @@ class Converter:
         self.refuses_foreign_models = refuses_foreign_models
         self._noted: set[str] = set()
 
-    def outcome(self, record: Record) -> Outcome:
+    def outcome(self, record: Record) -> ConversionOutcome:
         """What becomes of a record.
 
         A single document raises that cannot be read, whose protocol is unclear, or whose model is another provider's.
@@ -121,7 +121,7 @@ class Converter:
         except InputError as error:
             if not record.is_line:
                 raise
-            return Outcome(record=record, source=source, error=error)
+            return ConversionOutcome(record=record, source=source, error=error)
         target = self.target or Target(source)
         try:
             out = convert(
@@ -138,8 +138,8 @@ class Converter:
             if isinstance(error, ForeignModelError) and not record.is_line:
                 raise
             error = self._with_protocol(error, body, source)
-            return Outcome(record=record, source=source, target=str(target), error=error)
-        return Outcome(record=record, source=source, target=str(target), before=body, out=out)
+            return ConversionOutcome(record=record, source=source, target=str(target), error=error)
+        return ConversionOutcome(record=record, source=source, target=str(target), before=body, out=out)
 
     def _with_protocol(self, error: InputError, body: dict[str, Any], source: str) -> InputError:
         """The error with a hint, where the body is plainly of another protocol than what it was said to be."""
@@ -177,7 +177,7 @@ class ForeignModelError(InputError):
 
 def outcomes(
     files: list[str], converter: Converter, terminal: Terminal, label: str, trailing: Write = len
-) -> Iterator[Outcome]:
+) -> Iterator[ConversionOutcome]:
     """Every request of every file; `trailing` gets the blank lines at its end. A file that cannot be read raises."""
     for file in files:
         with (
@@ -216,7 +216,7 @@ def policy_of(arguments: argparse.Namespace) -> Policy:
     return Policy(server_tools=arguments.server_tools, required=arguments.required, ids=arguments.ids)
 
 
-def show_failure(outcome: Outcome, terminal: Terminal) -> None:
+def show_failure(outcome: ConversionOutcome, terminal: Terminal) -> None:
     """An outcome's error, with what to do about a refusal."""
     error = outcome.error
     assert error is not None  # noqa: S101 - asked of failures only

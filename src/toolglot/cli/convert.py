@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from toolglot.cli import targets
-from toolglot.cli.conversion import Converter, Outcome, add_policy, model_target, outcomes, policy_of, show_failure
+from toolglot.cli.conversion import (
+    ConversionOutcome,
+    Converter,
+    add_policy,
+    model_target,
+    outcomes,
+    policy_of,
+    show_failure,
+)
 from toolglot.cli.documents import check_name, compact
 from toolglot.cli.lint import counted
 from toolglot.cli.options import add_output, add_profiles, add_quiet
@@ -119,7 +127,7 @@ class _Teller:
         self.write = write
         self.count = 0
 
-    def __call__(self, outcome: Outcome) -> None:
+    def __call__(self, outcome: ConversionOutcome) -> None:
         if self.write is not None:
             self.write((b",\n" if self.count else b"[\n") + compact(outcome.as_json()).rstrip())
             self.count += 1

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from toolglot.cli.demo_trial import LAST, PROVIDERS, QUESTION, STOP, Demo, Trial
-from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.cli.terminal import Terminal, TerminalPage, clean
 from toolglot.jsontext import compact
 
 LINE_SECONDS: Final = 0.35
@@ -88,7 +88,7 @@ def _record(refused: list[Trial], accepted: list[Trial]) -> dict[str, object]:
     }
 
 
-def show(demo: Demo, page: Page, wait: Callable[[float], None]) -> tuple[list[Trial], list[Trial]]:
+def show(demo: Demo, page: TerminalPage, wait: Callable[[float], None]) -> tuple[list[Trial], list[Trial]]:
     """Write the demo on a page, line by line."""
     screen = _Screen(page, wait)
     screen.title("A conversation that has been through a lot")
@@ -105,7 +105,7 @@ def show(demo: Demo, page: Page, wait: Callable[[float], None]) -> tuple[list[Tr
 class _Screen:
     """Lines that come at the pace of a reader."""
 
-    def __init__(self, page: Page, wait: Callable[[float], None]) -> None:
+    def __init__(self, page: TerminalPage, wait: Callable[[float], None]) -> None:
         self._page = page
         self._wait = wait
         self._yes, self._no = ("✓", "✗") if _can_write(page, "✓✗") else ("ok", "no")
@@ -181,7 +181,7 @@ _CLOSING: Final = (
 )
 
 
-def _can_write(page: Page, text: str) -> bool:
+def _can_write(page: TerminalPage, text: str) -> bool:
     try:
         text.encode(getattr(page.stream, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):

@@ -34,8 +34,8 @@ from toolglot.conversation.report import Report
 from toolglot.history.history import History
 from toolglot.protocols.base import codec
 from toolglot.referee import lint
-from toolglot.simulator.answering import Desk, Outcome, Request
-from toolglot.simulator.script import CallSpec, ReplySpec, Rule, Script, When
+from toolglot.simulator.answering import Responder, SimulatedOutcome, SimulatedRequest
+from toolglot.simulator.script import CallSpec, ReplySpec, Script, ScriptRule, When
 from toolglot.translate.requests import request_for
 
 OK: Final = 200
@@ -56,14 +56,14 @@ _LIMITS: Final = {"anthropic": {"max_tokens": 1000}}
 _RULE_ID: Final = re.compile(r" \([a-z0-9]+(?:-[a-z0-9]+)+\)")
 _SCRIPT: Final = Script(
     rules=(
-        Rule(
+        ScriptRule(
             when=When(turn=1),
             reply=ReplySpec(
                 thinking="I read both files.",
                 calls=tuple(CallSpec(name="read_file", arguments={"path": path}) for path in ("a.txt", "b.txt")),
             ),
         ),
-        Rule(reply=ReplySpec(text="One is a greeting, the other one wishes a good morning.")),
+        ScriptRule(reply=ReplySpec(text="One is a greeting, the other one wishes a good morning.")),
     )
 )
 _TOOL: Final = ToolSpec(
@@ -115,7 +115,7 @@ class Demo:
     """The conversation, and the simulated providers that it is sent to."""
 
     def __init__(self) -> None:
-        self._desk = Desk(_SCRIPT, lambda: _NOON)
+        self._desk = Responder(_SCRIPT, lambda: _NOON)
         self.turns = self._talk()
 
     def _talk(self) -> tuple[Turn, ...]:
@@ -170,12 +170,16 @@ class Demo:
     def _native_ids(self) -> list[str]:
         return [call.id for turn in self.turns for call in turn.calls]
 
-    def _send(self, provider: DemoProvider, body: dict[str, Any]) -> Outcome:
+    def _send(self, provider: DemoProvider, body: dict[str, Any]) -> SimulatedOutcome:
         data = json.dumps(body).encode()
-        return self._desk.answer(Request(method="POST", path=provider.path, headers=_KEYS, query={}, body=data))
+        return self._desk.answer(
+            SimulatedRequest(method="POST", path=provider.path, headers=_KEYS, query={}, body=data)
+        )
 
 
-def _trial(provider: DemoProvider, outcome: Outcome, *, violations: int = 0, changes: tuple[str, ...] = ()) -> Trial:
+def _trial(
+    provider: DemoProvider, outcome: SimulatedOutcome, *, violations: int = 0, changes: tuple[str, ...] = ()
+) -> Trial:
     return Trial(
         provider=provider.title,
         model=provider.model,

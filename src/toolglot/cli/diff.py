@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from toolglot.cli.terminal import Page, clean
+from toolglot.cli.terminal import TerminalPage, clean
 
 MOST_LINES: Final = 3_000
 """Lines of either side that are compared."""
@@ -40,7 +40,7 @@ def diff_lines(before: Any, after: Any, name: str) -> list[str]:
     return lines
 
 
-def show_diff(before: Any, after: Any, name: str, page: Page) -> None:
+def show_diff(before: Any, after: Any, name: str, page: TerminalPage) -> None:
     for line in diff_lines(before, after, name):
         short = line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
         styles = ("bold",) if line.startswith(("---", "+++")) else _STYLES.get(line[:1], ())

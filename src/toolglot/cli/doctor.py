@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.cli.terminal import Terminal, TerminalPage, clean
 from toolglot.errors import InputError
 
 WHY_NOT: InputError | None = None
@@ -21,7 +21,7 @@ try:
     from toolglot.gateway.config.installed_clients import of_clients
     from toolglot.gateway.config.settings import Config, read_config
     from toolglot.gateway.observability.checkup import (
-        Finding,
+        CheckResult,
         of_config_error,
         of_keys,
         of_packages,
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     is_json = arguments.format == "json"
-    findings: Sequence[Finding | Missing]
+    findings: Sequence[CheckResult | Missing]
     if WHY_NOT is not None:
         findings = [Missing("packages", "fail", WHY_NOT.message, WHY_NOT.hint)]
     else:
@@ -91,7 +91,7 @@ class Missing(NamedTuple):
 class _Progress:
     """Who is still waited for, on a terminal."""
 
-    def __init__(self, page: Page | None) -> None:
+    def __init__(self, page: TerminalPage | None) -> None:
         self._page = page if page is not None and page.is_terminal else None
         self._waiting: list[str] = []
 
@@ -110,7 +110,7 @@ class _Progress:
             self._page.stream.flush()
 
 
-async def _look(arguments: argparse.Namespace, terminal: Terminal | None) -> list[Finding]:
+async def _look(arguments: argparse.Namespace, terminal: Terminal | None) -> list[CheckResult]:
     environ = os.environ
     progress = _Progress(terminal.err if terminal is not None else None)
     try:
@@ -125,14 +125,14 @@ async def _look(arguments: argparse.Namespace, terminal: Terminal | None) -> lis
     return [*findings, *asked, *of_packages(), *clients]
 
 
-async def _upstreams(config: Config, arguments: argparse.Namespace, progress: _Progress) -> list[Finding]:
+async def _upstreams(config: Config, arguments: argparse.Namespace, progress: _Progress) -> list[CheckResult]:
     if config.upstreams and arguments.no_network:
-        return [Finding("upstreams", "ok", "not asked (--no-network)")]
+        return [CheckResult("upstreams", "ok", "not asked (--no-network)")]
     progress.begin(*config.upstreams)
     return await of_upstreams(config, progress.end)
 
 
-async def _clients(config: Config | None, progress: _Progress) -> list[Finding]:
+async def _clients(config: Config | None, progress: _Progress) -> list[CheckResult]:
     root, has_keys = (root_of(config), bool(config.gateway.client_keys)) if config is not None else (_USUAL, False)
     progress.begin(_AGENTS)
     found = await of_clients(root, os.environ, has_keys=has_keys)
@@ -140,12 +140,12 @@ async def _clients(config: Config | None, progress: _Progress) -> list[Finding]:
     return found
 
 
-def _told(finding: Finding | Missing) -> dict[str, str]:
+def _told(finding: CheckResult | Missing) -> dict[str, str]:
     said = {"part": finding.part, "state": finding.state, "said": clean(finding.said)}
     return {**said, "todo": clean(finding.todo)} if finding.todo else said
 
 
-def _show(findings: Sequence[Finding | Missing], page: Page) -> None:
+def _show(findings: Sequence[CheckResult | Missing], page: TerminalPage) -> None:
     """Part by part, and how many of which at the end."""
     for part, found in groupby(findings, key=lambda finding: finding.part):
         page.line(page.paint(part, "bold"))

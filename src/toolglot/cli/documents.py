@@ -87,7 +87,7 @@ class Record(Struct, frozen=True, kw_only=True):
             return self.written(body)
 
 
-class Document(Struct, frozen=True, kw_only=True):
+class InputDocument(Struct, frozen=True, kw_only=True):
     """An input file while it is read."""
 
     file: str
@@ -113,7 +113,7 @@ def pretty(body: Any) -> bytes:
 
 
 @contextlib.contextmanager
-def open_document(name: str) -> Iterator[Document]:
+def open_document(name: str) -> Iterator[InputDocument]:
     """An input by its name; `-` is stdin."""
     if name == STDIN:
         if sys.stdin is None:
@@ -149,14 +149,14 @@ def _unreadable(name: str, error: OSError | ValueError) -> InputError:
     return InputError(f"cannot be read: {reason}", path=name, hint="check the name and its permissions")
 
 
-def _document(name: str, stream: BinaryIO, size: int) -> Document:
+def _document(name: str, stream: BinaryIO, size: int) -> InputDocument:
     try:
         return _opened(name, stream, size)
     except OSError as error:
         raise _unreadable(name, error) from None
 
 
-def _opened(name: str, stream: BinaryIO, size: int) -> Document:
+def _opened(name: str, stream: BinaryIO, size: int) -> InputDocument:
     blank, head = _first_line(stream)
     if not head.strip():
         raise InputError("is empty", path=name, hint="a request is one JSON object; JSONL has one a line")
@@ -164,7 +164,7 @@ def _opened(name: str, stream: BinaryIO, size: int) -> Document:
     trailing = bytearray()
     if Path(name).suffix.lower() in _LINES:
         records = _lines(name, stream, head, line, blank, trailing)
-        return Document(file=name, size=size, is_lines=True, records=records, trailing=trailing)
+        return InputDocument(file=name, size=size, is_lines=True, records=records, trailing=trailing)
     if _is_object(head):
         more, following = _first_line(stream)
         if not following.strip():
@@ -172,15 +172,15 @@ def _opened(name: str, stream: BinaryIO, size: int) -> Document:
         skipped = line + more.count(b"\n") + 1
         first = Record(file=name, data=head, line=line, is_line=True, blank=blank)
         records = _chain(first, _lines(name, stream, following, skipped, more, trailing))
-        return Document(file=name, size=size, is_lines=True, records=records, trailing=trailing)
+        return InputDocument(file=name, size=size, is_lines=True, records=records, trailing=trailing)
     data = blank + head + stream.read(_MAX + 1)
     jsontext.refuse_large(data, DEFAULT_LIMITS, name)
     return _whole(name, size, data)
 
 
-def _whole(name: str, size: int, data: bytes) -> Document:
+def _whole(name: str, size: int, data: bytes) -> InputDocument:
     records = iter([Record(file=name, data=data)])
-    return Document(file=name, size=size, is_lines=False, records=records, trailing=bytearray())
+    return InputDocument(file=name, size=size, is_lines=False, records=records, trailing=bytearray())
 
 
 def _chain(first: Record, rest: Iterator[Record]) -> Iterator[Record]:

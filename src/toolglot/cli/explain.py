@@ -15,8 +15,8 @@ from toolglot import profiles
 from toolglot.cli import targets
 from toolglot.cli.diff import show_diff
 from toolglot.cli.options import add_profiles
-from toolglot.cli.rule_index import Named, all_named, default_of, description_of
-from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.cli.rule_index import NamedRule, all_named, default_of, description_of
+from toolglot.cli.terminal import Terminal, TerminalPage, clean
 from toolglot.errors import InputError, quote
 from toolglot.profiles import KEYS, Fact, Overrides, Profile, Rule
 
@@ -147,7 +147,7 @@ class _Explanation:
             self._show_enforcers(page)
         self._show_example(page)
 
-    def _show_evidence(self, page: Page) -> None:
+    def _show_evidence(self, page: TerminalPage) -> None:
         if self.key:
             _pair(page, "key", self.key)
         for named in self.named:
@@ -176,7 +176,7 @@ class _Explanation:
                 found.append((name, profile.origin(self.key)))
         return [_of_target(rule, name) for name, rule in found]
 
-    def _show_enforcers(self, page: Page) -> None:
+    def _show_enforcers(self, page: TerminalPage) -> None:
         rules = self.enforcers()
         if not rules:
             page.line("No target is known to demand anything here: the default holds.")
@@ -207,13 +207,13 @@ class _Explanation:
             for rule in self.enforcers():
                 yield rule.id, profiles.get(rule.layer, overrides=self.overrides), ""
 
-    def _heirs(self, named: Named) -> list[str]:
+    def _heirs(self, named: NamedRule) -> list[str]:
         """Targets that take the rule from the profile that they extend."""
         if named.target != profiles.ANY_HOST:
             return []
         return [rule.layer for rule in self.enforcers() if rule.id == named.said.id] if self.key else []
 
-    def _show_example(self, page: Page) -> None:
+    def _show_example(self, page: TerminalPage) -> None:
         found = self._example()
         if found is None:
             page.line(page.paint(self._why_no_example(), "dim"))
@@ -275,7 +275,7 @@ def _said(said: Rule | Fact) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name in ("value", "accepts") or value not in ("", False)}
 
 
-def _pair(page: Page, name: str, text: str) -> None:
+def _pair(page: TerminalPage, name: str, text: str) -> None:
     if text:
         page.wrapped(clean(text), indent=" " * 14, first=f"  {name:<12}")
 

@@ -34,7 +34,7 @@ class InterruptedReadingError(Exception):
     """Ctrl-C came instead of a line."""
 
 
-class Reader(Protocol):
+class LineReader(Protocol):
     """Reads lines from a person, or from whatever stands in for one."""
 
     @property
@@ -57,7 +57,7 @@ class _Asked(NamedTuple):
 class Foreground:
     """The main thread, as the loop sees it."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: LineReader) -> None:
         self.reader = reader
         self.interrupted: Callable[[int], None] | None = None
         """Called in the loop with the number of a signal; None: the work is cancelled."""

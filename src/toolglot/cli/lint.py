@@ -12,10 +12,10 @@ from msgspec import Struct
 from toolglot import lint, profiles
 from toolglot.cli import targets
 from toolglot.cli.documents import Record, open_document, pretty
-from toolglot.cli.locations import Lines, Place, locate
+from toolglot.cli.locations import LineIndex, TextSpan, locate
 from toolglot.cli.options import add_profiles, add_quiet
 from toolglot.cli.targets import Target
-from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.cli.terminal import Terminal, TerminalPage, clean
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides
 from toolglot.protocols.errors.masking import mask
@@ -52,12 +52,12 @@ exit codes: 0 nothing is refused; 1 something is, or a line of a JSONL file cann
 """
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class FoundViolation(Struct, frozen=True, kw_only=True):
     """A violation and its place in a file."""
 
     record: Record
     violation: Violation
-    place: Place
+    place: TextSpan
     excerpt: str = ""
     """The line of the file."""
 
@@ -73,7 +73,7 @@ class Found(Struct, frozen=True, kw_only=True):
         }
 
 
-class Tally(Struct, kw_only=True):
+class LintTotals(Struct, kw_only=True):
     """What was seen so far."""
 
     requests: int = 0
@@ -81,7 +81,7 @@ class Tally(Struct, kw_only=True):
     by_target: Counter[str]
     failed_lines: list[tuple[str, str]]
     unreadable: int = 0
-    kept: list[Found]
+    kept: list[FoundViolation]
 
     @property
     def violations(self) -> int:
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     asked = arguments.targets
     wanted = None if asked in (None, targets.ALL) else targets.many_targets(asked, "--for", overrides)
     judge = _Judge(wanted, overrides, arguments, terminal)
-    tally = Tally(by_target=Counter(), failed_lines=[], kept=[])
+    tally = LintTotals(by_target=Counter(), failed_lines=[], kept=[])
     for file in arguments.files:
         try:
             _lint_file(file, judge, tally, arguments.format, terminal)
@@ -148,7 +148,7 @@ class _Judge:
         self.noted: dict[str, str] = {}
         """What was noted once, by its subject."""
 
-    def findings(self, record: Record) -> list[Found]:
+    def findings(self, record: Record) -> list[FoundViolation]:
         body = record.parse()
         violations: list[Violation] = []
         for target in self._targets(body, record):
@@ -191,15 +191,15 @@ class _Judge:
             self.terminal.note(text)
 
 
-def _placed(record: Record, violations: list[Violation]) -> Iterator[Found]:
+def _placed(record: Record, violations: list[Violation]) -> Iterator[FoundViolation]:
     text = record.text
     spans = locate(text, (violation.path for violation in violations))
-    lines = Lines(text)
+    lines = LineIndex(text)
     for violation in violations:
         place = lines.place(*spans[violation.path])
         excerpt = lines.line(place.line)
-        moved = Place(place.line + record.line - 1, place.column, place.end_line + record.line - 1, place.end_column)
-        yield Found(record=record, violation=violation, place=moved, excerpt=_window(excerpt, place.column))
+        moved = TextSpan(place.line + record.line - 1, place.column, place.end_line + record.line - 1, place.end_column)
+        yield FoundViolation(record=record, violation=violation, place=moved, excerpt=_window(excerpt, place.column))
 
 
 def _window(line: str, column: int) -> str:
@@ -212,7 +212,7 @@ def _window_start(column: int) -> int:
     return 0 if column <= _SHOWN // 2 else column - 1 - _SHOWN // 4
 
 
-def _lint_file(file: str, judge: _Judge, tally: Tally, format: str, terminal: Terminal) -> None:
+def _lint_file(file: str, judge: _Judge, tally: LintTotals, format: str, terminal: Terminal) -> None:
     with (
         open_document(file) as document,
         terminal.progress(document.size, f"lint {file}", quiet=judge.is_quiet) as advance,
@@ -237,16 +237,16 @@ def _lint_file(file: str, judge: _Judge, tally: Tally, format: str, terminal: Te
                 tally.kept += findings[: MOST_KEPT - len(tally.kept)]
 
 
-def _together(findings: list[Found]) -> list[list[Found]]:
+def _together(findings: list[FoundViolation]) -> list[list[FoundViolation]]:
     """Findings that say the same of the same value, by several rules, as one."""
-    groups: dict[tuple[object, ...], list[Found]] = {}
+    groups: dict[tuple[object, ...], list[FoundViolation]] = {}
     for found in findings:
         said = found.violation
         groups.setdefault((said.target, said.path, said.message), []).append(found)
     return list(groups.values())
 
 
-def _show(same: list[Found], page: Page) -> None:
+def _show(same: list[FoundViolation], page: TerminalPage) -> None:
     found = same[0]
     said, place = found.violation, found.place
     where = clean(f"{found.record.file}:{place.line}:{place.column}")
@@ -265,7 +265,7 @@ def _show(same: list[Found], page: Page) -> None:
     page.line()
 
 
-def _show_excerpt(found: Found, page: Page) -> None:
+def _show_excerpt(found: FoundViolation, page: TerminalPage) -> None:
     start = _window_start(found.place.column)
     before = clean(found.excerpt[: found.place.column - 1 - start])
     width = found.place.end_column - found.place.column if found.place.end_line == found.place.line else 1
@@ -285,7 +285,7 @@ def _show_excerpt(found: Found, page: Page) -> None:
 
 
 def _answer(
-    tally: Tally, notes: list[str], arguments: argparse.Namespace, overrides: Overrides | None, terminal: Terminal
+    tally: LintTotals, notes: list[str], arguments: argparse.Namespace, overrides: Overrides | None, terminal: Terminal
 ) -> None:
     if arguments.format == "json":
         terminal.write_data(pretty(_as_json(tally) | {"notes": notes}))
@@ -297,7 +297,7 @@ def _answer(
         _summarise(tally, terminal.err)
 
 
-def _as_json(tally: Tally) -> dict[str, Any]:
+def _as_json(tally: LintTotals) -> dict[str, Any]:
     return {
         "violations": [found.as_json() for found in tally.kept],
         "failed": [{"where": where, "message": mask(message)} for where, message in tally.failed_lines],
@@ -311,7 +311,7 @@ def _as_json(tally: Tally) -> dict[str, Any]:
     }
 
 
-def _summarise(tally: Tally, page: Page) -> None:
+def _summarise(tally: LintTotals, page: TerminalPage) -> None:
     requests = counted(tally.requests, "request")
     if tally.failed_lines:
         page.line(page.paint(f"{counted(len(tally.failed_lines), 'line')} could not be judged", "yellow"))

@@ -21,7 +21,7 @@ TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]++', r
 _STEP: Final = re.compile(r"\.[^.\[\]]+|\[\d+\]|\['(?:[^'\\]|\\.)*'\]|\[\"(?:[^\"\\]|\\.)*\"\]")
 
 
-class Place(Struct, frozen=True):
+class TextSpan(Struct, frozen=True):
     """A stretch of text: lines and columns from 1, the end exclusive."""
 
     line: int
@@ -53,15 +53,15 @@ class _Frame:
         self.index = 0
 
 
-class Lines:
+class LineIndex:
     """Lines and columns of a text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.starts: list[int] = [0, *(found.end() for found in re.finditer("\n", text))]
 
-    def place(self, start: int, end: int) -> Place:
-        return Place(*self._position(start), *self._position(end))
+    def place(self, start: int, end: int) -> TextSpan:
+        return TextSpan(*self._position(start), *self._position(end))
 
     def _position(self, offset: int) -> tuple[int, int]:
         line = bisect.bisect_right(self.starts, offset)

@@ -31,7 +31,7 @@ _UNDERLINE: Final = re.compile(r"^ {0,3}(-+|=+)[ \t]*$")
 _ITEM: Final = re.compile(r"^( {0,3})([-*+]|\d{1,9}[.)])( +)\S")
 
 
-class Piece(NamedTuple):
+class MarkdownPiece(NamedTuple):
     """Something that can be shown."""
 
     kind: Kind
@@ -67,9 +67,9 @@ class MarkdownBlocks:
         """The end of what was fed and is not in a piece yet."""
         return self._tail
 
-    def feed(self, text: str) -> list[Piece]:
+    def feed(self, text: str) -> list[MarkdownPiece]:
         """The pieces that are complete now."""
-        out: list[Piece] = []
+        out: list[MarkdownPiece] = []
         *lines, rest = text.split("\n")
         for line in lines:
             whole = "".join((*self._parts, line))
@@ -81,29 +81,29 @@ class MarkdownBlocks:
             self._tail = (self._tail + rest)[-TAIL:] if not lines else rest[-TAIL:]
         return out
 
-    def flush(self) -> list[Piece]:
+    def flush(self) -> list[MarkdownPiece]:
         """The rest."""
-        out: list[Piece] = []
+        out: list[MarkdownPiece] = []
         if self._parts:
             whole = "".join(self._parts)
             self._parts.clear()
             self._line(whole, out)
         self._end(out)
         if self._fence:
-            out.append(Piece("code_end"))
+            out.append(MarkdownPiece("code_end"))
             self._fence = ""
         self._tail = ""
         return out
 
     # --- lines --------------------------------------------------------------------------------------
 
-    def _line(self, line: str, out: list[Piece]) -> None:
+    def _line(self, line: str, out: list[MarkdownPiece]) -> None:
         if self._fence:
             if _closes(line, self._fence):
                 self._fence = ""
-                out.append(Piece("code_end"))
+                out.append(MarkdownPiece("code_end"))
             else:
-                out.append(Piece("code", line))
+                out.append(MarkdownPiece("code", line))
         elif self._kind == "item" and self._is_inside_item(line):
             self._add(line, out)
             self._follow_inner_fence(line)
@@ -133,21 +133,21 @@ class MarkdownBlocks:
         elif found := _INNER_FENCE.match(line):
             self._inner_fence = found[1]
 
-    def _begin_or_go_on(self, line: str, out: list[Piece]) -> None:
+    def _begin_or_go_on(self, line: str, out: list[MarkdownPiece]) -> None:
         """A line that is not blank and not inside of an item or of code."""
         if fence := _FENCE.match(line):
             self._end(out)
             self._fence = fence[2]
-            out.append(Piece("code_start", fence[3].strip()))
+            out.append(MarkdownPiece("code_start", fence[3].strip()))
         elif _HEADING.match(line):
             self._end(out)
-            out.append(Piece("block" if len(line) <= MAX_BLOCK else "raw", f"{line}\n"))
+            out.append(MarkdownPiece("block" if len(line) <= MAX_BLOCK else "raw", f"{line}\n"))
         elif self._kind == "text" and _UNDERLINE.match(line):
             self._add(line, out)  # it makes a heading of the paragraph
             self._end(out)
         elif _RULE.match(line):
             self._end(out)
-            out.append(Piece("block", f"{line}\n"))
+            out.append(MarkdownPiece("block", f"{line}\n"))
         elif item := _ITEM.match(line):
             self._end(out)
             self._kind, self._indent = "item", item.end(3)
@@ -165,21 +165,21 @@ class MarkdownBlocks:
 
     # --- blocks -------------------------------------------------------------------------------------
 
-    def _add(self, line: str, out: list[Piece]) -> None:
+    def _add(self, line: str, out: list[MarkdownPiece]) -> None:
         self._block.append(f"{line}\n")
         self._size += len(line) + 1
         if self._size > MAX_BLOCK:
             self._pass_on(out)
 
-    def _pass_on(self, out: list[Piece]) -> None:
-        out.append(Piece("raw", "".join(self._block)))
+    def _pass_on(self, out: list[MarkdownPiece]) -> None:
+        out.append(MarkdownPiece("raw", "".join(self._block)))
         self._block, self._size, self._is_raw = [], 0, True
 
-    def _end(self, out: list[Piece]) -> None:
+    def _end(self, out: list[MarkdownPiece]) -> None:
         text = "".join(self._block)
         if text.strip():
             kind: Kind = "raw" if self._is_raw else "item" if self._kind == "item" else "block"
-            out.append(Piece(kind, f"{text.rstrip()}\n"))
+            out.append(MarkdownPiece(kind, f"{text.rstrip()}\n"))
         self._block, self._size, self._kind = [], 0, ""
         self._inner_fence, self._is_raw = "", False
 

@@ -15,8 +15,8 @@ import importlib
 from collections.abc import Iterator
 from typing import Any, Final
 
-from toolglot.cli.markdown_blocks import MarkdownBlocks, Piece
-from toolglot.cli.terminal import Page, clean
+from toolglot.cli.markdown_blocks import MarkdownBlocks, MarkdownPiece
+from toolglot.cli.terminal import TerminalPage, clean
 from toolglot.cli.word_wrap import WordWrap
 
 MIN_WIDTH: Final = 20
@@ -46,7 +46,7 @@ _STYLES: Final = {
 class MarkdownView:
     """Renders one answer after the other."""
 
-    def __init__(self, page: Page, renderer: Renderer) -> None:
+    def __init__(self, page: TerminalPage, renderer: Renderer) -> None:
         self._page = page
         self._renderer = renderer
         self._blocks = MarkdownBlocks()
@@ -54,7 +54,7 @@ class MarkdownView:
         """The kind of the piece that was shown last; empty: nothing was, of this answer."""
 
     @classmethod
-    def of(cls, page: Page) -> MarkdownView | None:
+    def of(cls, page: TerminalPage) -> MarkdownView | None:
         """One for a page, where there is a terminal that can show it, and `rich`."""
         if not page.is_live:
             return None
@@ -79,7 +79,7 @@ class MarkdownView:
         self._before = ""
         return out
 
-    def _shown(self, piece: Piece) -> str:
+    def _shown(self, piece: MarkdownPiece) -> str:
         before, self._before = self._before, piece.kind
         if piece.kind == "code":
             return f"{self._renderer.code_line(piece.text)}\n"
@@ -98,7 +98,7 @@ class MarkdownView:
 class Renderer:
     """`rich`, told to write nothing that was not meant."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: TerminalPage) -> None:
         """Raises `ImportError` where rich is not installed."""
         self._page = page
         console = importlib.import_module("rich.console")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from toolglot import jsontext
 from toolglot.cli.documents import STDIN, check_name, compact, place_of
-from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.cli.terminal import Terminal, TerminalPage, clean
 from toolglot.conversation import ToolCall
 from toolglot.conversation.events import BlockEnded
 from toolglot.dialects.detection import detect
@@ -188,7 +188,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return told if call.arguments is not None else {**told, "written": call.raw_input}
 
 
-def _show(found: Said, dialects: list[str], page: Page) -> None:
+def _show(found: Said, dialects: list[str], page: TerminalPage) -> None:
     for call in found.calls:
         arguments = json.dumps(call.arguments, ensure_ascii=False, indent=2)
         if call.arguments is None:
@@ -204,6 +204,6 @@ def _show(found: Said, dialects: list[str], page: Page) -> None:
     page.line(f"dialect: {', '.join(dialects)}" if dialects else "no calls were found")
 
 
-def _indented(text: str, page: Page) -> None:
+def _indented(text: str, page: TerminalPage) -> None:
     for line in text.splitlines() or [text]:
         page.line(f"  {clean(line)}".rstrip())

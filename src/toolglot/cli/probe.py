@@ -25,7 +25,7 @@ from toolglot.discovery.comparing import Departure, departures
 from toolglot.discovery.findings import DiscoveryResult
 from toolglot.discovery.found_profile import entries_of, profile_toml
 from toolglot.discovery.line import Budget, Endpoint
-from toolglot.discovery.plan import Plan, plan
+from toolglot.discovery.plan import ProbePlan, plan
 from toolglot.discovery.probe import ALL, GROUPS
 from toolglot.discovery.reaching import known_provider
 from toolglot.discovery.remedies import remedy
@@ -199,7 +199,7 @@ def _dry_run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def _cost(planned: Plan, price: Price) -> Decimal:
+def _cost(planned: ProbePlan, price: Price) -> Decimal:
     return price.cost(Usage(planned.input_tokens, planned.output_tokens))
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from toolglot.cli.terminal import Page, clean
+from toolglot.cli.terminal import TerminalPage, clean
 from toolglot.discovery.findings import Finding, Probed
 from toolglot.discovery.probe import GROUPS, Probe
 from toolglot.discovery.reporting import shown
@@ -27,10 +27,10 @@ class Silent:
         """A probe is over."""
 
 
-class Lines(Silent):
+class ProgressLines(Silent):
     """A line for each probe that is over."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: TerminalPage) -> None:
         self._page = page
 
     def ended(self, probed: Probed, found: Sequence[Finding]) -> None:
@@ -91,18 +91,18 @@ class Table(Silent):
 
 
 @contextlib.contextmanager
-def progress_on(page: Page, probes: Sequence[Probe], *, quiet: bool) -> Iterator[Silent]:
+def progress_on(page: TerminalPage, probes: Sequence[Probe], *, quiet: bool) -> Iterator[Silent]:
     """Who is told of the progress."""
     if quiet:
         yield Silent()
     elif not page.is_terminal or os.environ.get("TERM") == "dumb":
-        yield Lines(page)
+        yield ProgressLines(page)
     else:
         try:
             rich = importlib.import_module("rich.live")
             console = importlib.import_module("rich.console").Console(file=page.stream, no_color=not page.has_color)
         except ImportError:
-            yield Lines(page)
+            yield ProgressLines(page)
             return
         with rich.Live(console=console, transient=True, refresh_per_second=8) as live:
             yield Table(probes, live)

@@ -7,13 +7,13 @@ import json
 from typing import Final
 
 from toolglot.cli import targets
-from toolglot.cli.conversion import Converter, Outcome, outcomes, show_failure
+from toolglot.cli.conversion import ConversionOutcome, Converter, outcomes, show_failure
 from toolglot.cli.diff import show_diff
 from toolglot.cli.documents import STDIN
 from toolglot.cli.lint import counted
 from toolglot.cli.options import add_all, add_output, add_profiles, add_quiet
 from toolglot.cli.targets import Target
-from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.cli.terminal import Terminal, TerminalPage, clean
 from toolglot.cli.writing import STDOUT, Write, back_up, open_output, refuse_existing, replacing
 from toolglot.conversation.report import Entry, order_by_gravity, summarise
 from toolglot.errors import InputError
@@ -152,7 +152,7 @@ class _Work:
         if not self.is_quiet:
             self._summarise()
 
-    def _show(self, outcome: Outcome) -> None:
+    def _show(self, outcome: ConversionOutcome) -> None:
         page = self.terminal.err
         self.shown += 1
         if self.shown > MOST_DIFFS:
@@ -186,7 +186,7 @@ class _Work:
             page.line(page.paint(f"not repaired: {counted(self.failed, 'request')}", "bold", "red"))
 
 
-def show_entry(entry: Entry, page: Page) -> None:
+def show_entry(entry: Entry, page: TerminalPage) -> None:
     """One change: what, where, why, and whose fault it answers."""
     where = f" {page.paint(clean(entry.path), 'cyan')}" if entry.path else ""
     gravity = page.paint(f"{entry.gravity}:", *_COLOURS[entry.gravity])

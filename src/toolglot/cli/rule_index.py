@@ -11,7 +11,7 @@ from toolglot.profiles.loader import ProfileFile, builtin_names, read_builtin
 from toolglot.profiles.rules import Rules
 
 
-class Named(Struct, frozen=True, kw_only=True):
+class NamedRule(Struct, frozen=True, kw_only=True):
     """A rule or a fact, and where it is written."""
 
     target: str
@@ -32,7 +32,7 @@ def default_of(key: str) -> Any:
     return getattr(getattr(Rules(), group), field)
 
 
-def all_named(overrides: Overrides | None = None) -> list[Named]:
+def all_named(overrides: Overrides | None = None) -> list[NamedRule]:
     """Rules and facts of all profiles, in the order of their files."""
     files = [read_builtin(name) for name in builtin_names()]
     if overrides is not None:
@@ -40,8 +40,8 @@ def all_named(overrides: Overrides | None = None) -> list[Named]:
     return [named for file in files for named in _of_file(file)]
 
 
-def _of_file(file: ProfileFile) -> list[Named]:
-    found = [Named(target=file.name, said=rule) for rule in file.rules.values()]
+def _of_file(file: ProfileFile) -> list[NamedRule]:
+    found = [NamedRule(target=file.name, said=rule) for rule in file.rules.values()]
     for layer in file.models:
-        found += [Named(target=file.name, said=rule, match=layer.match.pattern) for rule in layer.rules.values()]
-    return found + [Named(target=file.name, said=fact) for fact in file.facts]
+        found += [NamedRule(target=file.name, said=rule, match=layer.match.pattern) for rule in layer.rules.values()]
+    return found + [NamedRule(target=file.name, said=fact) for fact in file.facts]

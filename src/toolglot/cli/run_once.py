@@ -16,8 +16,8 @@ from toolglot.cli.foreground import Foreground
 from toolglot.cli.line_input import AnsweredLines, quiet_controls
 from toolglot.cli.run_record import RunRecord, encoded, event_line
 from toolglot.cli.session_host import SessionHost, as_input_error
-from toolglot.cli.session_options import Settings
-from toolglot.cli.session_turn import Turned, say
+from toolglot.cli.session_options import SessionSettings
+from toolglot.cli.session_turn import TurnResult, say
 from toolglot.cli.stopped import problem_of
 from toolglot.cli.terminal import Terminal
 from toolglot.cli.transcript_view import TranscriptView, footer, safe_text
@@ -30,7 +30,9 @@ FAILED: Final = 1
 INTERRUPTED: Final = 130
 
 
-def run_once(settings: Settings, prompt: str, terminal: Terminal, *, form: str = "text", quiet: bool = False) -> int:
+def run_once(
+    settings: SessionSettings, prompt: str, terminal: Terminal, *, form: str = "text", quiet: bool = False
+) -> int:
     """Say it, and print what came of it; the exit code."""
     foreground = Foreground(AnsweredLines(sys.stdin, sys.stderr))
     once = RunOnce(settings, terminal, foreground, form=form, quiet=quiet)
@@ -50,7 +52,13 @@ class RunOnce:
     """A run, and what is shown of it."""
 
     def __init__(
-        self, settings: Settings, terminal: Terminal, foreground: Foreground, *, form: str = "text", quiet: bool = False
+        self,
+        settings: SessionSettings,
+        terminal: Terminal,
+        foreground: Foreground,
+        *,
+        form: str = "text",
+        quiet: bool = False,
     ) -> None:
         self._settings = settings
         self._terminal = terminal
@@ -78,7 +86,7 @@ class RunOnce:
             tell_denied(approvals, self._terminal)
         return code
 
-    async def answer(self, session: Session, prompt: str) -> Turned:
+    async def answer(self, session: Session, prompt: str) -> TurnResult:
         """Say it to a session, and tell what happens."""
         try:
             return await say(
@@ -112,7 +120,7 @@ class RunOnce:
             self._terminal.note(note)
         self._terminal.err.stream.flush()
 
-    def _end(self, host: SessionHost, session: Session, turned: Turned, took: float) -> int:
+    def _end(self, host: SessionHost, session: Session, turned: TurnResult, took: float) -> int:
         answer = turned.answer
         simulated = host.models.is_simulated(answer.model or session.model)
         kept = session.id if self._settings.store else None
@@ -134,7 +142,7 @@ class RunOnce:
             self._view.note(f"{footer(answer, took, simulated=simulated)}{f' · session {kept}' if kept else ''}")
         return code
 
-    def _why(self, turned: Turned) -> tuple[str, int]:
+    def _why(self, turned: TurnResult) -> tuple[str, int]:
         """Why it ended as it did, and the exit code."""
         answer = turned.answer
         if answer.stop == "stop":

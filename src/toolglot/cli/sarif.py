@@ -16,7 +16,7 @@ from toolglot.profiles import Fact, Overrides, Rule
 from toolglot.protocols.errors.masking import mask
 
 if TYPE_CHECKING:
-    from toolglot.cli.lint import Found
+    from toolglot.cli.lint import FoundViolation
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _SHAPE: Final = "The body has not the form of the protocol."
@@ -24,7 +24,7 @@ _CONSERVATIVE: Final = "the conservative default"
 _LEVELS: Final = {"guess": "warning", "default": "warning"}
 
 
-def as_sarif(findings: Sequence[Found], *, overrides: Overrides | None = None) -> dict[str, Any]:
+def as_sarif(findings: Sequence[FoundViolation], *, overrides: Overrides | None = None) -> dict[str, Any]:
     """The findings as a SARIF log with one run."""
     known = {named.said.id: named.said for named in all_named(overrides)}
     indexes: dict[str, int] = {}
@@ -42,7 +42,7 @@ def as_sarif(findings: Sequence[Found], *, overrides: Overrides | None = None) -
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _descriptor(found: Found, known: dict[str, Rule | Fact]) -> dict[str, Any]:
+def _descriptor(found: FoundViolation, known: dict[str, Rule | Fact]) -> dict[str, Any]:
     said = found.violation
     rule = known.get(said.rule)
     what = rule.text if isinstance(rule, Fact) else description_of(said.key) if said.key else _SHAPE
@@ -58,7 +58,7 @@ def _descriptor(found: Found, known: dict[str, Rule | Fact]) -> dict[str, Any]:
     }
 
 
-def _result(found: Found, index: int) -> dict[str, Any]:
+def _result(found: FoundViolation, index: int) -> dict[str, Any]:
     said, place = found.violation, found.place
     hint = f" ({said.hint})" if said.hint else ""
     region = {

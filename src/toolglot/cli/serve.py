@@ -19,9 +19,9 @@ from toolglot.gateway.accounting.client_keys import saved_keys
 from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.config.key_table import STORED_KEYS
 from toolglot.gateway.config.settings import MEMORY, OFF, Config, read_config
-from toolglot.gateway.http.worker_links import Siblings
-from toolglot.gateway.http.workers import MOST_WORKERS, Place, Supervisor, place_in
-from toolglot.gateway.observability.request_log import Teller
+from toolglot.gateway.http.worker_links import WorkerLinks
+from toolglot.gateway.http.workers import MOST_WORKERS, Supervisor, WorkerSettings, place_in
+from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator.serving import listening
 from toolglot.store import Store, shown
 
@@ -128,11 +128,11 @@ async def _warnings(store: Store) -> tuple[str, ...]:
     return store.warnings
 
 
-def _work(arguments: argparse.Namespace, config: Config, place: Place) -> int:
+def _work(arguments: argparse.Namespace, config: Config, place: WorkerSettings) -> int:
     """Be one of several workers."""
     gateway = Gateway(config, reread=lambda: _config(arguments))
     gateway.teller.worker = place.number
-    gateway.siblings = Siblings(place.folder, place.number) if place.folder else None
+    gateway.siblings = WorkerLinks(place.folder, place.number) if place.folder else None
     place.end_with_supervisor()
     with place.socket() as sock:
         run_gateway(gateway, sock)
@@ -146,7 +146,7 @@ def _supervise(arguments: argparse.Namespace, config: Config, sock: socket.socke
         if (value := getattr(arguments, name)) is not None:
             words += [f"--{name}={value}"]
     words += ["--no-simulate"] if arguments.no_simulate else []
-    teller = Teller(most=0, form=config.gateway.log)
+    teller = RequestLog(most=0, form=config.gateway.log)
     settings = config.gateway
     return Supervisor(
         words,

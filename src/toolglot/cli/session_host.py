@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from toolglot.cli.history_view import recovery_note
 from toolglot.cli.route_settings import AsSet, applied, is_same
 from toolglot.cli.session_models import ConfiguredModels
-from toolglot.cli.session_options import Settings
+from toolglot.cli.session_options import SessionSettings
 from toolglot.cli.session_tools import load_tools, mcp_servers
 from toolglot.errors import InputError, ToolglotError, closest_names, quote
 from toolglot.gateway.config.settings import Config, read_config
@@ -45,13 +45,13 @@ class New(Struct, frozen=True):
     """A session that is not there yet."""
 
 
-class Known(Struct, frozen=True):
+class StoredSession(Struct, frozen=True):
     """A session of the store."""
 
     id: str
 
 
-class Branch(Struct, frozen=True):
+class ForkedSession(Struct, frozen=True):
     """A session that goes on from a history, and is kept nowhere."""
 
     history: History
@@ -61,13 +61,15 @@ class Latest(Struct, frozen=True):
     """The session of the store that was used last."""
 
 
-Wanted = New | Known | Branch | Latest
+Wanted = New | StoredSession | ForkedSession | Latest
 
 
 class SessionHost:
     """Opens sessions."""
 
-    def __init__(self, settings: Settings, *, approve: Approve | None = None, only_by_name: bool = False) -> None:
+    def __init__(
+        self, settings: SessionSettings, *, approve: Approve | None = None, only_by_name: bool = False
+    ) -> None:
         """`only_by_name`: no model is simulated that was not named so."""
         self.settings = settings
         self.approve = approve
@@ -84,7 +86,7 @@ class SessionHost:
     def wanted(self) -> Wanted:
         """The session that the options name."""
         if self.settings.session:
-            return Known(self.settings.session)
+            return StoredSession(self.settings.session)
         return Latest() if self.settings.go_on else New()
 
     def notes(self, session: Session) -> tuple[str, ...]:
@@ -209,14 +211,14 @@ class SessionHost:
         return chosen or self.models.first(os.environ)
 
     async def _log(self, wanted: Wanted, model: str) -> Log:
-        if isinstance(wanted, Branch):
+        if isinstance(wanted, ForkedSession):
             return MemoryLog(wanted.history)
         if self.store is None:
             return MemoryLog()
         if isinstance(wanted, New):
             asked = self.models.find(model or self.models.first(os.environ))
             return await SessionLog.create(self.store, model=asked.name)
-        id = wanted.id if isinstance(wanted, Known) else (await self._latest()).id
+        id = wanted.id if isinstance(wanted, StoredSession) else (await self._latest()).id
         return await SessionLog.open(self.store, await full_id(self.store, id))
 
     async def _latest(self) -> SessionInfo:
@@ -231,7 +233,7 @@ class SessionHost:
         return (await list_sessions(self.store, limit=limit)).sessions if self.store is not None else ()
 
 
-def _limits(settings: Settings) -> SessionLimits:
+def _limits(settings: SessionSettings) -> SessionLimits:
     given = SessionLimits(max_cost=settings.max_cost)
     return given if settings.max_turns is None else replace(given, max_turns=settings.max_turns)
 

@@ -21,7 +21,7 @@ MOST_SYSTEM: Final = 1_000_000
 LONGEST: Final = 7 * 24 * 3600
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class SessionSettings(Struct, frozen=True, kw_only=True):
     """How a session is to be run."""
 
     model: str = ""
@@ -131,7 +131,7 @@ def add_session_store(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def settings_of(arguments: argparse.Namespace) -> Settings:
+def settings_of(arguments: argparse.Namespace) -> SessionSettings:
     """What the options come to."""
     if arguments.no_store and (arguments.session or arguments.go_on):
         raise InputError(
@@ -139,7 +139,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
             path="--no-store",
             hint="leave --no-store out, or --session and --continue",
         )
-    return Settings(
+    return SessionSettings(
         model=arguments.model,
         fallback=tuple(arguments.fallback),
         system=_system(arguments.system),

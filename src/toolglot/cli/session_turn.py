@@ -19,7 +19,7 @@ T = TypeVar("T")
 LATE: Final = "Cancelled: the time that was given is over."
 
 
-class Turned(NamedTuple):
+class TurnResult(NamedTuple):
     """What came of it."""
 
     answer: Answer
@@ -94,7 +94,7 @@ async def say(
     timeout: float | None = None,
     again: Callable[[int], None] | None = None,
     stopped: Callable[[], None] | None = None,
-) -> Turned:
+) -> TurnResult:
     """Say something, show what happens, and wait for the answer. Nothing said: it goes on."""
     with stopping(session, foreground, timeout, again, stopped) as stopper:
         answer = Answer(stop="cancelled")
@@ -105,7 +105,7 @@ async def say(
                 if isinstance(event, Ended):
                     answer = event.answer
         await stopper.settled()
-        return Turned(answer, stopper.is_late)
+        return TurnResult(answer, stopper.is_late)
 
 
 async def stoppable(session: Session, foreground: Foreground, work: Awaitable[T]) -> T:

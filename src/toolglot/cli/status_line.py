@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TextIO
 
-from toolglot.cli.terminal import Page
+from toolglot.cli.terminal import TerminalPage
 from toolglot.cli.word_wrap import cells
 
 TICK_SECONDS: Final = 0.1
@@ -50,7 +50,7 @@ class StatusLine:
 
     def __init__(
         self,
-        page: Page,
+        page: TerminalPage,
         status: Callable[[], Status | None],
         clock: Callable[[], float] = time.monotonic,
         *,

@@ -9,12 +9,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.cli import targets
-from toolglot.cli.conversion import Converter, Outcome, add_policy, model_target, outcomes, policy_of
+from toolglot.cli.conversion import ConversionOutcome, Converter, add_policy, model_target, outcomes, policy_of
 from toolglot.cli.documents import pretty
 from toolglot.cli.lint import counted
 from toolglot.cli.options import add_all, add_profiles, add_quiet
 from toolglot.cli.repair import FAULTS
-from toolglot.cli.terminal import Page, Terminal, clean
+from toolglot.cli.terminal import Terminal, TerminalPage, clean
 from toolglot.conversation.report import GRAVITIES, Gravity, describe_counts
 from toolglot.protocols.errors.masking import mask
 
@@ -51,7 +51,7 @@ exit codes: 0 every request can move; 1 some cannot; 2 unreadable input or wrong
 """
 
 
-class Group(Struct, kw_only=True):
+class ChangeGroup(Struct, kw_only=True):
     """Changes of one gravity, kind and fault class."""
 
     gravity: Gravity
@@ -67,10 +67,10 @@ class Summary(Struct, kw_only=True):
 
     requests: int = 0
     unchanged: int = 0
-    groups: dict[tuple[Gravity, str, str], Group]
+    groups: dict[tuple[Gravity, str, str], ChangeGroup]
     refused: list[tuple[str, str]]
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: ConversionOutcome) -> None:
         self.requests += 1
         if outcome.error is not None:
             self.refused.append((outcome.record.where, str(outcome.error)))
@@ -79,7 +79,7 @@ class Summary(Struct, kw_only=True):
         seen: set[tuple[Gravity, str, str]] = set()
         for entry in outcome.entries:
             key = (entry.gravity, entry.fault, entry.action)
-            new = Group(gravity=entry.gravity, fault=entry.fault, action=entry.action, reasons=Counter())
+            new = ChangeGroup(gravity=entry.gravity, fault=entry.fault, action=entry.action, reasons=Counter())
             group = self.groups.setdefault(key, new)
             group.count += 1
             group.requests += key not in seen
@@ -88,7 +88,7 @@ class Summary(Struct, kw_only=True):
                 group.reasons[entry.reason] += 1
 
     @property
-    def ordered(self) -> list[Group]:
+    def ordered(self) -> list[ChangeGroup]:
         return sorted(self.groups.values(), key=_weight)
 
     @property
@@ -100,7 +100,7 @@ class Summary(Struct, kw_only=True):
         return counts
 
 
-def _weight(group: Group) -> tuple[int, int, int, str]:
+def _weight(group: ChangeGroup) -> tuple[int, int, int, str]:
     return GRAVITIES.index(group.gravity), FAULT_ORDER.index(group.fault), -group.count, group.action
 
 
@@ -159,7 +159,7 @@ def _as_json(summary: Summary, target: str) -> dict[str, Any]:
     }
 
 
-def _show(summary: Summary, target: str, page: Page, *, is_all: bool) -> None:
+def _show(summary: Summary, target: str, page: TerminalPage, *, is_all: bool) -> None:
     page.line(page.paint(f"Moving {counted(summary.requests, 'request')} to {target}", "bold"))
     page.line()
     for where, message in summary.refused:
@@ -184,7 +184,7 @@ def _show(summary: Summary, target: str, page: Page, *, is_all: bool) -> None:
     page.line(page.paint(text, "bold", "red" if summary.refused else "yellow" if lost else "green"))
 
 
-def _row(group: Group) -> tuple[str, str, str, str, str]:
+def _row(group: ChangeGroup) -> tuple[str, str, str, str, str]:
     common = group.reasons.most_common(SHOWN_REASONS)
     reasons = "; ".join(clean(reason) + (f" ({count} times)" if count > 1 else "") for reason, count in common)
     more = len(group.reasons) - SHOWN_REASONS

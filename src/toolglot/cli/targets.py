@@ -13,7 +13,7 @@ from msgspec import Struct
 from toolglot import profiles
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides
-from toolglot.protocols.request_detection import Detection, examine
+from toolglot.protocols.request_detection import ProtocolDetection, examine
 
 ALL: Final = "all"
 
@@ -67,7 +67,7 @@ def of_protocol(protocol: str, overrides: Overrides | None) -> tuple[Target, ...
     return tuple(Target(name) for name in names if profiles.get(name, overrides=overrides).protocol == protocol)
 
 
-def protocol_of(body: dict[str, Any], where: str, option: str) -> Detection:
+def protocol_of(body: dict[str, Any], where: str, option: str) -> ProtocolDetection:
     """The protocol that a body is written in, or an error that asks for it."""
     found = examine(body)
     if found.protocol is not None:
@@ -81,7 +81,7 @@ def protocol_of(body: dict[str, Any], where: str, option: str) -> Detection:
     raise InputError(message, path=where, hint=hint)
 
 
-def told(found: Detection, where: str) -> str:
+def told(found: ProtocolDetection, where: str) -> str:
     """What to tell of a protocol that only the model's name decided."""
     others = ", ".join(name for name in found.candidates if name != found.protocol)
     return f"{where} is read as {found.protocol}, for its model's name; by its form it could be {others} too"

@@ -34,7 +34,7 @@ def clean(text: str) -> str:
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), mask(text))
 
 
-class Page:
+class TerminalPage:
     """A stream that is written for people."""
 
     def __init__(self, stream: TextIO, color: str) -> None:
@@ -109,8 +109,8 @@ class Terminal:
     """Where a command writes: results to `out`, everything about them to `err`."""
 
     def __init__(self, out: TextIO, err: TextIO, *, color: str = "auto") -> None:
-        self.out: Page = Page(out, color)
-        self.err: Page = Page(err, color)
+        self.out: TerminalPage = TerminalPage(out, color)
+        self.err: TerminalPage = TerminalPage(err, color)
 
     def write_data(self, data: bytes) -> None:
         """Bytes for the next program, whatever the encoding of the terminal."""

@@ -23,7 +23,7 @@ import msgspec
 
 from toolglot.cli.markdown_view import MarkdownView
 from toolglot.cli.status_line import Status, StatusLine, fitted_end
-from toolglot.cli.terminal import Page, clean
+from toolglot.cli.terminal import TerminalPage, clean
 from toolglot.cli.word_wrap import WordWrap
 from toolglot.conversation import Text, ToolCall, ToolResult, Turn, Usage
 from toolglot.conversation.completion import status_of
@@ -103,8 +103,8 @@ class TranscriptView:
 
     def __init__(
         self,
-        page: Page,
-        answers: Page | None = None,
+        page: TerminalPage,
+        answers: TerminalPage | None = None,
         *,
         says: bool = True,
         plain: bool = False,

@@ -29,7 +29,7 @@ def refuse_existing(path: str, *, force: bool) -> None:
         raise InputError("exists already", path=path, hint="choose another name, or replace it with --force")
 
 
-class Output:
+class OutputFile:
     """Where to write, while it is open."""
 
     def __init__(self, write: Write) -> None:
@@ -42,10 +42,10 @@ class Output:
 
 
 @contextlib.contextmanager
-def open_output(path: str, terminal: Terminal, *, force: bool) -> Iterator[Output]:
+def open_output(path: str, terminal: Terminal, *, force: bool) -> Iterator[OutputFile]:
     """Stdout, or a file that appears at the end."""
     if path == STDOUT:
-        yield Output(terminal.write_data)
+        yield OutputFile(terminal.write_data)
         return
     refuse_existing(path, force=force)
     with replacing(path) as output:
@@ -53,7 +53,7 @@ def open_output(path: str, terminal: Terminal, *, force: bool) -> Iterator[Outpu
 
 
 @contextlib.contextmanager
-def replacing(path: str) -> Iterator[Output]:
+def replacing(path: str) -> Iterator[OutputFile]:
     """Write a file beside the named one, which it replaces at the end; its permissions stay."""
     place = Path(os.path.realpath(path))  # a link stays a link
     try:
@@ -62,7 +62,7 @@ def replacing(path: str) -> Iterator[Output]:
         raise _unwritable(path, error) from None
     try:
         with os.fdopen(handle, "wb") as stream:
-            output = Output(lambda data: _written(path, stream, data))
+            output = OutputFile(lambda data: _written(path, stream, data))
             yield output
             _written(path, stream, b"")
         if not output.is_abandoned:

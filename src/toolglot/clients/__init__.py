@@ -138,10 +138,10 @@ def _gateway(
     from toolglot.clients.background import BackgroundGateway  # noqa: PLC0415 - an extra: it needs aiohttp
     from toolglot.gateway.app import Gateway  # noqa: PLC0415
     from toolglot.gateway.config.settings import Config, read_config  # noqa: PLC0415
-    from toolglot.gateway.observability.request_log import Teller  # noqa: PLC0415
+    from toolglot.gateway.observability.request_log import RequestLog  # noqa: PLC0415
 
     read = config if isinstance(config, Config) else read_config(config, os.environ)
-    teller = Teller(most=read.gateway.reports, form=log)
+    teller = RequestLog(most=read.gateway.reports, form=log)
     return BackgroundGateway(Gateway(read, upstreams=upstreams, middleware=middleware, teller=teller))
 
 

@@ -24,8 +24,8 @@ from typing import Any, Final, ParamSpec, TypeVar
 from toolglot.errors import InputError
 from toolglot.gateway.app import Gateway
 from toolglot.gateway.http.requests import Receive, Scope, Send
-from toolglot.upstream import AsgiTransport, Ask, TimeLimits
-from toolglot.upstream.asgi_transport import AsgiAnswer
+from toolglot.upstream import AsgiTransport, HttpRequest, TimeLimits
+from toolglot.upstream.asgi_transport import AsgiResponse
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class BackgroundGateway:
 
         await self._gateway(scope, receive, sent)
 
-    async def ask(self, ask: Ask, limits: TimeLimits) -> AsgiAnswer:
+    async def ask(self, ask: HttpRequest, limits: TimeLimits) -> AsgiResponse:
         """In the loop: the gateway's answer."""
         await self._gateway.start()
         return await self._transport.send(ask, limits)
@@ -120,7 +120,7 @@ class BackgroundGateway:
         return loop
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        pool = Pool(thread_name_prefix=THREAD)
+        pool = ThreadPool(thread_name_prefix=THREAD)
         loop.set_default_executor(pool)
         try:
             loop.run_until_complete(self._live())
@@ -137,7 +137,7 @@ class BackgroundGateway:
         await self._gateway.stop()
 
 
-class Pool(ThreadPoolExecutor):
+class ThreadPool(ThreadPoolExecutor):
     """The threads that the loop may use. When the interpreter ends there are no more: then the loop does it itself."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -149,18 +149,18 @@ class Pool(ThreadPoolExecutor):
             return done
 
 
-class Call:
+class BackgroundCall:
     """One request to the gateway, from outside of its thread."""
 
-    def __init__(self, gateway: BackgroundGateway, ask: Ask, limits: TimeLimits) -> None:
+    def __init__(self, gateway: BackgroundGateway, ask: HttpRequest, limits: TimeLimits) -> None:
         self._gateway = gateway
         self._ask = ask
         self._limits = limits
-        self._answer: AsgiAnswer | None = None
+        self._answer: AsgiResponse | None = None
         self._pieces: AsyncIterator[bytes] | None = None
         self._is_ended = False
 
-    def begin(self) -> Future[AsgiAnswer]:
+    def begin(self) -> Future[AsgiResponse]:
         """The answer, as soon as it has a status."""
         return self._gateway.run(self._begin)
 
@@ -176,7 +176,7 @@ class Call:
 
     # --- in the gateway's loop ----------------------------------------------------------------------
 
-    async def _begin(self) -> AsgiAnswer:
+    async def _begin(self) -> AsgiResponse:
         self._answer = await self._gateway.ask(self._ask, self._limits)
         self._pieces = self._answer.pieces()
         if self._is_ended:

@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final, Self, TypeVar
 
-from toolglot.clients.background import BackgroundGateway, Call
+from toolglot.clients.background import BackgroundCall, BackgroundGateway
 from toolglot.errors import InputError
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import StoreError
-from toolglot.upstream import Ask, TimeLimits
-from toolglot.upstream.asgi_transport import AsgiAnswer
+from toolglot.upstream import HttpRequest, TimeLimits
+from toolglot.upstream.asgi_transport import AsgiResponse
 
 T = TypeVar("T")
 
@@ -42,13 +42,13 @@ class GatewayTransport:
         # A client that is dropped, or left open when the interpreter ends, is closed all the same.
         self._finalizer = weakref.finalize(self, gateway.stop)
 
-    def _call(self, request: Any, body: bytes) -> Call:
+    def _call(self, request: Any, body: bytes) -> BackgroundCall:
         headers = {name.lower(): value for name, value in request.headers.items() if name.lower() != "host"}
         url = ROOT + request.url.raw_path.decode("ascii")
-        ask = Ask(url=url, headers=headers, body=body, method=request.method, name="toolglot")
-        return Call(self._gateway, ask, _limits(request))
+        ask = HttpRequest(url=url, headers=headers, body=body, method=request.method, name="toolglot")
+        return BackgroundCall(self._gateway, ask, _limits(request))
 
-    def _response(self, answer: AsgiAnswer, body: Any) -> Any:
+    def _response(self, answer: AsgiResponse, body: Any) -> Any:
         return self._library.Response(answer.status, headers=answer.headers, stream=body)
 
     @contextmanager
@@ -73,7 +73,7 @@ class ThreadTransport(GatewayTransport):
             answer = self.waited(call, call.begin)
         return self._response(answer, _made(ThreadBody, self._library.SyncByteStream)(self, call))
 
-    def waited(self, call: Call, part: Callable[[], Future[T]]) -> T:
+    def waited(self, call: BackgroundCall, part: Callable[[], Future[T]]) -> T:
         future: Future[T] | None = None
         try:
             future = part()
@@ -103,7 +103,7 @@ class LoopTransport(GatewayTransport):
             answer = await self.waited(call, call.begin)
         return self._response(answer, _made(LoopBody, self._library.AsyncByteStream)(self, call))
 
-    async def waited(self, call: Call, part: Callable[[], Future[T]]) -> T:
+    async def waited(self, call: BackgroundCall, part: Callable[[], Future[T]]) -> T:
         try:
             return await asyncio.wrap_future(part())  # cancelling the one cancels the other
         except BaseException:
@@ -126,7 +126,7 @@ class LoopTransport(GatewayTransport):
 class ThreadBody:
     """The body of an answer, read in a thread."""
 
-    def __init__(self, transport: ThreadTransport, call: Call) -> None:
+    def __init__(self, transport: ThreadTransport, call: BackgroundCall) -> None:
         self._transport = transport
         self._call = call
 
@@ -145,7 +145,7 @@ class ThreadBody:
 class LoopBody:
     """The body of an answer, read in an event loop."""
 
-    def __init__(self, transport: LoopTransport, call: Call) -> None:
+    def __init__(self, transport: LoopTransport, call: BackgroundCall) -> None:
         self._transport = transport
         self._call = call
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from toolglot import jsontext
 from toolglot.dialects.json_text import quoted
-from toolglot.dialects.reading import Reader
+from toolglot.dialects.reading import DialectReader
 from toolglot.dialects.schema_types import Untyped, allowed_types, allowed_words, is_string_only, property_schema, typed
 from toolglot.errors import InputError
 
@@ -31,7 +31,7 @@ def _meant(said: frozenset[str], described: frozenset[str]) -> frozenset[str]:
 class ArgumentWriter:
     """Writes arguments, one after the other, as the JSON of an object."""
 
-    def __init__(self, reader: Reader, tool: str, trim: Trim = "none", untyped: Untyped = "string") -> None:
+    def __init__(self, reader: DialectReader, tool: str, trim: Trim = "none", untyped: Untyped = "string") -> None:
         self._reader = reader
         self._schema = reader.schema(tool)
         self._trim = trim

@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from toolglot.dialects.json_calls import KEYS, CallKeys, call_list
 from toolglot.dialects.lookahead import drop_rest, is_beginning
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 
-Read = Callable[[Reader, str], Steps[Outcome]]
+Read = Callable[[DialectReader, str], Steps[Outcome]]
 """Reads what follows an opener, which it is given."""
 
 THINK: Final = (("<think>", "</think>"),)
@@ -67,7 +67,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 def json_in(*closers: str, keys: CallKeys = KEYS) -> Read:
     """Reads an object, or a list of them, up to one of the closers, which may be missing."""
 
-    def read(reader: Reader, _opener: str) -> Steps[Outcome]:
+    def read(reader: DialectReader, _opener: str) -> Steps[Outcome]:
         outcome = yield from call_list(reader, keys, closers=closers)
         if closers and outcome in ("call", "cut", "passed"):
             yield from skip_closer(reader, *closers, stray="}]")
@@ -76,7 +76,7 @@ def json_in(*closers: str, keys: CallKeys = KEYS) -> Read:
     return read
 
 
-def skip_closer(reader: Reader, *closers: str, stray: str = "") -> Steps[str | None]:
+def skip_closer(reader: DialectReader, *closers: str, stray: str = "") -> Steps[str | None]:
     """Read a closer behind white space and stray brackets, if there is one; otherwise nothing is read."""
     scanner = reader.scanner
     scanner.mark()

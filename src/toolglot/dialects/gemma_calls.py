@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from toolglot.dialects.dialect import Read, skip_closer
 from toolglot.dialects.json_text import LONGEST_SCALAR, End, quoted, unescaped
 from toolglot.dialects.python_text import DEEPEST, number_as_json, pass_literal
-from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Sink, Steps, marks
 from toolglot.dialects.schema_types import Untyped, allowed_types, is_string_only, property_schema, typed
 
@@ -40,7 +40,7 @@ class GemmaStyle(NamedTuple):
 def gemma_in(style: GemmaStyle) -> Read:
     """Reads the calls up to the closer, which may be missing. A closer alone behind a call is dropped."""
 
-    def read(reader: Reader, opener: str) -> Steps[Outcome]:
+    def read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         if opener == style.closer:
             return "passed"
         outcome: Outcome = "none"
@@ -63,7 +63,7 @@ def gemma_in(style: GemmaStyle) -> Read:
 class _Call:
     """Reads one call, from behind the opener."""
 
-    def __init__(self, reader: Reader, style: GemmaStyle) -> None:
+    def __init__(self, reader: DialectReader, style: GemmaStyle) -> None:
         self._reader = reader
         self._style = style
         self._root: dict[str, Any] | None = None

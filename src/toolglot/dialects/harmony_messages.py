@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from toolglot.dialects.json_calls import arguments_of
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 
 STARTS: Final = ("<|start|>", "<|channel|>")
@@ -16,7 +16,7 @@ _TO: Final = re.compile(r"\bto=\s*(?:functions\.)?([^\s<]+)")
 _CHANNEL: Final = re.compile(r"<\|channel\|>\s*(\w+)")
 
 
-def message(reader: Reader, opener: str) -> Steps[Outcome]:
+def message(reader: DialectReader, opener: str) -> Steps[Outcome]:
     """The message that this token begins, or nothing, where it is the end of one."""
     scanner = reader.scanner
     if opener in ENDS:
@@ -33,7 +33,7 @@ def message(reader: Reader, opener: str) -> Steps[Outcome]:
         pieces = [found]
 
 
-def _body(reader: Reader, head: str) -> Steps[Outcome]:
+def _body(reader: DialectReader, head: str) -> Steps[Outcome]:
     scanner, teller = reader.scanner, reader.teller
     to, channels = _TO.search(head), _CHANNEL.findall(head)
     ends = marks(*ENDS, *STARTS)
@@ -52,7 +52,7 @@ def _body(reader: Reader, head: str) -> Steps[Outcome]:
     return outcome
 
 
-def _call(reader: Reader, name: str) -> Steps[Outcome]:
+def _call(reader: DialectReader, name: str) -> Steps[Outcome]:
     """The arguments: JSON, or what else the tool takes, up to the end of the message."""
     scanner = reader.scanner
     if (yield from scanner.skip_spaces()) in ("{", "<", ""):

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from toolglot.dialects.json_text import End, mended, pass_value, read_string, unescaped
 from toolglot.dialects.lookahead import LONGEST_GAP, ahead, close_broken, up_to
 from toolglot.dialects.python_dicts import pass_dict
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.jsontext import compact
 
@@ -58,7 +58,7 @@ def _nothing() -> None:
 class _Parts:
     """What was read of one call."""
 
-    def __init__(self, reader: Reader, keys: CallKeys, before: Before) -> None:
+    def __init__(self, reader: DialectReader, keys: CallKeys, before: Before) -> None:
         self._reader = reader
         self._keys = keys
         self._before = before
@@ -124,7 +124,7 @@ class _Parts:
 
 
 def call_object(
-    reader: Reader,
+    reader: DialectReader,
     keys: CallKeys = KEYS,
     *,
     is_open: bool = False,
@@ -168,7 +168,7 @@ def call_object(
     return parts.end()
 
 
-def _broken(reader: Reader, parts: _Parts, closers: tuple[str, ...], otherwise: Outcome) -> Steps[Outcome]:
+def _broken(reader: DialectReader, parts: _Parts, closers: tuple[str, ...], otherwise: Outcome) -> Steps[Outcome]:
     """Something stands in the object that is no JSON, or the text ends."""
     if closers and not parts.is_complete and parts.opens():
         return (yield from close_broken(reader, closers, "}"))
@@ -180,7 +180,7 @@ def _broken(reader: Reader, parts: _Parts, closers: tuple[str, ...], otherwise: 
     return outcome
 
 
-def _field(reader: Reader, parts: _Parts, key: str, mark: str, keys: CallKeys) -> Steps[End]:
+def _field(reader: DialectReader, parts: _Parts, key: str, mark: str, keys: CallKeys) -> Steps[End]:
     scanner = reader.scanner
     if mark == '"' and key in (*keys.name, *keys.id) and not (key in keys.name and parts.name is not None):
         word = yield from read_string(scanner)
@@ -203,7 +203,7 @@ def _field(reader: Reader, parts: _Parts, key: str, mark: str, keys: CallKeys) -
     return (yield from pass_value(scanner, _ignored))
 
 
-def _no_object(reader: Reader, parts: _Parts) -> Steps[End]:
+def _no_object(reader: DialectReader, parts: _Parts) -> Steps[End]:
     """Arguments that are a number or a word: a call that nobody can run, unless they say that there are none."""
     words: list[str] = []
     end = yield from pass_value(reader.scanner, words.append)
@@ -214,7 +214,7 @@ def _no_object(reader: Reader, parts: _Parts) -> Steps[End]:
     return end
 
 
-def _is_input(reader: Reader, mark: str, keys: CallKeys) -> Steps[bool]:
+def _is_input(reader: DialectReader, mark: str, keys: CallKeys) -> Steps[bool]:
     """Whether what stands here are arguments. A string that holds no object is none where nothing marks a call."""
     if mark != '"' or not keys.needs_input:
         return True
@@ -223,7 +223,7 @@ def _is_input(reader: Reader, mark: str, keys: CallKeys) -> Steps[bool]:
     return scanner.text[scanner.at + 1 : scanner.at + 2] in ("{", '"')
 
 
-def _quoted_arguments(reader: Reader, parts: _Parts) -> Steps[End]:
+def _quoted_arguments(reader: DialectReader, parts: _Parts) -> Steps[End]:
     """Arguments that are JSON inside a string."""
     pieces: list[str] = []
     end = yield from pass_value(reader.scanner, pieces.append)
@@ -232,7 +232,7 @@ def _quoted_arguments(reader: Reader, parts: _Parts) -> Steps[End]:
     return end
 
 
-def _python_object(reader: Reader, parts: _Parts, keys: CallKeys) -> Steps[Outcome]:
+def _python_object(reader: DialectReader, parts: _Parts, keys: CallKeys) -> Steps[Outcome]:
     """A call as Python prints a dict. It is read as a whole."""
     found = yield from pass_dict(reader.scanner)
     if found is None:
@@ -254,7 +254,7 @@ def _ignored(piece: str) -> None:
 
 
 def call_list(
-    reader: Reader,
+    reader: DialectReader,
     keys: CallKeys = KEYS,
     *,
     is_open: bool = False,
@@ -291,7 +291,7 @@ def call_list(
             return "unfinished" if mark == "" and outcome == "none" else outcome
 
 
-def named_calls(reader: Reader, closers: tuple[str, ...]) -> Steps[Outcome]:
+def named_calls(reader: DialectReader, closers: tuple[str, ...]) -> Steps[Outcome]:
     """Calls whose names are keys, and whose arguments are the values: `[{"ls": {"p": "/"}}]`."""
     scanner = reader.scanner
     outcome: Outcome = "none"
@@ -313,7 +313,7 @@ def named_calls(reader: Reader, closers: tuple[str, ...]) -> Steps[Outcome]:
             return outcome
 
 
-def arguments_of(reader: Reader, name: str, id: str = "", closers: tuple[str, ...] = ()) -> Steps[Outcome]:
+def arguments_of(reader: DialectReader, name: str, id: str = "", closers: tuple[str, ...] = ()) -> Steps[Outcome]:
     """A call whose name was read already, and whose arguments stand here as JSON. What is no JSON in them goes on up to
     a closer."""
     scanner = reader.scanner

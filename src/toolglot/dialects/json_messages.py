@@ -14,7 +14,7 @@ from typing import Final
 
 from toolglot.dialects.json_calls import CallKeys, call_list
 from toolglot.dialects.json_text import LONGEST_WORD, End, pass_object, pass_value, read_string, unescaped
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _CALLS: Final = ("tool_calls", "tool_call", "functionCall", "function_call")
@@ -31,7 +31,7 @@ LONGEST_GUESS: Final = 1 << 14
 class _Message:
     """What was read of a message."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: DialectReader) -> None:
         self.reader = reader
         self.outcome: Outcome = "none"
         self._early: list[str] = []
@@ -58,7 +58,7 @@ class _Message:
         return "broken" if found == "none" else "whole"
 
 
-def message(reader: Reader, opener: str) -> Steps[Outcome]:
+def message(reader: DialectReader, opener: str) -> Steps[Outcome]:
     """Reads the message whose bracket was read."""
     found = _Message(reader)
     end = yield from (_list(found, 0) if opener.endswith("[") else _object(found, 0))
@@ -69,7 +69,7 @@ def message(reader: Reader, opener: str) -> Steps[Outcome]:
     return (yield from ordinary(reader)) if opener == "{" else "none"
 
 
-def ordinary(reader: Reader) -> Steps[Outcome]:
+def ordinary(reader: DialectReader) -> Steps[Outcome]:
     """The object whose brace was read is no call: it is text, and so is everything in it."""
     scanner, say = reader.scanner, reader.teller.say
     scanner.go_back()

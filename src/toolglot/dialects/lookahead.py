@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Marks, Scanner, Steps, marks
 
 SPACES: Final = re.compile(r"\s*+")
@@ -103,7 +103,7 @@ def drop_rest(scanner: Scanner) -> None:
         scanner.at = len(scanner.text)
 
 
-def close_broken(reader: Reader, closers: tuple[str, ...], outer: str = "") -> Steps[Outcome]:
+def close_broken(reader: DialectReader, closers: tuple[str, ...], outer: str = "") -> Steps[Outcome]:
     """A call is open, and what stands here is nothing that its arguments can go on with. Whatever comes up to a closer,
     which is left to be read, belongs to them, so that nobody can run it; but for one bracket of what they stand in. If
     nothing comes, they only lack their end."""
@@ -128,7 +128,7 @@ def close_broken(reader: Reader, closers: tuple[str, ...], outer: str = "") -> S
     return reader.close(cut=is_cut)
 
 
-def cut_off(reader: Reader) -> Outcome:
+def cut_off(reader: DialectReader) -> Outcome:
     """A call that is open breaks off inside a tag, or where the text ends."""
     drop_rest(reader.scanner)
     return reader.close(cut=True)

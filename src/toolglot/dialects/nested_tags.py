@@ -13,7 +13,7 @@ from typing import Any, Final
 from toolglot.dialects.argument_writer import ArgumentWriter
 from toolglot.dialects.json_text import quoted
 from toolglot.dialects.lookahead import ahead, cut_off, give_back, next_of
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.schema_types import allowed_types, items_schema, property_schema, typed
 from toolglot.dialects.tag_calls import named_by, read_head
@@ -63,7 +63,7 @@ def _one_or_list(values: list[str]) -> str:
     return values[0] if len(values) == 1 else f"[{', '.join(values)}]"
 
 
-def nested_call(reader: Reader, prefix: str) -> Steps[Outcome]:
+def nested_call(reader: DialectReader, prefix: str) -> Steps[Outcome]:
     """A call, from behind the beginning of its tag."""
     read = yield from read_head(reader, _HEAD_END)
     name = named_by(read[0]) if read is not None else ""
@@ -85,7 +85,7 @@ def nested_call(reader: Reader, prefix: str) -> Steps[Outcome]:
     return reader.close()
 
 
-def _next_tag(reader: Reader, prefix: str) -> Steps[str | None]:
+def _next_tag(reader: DialectReader, prefix: str) -> Steps[str | None]:
     """The tag that stands here; empty if none does, None if the text ends before one is whole."""
     found = yield from next_of(reader.scanner, (f"{prefix}<",))
     if not found:
@@ -95,7 +95,7 @@ def _next_tag(reader: Reader, prefix: str) -> Steps[str | None]:
 
 
 def _argument(
-    reader: Reader, prefix: str, arguments: ArgumentWriter, name: str, schema: dict[str, Any] | None
+    reader: DialectReader, prefix: str, arguments: ArgumentWriter, name: str, schema: dict[str, Any] | None
 ) -> Steps[str | None]:
     """One argument; the tag behind it, as `_next_tag` says it. Only what begins with a tag is a tree."""
     if (yield from _begins_with_tag(reader, prefix)):
@@ -117,7 +117,7 @@ def _argument(
     return (yield from _next_tag(reader, prefix))
 
 
-def _begins_with_tag(reader: Reader, prefix: str) -> Steps[bool]:
+def _begins_with_tag(reader: DialectReader, prefix: str) -> Steps[bool]:
     found, reach = yield from ahead(reader.scanner, (f"{prefix}<",))
     if not found:
         return False
@@ -125,7 +125,7 @@ def _begins_with_tag(reader: Reader, prefix: str) -> Steps[bool]:
     return not reader.scanner.text.startswith("/", reader.scanner.at + reach)
 
 
-def _tree(reader: Reader, prefix: str, top: _Node) -> Steps[str | None]:
+def _tree(reader: DialectReader, prefix: str, top: _Node) -> Steps[str | None]:
     """What stands in a tag, up to its end, or to that of the call if it has none; which of both it was."""
     open_nodes = [top]
     while True:

@@ -13,7 +13,7 @@ from typing import Final
 
 from toolglot.dialects.argument_writer import ArgumentWriter
 from toolglot.dialects.lookahead import WRITTEN_SPACES, cut_off, give_back, is_followed, next_of, skip_gap
-from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.sections import Section, calls_in
 from toolglot.dialects.tag_calls import read_head
@@ -31,13 +31,13 @@ INSIDE: Final = (
 only spaces stand between, as in a sentence about these tags, a key must follow too."""
 
 
-def pairs_in(*closed: str) -> Callable[[Reader, str], Steps[Outcome]]:
+def pairs_in(*closed: str) -> Callable[[DialectReader, str], Steps[Outcome]]:
     """Reads calls, one after the other, up to the end of their section, if they have one that ends so."""
     section = Section(_CALL, closed, gap=WRITTEN_SPACES)
     return calls_in(section, lambda reader, _opener: pair_call(reader, closed))
 
 
-def pair_call(reader: Reader, closed: tuple[str, ...]) -> Steps[Outcome]:
+def pair_call(reader: DialectReader, closed: tuple[str, ...]) -> Steps[Outcome]:
     """A call, from behind its opener."""
     scanner = reader.scanner
     yield from skip_gap(scanner, WRITTEN_SPACES)
@@ -64,7 +64,7 @@ def pair_call(reader: Reader, closed: tuple[str, ...]) -> Steps[Outcome]:
     return reader.close()
 
 
-def _pair(reader: Reader, closed: tuple[str, ...], arguments: ArgumentWriter) -> Steps[str | None]:
+def _pair(reader: DialectReader, closed: tuple[str, ...], arguments: ArgumentWriter) -> Steps[str | None]:
     """A key and its value; what follows them, nothing if the text ended."""
     scanner = reader.scanner
     read = yield from read_head(reader, marks(_KEY_END, _VALUE, _CLOSE))
@@ -91,7 +91,7 @@ def _pair(reader: Reader, closed: tuple[str, ...], arguments: ArgumentWriter) ->
     return (yield from next_of(scanner, (_KEY, _CLOSE, *closed), WRITTEN_SPACES))
 
 
-def _value(reader: Reader, closed: tuple[str, ...], arguments: ArgumentWriter) -> Steps[str | None]:
+def _value(reader: DialectReader, closed: tuple[str, ...], arguments: ArgumentWriter) -> Steps[str | None]:
     """A value, and what ended it. A closer that nothing follows which could is part of it."""
     scanner = reader.scanner
     after_call = (*_CALL, *closed)

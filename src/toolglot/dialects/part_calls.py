@@ -14,7 +14,7 @@ from typing import Final
 from toolglot.dialects.argument_writer import ArgumentWriter
 from toolglot.dialects.json_text import pass_value
 from toolglot.dialects.lookahead import close_broken, cut_off, drop_rest, is_followed, next_of
-from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.tag_calls import attributes, named_by, read_head
 
@@ -30,7 +30,7 @@ INSIDE: Final = (
 """What follows the opener of such a call."""
 
 
-def part_call(reader: Reader, closers: tuple[str, ...], name: str = "") -> Steps[Outcome]:
+def part_call(reader: DialectReader, closers: tuple[str, ...], name: str = "") -> Steps[Outcome]:
     """A call, from behind its opener, which may have said the name."""
     scanner = reader.scanner
     early: str | None = None
@@ -59,7 +59,7 @@ def _closer(tag: str) -> str:
     return f"</{tag[1:]}"
 
 
-def _early_call(reader: Reader, name: str, early: str | None) -> Outcome:
+def _early_call(reader: DialectReader, name: str, early: str | None) -> Outcome:
     """A call that is over, whose arguments came before its name, or that has none."""
     if not reader.accepts(name):
         return "none"
@@ -68,7 +68,7 @@ def _early_call(reader: Reader, name: str, early: str | None) -> Outcome:
     return reader.close()
 
 
-def _late_call(reader: Reader, name: str, tag: str, closers: tuple[str, ...]) -> Steps[Outcome]:
+def _late_call(reader: DialectReader, name: str, tag: str, closers: tuple[str, ...]) -> Steps[Outcome]:
     """A call whose name is known, from its arguments on."""
     reader.open(name)
     if (yield from reader.scanner.skip_spaces()) == "{":
@@ -88,7 +88,7 @@ def _late_call(reader: Reader, name: str, tag: str, closers: tuple[str, ...]) ->
     return reader.close()
 
 
-def _arguments(reader: Reader, arguments: ArgumentWriter | None, tag: str) -> Steps[bool]:
+def _arguments(reader: DialectReader, arguments: ArgumentWriter | None, tag: str) -> Steps[bool]:
     """Arguments that are tags, or no object; False if the text ends inside."""
     scanner = reader.scanner
     if arguments is None:
@@ -104,7 +104,7 @@ def _arguments(reader: Reader, arguments: ArgumentWriter | None, tag: str) -> St
             return False
 
 
-def _argument(reader: Reader, arguments: ArgumentWriter, head: str) -> Steps[bool]:
+def _argument(reader: DialectReader, arguments: ArgumentWriter, head: str) -> Steps[bool]:
     """One argument, from behind its tag; False if the text ends inside."""
     element = head.split(maxsplit=1)[0] if head.strip() else ""
     arguments.begin(named_by(head) if "name" in attributes(head) else element)

@@ -13,7 +13,7 @@ from toolglot.dialects.dialect import Read, skip_closer
 from toolglot.dialects.json_calls import call_object
 from toolglot.dialects.json_text import End, quoted
 from toolglot.dialects.python_text import pass_literal
-from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Scanner, Steps, marks
 
 CALL_AHEAD: Final = r"\s*+[^\W\d][\w.\-/:]*+(?:\s*+\(|\Z)"
@@ -34,7 +34,7 @@ def python_in(*closers: str, opened: tuple[str, ...] = (), suffix: str = "") -> 
     dropped. `suffix` may stand behind a name and does not belong to it.
     """
 
-    def read(reader: Reader, opener: str) -> Steps[Outcome]:
+    def read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         if opener in closers:
             return "passed"
         is_bare = opener in opened
@@ -50,7 +50,7 @@ def python_in(*closers: str, opened: tuple[str, ...] = (), suffix: str = "") -> 
 class _Calls:
     """Reads the calls of one section."""
 
-    def __init__(self, reader: Reader, closers: tuple[str, ...], suffix: str) -> None:
+    def __init__(self, reader: DialectReader, closers: tuple[str, ...], suffix: str) -> None:
         self._reader = reader
         self._closers = closers
         self._suffix = suffix

@@ -8,7 +8,7 @@ from typing import Final
 from toolglot.dialects.argument_writer import ArgumentWriter
 from toolglot.dialects.dialect import skip_closer
 from toolglot.dialects.json_calls import CallKeys, arguments_of, call_object
-from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 
 _NAME: Final = re.compile(r"[^\s`*\"'(]+")
@@ -27,7 +27,7 @@ FENCED_ACTION: Final = r"\s*+```(?:json)?+\s*+\{\s*+\"action(?:_input)?+\""
 """What an action looks like that stands in a code fence."""
 
 
-def step(reader: Reader, _opener: str) -> Steps[Outcome]:
+def step(reader: DialectReader, _opener: str) -> Steps[Outcome]:
     """The call whose name stands here."""
     scanner = reader.scanner
     yield from scanner.while_in(_QUOTES, 2)
@@ -47,7 +47,7 @@ def step(reader: Reader, _opener: str) -> Steps[Outcome]:
     return outcome
 
 
-def _fenced_action(reader: Reader) -> Steps[Outcome]:
+def _fenced_action(reader: DialectReader) -> Steps[Outcome]:
     """An object in a code fence that names the action and its input."""
     if (yield from reader.scanner.skip_spaces()) != "{":
         return "none"
@@ -58,7 +58,7 @@ def _fenced_action(reader: Reader) -> Steps[Outcome]:
     return outcome
 
 
-def _in_brackets(reader: Reader, name: str) -> Steps[Outcome]:
+def _in_brackets(reader: DialectReader, name: str) -> Steps[Outcome]:
     """The input as one object in brackets: `ls({"p": "/"})`."""
     scanner = reader.scanner
     scanner.at += 1
@@ -70,7 +70,7 @@ def _in_brackets(reader: Reader, name: str) -> Steps[Outcome]:
     return outcome
 
 
-def _input(reader: Reader, name: str) -> Steps[Outcome]:
+def _input(reader: DialectReader, name: str) -> Steps[Outcome]:
     """The input: an object, which may stand in a code fence, or plain text."""
     scanner = reader.scanner
     mark = yield from scanner.skip_spaces()
@@ -84,7 +84,7 @@ def _input(reader: Reader, name: str) -> Steps[Outcome]:
     return outcome
 
 
-def _plain(reader: Reader, name: str, before: str) -> Steps[Outcome]:
+def _plain(reader: DialectReader, name: str, before: str) -> Steps[Outcome]:
     """Input that is not JSON, up to the next line that begins a step."""
     scanner = reader.scanner
     reader.open(name)
@@ -102,7 +102,7 @@ def _plain(reader: Reader, name: str, before: str) -> Steps[Outcome]:
     return reader.close()
 
 
-def _only_argument(reader: Reader, name: str) -> str:
+def _only_argument(reader: DialectReader, name: str) -> str:
     schema = reader.schema(name) or {}
     for listed in (schema.get("required"), schema.get("properties")):
         if isinstance(listed, list | dict) and len(listed) == 1:
@@ -110,7 +110,7 @@ def _only_argument(reader: Reader, name: str) -> str:
     return "input"
 
 
-def _observation(reader: Reader) -> Steps[None]:
+def _observation(reader: DialectReader) -> Steps[None]:
     scanner, say = reader.scanner, reader.teller.say
     scanner.mark()
     yield from scanner.skip_spaces()

@@ -10,7 +10,7 @@ from weakref import WeakMethod
 
 from toolglot.conversation import ToolCall
 from toolglot.dialects.scanner import Scanner, Steps, marks
-from toolglot.dialects.telling import Teller
+from toolglot.dialects.telling import EventWriter
 
 Outcome = Literal["call", "cut", "passed", "none", "unfinished"]
 """A call was told; it was told and then cut off; there is no call, but marks that mean no text, or what they hold was
@@ -31,12 +31,12 @@ _IS_IDENTIFIER: Final = re.compile(r"[^\W\d][\w.:/\-]*+").fullmatch
 """What names of tools look like. Where nobody knows which tools there are, `<function-name>` is a placeholder."""
 
 
-class Reader:
+class DialectReader:
     """The state of one text that is being read."""
 
     def __init__(self, tools: Schemas, *, only_offered: bool = False, id_stem: str = "") -> None:
         self.scanner: Scanner = Scanner()
-        self.teller: Teller = Teller()
+        self.teller: EventWriter = EventWriter()
         self.tools = tools
         self.only_offered = only_offered
         """Whether what looks like a call of a tool that was not offered is text."""

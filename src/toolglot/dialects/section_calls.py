@@ -17,14 +17,14 @@ import msgspec
 from toolglot.dialects.json_calls import arguments_of
 from toolglot.dialects.json_text import pass_value
 from toolglot.dialects.lookahead import next_of
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 
 LONGEST_HEAD: Final = 1024
 _NAME: Final = re.compile(r"[^\s{`<]+")
 
 
-class Named(NamedTuple):
+class CallHead(NamedTuple):
     """Whose call a head is."""
 
     name: str
@@ -41,16 +41,16 @@ class SectionStyle(NamedTuple):
     call: str
     separator: str
     close_call: str
-    named: Callable[[Reader, str], Steps[Named | None]]
+    named: Callable[[DialectReader, str], Steps[CallHead | None]]
     """Finds the name from the head. It may read on behind the separator."""
     end: tuple[str, ...] = ()
     """What may follow the calls, and means nothing."""
 
 
-def section_call(style: SectionStyle) -> Callable[[Reader, str], Steps[Outcome]]:
+def section_call(style: SectionStyle) -> Callable[[DialectReader, str], Steps[Outcome]]:
     """Reads the calls of a section, or one call."""
 
-    def read(reader: Reader, opener: str) -> Steps[Outcome]:
+    def read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         outcome = yield from _section(reader, style, opener in style.open_section)
         if outcome in ("call", "cut"):
             yield from next_of(reader.scanner, style.end)
@@ -59,7 +59,7 @@ def section_call(style: SectionStyle) -> Callable[[Reader, str], Steps[Outcome]]
     return read
 
 
-def _section(reader: Reader, style: SectionStyle, in_section: bool) -> Steps[Outcome]:
+def _section(reader: DialectReader, style: SectionStyle, in_section: bool) -> Steps[Outcome]:
     scanner = reader.scanner
     outcome: Outcome = "none"
     if in_section:
@@ -84,7 +84,7 @@ def _section(reader: Reader, style: SectionStyle, in_section: bool) -> Steps[Out
             return outcome
 
 
-def _call(reader: Reader, style: SectionStyle) -> Steps[Outcome]:
+def _call(reader: DialectReader, style: SectionStyle) -> Steps[Outcome]:
     scanner = reader.scanner
     pieces: list[str] = []
     ends = marks(style.separator, style.call, style.close_call, *style.open_section, *style.close_section)
@@ -106,7 +106,7 @@ def _call(reader: Reader, style: SectionStyle) -> Steps[Outcome]:
     return told
 
 
-def _fenced(reader: Reader, named: Named, closers: tuple[str, ...]) -> Steps[Outcome]:
+def _fenced(reader: DialectReader, named: CallHead, closers: tuple[str, ...]) -> Steps[Outcome]:
     """The arguments, which may stand in a code fence."""
     scanner = reader.scanner
     yield from scanner.skip_spaces()
@@ -118,42 +118,42 @@ def _fenced(reader: Reader, named: Named, closers: tuple[str, ...]) -> Steps[Out
     return told
 
 
-def name_in_head(reader: Reader, head: str) -> Steps[Named | None]:
+def name_in_head(reader: DialectReader, head: str) -> Steps[CallHead | None]:
     """The head is the name; or it is the kind of the call, and the name follows the separator."""
     if (yield from reader.scanner.skip_spaces()) in ("{", "[", '"', "`", ""):
-        return Named(head)
+        return CallHead(head)
     name = yield from reader.scanner.while_in(_NAME, LONGEST_HEAD)
-    return Named(name or head)
+    return CallHead(name or head)
 
 
 _KIMI_ID: Final = re.compile(r"(?:functions?\.)?(?P<name>\S+?)\s*:\s*\d+")
 _DIGITS: Final = re.compile(r"\d+")
 
 
-def name_in_id(reader: Reader, head: str) -> Steps[Named | None]:
+def name_in_id(reader: DialectReader, head: str) -> Steps[CallHead | None]:
     """The head is an id that holds the name: `functions.ls:0`, `ls:0`; a bare number names the tool that fits."""
     found = _KIMI_ID.fullmatch(head)
     if found is not None:
-        return Named(found["name"], "".join(head.split()))
+        return CallHead(found["name"], "".join(head.split()))
     name = head.removeprefix("functions.")
     if name in reader.tools:
-        return Named(name)
+        return CallHead(name)
     if _DIGITS.fullmatch(head) is None:
         return None
     return (yield from _fitting(reader, head))
 
 
-def _fitting(reader: Reader, id: str) -> Steps[Named | None]:
+def _fitting(reader: DialectReader, id: str) -> Steps[CallHead | None]:
     """The one tool that was offered, or the only one that has all of the arguments that stand here."""
     if len(reader.tools) == 1:
-        return Named(next(iter(reader.tools)), id)
+        return CallHead(next(iter(reader.tools)), id)
     pieces: list[str] = []
     yield from reader.scanner.skip_spaces()
     if (yield from pass_value(reader.scanner, pieces.append)) != "whole":
         return None
     given = _keys("".join(pieces))
     fitting = [name for name, schema in reader.tools.items() if given and given <= _properties(schema)]
-    return Named(fitting[0], id, "".join(pieces)) if len(fitting) == 1 else None
+    return CallHead(fitting[0], id, "".join(pieces)) if len(fitting) == 1 else None
 
 
 def _keys(written: str) -> frozenset[str]:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from toolglot.dialects.json_calls import call_list
 from toolglot.dialects.lookahead import SPACES, drop_rest, next_of
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
-ReadCall = Callable[[Reader, str], Steps[Outcome]]
+ReadCall = Callable[[DialectReader, str], Steps[Outcome]]
 """Reads a call from behind the beginning of its tag, which it is given."""
 
 
@@ -34,11 +34,11 @@ class Section(NamedTuple):
     """What may stand between its marks."""
 
 
-def calls_in(section: Section, read_call: ReadCall) -> Callable[[Reader, str], Steps[Outcome]]:
+def calls_in(section: Section, read_call: ReadCall) -> Callable[[DialectReader, str], Steps[Outcome]]:
     """Reads the calls of a section, or from a call on that stands without one."""
     wanted = (*section.call, *section.close, *section.skipped, *(("{", "[") if section.json else ()))
 
-    def read(reader: Reader, opener: str) -> Steps[Outcome]:
+    def read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         scanner = reader.scanner
         outcome: Outcome = "none"
         if opener in section.call:
@@ -61,7 +61,7 @@ def calls_in(section: Section, read_call: ReadCall) -> Callable[[Reader, str], S
     return read
 
 
-def _one(reader: Reader, found: str, read_call: ReadCall, *, is_first: bool) -> Steps[Outcome]:
+def _one(reader: DialectReader, found: str, read_call: ReadCall, *, is_first: bool) -> Steps[Outcome]:
     """One call. Behind the first, the section was already told, so that what is no call is given back here."""
     scanner = reader.scanner
     if not is_first:

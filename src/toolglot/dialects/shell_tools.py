@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from toolglot.dialects.argument_writer import ArgumentWriter
-from toolglot.dialects.reading import Outcome, Reader, Schemas
+from toolglot.dialects.reading import DialectReader, Outcome, Schemas
 from toolglot.dialects.scanner import Steps, marks
 
 _NAMES: Final = frozenset(
@@ -62,11 +62,11 @@ def command_argument(schema: dict[str, Any] | None) -> str:
     return required[0] if len(required) == 1 and isinstance(required[0], str) else _ARGUMENT
 
 
-def read_command(closer: str) -> Callable[[Reader, str], Steps[Outcome]]:
+def read_command(closer: str) -> Callable[[DialectReader, str], Steps[Outcome]]:
     """Reads a command up to its closer. A short one that is never closed is text. Where the dialect was found out from
     the text, only a tool that was offered counts, and only if it is the one that can be meant."""
 
-    def read(reader: Reader, _opener: str) -> Steps[Outcome]:
+    def read(reader: DialectReader, _opener: str) -> Steps[Outcome]:
         scanner = reader.scanner
         name = shell_tool(reader.tools)
         if name is None and not (reader.is_chosen and reader.accepts("bash")):
@@ -85,7 +85,7 @@ def read_command(closer: str) -> Callable[[Reader, str], Steps[Outcome]]:
 class _Command:
     """A command, which is told as it comes once there is too much of it to be anything else."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: DialectReader) -> None:
         self._reader = reader
         self._name = shell_tool(reader.tools) or "bash"
         self._arguments = ArgumentWriter(reader, self._name, "newline")

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from toolglot.dialects.argument_writer import ArgumentWriter, Trim
 from toolglot.dialects.json_text import pass_value
 from toolglot.dialects.lookahead import SPACES, close_broken, cut_off, give_back, is_followed, next_of, up_to
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Marks, Steps, marks
 from toolglot.dialects.schema_types import Untyped, named_types
 from toolglot.dialects.sections import Section, calls_in
@@ -54,10 +54,10 @@ class TagStyle(NamedTuple):
     """Whether `</content>` closes a parameter called `content`."""
     cdata: bool = False
     """Whether a value may stand in a CDATA section."""
-    rename: Callable[[Reader, str], str] = lambda _reader, name: name
+    rename: Callable[[DialectReader, str], str] = lambda _reader, name: name
 
 
-def tags_in(style: TagStyle) -> Callable[[Reader, str], Steps[Outcome]]:
+def tags_in(style: TagStyle) -> Callable[[DialectReader, str], Steps[Outcome]]:
     """Reads the calls of a section, whose opener and closer may be missing."""
     section = Section(style.call, style.close_section, style.skipped, json=True, gap=style.gap)
     return calls_in(section, lambda reader, _opener: tag_call(reader, style))
@@ -74,7 +74,7 @@ def named_by(head: str) -> str:
     return head.strip().removesuffix("/").strip().strip("\"'")
 
 
-def undoubled(reader: Reader, name: str) -> str:
+def undoubled(reader: DialectReader, name: str) -> str:
     """A name that some models write twice, with a dot between, once."""
     half = name[: len(name) // 2]
     return half if name == f"{half}.{half}" and name not in reader.tools else name
@@ -85,7 +85,7 @@ def attributes(head: str) -> dict[str, str]:
     return {found[1]: found[2] if found[2] is not None else found[3] for found in _ATTRIBUTE.finditer(head)}
 
 
-def read_head(reader: Reader, ends: Marks, most: int = LONGEST_HEAD) -> Steps[tuple[str, str] | None]:
+def read_head(reader: DialectReader, ends: Marks, most: int = LONGEST_HEAD) -> Steps[tuple[str, str] | None]:
     """The rest of a tag, and what ended it; None, and nothing read, if there is no end, or it is too far away."""
     found = yield from up_to(reader.scanner, ends, most)
     if found is not None and found[1] == "<":
@@ -105,7 +105,7 @@ def _said_types(head: str) -> frozenset[str] | None:
 # --- calls ------------------------------------------------------------------------------------------
 
 
-def tag_call(reader: Reader, style: TagStyle) -> Steps[Outcome]:
+def tag_call(reader: DialectReader, style: TagStyle) -> Steps[Outcome]:
     """A call, from behind the beginning of its tag."""
     scanner = reader.scanner
     read = yield from read_head(reader, marks(*style.head_end))
@@ -137,7 +137,7 @@ def _ends(style: TagStyle) -> tuple[str, ...]:
     return (*style.close_call, *style.close_section, *style.call)
 
 
-def _json_body(reader: Reader, style: TagStyle) -> Steps[Outcome]:
+def _json_body(reader: DialectReader, style: TagStyle) -> Steps[Outcome]:
     """Arguments as one JSON object."""
     end = yield from pass_value(reader.scanner, reader.input)
     outcome = reader.close() if end == "whole" else (yield from close_broken(reader, _ends(style)))
@@ -145,7 +145,7 @@ def _json_body(reader: Reader, style: TagStyle) -> Steps[Outcome]:
     return outcome
 
 
-def _parameters(reader: Reader, style: TagStyle, arguments: ArgumentWriter, found: str | None) -> Steps[Outcome]:
+def _parameters(reader: DialectReader, style: TagStyle, arguments: ArgumentWriter, found: str | None) -> Steps[Outcome]:
     scanner = reader.scanner
     while found in style.parameter:
         read = yield from read_head(reader, marks(*style.head_end))
@@ -169,7 +169,7 @@ def _parameters(reader: Reader, style: TagStyle, arguments: ArgumentWriter, foun
     return reader.close()
 
 
-def _end_call(reader: Reader, style: TagStyle, found: str | None) -> Steps[None]:
+def _end_call(reader: DialectReader, style: TagStyle, found: str | None) -> Steps[None]:
     """Behind the end of a call. What belongs to the section, or is the next call, is left to be read."""
     scanner = reader.scanner
     if found and found not in style.close_call:
@@ -179,7 +179,7 @@ def _end_call(reader: Reader, style: TagStyle, found: str | None) -> Steps[None]
         yield from scanner.one_of((">",))
 
 
-def _value(reader: Reader, style: TagStyle, arguments: ArgumentWriter, name: str) -> Steps[str | None]:
+def _value(reader: DialectReader, style: TagStyle, arguments: ArgumentWriter, name: str) -> Steps[str | None]:
     """The value of a parameter, and what ended it; None if the text did."""
     scanner = reader.scanner
     closers = style.close_parameter
@@ -207,7 +207,7 @@ def _followers(style: TagStyle, closer: str) -> tuple[str, ...]:
     return (*style.parameter, *_ends(style))
 
 
-def _quoted_value(reader: Reader, arguments: ArgumentWriter, closers: tuple[str, ...]) -> Steps[str | None]:
+def _quoted_value(reader: DialectReader, arguments: ArgumentWriter, closers: tuple[str, ...]) -> Steps[str | None]:
     """A value in a CDATA section, in which no tag counts; several in a row are one value."""
     scanner = reader.scanner
     while True:

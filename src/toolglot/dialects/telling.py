@@ -24,7 +24,7 @@ SHORT_PIECE: Final = 256
 """Text that comes in shorter pieces at once is told in one."""
 
 
-class Teller:
+class EventWriter:
     """Makes events of what is found. `take` hands over those that are there."""
 
     def __init__(self) -> None:

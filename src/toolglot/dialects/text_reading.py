@@ -13,7 +13,7 @@ from weakref import WeakMethod
 
 from toolglot.dialects.dialect import THINK, Dialect, any_inside, fits, is_special
 from toolglot.dialects.lookahead import next_of
-from toolglot.dialects.reading import OUTCOMES, Outcome, Reader, Schemas
+from toolglot.dialects.reading import OUTCOMES, DialectReader, Outcome, Schemas
 from toolglot.dialects.registry import own_dialects
 from toolglot.dialects.scanner import Sink, Steps, marks
 from toolglot.errors import InputError, quote
@@ -70,7 +70,7 @@ class TextReading:
         self._only_offered = only_offered
         self._is_auto = is_auto
         self._dialects = dialects
-        self._reader = Reader(schemas, id_stem=ids)
+        self._reader = DialectReader(schemas, id_stem=ids)
         self._reader.is_chosen = not is_auto
         self._reader.thinker = WeakMethod(self._think_until)
         self.scanner, self.teller = self._reader.scanner, self._reader.teller

@@ -17,7 +17,7 @@ import msgspec
 from toolglot import arguments
 from toolglot.dialects.argument_writer import ArgumentWriter
 from toolglot.dialects.json_calls import arguments_of
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.schema_types import allowed_types, items_schema, property_schema, typed
 from toolglot.dialects.shell_tools import command_argument, is_shell_name
@@ -47,7 +47,7 @@ def attributes(head: str) -> dict[str, str]:
     return {each[1]: unescape(each[2] if each[2] is not None else each[3]) for each in found}
 
 
-def read_tag(reader: Reader) -> Steps[str | None]:
+def read_tag(reader: DialectReader) -> Steps[str | None]:
     """The rest of a tag up to its `>`, which may stand inside a quoted attribute too; None if it has no end, or one
     that is too far away."""
     scanner = reader.scanner
@@ -74,7 +74,7 @@ def read_tag(reader: Reader) -> Steps[str | None]:
             quote, last = found[0] if last == "=" else "", found[0]  # only behind an equals sign it begins a value
 
 
-def element_text(reader: Reader, tag: str, most: int) -> Steps[str | None]:
+def element_text(reader: DialectReader, tag: str, most: int) -> Steps[str | None]:
     """What stands before the end of this element, which is read; None if there is no end, or it is too far away."""
     pieces: list[str] = []
     found = yield from reader.scanner.until(marks(f"</{tag}>"), pieces.append)
@@ -85,7 +85,7 @@ def element_text(reader: Reader, tag: str, most: int) -> Steps[str | None]:
 class ElementCall:
     """A call whose name is known, and the rest of its element."""
 
-    def __init__(self, reader: Reader, name: str, attributes: dict[str, str]) -> None:
+    def __init__(self, reader: DialectReader, name: str, attributes: dict[str, str]) -> None:
         self._reader = reader
         self._name = name
         self._schema = reader.schema(name)

@@ -18,15 +18,15 @@ from toolglot.discovery.findings import (
     Exchange,
     Finding,
     Opinion,
+    ProbeCost,
     Probed,
     ProviderInfo,
     SdkInfo,
-    Spent,
     ToolingInfo,
 )
 from toolglot.discovery.found_profile import found_profile, overrides_of, profile_toml
 from toolglot.discovery.line import Budget, Endpoint
-from toolglot.discovery.plan import Plan, PlannedProbe, plan
+from toolglot.discovery.plan import PlannedProbe, ProbePlan, plan
 from toolglot.discovery.probe import Probe
 from toolglot.discovery.reporting import report
 from toolglot.discovery.running import COVERED, PROBES, Discovery
@@ -42,13 +42,13 @@ __all__ = [
     "Exchange",
     "Finding",
     "Opinion",
-    "Plan",
     "PlannedProbe",
     "Probe",
+    "ProbeCost",
+    "ProbePlan",
     "Probed",
     "ProviderInfo",
     "SdkInfo",
-    "Spent",
     "ToolingInfo",
     "ask_model",
     "departures",

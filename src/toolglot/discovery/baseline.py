@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from toolglot.discovery.bodies import Body, Style, calls, result, says, user
-from toolglot.discovery.heard import Heard
+from toolglot.discovery.bodies import Body, RequestStyle, calls, result, says, user
+from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
-from toolglot.discovery.probe import Case, Probe, Steps, finding, is_accepted
+from toolglot.discovery.probe import Probe, ProbeCase, Steps, finding, is_accepted
 
 _CHAT_FORMS: Final = (
     {"nothing": "empty"},
@@ -30,7 +30,7 @@ _CHAT_FORMS: Final = (
 """Forms of a history in Chat Completions."""
 
 
-def forms(style: Style) -> Iterator[Style]:
+def forms(style: RequestStyle) -> Iterator[RequestStyle]:
     """Ways to write a history."""
     if style.protocol == "openai_chat":
         for form in _CHAT_FORMS:
@@ -41,7 +41,7 @@ def forms(style: Style) -> Iterator[Style]:
             yield msgspec.structs.replace(style, thinking="calls")
 
 
-def _dialogue(case: Case) -> Steps:
+def _dialogue(case: ProbeCase) -> Steps:
     body = case.style.body(user("Hello"), says("Hello."), user("How are you?"), tools=None)
     heard = yield Question(body=body, about="a conversation without tools")
     if is_accepted(heard):
@@ -51,11 +51,11 @@ def _dialogue(case: Case) -> Steps:
     return [finding("endpoint.dialogue", "", False, heard, quirk=quirk)]
 
 
-def history(style: Style) -> Body:
+def history(style: RequestStyle) -> Body:
     return style.body(user(), calls(), result())
 
 
-def _tools(case: Case) -> Steps:
+def _tools(case: ProbeCase) -> Steps:
     heard = yield Question(body=case.style.body(user()), about="a request with a tool")
     shown = [heard]
     if not is_accepted(heard) and case.protocol == "openai_responses":
@@ -69,8 +69,8 @@ def _tools(case: Case) -> Steps:
     return [finding("endpoint.tools", "", accepted, *shown, quirk=quirk)]
 
 
-def _history(case: Case) -> Steps:
-    shown: list[Heard] = []
+def _history(case: ProbeCase) -> Steps:
+    shown: list[ParsedReply] = []
     for style in forms(case.style):
         heard = yield Question(body=history(style), about="a history with a call and its result")
         shown.append(heard)
@@ -83,7 +83,7 @@ def _history(case: Case) -> Steps:
     return [finding("endpoint.history", "", False, *shown, quirk=quirk)]
 
 
-def _error(case: Case) -> Steps:
+def _error(case: ProbeCase) -> Steps:
     heard = yield Question(body={"model": case.style.model, "toolglot": 1}, about="a request that is wrong on purpose")
     shape = shape_of(heard)
     quirk = "" if shape not in ("text", "none") else "errors are not JSON" if shape == "text" else ""
@@ -97,7 +97,7 @@ def _error(case: Case) -> Steps:
     ]
 
 
-def shape_of(heard: Heard) -> str:
+def shape_of(heard: ParsedReply) -> str:
     """Whose errors an error looks like."""
     value = heard.value
     if heard.accepted or heard.status < 400:
@@ -114,7 +114,7 @@ def shape_of(heard: Heard) -> str:
     return "fastapi" if "detail" in value else "message" if "message" in value else "other"
 
 
-def _control(case: Case) -> Steps:
+def _control(case: ProbeCase) -> Steps:
     """What was accepted at first is asked once more: an endpoint that has changed its mind proves nothing."""
     body = history(case.style) if case.found.get("history") else case.style.body(user("Hello"), tools=None)
     heard = yield Question(body=body, about="what was accepted at first")

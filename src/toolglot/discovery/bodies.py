@@ -88,7 +88,7 @@ def tool(name: str = TOOL, schema: dict[str, Any] | None = None, **fields: Any) 
     )
 
 
-class Style(Struct, frozen=True, kw_only=True):
+class RequestStyle(Struct, frozen=True, kw_only=True):
     """How a request must be written to be accepted at all."""
 
     protocol: str
@@ -159,7 +159,7 @@ class Style(Struct, frozen=True, kw_only=True):
         return body
 
 
-def limit_place(style: Style, body: Body) -> tuple[str, Body]:
+def limit_place(style: RequestStyle, body: Body) -> tuple[str, Body]:
     """The field that limits the answer, and the object that has it."""
     places: dict[str, tuple[str, str]] = {
         "openai_responses": ("", "max_output_tokens"),
@@ -179,7 +179,7 @@ def _set_nothing(message: Body, nothing: str) -> None:
         message["content"] = "" if nothing == "empty" else None
 
 
-def _marked(turns: tuple[Turn, ...], style: Style) -> tuple[Turn, ...]:
+def _marked(turns: tuple[Turn, ...], style: RequestStyle) -> tuple[Turn, ...]:
     """Gemini: each first call with what stands for its signature."""
     if style.protocol != "gemini" or not style.thinking:
         return turns
@@ -189,7 +189,7 @@ def _marked(turns: tuple[Turn, ...], style: Style) -> tuple[Turn, ...]:
 ORDINALS: Final = {ID: f"functions.{TOOL}:0", ID_2: f"functions.{TOOL}:1"}
 
 
-def _numbered(turns: tuple[Turn, ...], style: Style) -> tuple[Turn, ...]:
+def _numbered(turns: tuple[Turn, ...], style: RequestStyle) -> tuple[Turn, ...]:
     """Ids as the style has them."""
     if style.ids == "plain":
         return turns

@@ -133,7 +133,7 @@ class Opinion(Struct, frozen=True, kw_only=True):
     """Why there is no opinion."""
 
 
-class Spent(Struct, frozen=True, kw_only=True):
+class ProbeCost(Struct, frozen=True, kw_only=True):
     """What it took."""
 
     requests: int = 0
@@ -153,7 +153,7 @@ class DiscoveryResult(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     probes: tuple[Probed, ...] = ()
     evidence: tuple[Exchange, ...] = ()
-    spent: Spent = Spent()
+    spent: ProbeCost = ProbeCost()
     base: str = ""
     """The profile that the found one starts from."""
     complete: bool = True

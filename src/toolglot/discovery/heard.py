@@ -33,7 +33,7 @@ _BESIDE: Final = frozenset({"content_filter", "bad_output", "context_overflow"})
 _REFUSALS: Final = frozenset({400, 404, 405, 406, 411, 413, 415, 416, 417, 422, 501})
 
 
-class Heard(Struct, frozen=True, kw_only=True):
+class ParsedReply(Struct, frozen=True, kw_only=True):
     """An answer, understood as far as it can be. It holds no secrets."""
 
     name: str = ""
@@ -77,7 +77,7 @@ def understood(
     *,
     stream: bool = False,
     cut: bool = False,
-) -> Heard:
+) -> ParsedReply:
     """What an answer of these bytes means."""
     clean = {name.lower()[:100]: one_line(secrets.in_text(value), 300) for name, value in list(headers.items())[:100]}
     data = secrets.in_bytes(data)
@@ -89,7 +89,7 @@ def understood(
     failure = codec(protocol).errors.decode(status, value if isinstance(value, dict) else data[:100_000], clean)
     reply = _reply(protocol, value) if failure is None and isinstance(value, dict) else None
     problem = _oddity(status, value, text, clean, has_reply=reply is not None, cut=cut) if failure is None else ""
-    return Heard(
+    return ParsedReply(
         status=status,
         headers=clean,
         value=value,
@@ -102,9 +102,9 @@ def understood(
     )
 
 
-def unheard(problem: str, kind: str = "") -> Heard:
+def unheard(problem: str, kind: str = "") -> ParsedReply:
     """There was no answer."""
-    return Heard(verdict="busy" if kind == "rate_limit" else "unclear", problem=one_line(problem, 300))
+    return ParsedReply(verdict="busy" if kind == "rate_limit" else "unclear", problem=one_line(problem, 300))
 
 
 def _is_json(headers: Mapping[str, str], data: bytes) -> bool:
@@ -171,7 +171,7 @@ def _oddity(status: int, value: Any, text: str, headers: Mapping[str, str], *, h
 
 def _of_stream(
     protocol: str, status: int, headers: dict[str, str], data: bytes, secrets: Secrets, *, cut: bool
-) -> Heard:
+) -> ParsedReply:
     frames, problem = _frames(protocol, data)
     frames = tuple(
         Frame(secrets.in_bytes(frame.data), frame.name, secrets.in_bytes(frame.raw)) for frame in frames[:MOST_FRAMES]
@@ -191,7 +191,7 @@ def _of_stream(
         problem = f"no events in a stream of {headers.get('content-type', 'no type')}"
     is_answer = said is not None and (said.stop is not None or bool(said.turn.blocks))
     verdict: Verdict = "accepted" if is_answer else _verdict(status, failure, has_reply=False)
-    return Heard(
+    return ParsedReply(
         status=status,
         headers=headers,
         frames=frames,

@@ -21,12 +21,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot import profiles
-from toolglot.discovery.findings import Exchange, Spent
-from toolglot.discovery.heard import Heard, understood, unheard
+from toolglot.discovery.findings import Exchange, ProbeCost
+from toolglot.discovery.heard import ParsedReply, understood, unheard
 from toolglot.discovery.secrecy import Secrets, secret_values, shown_url
 from toolglot.errors import InputError, ToolglotError
 from toolglot.protocols.errors.failures import ProviderError
-from toolglot.upstream import Answer, Auth, TimeLimits, Transport, Upstream
+from toolglot.upstream import Auth, HttpResponse, TimeLimits, Transport, Upstream
 from toolglot.upstream.addresses import joined, path_for, protocol_headers
 
 MOST_BYTES: Final = 1024 * 1024
@@ -91,7 +91,7 @@ class Question(Struct, frozen=True, kw_only=True):
     """The most that may be answered."""
 
 
-class Route(Struct, frozen=True, kw_only=True):
+class ProtocolRoute(Struct, frozen=True, kw_only=True):
     """How a protocol is reached at the endpoint."""
 
     protocol: str
@@ -101,7 +101,7 @@ class Route(Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-class Line:
+class EndpointClient:
     """Asks, counts and keeps."""
 
     def __init__(
@@ -116,7 +116,7 @@ class Line:
         self.budget = budget
         self.secrets: Secrets = Secrets((endpoint.key, *endpoint.secrets, *secret_values(endpoint.headers)))
         self.exchanges: list[Exchange] = []
-        self.spent: Spent = Spent()
+        self.spent: ProbeCost = ProbeCost()
         self.probe = ""
         """Who asks, for the evidence."""
         self._clock = clock
@@ -127,7 +127,7 @@ class Line:
     def seconds(self) -> float:
         return self._clock() - self._begun
 
-    async def ask(self, route: Route, question: Question) -> Heard:
+    async def ask(self, route: ProtocolRoute, question: Question) -> ParsedReply:
         """The answer to a question; asked again where the endpoint is busy or fails."""
         heard = await self._ask_once(route, question)
         for attempt in range(1, MOST_TRIES):
@@ -138,7 +138,7 @@ class Line:
             heard = await self._ask_once(route, question)
         return heard
 
-    async def _ask_once(self, route: Route, question: Question) -> Heard:
+    async def _ask_once(self, route: ProtocolRoute, question: Question) -> ParsedReply:
         profile = profiles.get(route.target, route.model)
         path = path_for(profile, route.model, question.stream)
         data = msgspec.json.encode(question.body)
@@ -150,7 +150,7 @@ class Line:
         self._count(heard, int(len(data) / CHARACTERS_A_TOKEN))
         return self._kept(heard, route, path, "POST", question.about, question.body)
 
-    async def get(self, route: Route, path: str, about: str) -> Heard:
+    async def get(self, route: ProtocolRoute, path: str, about: str) -> ParsedReply:
         """Something that is read, such as a list of models."""
         self._check_budget(0)
         headers = protocol_headers(profiles.get(route.target), stream=False)
@@ -162,8 +162,8 @@ class Line:
     # --- one request --------------------------------------------------------------------------------
 
     async def _send(
-        self, route: Route, path: str, data: bytes, headers: dict[str, str], method: str, *, stream: bool
-    ) -> Heard:
+        self, route: ProtocolRoute, path: str, data: bytes, headers: dict[str, str], method: str, *, stream: bool
+    ) -> ParsedReply:
         limit = min(self.budget.timeout, max(self.budget.seconds - self.seconds, 0.01))
         upstream = Upstream(
             name="the endpoint",
@@ -195,7 +195,7 @@ class Line:
         )
         return replace(heard, problem=came.problem or heard.problem)
 
-    async def _wait(self, heard: Heard, attempt: int) -> None:
+    async def _wait(self, heard: ParsedReply, attempt: int) -> None:
         told = heard.failure.retry_after if heard.failure is not None else None
         wait = min(told if told is not None else 2.0**attempt, LONGEST_WAIT)
         if self.seconds + wait > self.budget.seconds:
@@ -212,12 +212,12 @@ class Line:
         if self.seconds >= self.budget.seconds:
             raise StoppedError(f"the time of {self.budget.seconds:g} s is over")
 
-    def _count(self, heard: Heard, estimated: int) -> None:
+    def _count(self, heard: ParsedReply, estimated: int) -> None:
         usage = heard.reply.usage if heard.reply is not None else None
         told_in = usage.input_tokens if usage is not None else None
         told_out = usage.output_tokens if usage is not None else None
         is_free = heard.reply is None
-        self.spent = Spent(
+        self.spent = ProbeCost(
             requests=self.spent.requests + 1,
             input_tokens=self.spent.input_tokens
             + max(told_in if told_in is not None else estimated * (not is_free), 0),
@@ -226,7 +226,9 @@ class Line:
             counted=self.spent.counted and (is_free or (told_in is not None and told_out is not None)),
         )
 
-    def _kept(self, heard: Heard, route: Route, path: str, method: str, about: str, body: Any) -> Heard:
+    def _kept(
+        self, heard: ParsedReply, route: ProtocolRoute, path: str, method: str, about: str, body: Any
+    ) -> ParsedReply:
         name = f"r{len(self.exchanges) + 1}"
         request, _ = _short(self.secrets.cleaned(body)) if body is not None else (None, False)
         said: Any = heard.value if heard.value is not None else heard.text
@@ -267,7 +269,7 @@ class _Came:
     def data(self) -> bytes:
         return b"".join(self._pieces)
 
-    async def read(self, answer: Answer, most: int) -> None:
+    async def read(self, answer: HttpResponse, most: int) -> None:
         self.status, self.headers = answer.status, answer.headers
         size = 0
         async for piece in answer.pieces():

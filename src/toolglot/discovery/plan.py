@@ -30,7 +30,7 @@ class PlannedProbe(Struct, frozen=True, kw_only=True):
     output_tokens: int
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class ProbePlan(Struct, frozen=True, kw_only=True):
     """All of them, and their sum."""
 
     probes: tuple[PlannedProbe, ...]
@@ -39,14 +39,14 @@ class Plan(Struct, frozen=True, kw_only=True):
     output_tokens: int
 
 
-def plan(protocol: str = "auto", only: Sequence[str] = ()) -> Plan:
+def plan(protocol: str = "auto", only: Sequence[str] = ()) -> ProbePlan:
     """What is sent at most. For `auto` as if the endpoint spoke the protocol that takes most."""
     names = ALL if protocol == "auto" else (protocol,)
     plans = [_of(name, chosen(only), is_sought=protocol == "auto") for name in names]
     return max(plans, key=lambda one: (one.requests, one.input_tokens))
 
 
-def _of(protocol: str, probes: Sequence[Probe], *, is_sought: bool) -> Plan:
+def _of(protocol: str, probes: Sequence[Probe], *, is_sought: bool) -> ProbePlan:
     ways = WAYS_IN if is_sought else 4
     planned = [
         PlannedProbe(
@@ -72,7 +72,7 @@ def _of(protocol: str, probes: Sequence[Probe], *, is_sought: bool) -> Plan:
             if protocol in probe.protocols
         ),
     ]
-    return Plan(
+    return ProbePlan(
         probes=tuple(planned),
         requests=sum(one.requests for one in planned),
         input_tokens=sum(one.input_tokens for one in planned),

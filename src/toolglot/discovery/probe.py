@@ -18,14 +18,14 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.conversation import Text
-from toolglot.discovery.bodies import Body, Style
+from toolglot.discovery.bodies import Body, RequestStyle
 from toolglot.discovery.findings import Finding
-from toolglot.discovery.heard import Heard
+from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
 from toolglot.errors import ToolglotError
 
 ALL: Final = ("openai_chat", "anthropic", "openai_responses", "gemini", "bedrock", "cohere", "ollama")
-Steps = Generator[Question, Heard, list[Finding]]
+Steps = Generator[Question, ParsedReply, list[Finding]]
 
 GROUPS: Final = {
     "endpoint": "what answers",
@@ -47,10 +47,10 @@ class UnclearError(ToolglotError):
     """An answer from which nothing follows; the message says why."""
 
 
-class Case(Struct, kw_only=True):
+class ProbeCase(Struct, kw_only=True):
     """What a probe builds on: how a request must be written, and what is known by now."""
 
-    style: Style
+    style: RequestStyle
     found: dict[str, Any] = {}
     """Values by key of the profile, and by name of what is no entry of it."""
 
@@ -69,7 +69,7 @@ class Probe(Struct, frozen=True, kw_only=True):
     name: str
     group: str
     question: str
-    steps: Callable[[Case], Steps]
+    steps: Callable[[ProbeCase], Steps]
     keys: tuple[str, ...] = ()
     """The entries of a profile that it finds."""
     most: int = 1
@@ -78,13 +78,13 @@ class Probe(Struct, frozen=True, kw_only=True):
     protocols: tuple[str, ...] = ALL
     needs: tuple[str, ...] = ()
     """What must have been found to be so: `tools`, `history`."""
-    why_not: Callable[[Case], str] | None = None
+    why_not: Callable[[ProbeCase], str] | None = None
     """Why it cannot be asked in this case; empty if it can."""
     request_tokens: int = 150
     """A prompt's size, for the estimate."""
 
 
-def is_accepted(heard: Heard) -> bool:
+def is_accepted(heard: ParsedReply) -> bool:
     """Whether the endpoint took a request; an error where that cannot be told."""
     if heard.accepted:
         return True
@@ -93,17 +93,17 @@ def is_accepted(heard: Heard) -> bool:
     raise UnclearError(heard.words or f"no clear answer ({heard.verdict})")
 
 
-def confidence_of(*heard: Heard) -> Any:
+def confidence_of(*heard: ParsedReply) -> Any:
     """A server that falls over a request refuses it, but may have failed for another reason."""
     return "weak" if any(one.verdict == "broke" for one in heard) else "observed"
 
 
-def note_of(heard: Heard) -> str:
+def note_of(heard: ParsedReply) -> str:
     """What the endpoint said where it refused."""
     return "" if heard.accepted else f"it said: {heard.words}" if heard.words else f"status {heard.status}"
 
 
-def finding(name: str, key: str, value: Any, *heard: Heard, **more: Any) -> Finding:
+def finding(name: str, key: str, value: Any, *heard: ParsedReply, **more: Any) -> Finding:
     """A finding that these answers show."""
     told = next((note_of(one) for one in heard if not one.accepted), "")
     return Finding(
@@ -117,7 +117,7 @@ def finding(name: str, key: str, value: Any, *heard: Heard, **more: Any) -> Find
     )
 
 
-Build = Callable[[Style], Body]
+Build = Callable[[RequestStyle], Body]
 
 
 def yes_or_no(
@@ -130,7 +130,7 @@ def yes_or_no(
     no: Any,
     needs: tuple[str, ...] = (),
     protocols: tuple[str, ...] = ALL,
-    why_not: Callable[[Case], str] | None = None,
+    why_not: Callable[[ProbeCase], str] | None = None,
     quirk: str = "",
     is_care: bool = False,
 ) -> Probe:
@@ -140,7 +140,7 @@ def yes_or_no(
     is_care: nothing is gained by sending it so, even where it is accepted; only a refusal settles the entry.
     """
 
-    def steps(case: Case) -> Steps:
+    def steps(case: ProbeCase) -> Steps:
         heard = yield Question(body=build(case.style), about=question)
         accepted = is_accepted(heard)
         if accepted and is_care:
@@ -163,12 +163,12 @@ def yes_or_no(
 _GROUP_OF: Final = {"names": "ids", "choice": "tools", "stream": "streams"}
 
 
-def unless_ignored(case: Case) -> str:
+def unless_ignored(case: ProbeCase) -> str:
     """Where every unknown field is accepted, that one is accepted says nothing."""
     return "fields that it does not know are ignored, so that its answer says nothing" if case.ignores_fields else ""
 
 
-def text_of(heard: Heard) -> str:
+def text_of(heard: ParsedReply) -> str:
     """The text of a reply."""
     if heard.reply is None:
         return ""
@@ -177,14 +177,14 @@ def text_of(heard: Heard) -> str:
 
 def highest(
     ask: Callable[[int], Question], low: int, ladder: tuple[int, ...]
-) -> Generator[Question, Heard, tuple[int, list[Heard]]]:
+) -> Generator[Question, ParsedReply, tuple[int, list[ParsedReply]]]:
     """The largest number that is accepted: `low` is, and beyond the ladder nobody looks.
 
     Limits are mostly round numbers, so the rungs are tried first, and then whether one more is too many.
     """
-    asked: list[Heard] = []
+    asked: list[ParsedReply] = []
 
-    def tried(number: int) -> Generator[Question, Heard, bool]:
+    def tried(number: int) -> Generator[Question, ParsedReply, bool]:
         heard = yield ask(number)
         asked.append(heard)
         return is_accepted(heard)

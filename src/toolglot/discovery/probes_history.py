@@ -15,7 +15,7 @@ from toolglot.discovery.bodies import (
     PIXEL,
     TOOL,
     Body,
-    Style,
+    RequestStyle,
     call,
     calls,
     messages_of,
@@ -24,12 +24,12 @@ from toolglot.discovery.bodies import (
     says,
     user,
 )
-from toolglot.discovery.heard import Heard
+from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
 from toolglot.discovery.probe import (
     ALL,
-    Case,
     Probe,
+    ProbeCase,
     Steps,
     finding,
     is_accepted,
@@ -47,7 +47,7 @@ _MERGED: Final = "two turns of one role in a row are refused, which hides it"
 # --- calls ------------------------------------------------------------------------------------------
 
 
-def _odd_arguments(style: Style) -> Body:
+def _odd_arguments(style: RequestStyle) -> Body:
     body = style.body(user(), calls(), result())
     _set_arguments(messages_of(body), '["Bonn"]' if style.protocol in _TEXTUAL else ["Bonn"])
     return body
@@ -68,9 +68,9 @@ def _set_arguments(value: Any, arguments: Any) -> None:
             _set_arguments(item, arguments)
 
 
-def _content(case: Case) -> Steps:
+def _content(case: ProbeCase) -> Steps:
     """What may stand for the text of a turn that only calls."""
-    shown: list[Heard] = []
+    shown: list[ParsedReply] = []
     taken: dict[str, bool] = {case.style.nothing: True}
     for nothing in ("null", "empty"):
         if nothing in taken:
@@ -85,63 +85,63 @@ def _content(case: Case) -> Steps:
     return [finding("calls.content", "calls.empty_content", value, *shown, quirk=quirk)]
 
 
-def _beside_text(style: Style) -> Body:
+def _beside_text(style: RequestStyle) -> Body:
     return style.body(user(), Turn("assistant", (Text("I look it up."), call())), result())
 
 
-def _parallel(style: Style) -> Body:
+def _parallel(style: RequestStyle) -> Body:
     return style.body(user(), calls(ID, ID_2), results(ID, ID_2))
 
 
-def _call_after_text(style: Style) -> Body:
+def _call_after_text(style: RequestStyle) -> Body:
     return style.body(user(), says("One moment."), calls(), result())
 
 
 # --- results ----------------------------------------------------------------------------------------
 
 
-def _unanswered(style: Style) -> Body:
+def _unanswered(style: RequestStyle) -> Body:
     return style.body(user(), calls(), user("Well?"))
 
 
-def _orphan(style: Style) -> Body:
+def _orphan(style: RequestStyle) -> Body:
     return style.body(user("Hello"), says("Hello."), result())
 
 
-def _doubled(style: Style) -> Body:
+def _doubled(style: RequestStyle) -> Body:
     return style.body(user(), calls(), results(ID, ID))
 
 
-def _far(style: Style) -> Body:
+def _far(style: RequestStyle) -> Body:
     return style.body(user(), calls(), user("Well?"), says("One moment."), result())
 
 
-def _split(style: Style) -> Body:
+def _split(style: RequestStyle) -> Body:
     return style.body(user(), calls(ID, ID_2), result(ID), result(ID_2))
 
 
-def _after_text(style: Style) -> Body:
+def _after_text(style: RequestStyle) -> Body:
     return style.body(user(), calls(), Turn("user", (Text("Here it is:"), ToolResult(ID, "7 degrees", name=TOOL))))
 
 
-def _before_text(style: Style) -> Body:
+def _before_text(style: RequestStyle) -> Body:
     return style.body(user(), calls(), Turn("user", (ToolResult(ID, "7 degrees", name=TOOL), Text("Go on."))))
 
 
-def _reversed(style: Style) -> Body:
+def _reversed(style: RequestStyle) -> Body:
     return style.body(user(), calls(ID, ID_2), results(ID_2, ID))
 
 
-def _with_image(style: Style) -> Body:
+def _with_image(style: RequestStyle) -> Body:
     content = (Text("The map:"), IMAGE)
     return style.body(user(), calls(), Turn("tool", (ToolResult(ID, content, name=TOOL),)))
 
 
-def _then_user(style: Style) -> Body:
+def _then_user(style: RequestStyle) -> Body:
     return style.body(user(), calls(), result(), user("And tomorrow?"))
 
 
-def _result_name(case: Case) -> Steps:
+def _result_name(case: ProbeCase) -> Steps:
     style = msgspec.structs.replace(case.style, result_name=not case.style.result_name)
     heard = yield Question(
         body=style.body(user(), calls(), result()),
@@ -155,40 +155,40 @@ def _result_name(case: Case) -> Steps:
     return [finding("results.name", "results.name", value, heard, quirk=quirk)]
 
 
-def _name_ignored(case: Case) -> str:
+def _name_ignored(case: ProbeCase) -> str:
     return "" if case.style.result_name else unless_ignored(case)
 
 
-def _result_image(case: Case) -> Steps:
+def _result_image(case: ProbeCase) -> Steps:
     heard = yield Question(body=_with_image(case.style), about="a picture in a result")
     value = ("image",) if is_accepted(heard) else ()
     quirk = "" if value else "no pictures in results"
     return [finding("results.image", "results.media", value, heard, quirk=quirk)]
 
 
-def _says_image(case: Case) -> str:
+def _says_image(case: ProbeCase) -> str:
     return "" if PIXEL in compact(_with_image(case.style)) else "the protocol has no place for it"
 
 
-def _if_alternating(case: Case) -> str:
+def _if_alternating(case: ProbeCase) -> str:
     return _MERGED if case.found.get("turns.alternate") else ""
 
 
-def _if_apart(case: Case) -> str:
+def _if_apart(case: ProbeCase) -> str:
     """In Responses, what follows text without a turn between is beside it."""
     is_apart = case.found.get("calls.with_text") is False
     return _if_alternating(case) or ("text may not stand beside calls" if is_apart else "")
 
 
-def _if_serial(case: Case) -> str:
+def _if_serial(case: ProbeCase) -> str:
     return "a turn may hold one call only" if case.found.get("calls.parallel") is False else ""
 
 
-def _if_split(case: Case) -> str:
+def _if_split(case: ProbeCase) -> str:
     return _if_serial(case) or _if_alternating(case)
 
 
-def _if_alone(case: Case) -> str:
+def _if_alone(case: ProbeCase) -> str:
     return "nothing may share a turn with results" if case.found.get("results.alone") else ""
 
 

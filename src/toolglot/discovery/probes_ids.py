@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from toolglot.discovery.bodies import ID, Body, Style, calls, messages_of, result, says, tool, user, without_ids
+from toolglot.discovery.bodies import ID, Body, RequestStyle, calls, messages_of, result, says, tool, user, without_ids
 from toolglot.discovery.findings import Finding
-from toolglot.discovery.heard import Heard
+from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
-from toolglot.discovery.probe import Case, Probe, Steps, UnclearError, finding, highest, is_accepted, yes_or_no
+from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, finding, highest, is_accepted, yes_or_no
 
 ID_LADDER: Final = (40, 64, 128, 256, 512, 1024)
 NAME_LADDER: Final = (32, 64, 128, 256)
@@ -47,11 +47,11 @@ def pattern_of(accepted: dict[str, bool], count: str = "+") -> str:
 # --- ids --------------------------------------------------------------------------------------------
 
 
-def _with_id(style: Style, id: str) -> Body:
+def _with_id(style: RequestStyle, id: str) -> Body:
     return style.body(user(), calls(id), result(id))
 
 
-def _characters(case: Case) -> Steps:
+def _characters(case: ProbeCase) -> Steps:
     if case.style.ids == "ordinal":
         return (yield from _ordinal(case))
     every = "A" + "".join(MARKS.values()) + "9"
@@ -67,7 +67,7 @@ def _characters(case: Case) -> Steps:
     return [finding("ids.characters", "ids.pattern", pattern_of(accepted), *shown, note=note)]
 
 
-def _ordinal(case: Case) -> Steps:
+def _ordinal(case: ProbeCase) -> Steps:
     """Only ids of the tool's name and a number were accepted: that others are refused is asked once more."""
     plain = msgspec.structs.replace(case.style, ids="plain")
     heard = yield Question(body=_with_id(plain, ID), about="an id of letters and digits")
@@ -80,11 +80,11 @@ def _ordinal(case: Case) -> Steps:
     ]
 
 
-def _if_ordinal(case: Case) -> str:
+def _if_ordinal(case: ProbeCase) -> str:
     return "ids are made of the tool's name and a number" if case.style.ids == "ordinal" else ""
 
 
-def _id_length(case: Case) -> Steps:
+def _id_length(case: ProbeCase) -> Steps:
     def ask(length: int) -> Question:
         id = (ID * (length // len(ID) + 1))[:length]
         return Question(body=_with_id(case.style, id), about=f"an id of {length} characters")
@@ -98,7 +98,7 @@ def _id_length(case: Case) -> Steps:
     return [finding("ids.length", "ids.max_length", most, longer, *shown, quirk=quirk, **_untried(most, ID_LADDER))]
 
 
-def _exact(longer: Heard, shorter: Heard) -> list[Finding]:
+def _exact(longer: ParsedReply, shorter: ParsedReply) -> list[Finding]:
     found = [finding("ids.length", "ids.max_length", len(ID), longer, shorter)]
     if not is_accepted(shorter):
         quirk = f"ids have exactly {len(ID)} characters"
@@ -111,16 +111,16 @@ def _untried(most: int, ladder: tuple[int, ...]) -> dict[str, str]:
     return {"note": "longer ones were not tried"} if most == ladder[-1] else {}
 
 
-def _twice(style: Style) -> Body:
+def _twice(style: RequestStyle) -> Body:
     return style.body(user(), calls(ID), result(ID), says(), user(), calls(ID), result(ID))
 
 
-def _no_ids(style: Style) -> Body:
+def _no_ids(style: RequestStyle) -> Body:
     bare: Body = without_ids(style.body(user(), calls(ID), result(ID)))
     return bare
 
 
-def _item_id(case: Case) -> Steps:
+def _item_id(case: ProbeCase) -> Steps:
     def ask(id: str) -> Question:
         body = case.style.body(user(), calls(ID), result(ID))
         next(item for item in messages_of(body) if item.get("type") == "function_call")["id"] = id
@@ -141,7 +141,7 @@ FIRSTS: Final = {"digit": "9", "_": "_"}
 NAME_MARKS: Final = ("-", ".", ":", "/")
 
 
-def _named(style: Style, name: str) -> Body:
+def _named(style: RequestStyle, name: str) -> Body:
     return style.body(user(), tools=(tool(name),))
 
 
@@ -156,8 +156,8 @@ def name_pattern(firsts: dict[str, bool], marks: dict[str, bool]) -> str:
     return f"[{first}][{whole}]*"
 
 
-def _name_characters(case: Case) -> Steps:
-    shown: list[Heard] = []
+def _name_characters(case: ProbeCase) -> Steps:
+    shown: list[ParsedReply] = []
     taken: dict[str, bool] = {}
     tries = {**{first: f"{mark}weather" for first, mark in FIRSTS.items()}, **{m: f"get{m}weather" for m in NAME_MARKS}}
     for what, name in tries.items():
@@ -171,7 +171,7 @@ def _name_characters(case: Case) -> Steps:
     return [finding("names.characters", "names.pattern", value, *shown, note=note)]
 
 
-def _name_length(case: Case) -> Steps:
+def _name_length(case: ProbeCase) -> Steps:
     def ask(length: int) -> Question:
         return Question(body=_named(case.style, "w" * length), about=f"a tool with a name of {length} characters")
 

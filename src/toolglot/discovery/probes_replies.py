@@ -14,9 +14,9 @@ from toolglot import dialects
 from toolglot.conversation import Conversation, Reply, Text, Thinking, ToolCall, ToolChoice, Turn
 from toolglot.discovery.bodies import TOOL, TWO_CITIES, WEATHER, Body, tool, user
 from toolglot.discovery.findings import Finding
-from toolglot.discovery.heard import Heard
+from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
-from toolglot.discovery.probe import Case, Probe, Steps, UnclearError, finding, is_accepted, text_of
+from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, finding, is_accepted, text_of
 from toolglot.discovery.secrecy import one_line
 from toolglot.jsontext import compact
 
@@ -51,7 +51,7 @@ _CHAT_CARRIERS: Final = ("reasoning_content", "reasoning_details", "reasoning")
 # --- one call ---------------------------------------------------------------------------------------
 
 
-def _native(case: Case) -> Steps:
+def _native(case: ProbeCase) -> Steps:
     """Whether calls come in the protocol's own fields, as text, or not at all."""
     ask = Question(
         body=case.style.body(user(), limit=REPLY_TOKENS), about="a question for a tool", reply_tokens=REPLY_TOKENS
@@ -79,7 +79,7 @@ def _native(case: Case) -> Steps:
     return [finding("replies.native", "", None, heard, forced, confidence="weak", note="it made no call")]
 
 
-def _of_call(case: Case, heard: Heard, calls: tuple[ToolCall, ...]) -> list[Finding]:
+def _of_call(case: ProbeCase, heard: ParsedReply, calls: tuple[ToolCall, ...]) -> list[Finding]:
     found = [finding("replies.native", "", True, heard, note=f"it called {one_line(calls[0].name, 80)}")]
     found.append(finding("replies.example", "", example_of(case.protocol, heard), heard))
     found += _of_ids(calls, heard)
@@ -89,14 +89,14 @@ def _of_call(case: Case, heard: Heard, calls: tuple[ToolCall, ...]) -> list[Find
     return found
 
 
-def _of_ids(calls: tuple[ToolCall, ...], heard: Heard) -> list[Finding]:
+def _of_ids(calls: tuple[ToolCall, ...], heard: ParsedReply) -> list[Finding]:
     ids = [call.id for call in calls]
     note = f"such as {one_line(ids[0], 80)!r}" if ids[0] else ""
     quirk = "calls come without an id" if not all(ids) else "calls of one turn share an id" * (len({*ids}) < len(ids))
     return [finding("replies.ids", "", bool(all(ids)), heard, note=note, quirk=quirk)]
 
 
-def _of_arguments(case: Case, heard: Heard) -> list[Finding]:
+def _of_arguments(case: ProbeCase, heard: ParsedReply) -> list[Finding]:
     """How arguments are written in replies: what a protocol writes as text, some write as an object."""
     if case.protocol != "openai_chat":
         return []
@@ -132,7 +132,7 @@ _CALL_PLACES: Final = {
 }
 
 
-def example_of(protocol: str, heard: Heard) -> str:
+def example_of(protocol: str, heard: ParsedReply) -> str:
     """A call as the endpoint wrote it."""
     value = heard.value
     if protocol == "openai_chat":
@@ -146,7 +146,7 @@ def example_of(protocol: str, heard: Heard) -> str:
     return compact({"name": call.name, "arguments": call.arguments})[:600] if call is not None else ""
 
 
-def _in_text(heard: Heard) -> list[Finding]:
+def _in_text(heard: ParsedReply) -> list[Finding]:
     text = text_of(heard)[:_MOST_TEXT]
     seen = dialects.detect(text, (TOOL,)) if text else None
     if seen is None or seen.dialect is None:
@@ -161,7 +161,7 @@ def _in_text(heard: Heard) -> list[Finding]:
     ]
 
 
-def _by_prompt(case: Case) -> Steps:
+def _by_prompt(case: ProbeCase) -> Steps:
     """Tools that are not accepted as such, in the prompt: whether the model can do with that."""
     told = dialects.to_prompt((WEATHER,), Conversation((user(),)), PROMPTED)
     turns = (Turn("system", (Text(told.system),)), *told.turns)
@@ -180,7 +180,7 @@ def _by_prompt(case: Case) -> Steps:
 # --- more about replies -----------------------------------------------------------------------------
 
 
-def _parallel(case: Case) -> Steps:
+def _parallel(case: ProbeCase) -> Steps:
     heard = yield Question(
         body=case.style.body(user(TWO_CITIES), limit=REPLY_TOKENS),
         about="a question for two calls at once",
@@ -197,7 +197,7 @@ def _parallel(case: Case) -> Steps:
     return [finding("replies.parallel", "", None, heard, confidence="weak", note=f"it made {count} when asked for two")]
 
 
-def _argument_types(case: Case) -> Steps:
+def _argument_types(case: ProbeCase) -> Steps:
     heard = yield Question(
         body=case.style.body(user(_TYPED_QUESTION), tools=(tool(schema=TYPED),), limit=REPLY_TOKENS),
         about="a call with arguments of several types",
@@ -224,7 +224,7 @@ def mistyped(arguments: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def _thinking(case: Case) -> Steps:
+def _thinking(case: ProbeCase) -> Steps:
     heard = yield Question(
         body=case.style.body(user("Which is larger, 9.9 or 9.11? Think first."), tools=None, limit=REPLY_TOKENS),
         about="a question to think about",

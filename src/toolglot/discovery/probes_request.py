@@ -12,16 +12,16 @@ from toolglot.discovery.bodies import (
     PLACEHOLDER,
     SIGNATURE,
     Body,
-    Style,
+    RequestStyle,
     calls,
     messages_of,
     result,
     says,
     user,
 )
-from toolglot.discovery.heard import Heard
+from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
-from toolglot.discovery.probe import Case, Probe, Steps, finding, is_accepted, unless_ignored, yes_or_no
+from toolglot.discovery.probe import Probe, ProbeCase, Steps, finding, is_accepted, unless_ignored, yes_or_no
 
 LEAST: Final = 16
 """A limit of the answer that every endpoint takes."""
@@ -44,14 +44,14 @@ _OBJECT: Final = {
 }
 
 
-def _unknown_field(style: Style) -> Body:
+def _unknown_field(style: RequestStyle) -> Body:
     return {**style.body(user(_HELLO), tools=None), "x_toolglot_probe": True}
 
 
 # --- the limit of the answer ------------------------------------------------------------------------
 
 
-def _limit_field(case: Case) -> Steps:
+def _limit_field(case: ProbeCase) -> Steps:
     other = "max_completion_tokens" if case.style.limit_field == "max_tokens" else "max_tokens"
     style = msgspec.structs.replace(case.style, limit_field=other)
     heard = yield Question(body=style.body(user(_HELLO), tools=None), about=f"the limit as {other}")
@@ -62,12 +62,12 @@ def _limit_field(case: Case) -> Steps:
     return [finding("request.limit_field", "request.max_tokens_field", value, heard, quirk=quirk)]
 
 
-def _unlimited(style: Style) -> Body:
+def _unlimited(style: RequestStyle) -> Body:
     return style.with_limit(style.body(user("Answer with the one word: hello."), tools=None), None)
 
 
-def _least_limit(case: Case) -> Steps:
-    shown: list[Heard] = []
+def _least_limit(case: ProbeCase) -> Steps:
+    shown: list[ParsedReply] = []
     bad, good = 0, LEAST
     number = 1
     while good - bad > 1:
@@ -84,16 +84,16 @@ def _least_limit(case: Case) -> Steps:
 # --- settings ---------------------------------------------------------------------------------------
 
 
-def _each(name: str, key: str, values: Iterator[tuple[str, Options]], about: str) -> Callable[[Case], Steps]:
+def _each(name: str, key: str, values: Iterator[tuple[str, Options]], about: str) -> Callable[[ProbeCase], Steps]:
     """Steps that try settings one by one and list those that are accepted.
 
     Where fields that nobody knows are ignored, only a refusal says something.
     """
     tries = list(values)
 
-    def steps(case: Case) -> Steps:
+    def steps(case: ProbeCase) -> Steps:
         accepted: list[str] = []
-        shown: list[Heard] = []
+        shown: list[ParsedReply] = []
         plain = case.style.body(user(_HELLO), tools=None)
         for word, options in tries:
             body = case.style.body(user(_HELLO), tools=None, options=options)
@@ -129,7 +129,7 @@ def _outputs() -> Iterator[tuple[str, Options]]:
         yield name, Options(output=form)
 
 
-def _output_and_tools(case: Case) -> Steps:
+def _output_and_tools(case: ProbeCase) -> Steps:
     kinds: tuple[str, ...] = case.found["request.output"]
     kind: str = tuple(kinds)[-1]
     body = case.style.body(user("Say hello, as JSON."), options=Options(output=_OUTPUTS[kind]))
@@ -137,11 +137,11 @@ def _output_and_tools(case: Case) -> Steps:
     return [finding("request.output_tools", "request.output_with_tools", is_accepted(heard), heard)]
 
 
-def _has_output(case: Case) -> str:
+def _has_output(case: ProbeCase) -> str:
     return "" if case.found.get("request.output") else "no structured output was found"
 
 
-def _cache_mark(style: Style) -> Body:
+def _cache_mark(style: RequestStyle) -> Body:
     body = style.body(user(_HELLO), tools=None)
     messages_of(body)[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
     return body
@@ -150,7 +150,7 @@ def _cache_mark(style: Style) -> Body:
 # --- thinking ---------------------------------------------------------------------------------------
 
 
-def _back(case: Case) -> Steps:
+def _back(case: ProbeCase) -> Steps:
     """Whether thinking must come back, and on which turns."""
     if not case.style.thinking:
         heard = yield Question(body=case.style.body(user(), calls(), result()), about="calls without their thinking")

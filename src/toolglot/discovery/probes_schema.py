@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
-from toolglot.discovery.bodies import Body, Style, tool, user
-from toolglot.discovery.heard import Heard
+from toolglot.discovery.bodies import Body, RequestStyle, tool, user
+from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
-from toolglot.discovery.probe import Case, Probe, Steps, UnclearError, finding, is_accepted, yes_or_no
+from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, finding, is_accepted, yes_or_no
 
 Schema = dict[str, Any]
 _TEXT: Final[Schema] = {"type": "string"}
@@ -66,18 +66,18 @@ FORMATS: Final = (
 _NUMBERS: Final = {"int32": "integer", "int64": "integer", "float": "number", "double": "number"}
 
 
-def with_schema(style: Style, properties: Schema, root: Schema | None = None) -> Body:
+def with_schema(style: RequestStyle, properties: Schema, root: Schema | None = None) -> Body:
     schema = {"type": "object", "properties": {"city": _TEXT, **properties}, "required": ["city"], **(root or {})}
     return style.body(user(), tools=(tool(schema=schema),))
 
 
-def _of_keywords(style: Style, names: Sequence[str]) -> Body:
+def _of_keywords(style: RequestStyle, names: Sequence[str]) -> Body:
     properties = {f"p{place}": KEYWORDS[name] for place, name in enumerate(names) if name in KEYWORDS}
     root = {key: value for name in names if name in AT_ROOT for key, value in AT_ROOT[name].items()}
     return with_schema(style, properties, root)
 
 
-def _of_formats(style: Style, names: Sequence[str]) -> Body:
+def _of_formats(style: RequestStyle, names: Sequence[str]) -> Body:
     properties: Schema = {}
     for place, name in enumerate(names):
         more = {"enum": ["x"]} if name == "enum" else {}
@@ -87,7 +87,7 @@ def _of_formats(style: Style, names: Sequence[str]) -> Body:
 
 def refused_among(
     ask: Callable[[Sequence[str]], Question], names: Sequence[str]
-) -> Generator[Question, Heard, tuple[list[str], list[Heard]]]:
+) -> Generator[Question, ParsedReply, tuple[list[str], list[ParsedReply]]]:
     """Which of the names are refused: all at once, then halves of what is refused."""
     heard = yield ask(names)
     shown = [heard]
@@ -106,7 +106,7 @@ def refused_among(
     return refused, shown
 
 
-def _keywords(case: Case) -> Steps:
+def _keywords(case: ProbeCase) -> Steps:
     def ask(names: Sequence[str]) -> Question:
         return Question(body=_of_keywords(case.style, names), about=f"the keywords {', '.join(names)}")
 
@@ -117,7 +117,7 @@ def _keywords(case: Case) -> Steps:
     return [finding("schema.keywords", "schema.refused", (*refused, *more), *shown, quirk=quirk)]
 
 
-def _formats(case: Case) -> Steps:
+def _formats(case: ProbeCase) -> Steps:
     def ask(names: Sequence[str]) -> Question:
         return Question(body=_of_formats(case.style, names), about=f"the formats {', '.join(names)}")
 
@@ -128,16 +128,16 @@ def _formats(case: Case) -> Steps:
     return [finding("schema.formats", "schema.formats", value, *shown)]
 
 
-def _references(style: Style) -> Body:
+def _references(style: RequestStyle) -> Body:
     return with_schema(style, {"at": {"$ref": "#/$defs/place"}}, {"$defs": {"place": _TEXT}})
 
 
-def _root_union(style: Style) -> Body:
+def _root_union(style: RequestStyle) -> Body:
     sides = [{"type": "object", "properties": {name: _TEXT}} for name in ("city", "place")]
     return style.body(user(), tools=(tool(schema={"type": "object", "properties": {"city": _TEXT}, "anyOf": sides}),))
 
 
-def _tuples(case: Case) -> Steps:
+def _tuples(case: ProbeCase) -> Steps:
     listed = yield Question(
         body=with_schema(case.style, {"pair": {"type": "array", "items": [_TEXT, _TEXT]}}),
         about="a tuple as a list of items",
@@ -152,14 +152,14 @@ def _tuples(case: Case) -> Steps:
     return [finding("schema.tuples", "schema.tuple_items", value, listed, prefixed)]
 
 
-def _has(keyword: str) -> Callable[[Case], str]:
-    def why_not(case: Case) -> str:
+def _has(keyword: str) -> Callable[[ProbeCase], str]:
+    def why_not(case: ProbeCase) -> str:
         return f"{keyword} is refused" if keyword in (case.found.get("schema.refused") or ()) else ""
 
     return why_not
 
 
-def _property(schema: Schema) -> Callable[[Style], Body]:
+def _property(schema: Schema) -> Callable[[RequestStyle], Body]:
     return lambda style: with_schema(style, {"other": schema})
 
 
@@ -176,11 +176,11 @@ def _probe(name: str, key: str, question: str, schema: Schema, yes: Any, no: Any
     )
 
 
-def _if_alone(case: Case) -> str:
+def _if_alone(case: ProbeCase) -> str:
     return _has("anyOf")(case) or ("nothing may stand beside anyOf" if case.found.get("schema.union_alone") else "")
 
 
-def _if_typed(case: Case) -> str:
+def _if_typed(case: ProbeCase) -> str:
     is_split = case.found.get("schema.union_with_type") is False
     return _if_alone(case) or ("type may not stand beside anyOf" if is_split else "")
 

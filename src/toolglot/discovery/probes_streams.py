@@ -13,9 +13,9 @@ import msgspec
 from toolglot.conversation import Reply
 from toolglot.discovery.bodies import TWO_CITIES, Body, user
 from toolglot.discovery.findings import Finding
-from toolglot.discovery.heard import Heard
+from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
-from toolglot.discovery.probe import Case, Probe, Steps, UnclearError, finding, is_accepted
+from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, finding, is_accepted
 from toolglot.discovery.secrecy import one_line
 
 REPLY_TOKENS: Final = 400
@@ -31,14 +31,14 @@ _ENDS: Final = {
 _OF_CALLS: Final = ("tool_calls", "function_call", "length")
 
 
-def _ask(case: Case, **more: Any) -> Question:
+def _ask(case: ProbeCase, **more: Any) -> Question:
     body = case.style.body(user(TWO_CITIES), limit=REPLY_TOKENS)
     if case.protocol not in ("gemini", "bedrock"):
         body["stream"] = True
     return Question(body={**body, **more}, about="a stream with calls", stream=True, reply_tokens=REPLY_TOKENS)
 
 
-def _stream(case: Case) -> Steps:
+def _stream(case: ProbeCase) -> Steps:
     heard = yield _ask(case)
     if heard.cut:
         return [finding("streams.calls", "", False, heard, quirk="a stream does not end", note=heard.problem)]
@@ -61,7 +61,7 @@ def _stream(case: Case) -> Steps:
 # --- Chat Completions -------------------------------------------------------------------------------
 
 
-def chunks_of(heard: Heard) -> list[Body]:
+def chunks_of(heard: ParsedReply) -> list[Body]:
     """The chunks of a stream."""
     chunks = []
     for frame in heard.frames:
@@ -95,7 +95,7 @@ def _function(piece: Body) -> Body:
     return function if isinstance(function, dict) else {}
 
 
-def _of_chunks(chunks: list[Body], heard: Heard, reply: Reply) -> list[Finding]:
+def _of_chunks(chunks: list[Body], heard: ParsedReply, reply: Reply) -> list[Finding]:
     pieces = call_pieces(chunks)
     if not pieces:
         return []
@@ -117,7 +117,7 @@ def _of_chunks(chunks: list[Body], heard: Heard, reply: Reply) -> list[Finding]:
     return found
 
 
-def _of_index(pieces: list[Body], heard: Heard) -> Finding:
+def _of_index(pieces: list[Body], heard: ParsedReply) -> Finding:
     indexes = {str(piece.get("index")) for piece in pieces}
     ids = {str(piece["id"]) for piece in pieces if piece.get("id")}
     if "None" in indexes:
@@ -130,7 +130,7 @@ def _of_index(pieces: list[Body], heard: Heard) -> Finding:
     return finding("streams.index", "stream.index", "reliable", heard, settles=False, note=note)
 
 
-def _of_reason(chunks: list[Body], heard: Heard) -> list[Finding]:
+def _of_reason(chunks: list[Body], heard: ParsedReply) -> list[Finding]:
     reasons = [str(choice["finish_reason"]) for choice in _choices(chunks) if choice.get("finish_reason")]
     if reasons and reasons[-1] in _OF_CALLS:
         return [finding("streams.reason", "stream.finish_reason", True, heard, settles=False)]
@@ -138,7 +138,7 @@ def _of_reason(chunks: list[Body], heard: Heard) -> list[Finding]:
     return [finding("streams.reason", "stream.finish_reason", False, heard, quirk=f"a stream with calls {told}")]
 
 
-def _usage(case: Case, chunks: list[Body], heard: Heard) -> Generator[Question, Heard, list[Finding]]:
+def _usage(case: ProbeCase, chunks: list[Body], heard: ParsedReply) -> Generator[Question, ParsedReply, list[Finding]]:
     if any(chunk.get("usage") for chunk in chunks):
         return [finding("streams.usage", "stream.usage", "always", heard)]
     asked = yield _ask(case, stream_options={"include_usage": True})
@@ -147,7 +147,7 @@ def _usage(case: Case, chunks: list[Body], heard: Heard) -> Generator[Question, 
     return [finding("streams.usage", "stream.usage", "asked" if is_told else "never", heard, asked, quirk=quirk)]
 
 
-def _of_end(case: Case, heard: Heard) -> Finding:
+def _of_end(case: ProbeCase, heard: ParsedReply) -> Finding:
     last = [frame for frame in heard.frames if frame.data][-1]
     if case.protocol == "openai_chat":
         end, is_there = "[DONE]", last.data.strip() == b"[DONE]"

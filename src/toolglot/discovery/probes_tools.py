@@ -11,7 +11,7 @@ from toolglot.discovery.bodies import (
     TWO_CITIES,
     WEATHER,
     Body,
-    Style,
+    RequestStyle,
     calls,
     first_tool,
     result,
@@ -19,11 +19,11 @@ from toolglot.discovery.bodies import (
     user,
 )
 from toolglot.discovery.findings import Finding
-from toolglot.discovery.heard import Heard
+from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
 from toolglot.discovery.probe import (
-    Case,
     Probe,
+    ProbeCase,
     Steps,
     finding,
     highest,
@@ -43,7 +43,7 @@ _STRICT: Final = {
 }
 
 
-def _count(case: Case) -> Steps:
+def _count(case: ProbeCase) -> Steps:
     def ask(count: int) -> Question:
         many = tuple(
             ToolSpec(f"weather_{place}", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
@@ -57,7 +57,7 @@ def _count(case: Case) -> Steps:
     return [finding("tools.count", "tools.max_count", most, *shown)]
 
 
-def _empty_list(style: Style) -> Body:
+def _empty_list(style: RequestStyle) -> Body:
     body = style.body(user())
     if style.protocol == "bedrock":
         body["toolConfig"] = {"tools": []}
@@ -67,32 +67,32 @@ def _empty_list(style: Style) -> Body:
     return body
 
 
-def _without_schema(style: Style) -> Body:
+def _without_schema(style: RequestStyle) -> Body:
     body = style.body(user())
     for field in _SCHEMA_FIELDS:
         first_tool(body).pop(field, None)
     return body
 
 
-def _without_description(style: Style) -> Body:
+def _without_description(style: RequestStyle) -> Body:
     body = style.body(user())
     first_tool(body).pop("description", None)
     return body
 
 
-def _empty_description(style: Style) -> Body:
+def _empty_description(style: RequestStyle) -> Body:
     body = style.body(user())
     first_tool(body)["description"] = ""
     return body
 
 
-def _strict(style: Style) -> Body:
+def _strict(style: RequestStyle) -> Body:
     body = style.body(user(), tools=(tool(schema=_STRICT),))
     first_tool(body)["strict"] = True
     return body
 
 
-def _custom(style: Style) -> Body:
+def _custom(style: RequestStyle) -> Body:
     body = style.body(user())
     inner = {"name": "note", "description": "Takes a note."}
     body["tools"].append(
@@ -101,7 +101,7 @@ def _custom(style: Style) -> Body:
     return body
 
 
-def _namespace(style: Style) -> Body:
+def _namespace(style: RequestStyle) -> Body:
     body = style.body(user())
     body["tools"] = [{"type": "namespace", "name": "sky", "description": "The sky.", "tools": body["tools"]}]
     return body
@@ -121,16 +121,16 @@ UNSAID: Final[dict[str, tuple[str, ...]]] = {
 """Choices that a protocol has no word for."""
 
 
-def _choice_body(style: Style, mode: Any, named: str) -> Body:
+def _choice_body(style: RequestStyle, mode: Any, named: str) -> Body:
     """A request that shows whether a choice is obeyed: nothing else in it asks for what is chosen."""
     question = QUESTION if mode == "none" else "Say hello."
     choice = ToolChoice(mode, (named,) if mode in ("named", "allowed") else ())
     return style.body(user(question), tools=(WEATHER, CLOCK), choice=choice, limit=CHOICE_TOKENS)
 
 
-def _modes(case: Case) -> Steps:
+def _modes(case: ProbeCase) -> Steps:
     accepted: list[str] = []
-    asked: list[tuple[str, Heard]] = []
+    asked: list[tuple[str, ParsedReply]] = []
     disobeyed: list[str] = []
     unasked: set[str] = set()
     for mode in MODES:
@@ -151,7 +151,7 @@ def _modes(case: Case) -> Steps:
     return _of_modes(case, accepted, asked, disobeyed)
 
 
-def _disobeys(mode: str, heard: Heard, named: str) -> bool:
+def _disobeys(mode: str, heard: ParsedReply, named: str) -> bool:
     """Whether a whole reply does something else than was chosen."""
     if heard.reply is None or heard.reply.stop not in ("stop", "tool_calls"):
         return False
@@ -161,7 +161,9 @@ def _disobeys(mode: str, heard: Heard, named: str) -> bool:
     return {"required": not called, "none": bool(called)}.get(mode, False)
 
 
-def _of_modes(case: Case, accepted: list[str], asked: list[tuple[str, Heard]], disobeyed: list[str]) -> list[Finding]:
+def _of_modes(
+    case: ProbeCase, accepted: list[str], asked: list[tuple[str, ParsedReply]], disobeyed: list[str]
+) -> list[Finding]:
     if not asked:
         return []
     if "auto" not in {word for word, _ in asked}:
@@ -180,13 +182,13 @@ def _of_modes(case: Case, accepted: list[str], asked: list[tuple[str, Heard]], d
     return found
 
 
-def _thinks_when_forced(asked: list[tuple[str, Heard]]) -> bool:
+def _thinks_when_forced(asked: list[tuple[str, ParsedReply]]) -> bool:
     """Some do not think where a tool is forced on them; then nothing was found out of a choice while thinking."""
     forced = [heard.reply for mode, heard in asked if mode in ("required", "named") and heard.reply is not None]
     return any(isinstance(block, Thinking) for reply in forced for block in reply.turn.blocks)
 
 
-def _no_tools(style: Style) -> Body:
+def _no_tools(style: RequestStyle) -> Body:
     body = style.body(user("Say hello."), choice=ToolChoice("auto"))
     if style.protocol in ("gemini", "bedrock"):
         _drop_tools(body)
@@ -200,12 +202,12 @@ def _drop_tools(body: Body) -> None:
     body.get("toolConfig", {}).pop("tools", None)
 
 
-def _says_strict(case: Case) -> str:
+def _says_strict(case: ProbeCase) -> str:
     is_closed = "additionalProperties" not in (case.found.get("schema.refused") or ())
     return unless_ignored(case) if is_closed else "additionalProperties is refused, which a strict schema has"
 
 
-def _if_never_empty(case: Case) -> str:
+def _if_never_empty(case: ProbeCase) -> str:
     """An object that must have properties, of a tool that must have a schema: leaving it out is no way."""
     is_stuck = case.found.get("schema.properties_non_empty") and case.found.get("tools.parameters_required")
     return "no object may be without properties" if is_stuck else ""

@@ -10,7 +10,7 @@ from toolglot.discovery.bodies import (
     IMAGE,
     MESSAGE_PROTOCOLS,
     Body,
-    Style,
+    RequestStyle,
     messages_of,
     raw_message,
     says,
@@ -19,8 +19,8 @@ from toolglot.discovery.bodies import (
 from toolglot.discovery.line import Question
 from toolglot.discovery.probe import (
     ALL,
-    Case,
     Probe,
+    ProbeCase,
     Steps,
     finding,
     is_accepted,
@@ -33,7 +33,7 @@ _WITH_BLOCKS: Final = tuple(name for name in ALL if name not in ("ollama", "cohe
 """Protocols in which a turn is sent with its texts apart."""
 
 
-def _ending(case: Case) -> Steps:
+def _ending(case: ProbeCase) -> Steps:
     """Whether a request may end with an assistant turn, and whether that is then continued."""
     begun = "The capital of Italy is the city of Ro"
     body = case.style.body(user("What is the capital of Italy?"), says(begun), tools=None)
@@ -68,7 +68,7 @@ def _mark(name: str) -> Any:
 _FLAGS: Final = {"prefix": _mark("prefix"), "partial": _mark("partial")}
 
 
-def _system_inside(case: Case) -> Steps:
+def _system_inside(case: ProbeCase) -> Steps:
     def ask(about: str, *messages: Body | Turn) -> Question:
         body = case.style.body(user("Hello"), says("Hello."), user("How are you?"), tools=None)
         turns = messages_of(body)
@@ -96,24 +96,24 @@ def _system_inside(case: Case) -> Steps:
     return [finding("turns.system_inside", "turns.system_inside", value, *shown, quirk=quirk)]
 
 
-def _if_never_first(case: Case) -> str:
+def _if_never_first(case: ProbeCase) -> str:
     is_late = case.found.get("turns.system_inside") in ("before_assistant", "no")
     return "a system message may not stand before a user turn" if is_late else ""
 
 
-def _system_twice(style: Style) -> Body:
+def _system_twice(style: RequestStyle) -> Body:
     body = style.body(user("Hello"), tools=None)
     messages_of(body)[0:0] = [raw_message(style.protocol, "system", text) for text in ("Be brief.", "Be polite.")]
     return body
 
 
-def _developer(style: Style) -> Body:
+def _developer(style: RequestStyle) -> Body:
     body = style.body(user("Hello"), tools=None)
     messages_of(body).insert(0, raw_message(style.protocol, "developer", "Be brief."))
     return body
 
 
-def _speaker_name(style: Style) -> Body:
+def _speaker_name(style: RequestStyle) -> Body:
     body = style.body(user("Hello"), tools=None)
     messages_of(body)[-1]["name"] = "anna"
     return body
@@ -123,7 +123,7 @@ def _with_block(text: str) -> Any:
     return lambda style: style.body(Turn("user", (Text(text), Text("Hello"))), tools=None)
 
 
-def _silent_turn(style: Style) -> Body:
+def _silent_turn(style: RequestStyle) -> Body:
     body = style.body(user("Hello"), says("?"), user("How are you?"), tools=None)
     turn = messages_of(body)[1]
     if style.protocol in ("openai_chat", "cohere", "ollama"):
@@ -135,11 +135,11 @@ def _silent_turn(style: Style) -> Body:
     return body
 
 
-def _picture(style: Style) -> Body:
+def _picture(style: RequestStyle) -> Body:
     return style.body(Turn("user", (Text("What is this?"), IMAGE)), tools=None)
 
 
-def _user_image(case: Case) -> Steps:
+def _user_image(case: ProbeCase) -> Steps:
     heard = yield Question(body=_picture(case.style), about="a picture in a user turn")
     value = ("image",) if is_accepted(heard) else ()
     return [finding("turns.image", "turns.media", value, heard, quirk="" if value else "no pictures from the user")]

@@ -17,9 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from toolglot import profiles
-from toolglot.discovery.bodies import Style, user
-from toolglot.discovery.heard import Heard
-from toolglot.discovery.line import Line, Question, Route
+from toolglot.discovery.bodies import RequestStyle, user
+from toolglot.discovery.heard import ParsedReply
+from toolglot.discovery.line import EndpointClient, ProtocolRoute, Question
 from toolglot.discovery.probe import ALL
 from toolglot.discovery.secrecy import visible
 from toolglot.upstream import PROVIDERS, Auth, Provider
@@ -67,20 +67,20 @@ class Model(Struct, frozen=True):
     context: int | None = None
 
 
-class WayIn(Struct, frozen=True, kw_only=True):
+class WorkingProtocol(Struct, frozen=True, kw_only=True):
     """A protocol that answers, and how."""
 
-    route: Route
-    style: Style
-    heard: Heard
+    route: ProtocolRoute
+    style: RequestStyle
+    heard: ParsedReply
     answers: bool = True
     """False: it is there, but does not answer a greeting."""
 
 
-class Reached(Struct, frozen=True, kw_only=True):
+class ReachedEndpoint(Struct, frozen=True, kw_only=True):
     """What was found at the door."""
 
-    ways: tuple[WayIn, ...]
+    ways: tuple[WorkingProtocol, ...]
     models: tuple[Model, ...]
     listing: str
     """The exchange that lists the models; empty: none does."""
@@ -124,17 +124,19 @@ def auths_for(protocol: str, key: str, known: Provider | None) -> list[Auth]:
     return [own] if own in ("bearer", "aws") else [own, "bearer"]
 
 
-async def reach(line: Line, *, protocols: Sequence[str] = ALL, model: str = "", target: str = "") -> Reached:
+async def reach(
+    line: EndpointClient, *, protocols: Sequence[str] = ALL, model: str = "", target: str = ""
+) -> ReachedEndpoint:
     """The ways in. Without a model, the first of the list that looks like one for conversations."""
     url = base_of(line.endpoint.url)
     known = known_provider(url)
     models, listing = await _list(line, url, protocols, known)
     chosen = model or pick(models)
-    ways: list[WayIn] = []
+    ways: list[WorkingProtocol] = []
     problems: dict[str, str] = {}
     for protocol in protocols:
         way = await _way(line, protocol, url, chosen, known, target)
-        if isinstance(way, WayIn):
+        if isinstance(way, WorkingProtocol):
             ways.append(way)
         else:
             problems[protocol] = way
@@ -142,7 +144,7 @@ async def reach(line: Line, *, protocols: Sequence[str] = ALL, model: str = "", 
         # Whoever says of every address, that of the list included, that it is not there says nothing of a protocol.
         problems |= {way.route.protocol: way.heard.words for way in ways}
         ways = []
-    return Reached(ways=tuple(ways), models=models, listing=listing, problems=_once(problems, protocols))
+    return ReachedEndpoint(ways=tuple(ways), models=models, listing=listing, problems=_once(problems, protocols))
 
 
 def _once(problems: Mapping[str, str], protocols: Sequence[str]) -> tuple[str, ...]:
@@ -159,7 +161,7 @@ def _once(problems: Mapping[str, str], protocols: Sequence[str]) -> tuple[str, .
 
 
 async def _list(
-    line: Line, url: str, protocols: Sequence[str], known: Provider | None
+    line: EndpointClient, url: str, protocols: Sequence[str], known: Provider | None
 ) -> tuple[tuple[Model, ...], str]:
     line.probe = "endpoint.models"
     tried: set[str] = set()
@@ -170,7 +172,7 @@ async def _list(
                 continue
             tried.add(address)
             auth = auths_for(protocol, line.endpoint.key, known)[0]
-            route = Route(protocol=protocol, target=TARGETS[protocol], base=base, auth=auth)
+            route = ProtocolRoute(protocol=protocol, target=TARGETS[protocol], base=base, auth=auth)
             heard = await line.get(route, _LISTS[protocol], "the list of models")
             found = models_in(heard.value)
             if found:
@@ -213,15 +215,17 @@ def pick(models: Sequence[Model]) -> str:
 # --- protocols --------------------------------------------------------------------------------------
 
 
-async def _way(line: Line, protocol: str, url: str, model: str, known: Provider | None, target: str) -> WayIn | str:
+async def _way(
+    line: EndpointClient, protocol: str, url: str, model: str, known: Provider | None, target: str
+) -> WorkingProtocol | str:
     """The way in of a protocol, or why there is none."""
     line.probe = f"endpoint.{protocol}"
     own = target or _own_target(protocol, known) or TARGETS[protocol]
-    best: WayIn | None = None
+    best: WorkingProtocol | None = None
     why = "no answer"
     for base in bases_for(protocol, url):
         for auth in auths_for(protocol, line.endpoint.key, known):
-            route = Route(protocol=protocol, target=own, base=base, auth=auth, model=model or "default")
+            route = ProtocolRoute(protocol=protocol, target=own, base=base, auth=auth, model=model or "default")
             way = await _greeted(line, route)
             if way.answers:
                 return way
@@ -233,7 +237,7 @@ async def _way(line: Line, protocol: str, url: str, model: str, known: Provider 
     return best if best is not None else why
 
 
-def _why(heard: Heard) -> str:
+def _why(heard: ParsedReply) -> str:
     """Why a greeting was not answered, in a few words."""
     if heard.verdict == "absent":
         return f"nothing is at this address (status {heard.status})"
@@ -248,15 +252,15 @@ def _own_target(protocol: str, known: Provider | None) -> str:
     return ""
 
 
-async def _greeted(line: Line, route: Route) -> WayIn:
-    style = Style(protocol=route.protocol, target=route.target, model=route.model)
+async def _greeted(line: EndpointClient, route: ProtocolRoute) -> WorkingProtocol:
+    style = RequestStyle(protocol=route.protocol, target=route.target, model=route.model)
     fields = ("max_tokens", "max_completion_tokens") if route.protocol == "openai_chat" else ("max_tokens",)
-    first: WayIn | None = None
+    first: WorkingProtocol | None = None
     for field in fields:
         tried = msgspec.structs.replace(style, limit_field=field)
         body = tried.body(user(GREETING), tools=None)
         heard = await line.ask(route, Question(body=body, about=f"a greeting ({route.protocol})"))
-        way = WayIn(route=route, style=tried, heard=heard, answers=heard.accepted)
+        way = WorkingProtocol(route=route, style=tried, heard=heard, answers=heard.accepted)
         if heard.accepted:
             return way
         first = first or way

@@ -28,10 +28,10 @@ from toolglot.discovery import (
     probes_turns,
 )
 from toolglot.discovery.findings import DiscoveryResult, Finding, Probed
-from toolglot.discovery.heard import Heard
-from toolglot.discovery.line import Budget, Endpoint, Line, StoppedError
-from toolglot.discovery.probe import ALL, GROUPS, Case, Probe, UnclearError
-from toolglot.discovery.reaching import Reached, WayIn, reach
+from toolglot.discovery.heard import ParsedReply
+from toolglot.discovery.line import Budget, Endpoint, EndpointClient, StoppedError
+from toolglot.discovery.probe import ALL, GROUPS, Probe, ProbeCase, UnclearError
+from toolglot.discovery.reaching import ReachedEndpoint, WorkingProtocol, reach
 from toolglot.discovery.summary import summarised
 from toolglot.errors import InputError, quote
 
@@ -96,15 +96,15 @@ class Discovery:
     ) -> None:
         if protocol != "auto" and protocol not in ALL:
             raise InputError(f"there is no protocol {quote(protocol)}", path="protocol", hint=f"auto, {', '.join(ALL)}")
-        self.line: Line = Line(endpoint, budget or Budget(), clock=clock, sleep=sleep)
+        self.line: EndpointClient = EndpointClient(endpoint, budget or Budget(), clock=clock, sleep=sleep)
         self.name = name
         self.base = base
         self.findings: list[Finding] = []
         self.probed: list[Probed] = []
         self.earlier: list[Finding] = []
         """What was found over protocols that were left again."""
-        self.reached: Reached | None = None
-        self.way: WayIn | None = None
+        self.reached: ReachedEndpoint | None = None
+        self.way: WorkingProtocol | None = None
         self.stopped: str = ""
         self._probes = chosen(only)
         self._model = model
@@ -137,11 +137,11 @@ class Discovery:
             if await self._ask_all(way, is_last=way is ways[-1]):
                 return
 
-    async def _ask_all(self, way: WayIn, *, is_last: bool) -> bool:
+    async def _ask_all(self, way: WorkingProtocol, *, is_last: bool) -> bool:
         """Ask everything over one protocol; whether it is the one to use. One that refuses tools is the last choice."""
         self.way = way
         self.findings += self._told(way)
-        case = Case(style=way.style, found={})
+        case = ProbeCase(style=way.style, found={})
         unclear = 0
         for probe in self._probes:
             outcome = await self._probe(probe, case, way)
@@ -157,7 +157,7 @@ class Discovery:
                 return False
         return True
 
-    def _told(self, way: WayIn) -> list[Finding]:
+    def _told(self, way: WorkingProtocol) -> list[Finding]:
         """What the list of models says of the one that is asked."""
         reached = self.reached
         context = (
@@ -175,7 +175,7 @@ class Discovery:
         )
         return [told]
 
-    def _why_closed(self, reached: Reached) -> str:
+    def _why_closed(self, reached: ReachedEndpoint) -> str:
         denied = (way for way in reached.ways if way.heard.verdict == "denied")
         half = next(denied, next(iter(reached.ways), None))
         if half is not None:
@@ -186,7 +186,7 @@ class Discovery:
             return f"{half.route.protocol} is there, but refuses a greeting: {said}{hint}"
         return f"nothing answers here: {'; '.join(reached.problems) or 'no answer'}"[:1000]
 
-    async def _probe(self, probe: Probe, case: Case, way: WayIn) -> str:
+    async def _probe(self, probe: Probe, case: ProbeCase, way: WorkingProtocol) -> str:
         why = _why_not(probe, case)
         if self._begin is not None and not why:
             self._begin(probe)
@@ -215,12 +215,12 @@ class Discovery:
             self._progress(told, found)
         return outcome
 
-    async def _steps(self, probe: Probe, case: Case, way: WayIn) -> list[Finding]:
+    async def _steps(self, probe: Probe, case: ProbeCase, way: WorkingProtocol) -> list[Finding]:
         steps = probe.steps(case)
         try:
             question = next(steps)
             for _ in range(probe.most):
-                heard: Heard = await self.line.ask(way.route, question)
+                heard: ParsedReply = await self.line.ask(way.route, question)
                 question = steps.send(heard)
         except StopIteration as ended:
             found: list[Finding] = ended.value
@@ -228,7 +228,7 @@ class Discovery:
         steps.close()
         raise UnclearError(f"it takes more than {probe.most} requests")
 
-    def _keep(self, found: list[Finding], case: Case) -> None:
+    def _keep(self, found: list[Finding], case: ProbeCase) -> None:
         self.findings += found
         case.found.update({one.key: one.value for one in found if one.key and one.settles})
 
@@ -240,7 +240,7 @@ _MISSING: Final = {
 }
 
 
-def _why_not(probe: Probe, case: Case) -> str:
+def _why_not(probe: Probe, case: ProbeCase) -> str:
     """Why a probe is not asked."""
     if case.protocol not in probe.protocols:
         return f"not a question of {case.protocol}"

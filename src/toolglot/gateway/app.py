@@ -24,20 +24,20 @@ from toolglot.conversation import Failure
 from toolglot.errors import InputError
 from toolglot.gateway.accounting.client_keys import KeyRing, saved_keys
 from toolglot.gateway.accounting.metering import Meter
-from toolglot.gateway.accounting.prices import Prices
+from toolglot.gateway.accounting.prices import ConfiguredPrices
 from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.config.reloading import ConfigWatch, running_with, watched_file
 from toolglot.gateway.config.settings import Config
-from toolglot.gateway.endpoints.generate import Exchange
-from toolglot.gateway.endpoints.information import Answers
+from toolglot.gateway.endpoints.generate import ModelRequest
+from toolglot.gateway.endpoints.information import InformationEndpoints
 from toolglot.gateway.endpoints.openapi import OPEN
-from toolglot.gateway.endpoints.pass_through import Passing
-from toolglot.gateway.endpoints.table import Door, find, spoken_at
+from toolglot.gateway.endpoints.pass_through import PassThrough
+from toolglot.gateway.endpoints.table import GatewayEndpoint, find, spoken_at
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.asgi_client import asgi_request
 from toolglot.gateway.http.body_budget import VALUE_BYTES, BodyBudget
-from toolglot.gateway.http.connection_limit import Room, overloaded_body
-from toolglot.gateway.http.graceful_shutdown import CLOSE, STOPPING, Stopping, taken_back
+from toolglot.gateway.http.connection_limit import ConnectionLimit, overloaded_body
+from toolglot.gateway.http.graceful_shutdown import CLOSE, STOPPING, GracefulShutdown, taken_back
 from toolglot.gateway.http.requests import (
     MOST_HEADER_BYTES,
     ClientRequest,
@@ -48,14 +48,14 @@ from toolglot.gateway.http.requests import (
     Send,
     refusal,
 )
-from toolglot.gateway.http.web_pages import PageCaller, is_allowed, preflight_answer, refuse_pages
-from toolglot.gateway.http.worker_links import Siblings
+from toolglot.gateway.http.web_pages import PageChannel, is_allowed, preflight_answer, refuse_pages
+from toolglot.gateway.http.worker_links import WorkerLinks
 from toolglot.gateway.observability.metrics import CONTENT_TYPE, Metrics
 from toolglot.gateway.observability.own_keys import OwnKeys
-from toolglot.gateway.observability.request_log import GONE, Teller, Told
+from toolglot.gateway.observability.request_log import GONE, RequestLog, RequestRecord
 from toolglot.gateway.observability.tracing import Tracing, open_tracing
 from toolglot.gateway.routing.load_balancing import Rotation
-from toolglot.gateway.routing.middleware_chain import Chain, MiddlewareError, load_steps
+from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, MiddlewareError, load_steps
 from toolglot.gateway.routing.router import NoRouteError, Router
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.services import Services
@@ -100,7 +100,7 @@ class Gateway:
         *,
         upstreams: Upstreams | None = None,
         middleware: Sequence[ToolMiddleware] = (),
-        teller: Teller | None = None,
+        teller: RequestLog | None = None,
         tracing: Tracing | None = None,
         reread: Callable[[], Config] | None = None,
     ) -> None:
@@ -110,7 +110,7 @@ class Gateway:
         self._watch: ConfigWatch | None = None
         self._middleware = tuple(middleware)
         settings = config.gateway
-        self.teller: Teller = teller or Teller(most=settings.reports, form=settings.log)
+        self.teller: RequestLog = teller or RequestLog(most=settings.reports, form=settings.log)
         self.budget: BodyBudget = BodyBudget(lambda: self.config.gateway.max_bytes_in_flight)
         self.metrics: Metrics = Metrics(overrides=lambda: self.config.overrides, budget=self.budget)
         self.tracing = tracing
@@ -120,19 +120,19 @@ class Gateway:
         self._store: Store | None = None
         self._store_watch = StoreWatch(None)
         self._services: Services | None = None
-        self._answers: Answers | None = None
+        self._answers: InformationEndpoints | None = None
         self._own_keys = OwnKeys(config)
         self.teller.hide = self._own_keys.hidden
-        self._passing: Passing | None = None
+        self._passing: PassThrough | None = None
         self._tasks: list[asyncio.Task[None]] = []
         """What goes on beside the requests."""
         self._starting = asyncio.Lock()
         self.why_not_started: str = ""
         self.open: int = 0
         """Requests that are being answered."""
-        self.stopping: Stopping = Stopping()
-        self.room: Room = Room(lambda: self.config.gateway, self.teller.say)
-        self.siblings: Siblings | None = None
+        self.stopping: GracefulShutdown = GracefulShutdown()
+        self.room: ConnectionLimit = ConnectionLimit(lambda: self.config.gateway, self.teller.say)
+        self.siblings: WorkerLinks | None = None
         """The other workers, where there are any."""
 
     # --- beginning and end --------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Gateway:
             self._store, settings.client_keys, config.keys, metrics_key=settings.metrics_key, tell=self.teller.say
         )
         await ring.start()
-        usage_seconds, prices = settings.usage_days * 86_400, Prices(config.prices)
+        usage_seconds, prices = settings.usage_days * 86_400, ConfiguredPrices(config.prices)
         return Services(
             config,
             Limits(max_bytes=settings.max_body_bytes),
@@ -196,7 +196,7 @@ class Gateway:
             Rotation(),
             Vault(self._store, seconds=seconds),
             StoredResponses(self._store, seconds=seconds),
-            Chain(steps),
+            GatewayMiddleware(steps),
             OwnKeys(config),
             ring,
             Meter(
@@ -215,8 +215,8 @@ class Gateway:
         self._services, self.config, self.upstreams = services, services.config, services.upstreams
         self._own_keys = services.own_keys
         self.teller.hide = self._own_keys.hidden
-        self._answers = Answers(services, self.teller, self.siblings)
-        self._passing = Passing(services.upstreams, services.own_keys, is_shared=lambda: services.ring.is_shared)
+        self._answers = InformationEndpoints(services, self.teller, self.siblings)
+        self._passing = PassThrough(services.upstreams, services.own_keys, is_shared=lambda: services.ring.is_shared)
 
     async def reload(self, config: Config) -> None:
         """Put another configuration in force while requests go on. What is wrong with it is raised and changes nothing.
@@ -326,11 +326,11 @@ class Gateway:
             await self.start()
         origin = request.headers.get("origin")
         if origin is not None and is_allowed(origin, self.config.gateway.allowed_origins):
-            request.caller = PageCaller(request.caller, origin)
+            request.caller = PageChannel(request.caller, origin)
         caller = request.caller
         share = request.share = self.budget.share()
         door = find(request.method, request.path, request.query, request.headers)
-        told = Told(request.id, "", request.method, request.path)
+        told = RequestRecord(request.id, "", request.method, request.path)
         if door is not None:
             told.source, told.action = door.source, door.action
         else:
@@ -364,8 +364,8 @@ class Gateway:
             finally:
                 self.open -= 1
 
-    async def _answer(self, door: Door | None, request: ClientRequest, told: Told) -> None:
-        if request.method == "OPTIONS" and isinstance(request.caller, PageCaller):
+    async def _answer(self, door: GatewayEndpoint | None, request: ClientRequest, told: RequestRecord) -> None:
+        if request.method == "OPTIONS" and isinstance(request.caller, PageChannel):
             headers = preflight_answer(request.headers)
             if headers is not None:  # a browser asks before the page does: without a key, and for nothing
                 told.status, told.is_answered = 200, True
@@ -397,7 +397,7 @@ class Gateway:
             request.hold(VALUE_BYTES * request.values)
             told.request, told.arrived = request.body, time.perf_counter()
         if door.action == "generate":
-            await Exchange(self._services, door, request, told).run()
+            await ModelRequest(self._services, door, request, told).run()
         elif door.action == "metrics":
             await self._show_metrics(self._services.vault, request, told)
         elif door.action == "ready" and self.stopping.is_draining:
@@ -406,7 +406,7 @@ class Gateway:
         else:
             await self._answers.run(door, request, told)
 
-    def _gate(self, door: Door | None, request: ClientRequest) -> Callable[[str], Awaitable[str]] | None:
+    def _gate(self, door: GatewayEndpoint | None, request: ClientRequest) -> Callable[[str], Awaitable[str]] | None:
         """Who decides by the key whether somebody may ask; None where everybody may."""
         if request.header_bytes > MOST_HEADER_BYTES:
             raise refusal("too_large", f"the headers are longer than {MOST_HEADER_BYTES} bytes", 431)
@@ -422,7 +422,7 @@ class Gateway:
 
     # --- what is counted ----------------------------------------------------------------------------
 
-    def _count(self, told: Told) -> None:
+    def _count(self, told: RequestRecord) -> None:
         """A request is over."""
         self.metrics.end(told)
         if told.trace is not None:
@@ -435,7 +435,7 @@ class Gateway:
             return b""
         return self.metrics.text(vault.hits, vault.misses)
 
-    async def _show_metrics(self, vault: Vault, request: ClientRequest, told: Told) -> None:
+    async def _show_metrics(self, vault: Vault, request: ClientRequest, told: RequestRecord) -> None:
         if self.config.gateway.metrics == "off":
             raise refusal("not_found", 'nothing is counted here (metrics = "off")', 404)
         told.status, told.is_answered = 200, True
@@ -451,7 +451,7 @@ class Gateway:
 
     # --- errors -------------------------------------------------------------------------------------
 
-    async def _fail(self, error: Exception, request: ClientRequest, told: Told) -> None:
+    async def _fail(self, error: Exception, request: ClientRequest, told: RequestRecord) -> None:
         failure = self._failure_of(error)
         if isinstance(failure, Failure) and failure.kind in _KEYS and failure.status is not None and told.tries:
             # Otherwise it looks as if the client's own key were wrong.
@@ -513,7 +513,7 @@ class Gateway:
         return INTERNAL
 
 
-def _watcher(told: Told, task: asyncio.Task[None] | None) -> Callable[[], None]:
+def _watcher(told: RequestRecord, task: asyncio.Task[None] | None) -> Callable[[], None]:
     """What is done when the client of a request goes away."""
 
     def left() -> None:

@@ -9,7 +9,7 @@ from toolglot.gateway.accounting.metering import Meter
 from toolglot.gateway.config.settings import Config
 from toolglot.gateway.observability.own_keys import OwnKeys
 from toolglot.gateway.routing.load_balancing import Rotation
-from toolglot.gateway.routing.middleware_chain import Chain
+from toolglot.gateway.routing.middleware_chain import GatewayMiddleware
 from toolglot.gateway.routing.router import Router
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.state.store_watch import StoreWatch
@@ -31,7 +31,7 @@ class Services(Struct, frozen=True):
     rotation: Rotation
     vault: Vault
     responses: StoredResponses
-    chain: Chain
+    chain: GatewayMiddleware
     own_keys: OwnKeys
     ring: KeyRing
     meter: Meter

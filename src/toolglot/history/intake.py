@@ -32,7 +32,7 @@ from toolglot.conversation.completion import completion_key, is_guess, status_of
 from toolglot.conversation.report import Action, Entry, Fault
 from toolglot.errors import quote
 from toolglot.history.ledger import Ledger
-from toolglot.history.matching import Match, Matcher, Place
+from toolglot.history.matching import BlockPosition, Match, Matcher
 from toolglot.history.turn_keys import TurnKeys, raw_id_of
 
 _UNKNOWN: Final = "unknown"
@@ -117,10 +117,10 @@ class Intake:
         """Give calls their ids and results their calls; whether an earlier turn had to change for it."""
         turn = self.turns[number]
         matches: list[Match] = []
-        undecided: list[tuple[ToolResult, Place]] = []
+        undecided: list[tuple[ToolResult, BlockPosition]] = []
         index = 0
         for position, block in enumerate(turn.blocks):
-            place = Place(number, position)
+            place = BlockPosition(number, position)
             if isinstance(block, ToolCall):
                 call = self._named(block, turn, index)
                 self._blocks(number)[position] = call
@@ -137,7 +137,7 @@ class Intake:
             self._bind(match)
         return any(match.place.turn != number for match in matches)
 
-    def _matched(self, result: ToolResult, place: Place, *, exactly: bool) -> list[Match]:
+    def _matched(self, result: ToolResult, place: BlockPosition, *, exactly: bool) -> list[Match]:
         answers = status_of(result) != "pending"
         if exactly:
             return self._matcher.match_exactly(result.call_id, place, answers=answers)
@@ -148,11 +148,11 @@ class Intake:
             repeats=lambda other: self._says_the_same(result, other),
         )
 
-    def _says_the_same(self, result: ToolResult, place: Place) -> bool:
+    def _says_the_same(self, result: ToolResult, place: BlockPosition) -> bool:
         other = self._blocks(place.turn)[place.block]
         return isinstance(other, ToolResult) and completion_key(other) == completion_key(result)
 
-    def _matched_late(self, result: ToolResult, place: Place) -> list[Match]:
+    def _matched_late(self, result: ToolResult, place: BlockPosition) -> list[Match]:
         """Take up a match that was made before; otherwise match by id, and guess if no id decides."""
         origin = result.metadata
         answers = status_of(result) != "pending"

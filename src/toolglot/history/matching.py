@@ -23,7 +23,7 @@ MAX_COMPARED: Final = 8
 """With how many later calls of its id a result is compared."""
 
 
-class Place(NamedTuple):
+class BlockPosition(NamedTuple):
     """Where a block stands: its turn's and its own position."""
 
     turn: int
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 class Match(NamedTuple):
     """A result and the call it was given to; no call: an orphan."""
 
-    place: Place
+    place: BlockPosition
     call_id: str | None
     matched_by: MatchedBy
     duplicate: bool = False
@@ -47,14 +47,14 @@ class _Call(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    place: Place | None
+    place: BlockPosition | None
     is_guess: bool
 
 
 class _Stray(NamedTuple):
     """A result whose id no call has so far."""
 
-    place: Place
+    place: BlockPosition
     raw_id: str | None
     name: str
 
@@ -99,7 +99,7 @@ class Matcher:
         self._open_by_key: dict[str, _OpenCalls] = {}
         self._open_by_name: dict[str, _OpenCalls] = {}
         self._strays: dict[str, list[_Stray]] = {}
-        self._guesses: dict[Place, tuple[str, _Stray]] = {}
+        self._guesses: dict[BlockPosition, tuple[str, _Stray]] = {}
         self._last_user_turn = -1
 
     def __contains__(self, call_id: object) -> bool:
@@ -132,7 +132,7 @@ class Matcher:
         for key in call.keys:
             self._open_by_key.setdefault(key, _OpenCalls()).push(*call.place, call_id)
 
-    def _take_back_guess(self, place: Place) -> None:
+    def _take_back_guess(self, place: BlockPosition) -> None:
         guess = self._guesses.pop(place, None)
         if guess is not None:
             call_id, _ = guess
@@ -145,10 +145,10 @@ class Matcher:
     def match_by_id(
         self,
         raw_id: str | None,
-        place: Place,
+        place: BlockPosition,
         *,
         answers: bool = True,
-        repeats: Callable[[Place], bool] = lambda _: False,
+        repeats: Callable[[BlockPosition], bool] = lambda _: False,
     ) -> list[Match]:
         """The call that has this id, with any guess that gives way; empty if no call has it.
 
@@ -168,7 +168,7 @@ class Matcher:
         displaced = self._answer_for_sure(call_id, place) if answers else []
         return [Match(place, call_id, "id"), *displaced]
 
-    def _told_already(self, raw_id: str, older: str, repeats: Callable[[Place], bool]) -> str | None:
+    def _told_already(self, raw_id: str, older: str, repeats: Callable[[BlockPosition], bool]) -> str | None:
         """The call of a later turn that was told the same, for a result that could answer an older one.
 
         In one turn, equal results of equal calls are common.
@@ -182,14 +182,14 @@ class Matcher:
                 return call_id
         return None
 
-    def match_exactly(self, call_id: str, place: Place, *, answers: bool = True) -> list[Match]:
+    def match_exactly(self, call_id: str, place: BlockPosition, *, answers: bool = True) -> list[Match]:
         """The call with this canonical id, whatever raw ids others have."""
         if self._is_answered_for_sure(call_id):
             return [Match(place, call_id, "id", duplicate=True)]
         displaced = self._answer_for_sure(call_id, place) if answers else []
         return [Match(place, call_id, "id"), *displaced]
 
-    def _answer_for_sure(self, call_id: str, place: Place) -> list[Match]:
+    def _answer_for_sure(self, call_id: str, place: BlockPosition) -> list[Match]:
         guessed = self._answers.get(call_id)
         self._answers[call_id] = _Answer(place, is_guess=False)
         if guessed is None or guessed.place is None:
@@ -197,7 +197,7 @@ class Matcher:
         _, stray = self._guesses.pop(guessed.place)
         return [self._guess(stray)]
 
-    def guess(self, raw_id: str | None, name: str, place: Place, *, answers: bool = True) -> Match:
+    def guess(self, raw_id: str | None, name: str, place: BlockPosition, *, answers: bool = True) -> Match:
         """A call for a result that no id decides, by name and then by position."""
         stray = _Stray(place, raw_id, name)
         if raw_id is not None:
@@ -230,7 +230,7 @@ class Matcher:
     # --- taking up a history again --------------------------------------------------------------
 
     def restore_result(
-        self, call_id: str, raw_id: str | None, name: str, matched_by: MatchedBy, place: Place, *, answers: bool
+        self, call_id: str, raw_id: str | None, name: str, matched_by: MatchedBy, place: BlockPosition, *, answers: bool
     ) -> list[Match]:
         """A result that was matched before, as it was; and the guess that gives way to it."""
         stray = _Stray(place, raw_id, name)

@@ -26,7 +26,7 @@ FEW: Final = 8
 """For how many keys all turns are gone through, before it is noted for every turn which others look like it."""
 
 
-class SoundTurns:
+class WellFormedTurns:
     """Turns under their native ids, with what a history would call them."""
 
     def __init__(self, turns: Sequence[Turn], issuer: Issuer, named: Sequence[Turn] = ()) -> None:
@@ -149,7 +149,7 @@ def _look(block: Block) -> object:
 
 def sound_turns(
     turns: Sequence[Turn], issuer: Issuer, look: Callable[[Turn], object] = lambda _: None
-) -> SoundTurns | None:
+) -> WellFormedTurns | None:
     """The turns as they are, if nothing in them needs pairing; None if something does.
 
     `look` is given each turn as long as all are sound. A long conversation does not fit into the caches of the
@@ -163,7 +163,7 @@ def sound_turns(
         own, key = turn.issuer, f"{_PLACE}{number}"
         blocks = turn.blocks if own is None else _issued(turn, own)
         named.append(replace(turn, key=key, issuer=own or issuer, blocks=blocks))
-    return SoundTurns(turns, issuer, named)
+    return WellFormedTurns(turns, issuer, named)
 
 
 class _Soundness:

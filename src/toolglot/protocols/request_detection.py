@@ -21,7 +21,7 @@ from toolglot.protocols.base import names
 _Marks = Iterator[frozenset[str]]
 
 
-class Detection(Struct, frozen=True, kw_only=True):
+class ProtocolDetection(Struct, frozen=True, kw_only=True):
     """What a body seems to be."""
 
     protocol: str | None = None
@@ -111,19 +111,19 @@ def detect(body: object) -> str | None:
     return examine(body).protocol
 
 
-def examine(body: object) -> Detection:
+def examine(body: object) -> ProtocolDetection:
     """The protocol of a request body, what decided, and what else it could be."""
     if not isinstance(body, dict):
-        return Detection()
+        return ProtocolDetection()
     left = _first_guess(body)
     if left == _WITH_MESSAGES:
         for possible in _marks(body):
             left &= possible
     candidates = tuple(name for name in names() if name in left)
     if len(candidates) == 1:
-        return Detection(protocol=candidates[0], by="structure", candidates=candidates)
+        return ProtocolDetection(protocol=candidates[0], by="structure", candidates=candidates)
     by_model = _by_model(body, left)
-    return Detection(protocol=by_model, by="model" if by_model else "", candidates=candidates)
+    return ProtocolDetection(protocol=by_model, by="model" if by_model else "", candidates=candidates)
 
 
 def _first_guess(body: dict[str, Any]) -> frozenset[str]:

@@ -21,7 +21,7 @@ from toolglot.referee.forms import (
     Each,
     Fields,
     Form,
-    Found,
+    FormFaults,
     Maybe,
     Typed,
     Values,
@@ -115,7 +115,7 @@ _MARK: Final[dict[str, Form]] = {"cache_control": ANYTHING}
 class ToolForm:
     """A function, a free-text tool, or one of the host's own, of which only the type is looked at."""
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         kind = value.get("type", "function") if isinstance(value, dict) else "function"
         if kind == "function":
             _form({"function": FUNCTION, **_MARK}, "function").check(value, path, found)

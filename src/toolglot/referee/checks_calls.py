@@ -7,29 +7,29 @@ from typing import Any
 
 import msgspec
 
-from toolglot.referee.finding import Case, Checks, Finding, Findings, calls_of
-from toolglot.referee.view import Item, Message
+from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, calls_of
+from toolglot.referee.view import Message, PartView
 
 
-def _calling(case: Case) -> Iterator[tuple[int, Message, list[Item]]]:
+def _calling(case: RequestCase) -> Iterator[tuple[int, Message, list[PartView]]]:
     for place, message in enumerate(case.view.messages):
         calls = calls_of(message)
         if calls:
             yield place, message, calls
 
 
-def _function_calls(case: Case) -> Iterator[Item]:
+def _function_calls(case: RequestCase) -> Iterator[PartView]:
     return (call for _, _, calls in _calling(case) for call in calls if not call.is_custom)
 
 
-def arguments_form(case: Case) -> Findings:
+def arguments_form(case: RequestCase) -> Findings:
     form = case.profile.calls.arguments
     expected = str if form == "string" else dict
     for call in _function_calls(case):
         if not isinstance(call.arguments, expected):
             message = f"the arguments are not {'a string' if form == 'string' else 'an object'}"
             hint = 'write them as a JSON text, "{}" for none' if form == "string" else "write them as an object"
-            yield Finding(call.path, message, hint, call.id or "")
+            yield RuleBreach(call.path, message, hint, call.id or "")
 
 
 def is_json_object(arguments: Any) -> bool:
@@ -42,51 +42,55 @@ def is_json_object(arguments: Any) -> bool:
     return isinstance(arguments, dict)
 
 
-def arguments_object(case: Case) -> Findings:
+def arguments_object(case: RequestCase) -> Findings:
     for call in _function_calls(case) if case.profile.calls.arguments_object_only else ():
         if not is_json_object(call.arguments):
             hint = 'send an object, "{}" for none' if case.profile.calls.arguments == "string" else "send an object"
-            yield Finding(call.path, "the arguments are not a JSON object", hint, call.id or "")
+            yield RuleBreach(call.path, "the arguments are not a JSON object", hint, call.id or "")
 
 
-def parallel_calls(case: Case) -> Findings:
+def parallel_calls(case: RequestCase) -> Findings:
     for _, _, calls in _calling(case) if not case.profile.calls.parallel else ():
         if len(calls) > 1:
-            yield Finding(calls[1].path, "a turn holds several calls", "one call in a turn")
+            yield RuleBreach(calls[1].path, "a turn holds several calls", "one call in a turn")
 
 
-def text_beside_calls(case: Case) -> Findings:
+def text_beside_calls(case: RequestCase) -> Findings:
     for _, message, _ in _calling(case) if not case.profile.calls.with_text else ():
         text = next((item for item in message.items if item.kind == "text" and item.text), None)
         if text is not None:
-            yield Finding(text.path, "text stands beside calls", "send the text in a turn of its own, or leave it out")
+            yield RuleBreach(
+                text.path, "text stands beside calls", "send the text in a turn of its own, or leave it out"
+            )
 
 
-def text_after_calls(case: Case) -> Findings:
+def text_after_calls(case: RequestCase) -> Findings:
     """Turns of the assistant in a row count as one."""
-    called: Item | None = None
+    called: PartView | None = None
     for message in case.view.messages if not case.profile.calls.text_after else ():
         called = called if message.role == "assistant" else None
         for item in message.items if message.role == "assistant" else ():
             if item.kind == "call":
                 called = item
             elif item.kind == "text" and item.text and called is not None:
-                yield Finding(item.path, "text follows a call", "put the text before the calls", called.id or "")
+                yield RuleBreach(item.path, "text follows a call", "put the text before the calls", called.id or "")
                 break
 
 
-def null_content(case: Case) -> Findings:
+def null_content(case: RequestCase) -> Findings:
     """Only the demand for an empty text can be missed: where null is what stands, nothing else is refused."""
     for _, message, _ in _calling(case) if case.profile.calls.empty_content == "empty" else ():
         if not message.has_content:
-            yield Finding(message.path, "the content of a turn that only calls is null", 'write "content": ""')
+            yield RuleBreach(message.path, "the content of a turn that only calls is null", 'write "content": ""')
 
 
-def call_after(case: Case) -> Findings:
+def call_after(case: RequestCase) -> Findings:
     messages = case.view.messages
     for place, message, _ in _calling(case) if case.profile.calls.after == "user_or_result" else ():
         if place == 0 or messages[place - 1].role not in ("user", "tool"):
-            yield Finding(message.path, "a turn that calls follows neither a user turn nor a result", "move the call")
+            yield RuleBreach(
+                message.path, "a turn that calls follows neither a user turn nor a result", "move the call"
+            )
 
 
 CHECKS: Checks = {

@@ -7,19 +7,19 @@ from typing import Final
 
 from toolglot.errors import quote
 from toolglot.referee.checks_ids import compiled
-from toolglot.referee.finding import Case, Checks, Finding, Findings, messages_with_items
-from toolglot.referee.view import Item
+from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, messages_with_items
+from toolglot.referee.view import PartView
 
 LONGEST: Final = 1000
 """How much of a name is looked at; no legal one is as long."""
 
 
-def _documents(case: Case) -> Iterator[Item]:
+def _documents(case: RequestCase) -> Iterator[PartView]:
     for _, item in messages_with_items(case):
         yield from (part for part in (item, *item.content) if part.kind == "media" and part.media == "document")
 
 
-def document_name(case: Case) -> Findings:
+def document_name(case: RequestCase) -> Findings:
     """A missing name is a matter of the protocol's form, and not looked at here."""
     pattern = case.profile.turns.document_name
     if pattern is None:
@@ -30,10 +30,10 @@ def document_name(case: Case) -> Findings:
         if name is None:
             continue
         if not legal.fullmatch(name[:LONGEST]):
-            yield Finding(item.path, f"the name {quote(name)} does not match {pattern}", "rename it", name[:80])
+            yield RuleBreach(item.path, f"the name {quote(name)} does not match {pattern}", "rename it", name[:80])
         elif name in seen:
             message = f"two documents are called {quote(name)}"
-            yield Finding(item.path, message, "rename one of them", name[:80], is_aside=True)
+            yield RuleBreach(item.path, message, "rename one of them", name[:80], is_aside=True)
         seen.add(name)
 
 

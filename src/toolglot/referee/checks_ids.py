@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Final
 
 from toolglot.errors import quote
-from toolglot.referee.finding import Case, Checks, Finding, Findings, messages_with_items, step
-from toolglot.referee.view import Item
+from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, messages_with_items, step
+from toolglot.referee.view import PartView
 
 CUSTOM_ITEM_PREFIX: Final = "ctc"
 """Of the item ids of calls of free-text tools, where those of functions have a prefix."""
@@ -20,11 +20,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _carriers(case: Case) -> Iterator[Item]:
+def _carriers(case: RequestCase) -> Iterator[PartView]:
     return (item for _, item in messages_with_items(case) if item.kind in ("call", "result"))
 
 
-def _ids(case: Case) -> Iterator[tuple[str, str]]:
+def _ids(case: RequestCase) -> Iterator[tuple[str, str]]:
     """Every id once, where it is first written."""
     seen: set[str] = set()
     for item in _carriers(case):
@@ -33,18 +33,18 @@ def _ids(case: Case) -> Iterator[tuple[str, str]]:
             yield item.path, item.id
 
 
-def _wants_exact_length(case: Case) -> bool:
+def _wants_exact_length(case: RequestCase) -> bool:
     """Where longer ids are taken, the length is only that of new ones."""
     rules = case.profile.ids
     return rules.style == "fixed" and rules.max_length <= rules.fixed_length
 
 
-def _has_wrong_length(case: Case, id_: str) -> bool:
+def _has_wrong_length(case: RequestCase, id_: str) -> bool:
     rules = case.profile.ids
     return len(id_) != rules.fixed_length if _wants_exact_length(case) else len(id_) > rules.max_length
 
 
-def id_pattern(case: Case) -> Findings:
+def id_pattern(case: RequestCase) -> Findings:
     legal = compiled(case.profile.ids.pattern)
     length_key = "ids.fixed_length" if _wants_exact_length(case) else "ids.max_length"
     # Where the rule of the length says the same, one finding for one id is enough.
@@ -52,38 +52,38 @@ def id_pattern(case: Case) -> Findings:
     for path, id_ in _ids(case):
         if not legal.fullmatch(id_[:1000]) and not (says_the_same and _has_wrong_length(case, id_)):
             message = f"the id {quote(id_)} does not match {case.profile.ids.pattern}"
-            yield Finding(path, message, "give call and result the same new id", id_[:80])
+            yield RuleBreach(path, message, "give call and result the same new id", id_[:80])
 
 
-def id_length(case: Case) -> Findings:
+def id_length(case: RequestCase) -> Findings:
     limit = case.profile.ids.max_length
     for path, id_ in _ids(case) if not _wants_exact_length(case) else ():
         if _has_wrong_length(case, id_):
             message = f"the id has {len(id_)} characters, at most {limit} are accepted"
-            yield Finding(path, message, "give call and result the same shorter id", id_[:80])
+            yield RuleBreach(path, message, "give call and result the same shorter id", id_[:80])
 
 
-def id_fixed_length(case: Case) -> Findings:
+def id_fixed_length(case: RequestCase) -> Findings:
     exact = case.profile.ids.fixed_length
     for path, id_ in _ids(case) if _wants_exact_length(case) else ():
         if _has_wrong_length(case, id_):
             message = f"the id has {len(id_)} characters, exactly {exact} are accepted"
-            yield Finding(path, message, f"give call and result the same id of {exact} characters", id_[:80])
+            yield RuleBreach(path, message, f"give call and result the same id of {exact} characters", id_[:80])
 
 
-def id_required(case: Case) -> Findings:
+def id_required(case: RequestCase) -> Findings:
     for item in _carriers(case) if case.profile.ids.required else ():
         if item.id is None:
-            yield Finding(item.path, f"the {item.kind} has no id", "write the id that pairs call and result")
+            yield RuleBreach(item.path, f"the {item.kind} has no id", "write the id that pairs call and result")
 
 
-def id_written(case: Case) -> Findings:
+def id_written(case: RequestCase) -> Findings:
     for item in _carriers(case) if not case.profile.ids.written else ():
         if item.id is not None or item.has_empty_id:
-            yield Finding(item.path, f"a {item.kind} has no id here", "leave the ids out", "id")
+            yield RuleBreach(item.path, f"a {item.kind} has no id here", "leave the ids out", "id")
 
 
-def id_unique(case: Case) -> Findings:
+def id_unique(case: RequestCase) -> Findings:
     everywhere = case.profile.ids.unique_in == "conversation"
     seen: set[str] = set()
     for round_ in case.pairing.rounds:
@@ -94,11 +94,11 @@ def id_unique(case: Case) -> Findings:
             if id_ is not None and id_ in seen:
                 where = "conversation" if everywhere else "turn"
                 message = f"the id {quote(id_)} stands on two calls of the {where}"
-                yield Finding(call.item.path, message, "give each call an id of its own", id_[:80])
+                yield RuleBreach(call.item.path, message, "give each call an id of its own", id_[:80])
             seen |= {id_} if id_ is not None else set()
 
 
-def item_id_prefix(case: Case) -> Findings:
+def item_id_prefix(case: RequestCase) -> Findings:
     own = case.profile.ids.item_id_prefix
     prefixes = {"call": own, "text": "msg", "media": "msg", "thinking": "rs"}
     for _, item in messages_with_items(case) if own else ():
@@ -108,10 +108,10 @@ def item_id_prefix(case: Case) -> Findings:
             # The id of a message stands beside its content.
             path = step(item.path.partition(".content")[0], "id")
             is_aside = prefix != own
-            yield Finding(path, message, "leave the item id out", item.item_id[:80], is_aside=is_aside)
+            yield RuleBreach(path, message, "leave the item id out", item.item_id[:80], is_aside=is_aside)
 
 
-def _names(case: Case) -> Iterator[tuple[str, str]]:
+def _names(case: RequestCase) -> Iterator[tuple[str, str]]:
     """Names of tools and of calls, each once."""
     seen: set[str] = set()
     named = [(tool.path, tool.name) for tool in case.view.tools or () if tool.kind in ("function", "custom")]
@@ -122,27 +122,29 @@ def _names(case: Case) -> Iterator[tuple[str, str]]:
             yield path, name
 
 
-def name_pattern(case: Case) -> Findings:
+def name_pattern(case: RequestCase) -> Findings:
     legal = compiled(case.profile.names.pattern)
     for path, name in _names(case):
         if not legal.fullmatch(name[:1000]):
             message = f"the name {quote(name)} does not match {case.profile.names.pattern}"
-            yield Finding(path, message, "rename the tool, also where it is called", name[:80])
+            yield RuleBreach(path, message, "rename the tool, also where it is called", name[:80])
 
 
-def name_length(case: Case) -> Findings:
+def name_length(case: RequestCase) -> Findings:
     limit = case.profile.names.max_length
     for path, name in _names(case):
         if len(name) > limit:
             message = f"the name has {len(name)} characters, at most {limit} are accepted"
-            yield Finding(path, message, "rename the tool, also where it is called", name[:80])
+            yield RuleBreach(path, message, "rename the tool, also where it is called", name[:80])
 
 
-def name_unique(case: Case) -> Findings:
+def name_unique(case: RequestCase) -> Findings:
     seen: set[str] = set()
     for tool in (case.view.tools or ()) if case.profile.names.unique else ():
         if tool.name is not None and tool.name in seen:
-            yield Finding(tool.path, f"two tools are called {quote(tool.name)}", "rename one of them", tool.name[:80])
+            yield RuleBreach(
+                tool.path, f"two tools are called {quote(tool.name)}", "rename one of them", tool.name[:80]
+            )
         seen |= {tool.name} if tool.name is not None else set()
 
 

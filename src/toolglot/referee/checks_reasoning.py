@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from toolglot.errors import quote
-from toolglot.referee.finding import Case, Checks, Finding, Findings, calls_of, short
-from toolglot.referee.view import Item, Message, Setting
+from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, calls_of, short
+from toolglot.referee.view import Message, PartView, Setting
 
 FORMS: Final[dict[str, tuple[str, ...]]] = {
     "none": (),
@@ -23,30 +23,30 @@ FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details")
 """Forms that are fields of a message: where unknown fields are ignored, these are."""
 
 
-def _assistant(case: Case) -> Iterator[Message]:
+def _assistant(case: RequestCase) -> Iterator[Message]:
     return (message for message in case.view.messages if message.role == "assistant")
 
 
-def _thinking(case: Case) -> Iterator[Item]:
+def _thinking(case: RequestCase) -> Iterator[PartView]:
     return (item for message in _assistant(case) for item in message.items if item.kind == "thinking")
 
 
-def carrier(case: Case) -> Findings:
+def carrier(case: RequestCase) -> Findings:
     forms = FORMS.get(case.profile.reasoning.carrier)
     for item in _thinking(case) if forms is not None else ():
         if item.type not in (forms or ()) and not (case.ignores_fields and item.type in FIELDS):
-            yield Finding(item.path, f"thinking is not accepted as {quote(item.type)}", "leave it out", item.type)
+            yield RuleBreach(item.path, f"thinking is not accepted as {quote(item.type)}", "leave it out", item.type)
 
 
-def modes(case: Case) -> Findings:
+def modes(case: RequestCase) -> Findings:
     setting, allowed = case.view.thinking_mode, case.profile.reasoning.modes
     if setting is not None and setting.value not in allowed and (allowed or not case.ignores("reasoning.modes")):
         message = f"the thinking mode {quote(setting.value)} is not accepted"
         hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
-        yield Finding(setting.path, message, hint, short(setting.value))
+        yield RuleBreach(setting.path, message, hint, short(setting.value))
 
 
-def switch(case: Case) -> Findings:
+def switch(case: RequestCase) -> Findings:
     """Of Chat Completions only, where each host has a field of its own."""
     setting, field = case.view.thinking_mode, case.profile.reasoning.switch
     if setting is None or case.profile.protocol != "openai_chat" or case.ignores_fields:
@@ -54,32 +54,32 @@ def switch(case: Case) -> Findings:
     used = setting.path.split(".")[1]
     if used != field:
         hint = "leave it out" if field == "none" else f"write {field}"
-        yield Finding(setting.path, f"there is no switch {used}", hint, used)
+        yield RuleBreach(setting.path, f"there is no switch {used}", hint, used)
 
 
-def signed(case: Case) -> Findings:
+def signed(case: RequestCase) -> Findings:
     for item in _thinking(case) if case.profile.reasoning.signed else ():
         is_stored = case.view.keeps_items and item.item_id is not None
         if not item.signature and not item.is_redacted and not is_stored:
-            yield Finding(item.path, "the thinking has no signature", "leave it out, or send it as it came")
+            yield RuleBreach(item.path, "the thinking has no signature", "leave it out, or send it as it came")
 
 
-def foreign_marks(case: Case) -> Findings:
+def foreign_marks(case: RequestCase) -> Findings:
     marks = case.profile.reasoning.foreign_marks
     for item in _thinking(case) if marks else ():
         if (item.signature or "").startswith(marks):
-            yield Finding(item.path, "the signature is of another issuer", "leave the thinking out")
+            yield RuleBreach(item.path, "the signature is of another issuer", "leave the thinking out")
 
 
-def signature_fields(case: Case) -> Findings:
+def signature_fields(case: RequestCase) -> Findings:
     named = case.profile.reasoning.signature_fields
     for path in case.view.signature_fields if named else ():
         field = path.rpartition(".")[2]
         if field in named:
-            yield Finding(path, f"{field} holds a signature of another issuer", "leave it out", field)
+            yield RuleBreach(path, f"{field} holds a signature of another issuer", "leave it out", field)
 
 
-def _open_loop(case: Case) -> Message | None:
+def _open_loop(case: RequestCase) -> Message | None:
     """The turn whose calls the request answers at its end."""
     messages, rounds = case.view.messages, case.pairing.rounds
     if not rounds or not rounds[-1].near:
@@ -89,20 +89,20 @@ def _open_loop(case: Case) -> Message | None:
     return messages[rounds[-1].first_message] if is_open else None
 
 
-def leading(case: Case) -> Findings:
+def leading(case: RequestCase) -> Findings:
     if case.thinking not in case.profile.reasoning.leading:
         return
     message = _open_loop(case)
     if message is not None and message.items and message.items[0].kind != "thinking":
         hint = "send the thinking that came with the calls, or switch thinking off"
-        yield Finding(message.items[0].path, "a turn with open calls must start with its thinking", hint)
+        yield RuleBreach(message.items[0].path, "a turn with open calls must start with its thinking", hint)
 
 
 def _lacks_thinking(message: Message) -> bool:
     return not any(item.kind == "thinking" for item in message.items)
 
 
-def placeholder(case: Case) -> Findings:
+def placeholder(case: RequestCase) -> Findings:
     where = case.profile.reasoning.placeholder_on
     if where == "first_call":
         yield from _unsigned_steps(case)
@@ -115,24 +115,24 @@ def placeholder(case: Case) -> Findings:
         is_bound = message.role == "assistant" and (calls or (where == "assistant" and has_called))
         if is_bound and _lacks_thinking(message):
             hint = "send the thinking that came with it, or a placeholder"
-            yield Finding(message.path, "the turn has no thinking, which must be passed back", hint, str(place))
+            yield RuleBreach(message.path, "the turn has no thinking, which must be passed back", hint, str(place))
 
 
-def _unsigned_steps(case: Case) -> Findings:
+def _unsigned_steps(case: RequestCase) -> Findings:
     """The first call of each step since the last words of the user must carry a signature."""
     start = max((place for place, message in enumerate(case.view.messages) if _is_prompt(message)), default=-1)
     for message in case.view.messages[start + 1 :]:
         calls = calls_of(message)
         if calls and not calls[0].signature:
             hint = "send the signature that came with it, or the placeholder"
-            yield Finding(calls[0].path, "the first call of a step has no signature", hint, calls[0].name or "")
+            yield RuleBreach(calls[0].path, "the first call of a step has no signature", hint, calls[0].name or "")
 
 
 def _is_prompt(message: Message) -> bool:
     return message.role == "user" and any(item.kind in ("text", "media") for item in message.items)
 
 
-def grouped(case: Case) -> Findings:
+def grouped(case: RequestCase) -> Findings:
     """A thinking item without its follower. `may_end_turn` says the same of a turn of the assistant."""
     messages, rules = case.view.messages, case.profile.reasoning
     for place, message in enumerate(messages if rules.grouped else ()):
@@ -142,72 +142,74 @@ def grouped(case: Case) -> Findings:
             item = message.items[-1]
             shown = item.item_id or item.id or ""
             # The provider's words of the rule are about the opposite: a follower without its thinking.
-            yield Finding(item.path, "nothing follows the thinking item", "leave it out", shown, is_aside=True)
+            yield RuleBreach(item.path, "nothing follows the thinking item", "leave it out", shown, is_aside=True)
 
 
-def before_calls(case: Case) -> Findings:
+def before_calls(case: RequestCase) -> Findings:
     """Between two calls it may stand (it is then before the second); after the last it is too late."""
     for message in _assistant(case) if case.profile.reasoning.before_calls else ():
         last = max((place for place, item in enumerate(message.items) if item.kind == "call"), default=None)
         for item in message.items[last + 1 :] if last is not None else ():
             if item.kind == "thinking":
-                yield Finding(item.path, "thinking stands after the calls of its turn", "put it before them")
+                yield RuleBreach(item.path, "thinking stands after the calls of its turn", "put it before them")
 
 
-def may_end_turn(case: Case) -> Findings:
+def may_end_turn(case: RequestCase) -> Findings:
     for message in _assistant(case) if not case.profile.reasoning.may_end_turn else ():
         if message.items and message.items[-1].kind == "thinking":
-            yield Finding(message.items[-1].path, "the turn ends on thinking", "leave it out")
+            yield RuleBreach(message.items[-1].path, "the turn ends on thinking", "leave it out")
 
 
-def efforts(case: Case) -> Findings:
+def efforts(case: RequestCase) -> Findings:
     setting, allowed = case.view.effort, case.profile.reasoning.efforts
     if setting is not None and setting.value not in allowed and (allowed or not case.ignores("reasoning.efforts")):
         hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
-        yield Finding(setting.path, f"the effort {quote(setting.value)} is not accepted", hint, short(setting.value))
+        yield RuleBreach(setting.path, f"the effort {quote(setting.value)} is not accepted", hint, short(setting.value))
     summary, rules = case.view.summary, case.profile.reasoning
     thinks = bool(rules.modes or rules.efforts or rules.budget) or rules.default != "off"
     if summary is not None and not thinks and not case.ignores("reasoning.efforts"):
-        yield Finding(summary.path, "a model that does not think has no summary of it", "leave it out", is_aside=True)
+        yield RuleBreach(
+            summary.path, "a model that does not think has no summary of it", "leave it out", is_aside=True
+        )
 
 
-def budget(case: Case) -> Findings:
+def budget(case: RequestCase) -> Findings:
     setting = case.view.budget
     if setting is not None and not case.profile.reasoning.budget and not case.ignores("reasoning.budget"):
-        yield Finding(setting.path, "a budget for thinking is not accepted", "leave it out")
+        yield RuleBreach(setting.path, "a budget for thinking is not accepted", "leave it out")
 
 
-def budget_required(case: Case) -> Findings:
+def budget_required(case: RequestCase) -> Findings:
     mode = case.view.thinking_mode
     if case.profile.reasoning.budget_required and mode is not None and mode.value == "on" and case.view.budget is None:
-        yield Finding(mode.path, "thinking is switched on without a budget", "give a budget")
+        yield RuleBreach(mode.path, "thinking is switched on without a budget", "give a budget")
 
 
-def min_budget(case: Case) -> Findings:
+def min_budget(case: RequestCase) -> Findings:
     """Of thinking that is on: elsewhere a budget of 0 or less is a way to say off, or as much as it likes."""
     setting, mode, rules = case.view.budget, case.view.thinking_mode, case.profile.reasoning
     if setting is None or not rules.budget or (mode is not None and mode.value in ("off", "adaptive")):
         return
     if isinstance(setting.value, int) and setting.value < rules.min_budget:
-        yield Finding(setting.path, f"at least {rules.min_budget} is accepted", "raise it", short(setting.value))
+        yield RuleBreach(setting.path, f"at least {rules.min_budget} is accepted", "raise it", short(setting.value))
 
 
-def budget_below_limit(case: Case) -> Findings:
+def budget_below_limit(case: RequestCase) -> Findings:
     setting, limit, rules = case.view.budget, case.view.max_tokens, case.profile.reasoning
     if not rules.budget_below_limit or not rules.budget or setting is None or limit is None:
         return
     if isinstance(setting.value, int) and isinstance(limit.value, int) and setting.value >= limit.value > 0:
         message = f"a budget of {setting.value} leaves no room in {limit.value}"
-        yield Finding(setting.path, message, "lower it, or raise the limit of the answer", short(setting.value))
+        yield RuleBreach(setting.path, message, "lower it, or raise the limit of the answer", short(setting.value))
 
 
-def narrows_sampling(case: Case) -> Findings:
+def narrows_sampling(case: RequestCase) -> Findings:
     if not case.profile.reasoning.narrows_sampling or case.thinking not in ("on", "adaptive"):
         return
     for name, setting in case.view.sampling.items():
         if name in _BESIDE_THINKING and name in case.profile.request.sampling and not _BESIDE_THINKING[name](setting):
             message = f"{name} {quote(setting.value)} is not accepted while thinking"
-            yield Finding(setting.path, message, "leave it out", name, is_aside=name != "temperature")
+            yield RuleBreach(setting.path, message, "leave it out", name, is_aside=name != "temperature")
 
 
 _BESIDE_THINKING: Final[Mapping[str, Callable[[Setting], bool]]] = {
@@ -218,7 +220,7 @@ _BESIDE_THINKING: Final[Mapping[str, Callable[[Setting], bool]]] = {
 """What each setting may be where thinking leaves little of them."""
 
 
-def refused_sampling(case: Case) -> Findings:
+def refused_sampling(case: RequestCase) -> Findings:
     effort = case.view.effort
     thinks = case.thinking in ("on", "adaptive")
     if effort is not None and isinstance(effort.value, str):
@@ -228,17 +230,17 @@ def refused_sampling(case: Case) -> Findings:
         if setting is None or name not in case.profile.request.sampling or setting.value == _DEFAULTS.get(name):
             continue
         if setting.value not in (None, [], ()):
-            yield Finding(setting.path, f"{name} is not accepted while thinking", "leave it out", name)
+            yield RuleBreach(setting.path, f"{name} is not accepted while thinking", "leave it out", name)
 
 
 _DEFAULTS: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
 """What a setting may say at any time: what holds without it."""
 
 
-def one_setting(case: Case) -> Findings:
+def one_setting(case: RequestCase) -> Findings:
     effort, mode = case.view.effort, case.view.thinking_mode
     if case.profile.reasoning.one_setting and effort is not None and mode is not None:
-        yield Finding(effort.path, "effort and thinking mode are given together", "keep one of them")
+        yield RuleBreach(effort.path, "effort and thinking mode are given together", "keep one of them")
 
 
 CHECKS: Checks = {

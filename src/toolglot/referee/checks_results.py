@@ -6,61 +6,61 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from toolglot.errors import quote
-from toolglot.referee.finding import Case, Check, Checks, Finding, Findings
-from toolglot.referee.rounds import Answer, Call
-from toolglot.referee.view import Item, Message
+from toolglot.referee.finding import Check, Checks, Findings, RequestCase, RuleBreach
+from toolglot.referee.rounds import CallRound, ResultPosition
+from toolglot.referee.view import Message, PartView
 
 
-def _calls(case: Case) -> Iterator[Call]:
+def _calls(case: RequestCase) -> Iterator[CallRound]:
     return (call for round_ in case.pairing.rounds for call in round_.calls)
 
 
-def _results(case: Case) -> Iterator[Item]:
+def _results(case: RequestCase) -> Iterator[PartView]:
     for message in case.view.messages:
         yield from (item for item in message.items if item.kind == "result")
 
 
-def _own(item: Item) -> str:
+def _own(item: PartView) -> str:
     return (item.id or item.name or "")[:80]
 
 
-def complete(case: Case) -> Findings:
+def complete(case: RequestCase) -> Findings:
     for call in _calls(case) if case.profile.results.complete else ():
         if not call.answers:
             message = f"no result answers the call {quote(_own(call.item))}"
-            yield Finding(call.item.path, message, "send a result, if only that it was cancelled", _own(call.item))
+            yield RuleBreach(call.item.path, message, "send a result, if only that it was cancelled", _own(call.item))
 
 
-def paired(case: Case) -> Findings:
+def paired(case: RequestCase) -> Findings:
     # A request that goes on from a stored answer may answer calls that stand there.
     is_checked = case.profile.results.paired and not case.view.is_continued
     for item in case.pairing.orphans if is_checked else ():
         message = f"the result {quote(_own(item))} answers no call before it"
-        yield Finding(item.path, message, "leave it out, or send it as text", _own(item))
+        yield RuleBreach(item.path, message, "leave it out, or send it as text", _own(item))
 
 
-def single(case: Case) -> Findings:
+def single(case: RequestCase) -> Findings:
     for call in _calls(case) if case.profile.results.single else ():
         for answer in call.answers[1:]:
             message = f"the call {quote(_own(call.item))} has a second result"
-            yield Finding(answer.item.path, message, "keep one result", _own(call.item))
+            yield RuleBreach(answer.item.path, message, "keep one result", _own(call.item))
 
 
-def adjacent(case: Case) -> Findings:
+def adjacent(case: RequestCase) -> Findings:
     for call in _calls(case) if case.profile.results.adjacent else ():
         if call.answers and not call.answers[0].is_near:
             message = f"the result {quote(_own(call.item))} does not follow its call directly"
-            yield Finding(call.answers[0].item.path, message, "move it to its call", _own(call.item))
+            yield RuleBreach(call.answers[0].item.path, message, "move it to its call", _own(call.item))
 
 
-def together(case: Case) -> Findings:
+def together(case: RequestCase) -> Findings:
     for round_ in case.pairing.rounds if case.profile.results.together else ():
         split = next((answer for answer in round_.near if answer.message != round_.near[0].message), None)
         if split is not None:
-            yield Finding(split.item.path, "the results of one turn stand in several messages", "put them into one")
+            yield RuleBreach(split.item.path, "the results of one turn stand in several messages", "put them into one")
 
 
-def first(case: Case) -> Findings:
+def first(case: RequestCase) -> Findings:
     """Of blocks only: a message of results holds nothing else."""
     if not case.profile.results.first or case.profile.results.carrier != "block":
         return
@@ -77,41 +77,41 @@ def _late(messages: tuple[Message, ...]) -> Findings:
         for item in message.items:
             if item.kind == "result" and is_late:
                 hint = "put the results before everything else"
-                yield Finding(item.path, "something stands before the result", hint, _own(item))
+                yield RuleBreach(item.path, "something stands before the result", hint, _own(item))
                 return
             is_late = is_late or item.kind != "result"
 
 
-def _beside(message: Message) -> Iterator[Item]:
+def _beside(message: Message) -> Iterator[PartView]:
     if any(item.kind == "result" for item in message.items):
         yield from (item for item in message.items if item.kind != "result")
 
 
-def alone(case: Case) -> Findings:
+def alone(case: RequestCase) -> Findings:
     for message in case.view.messages if case.profile.results.alone else ():
         for item in _beside(message):
-            yield Finding(item.path, f"{item.kind} stands beside results", "move it to a turn of its own", item.kind)
+            yield RuleBreach(item.path, f"{item.kind} stands beside results", "move it to a turn of its own", item.kind)
 
 
-def colocated(case: Case) -> Findings:
+def colocated(case: RequestCase) -> Findings:
     allowed = case.profile.results.colocated
     for message in case.view.messages if not case.profile.results.alone else ():
         for item in _beside(message):
             what = item.media if item.kind == "media" else item.kind
             if item.kind in ("text", "media") and what not in allowed:
-                yield Finding(item.path, f"{what} may not share a turn with results", "move it", what)
+                yield RuleBreach(item.path, f"{what} may not share a turn with results", "move it", what)
 
 
-def call_order(case: Case) -> Findings:
+def call_order(case: RequestCase) -> Findings:
     for round_ in case.pairing.rounds if case.profile.results.call_order else ():
         late = _out_of_order(round_.near)
         if late is not None:
-            yield Finding(
+            yield RuleBreach(
                 late.item.path, "the results are not in the order of their calls", "sort them", _own(late.item)
             )
 
 
-def _out_of_order(answers: list[Answer]) -> Answer | None:
+def _out_of_order(answers: list[ResultPosition]) -> ResultPosition | None:
     highest = -1
     for answer in answers:
         if answer.order < highest:
@@ -120,64 +120,64 @@ def _out_of_order(answers: list[Answer]) -> Answer | None:
     return None
 
 
-def result_name(case: Case) -> Findings:
+def result_name(case: RequestCase) -> Findings:
     rule = case.profile.results.name
     for item in _results(case):
         if rule == "required" and not item.name:
-            yield Finding(item.path, "the result does not name its tool", "write the tool's name", _own(item))
+            yield RuleBreach(item.path, "the result does not name its tool", "write the tool's name", _own(item))
         elif rule == "refused" and item.name is not None and not case.ignores_fields:
-            yield Finding(item.path, "a result has no name here", "leave the name out", item.name[:80])
+            yield RuleBreach(item.path, "a result has no name here", "leave the name out", item.name[:80])
 
 
-def body(case: Case) -> Findings:
+def body(case: RequestCase) -> Findings:
     for item in _results(case) if case.profile.results.body == "text" else ():
         for part in item.content:
             if part.kind not in ("text", "media"):
-                yield Finding(
+                yield RuleBreach(
                     part.path, f"a result holds text only, not {quote(part.type)}", "send it as text", part.type
                 )
 
 
-def media(case: Case) -> Findings:
+def media(case: RequestCase) -> Findings:
     allowed = case.profile.results.media
     for item in _results(case):
         for part in item.content:
             if part.kind == "media" and part.media not in allowed:
                 message = f"a result may not hold {part.media or 'this medium'}"
-                yield Finding(part.path, message, "send it in a user turn after the results", part.media)
+                yield RuleBreach(part.path, message, "send it in a user turn after the results", part.media)
 
 
-def error_flag(case: Case) -> Findings:
+def error_flag(case: RequestCase) -> Findings:
     for item in _results(case) if not case.profile.results.error_flag else ():
         if item.is_error is not None and not case.ignores_fields:
-            yield Finding(item.path, "a result has no error mark here", "say in the text that it failed")
+            yield RuleBreach(item.path, "a result has no error mark here", "say in the text that it failed")
 
 
-def error_media(case: Case) -> Findings:
+def error_media(case: RequestCase) -> Findings:
     for item in _results(case) if not case.profile.results.error_media else ():
         part = next((part for part in item.content if part.kind == "media"), None)
         if item.is_error and part is not None:
-            yield Finding(part.path, "an error result may hold text only", "send the medium in a user turn")
+            yield RuleBreach(part.path, "an error result may hold text only", "send the medium in a user turn")
 
 
-def _is_empty(item: Item) -> bool:
+def _is_empty(item: PartView) -> bool:
     return all(part.kind == "text" and not part.text for part in item.content)
 
 
 def _empty(*, of_errors: bool) -> Check:
-    def check(case: Case) -> Findings:
+    def check(case: RequestCase) -> Findings:
         results = case.profile.results
         for item in _results(case) if not (results.empty_error if of_errors else results.empty) else ():
             if bool(item.is_error) == of_errors and _is_empty(item):
-                yield Finding(item.path, "the result is empty", "write what happened", _own(item))
+                yield RuleBreach(item.path, "the result is empty", "write what happened", _own(item))
 
     return check
 
 
-def user_after(case: Case) -> Findings:
+def user_after(case: RequestCase) -> Findings:
     for before, message in pairwise(case.view.messages) if not case.profile.results.user_after else ():
         if _ends_with_results(before) and message.role == "user" and not _has_results(message):
-            yield Finding(message.path, "a user turn follows results", "put a short assistant turn between them")
+            yield RuleBreach(message.path, "a user turn follows results", "put a short assistant turn between them")
 
 
 def _ends_with_results(message: Message) -> bool:
@@ -189,12 +189,14 @@ def _has_results(message: Message) -> bool:
     return any(item.kind == "result" for item in message.items)
 
 
-def max_length(case: Case) -> Findings:
+def max_length(case: RequestCase) -> Findings:
     limit = case.profile.results.max_length
     for item in _results(case) if limit is not None else ():
         length = sum(len(part.text or "") for part in item.content)
         if limit is not None and length > limit:
-            yield Finding(item.path, f"the result has {length} characters, at most {limit} are accepted", "shorten it")
+            yield RuleBreach(
+                item.path, f"the result has {length} characters, at most {limit} are accepted", "shorten it"
+            )
 
 
 CHECKS: Checks = {

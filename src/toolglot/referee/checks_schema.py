@@ -12,9 +12,9 @@ from typing import Any, Final
 from toolglot.errors import quote
 from toolglot.profiles.rules import SchemaRules
 from toolglot.referee.checks_ids import compiled
-from toolglot.referee.finding import Case, Checks, Finding, Findings, short, step
-from toolglot.referee.schema_nodes import Node, nodes_in, schema_nodes
-from toolglot.referee.view import Tool
+from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, short, step
+from toolglot.referee.schema_nodes import SchemaNode, nodes_in, schema_nodes
+from toolglot.referee.view import ToolView
 
 _UNIONS: Final = ("anyOf", "oneOf", "allOf")
 _MAP: Final = ("additionalProperties", "patternProperties", "propertyNames")
@@ -22,7 +22,7 @@ _MAP: Final = ("additionalProperties", "patternProperties", "propertyNames")
 _BESIDE_UNION: Final = ("description", "title")
 
 
-def _judged(case: Case) -> Iterator[tuple[Tool, tuple[Node, ...]]]:
+def _judged(case: RequestCase) -> Iterator[tuple[ToolView, tuple[SchemaNode, ...]]]:
     """Tools whose schema stands in the field that the rules are about, and the schemas in it."""
     rules = case.profile.schema
     for tool, nodes in zip(case.view.tools or (), case.schemas, strict=True):
@@ -31,13 +31,13 @@ def _judged(case: Case) -> Iterator[tuple[Tool, tuple[Node, ...]]]:
             yield tool, nodes
 
 
-def _strict(case: Case) -> Iterator[tuple[Tool, tuple[Node, ...]]]:
+def _strict(case: RequestCase) -> Iterator[tuple[ToolView, tuple[SchemaNode, ...]]]:
     if case.profile.takes_any_strict:
         return iter(())
     return ((tool, nodes) for tool, nodes in _judged(case) if tool.strict)
 
 
-Demand = Callable[[Node, SchemaRules], Iterator[tuple[str, str]]]
+Demand = Callable[[SchemaNode, SchemaRules], Iterator[tuple[str, str]]]
 """What is wrong with one schema: the message, and what stands for a gap."""
 
 
@@ -54,55 +54,55 @@ def _is_array(schema: dict[str, Any]) -> bool:
     return any(kind in ("array", "ARRAY") for kind in _types(schema))
 
 
-def _not_among(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _not_among(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     for keyword in node.schema if rules.keywords is not None else ():
         if rules.keywords is not None and keyword not in rules.keywords:
             yield f"the keyword {quote(keyword)} is not known", str(keyword)[:80]
 
 
-def _refused(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _refused(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     yield from (
         (f"the keyword {quote(keyword)} is refused", keyword) for keyword in rules.refused if keyword in node.schema
     )
 
 
-def _root_union(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _root_union(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if node.depth == 0 and not rules.root_union:
         yield from ((f"{word} stands at the root", word) for word in _UNIONS if word in node.schema)
 
 
-def _references(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _references(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if not rules.refs and "$ref" in node.schema:
         yield "references are not understood", short(node.schema["$ref"])
 
 
-def _type_list(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _type_list(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if not rules.type_lists and isinstance(node.schema.get("type"), list):
         yield "the type is a list", "type"
 
 
-def _union_with_type(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _union_with_type(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if not rules.union_with_type and "anyOf" in node.schema and "type" in node.schema:
         yield "type stands beside anyOf", "type"
 
 
-def _union_alone(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _union_alone(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if rules.union_alone and "anyOf" in node.schema and len(node.schema) > 1:
         yield "something stands beside anyOf", "anyOf"
 
 
-def _typeless(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _typeless(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     is_typed = any(word in node.schema for word in ("type", "$ref", *_UNIONS))
     if rules.type_required and not is_typed:
         yield "there is no type", "type"
 
 
-def _null_type(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _null_type(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if rules.nullable and "null" in _types(node.schema):
         yield 'null is allowed by "nullable": true here, not by a type', "null"
 
 
-def _tuple_form(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _tuple_form(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     """Under `items`, a draft that does not know prefixItems passes over it."""
     if rules.tuple_items != "items" and isinstance(node.schema.get("items"), list):
         yield "a tuple may not be written as a list of items", "items"
@@ -110,7 +110,7 @@ def _tuple_form(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
         yield "a tuple may not be written with prefixItems", "prefixItems"
 
 
-def _enum_values(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _enum_values(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     values = node.schema.get("enum")
     if (
         rules.enum_types == "string"
@@ -120,13 +120,13 @@ def _enum_values(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
         yield "an enum holds values that are no strings", "enum"
 
 
-def _format(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _format(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     value = node.schema.get("format")
     if rules.formats is not None and isinstance(value, str) and value not in rules.formats:
         yield f"the format {quote(value)} is not accepted", value[:80]
 
 
-def _no_properties(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _no_properties(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if not rules.properties_required or not _is_object(node.schema):
         return
     is_map = node.depth > 0 and any(keyword in node.schema for keyword in _MAP)
@@ -134,18 +134,18 @@ def _no_properties(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
         yield "an object does not list its properties", "properties"
 
 
-def _empty_properties(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _empty_properties(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if rules.properties_non_empty and _is_object(node.schema) and not node.schema.get("properties"):
         yield "an object has no properties", "properties"
 
 
-def _no_items(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _no_items(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     has_items = "items" in node.schema or "prefixItems" in node.schema
     if rules.items_required and _is_array(node.schema) and not has_items:
         yield "an array does not say what its items are", "items"
 
 
-def _undefined_required(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _undefined_required(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     names, properties = node.schema.get("required"), node.schema.get("properties")
     if not rules.required_defined or not isinstance(names, list):
         return
@@ -155,7 +155,7 @@ def _undefined_required(node: Node, rules: SchemaRules) -> Iterator[tuple[str, s
             yield f"{quote(name)} is required, but not one of the properties", name[:80]
 
 
-def _property_name(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _property_name(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     properties = node.schema.get("properties")
     if rules.property_pattern is None or not isinstance(properties, dict):
         return
@@ -165,19 +165,19 @@ def _property_name(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
             yield f"the property name {quote(name)} does not match {rules.property_pattern}", str(name)[:80]
 
 
-def _strict_refused(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _strict_refused(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     for keyword in rules.strict_refused:
         if keyword in node.schema:
             yield f"the keyword {quote(keyword)} is refused in strict mode", keyword
 
 
-def _strict_format(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _strict_format(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     value = node.schema.get("format")
     if isinstance(value, str) and value not in rules.strict_formats:
         yield f"the format {quote(value)} is not accepted in strict mode", value[:80]
 
 
-def _strict_required(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]]:
+def _strict_required(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     properties, names = node.schema.get("properties"), node.schema.get("required")
     if not rules.strict_all_required or not isinstance(properties, dict):
         return
@@ -187,16 +187,16 @@ def _strict_required(node: Node, rules: SchemaRules) -> Iterator[tuple[str, str]
             yield f"in strict mode {quote(name)} must be required", str(name)[:80]
 
 
-def open_strict_objects(case: Case) -> Findings:
+def open_strict_objects(case: RequestCase) -> Findings:
     """No key says it, the facts do: in strict mode every object is closed."""
     for tool, nodes in _strict(case):
         for node in nodes:
             if _is_object(node.schema) and node.schema.get("additionalProperties") is not False:
                 message = "in strict mode an object must have additionalProperties false"
-                yield Finding(node.path, message, 'add "additionalProperties": false', tool.name or "")
+                yield RuleBreach(node.path, message, 'add "additionalProperties": false', tool.name or "")
 
 
-def output_closed(case: Case) -> Findings:
+def output_closed(case: RequestCase) -> Findings:
     """A schema that the output is held to is closed and, where that is demanded of strict tools, complete."""
     output, rule = case.view.output_schema, case.profile.request.output_closed
     if output is None or rule == "no" or (rule == "strict" and not output.strict):
@@ -204,59 +204,59 @@ def output_closed(case: Case) -> Findings:
     for node in schema_nodes(output):
         if _is_object(node.schema) and node.schema.get("additionalProperties") is not False:
             message = "an object of the output must have additionalProperties false"
-            yield Finding(node.path, message, 'add "additionalProperties": false', output.name or "")
+            yield RuleBreach(node.path, message, 'add "additionalProperties": false', output.name or "")
         for message, _ in _strict_required(node, case.profile.schema):
-            yield Finding(node.path, message, "require it and allow null, or leave strict out", is_aside=True)
+            yield RuleBreach(node.path, message, "require it and allow null, or leave strict out", is_aside=True)
 
 
-def _each(demand: Demand, case: Case, *, hint: str, only_strict: bool = False) -> Findings:
+def _each(demand: Demand, case: RequestCase, *, hint: str, only_strict: bool = False) -> Findings:
     for _, nodes in _strict(case) if only_strict else _judged(case):
         for node in nodes:
             for message, shown in demand(node, case.profile.schema):
-                yield Finding(node.path, message, hint, shown)
+                yield RuleBreach(node.path, message, hint, shown)
 
 
-def max_depth(case: Case) -> Findings:
+def max_depth(case: RequestCase) -> Findings:
     limit = case.profile.schema.max_depth
     for tool, nodes in _judged(case) if limit is not None else ():
         yield from _deeper(tool, nodes, limit)
 
 
-def strict_max_depth(case: Case) -> Findings:
+def strict_max_depth(case: RequestCase) -> Findings:
     limit = case.profile.schema.strict_max_depth
     for tool, nodes in _strict(case) if limit is not None else ():
         yield from _deeper(tool, nodes, limit)
 
 
-def _deeper(tool: Tool, nodes: tuple[Node, ...], limit: int | None) -> Findings:
+def _deeper(tool: ToolView, nodes: tuple[SchemaNode, ...], limit: int | None) -> Findings:
     depth = max((node.depth for node in nodes), default=0)
     if limit is not None and depth > limit:
         path = tool.schema_path or tool.path
-        yield Finding(
+        yield RuleBreach(
             path, f"the schema nests {depth} deep, at most {limit} is accepted", "make it flatter", str(depth)
         )
 
 
-def strict_max_properties(case: Case) -> Findings:
+def strict_max_properties(case: RequestCase) -> Findings:
     limit = case.profile.schema.strict_max_properties
     for tool, nodes in _strict(case) if limit is not None else ():
         lists = (node.schema.get("properties") for node in nodes)
         count = sum(len(properties) for properties in lists if isinstance(properties, dict))
         if limit is not None and count > limit:
             path = tool.schema_path or tool.path
-            yield Finding(
+            yield RuleBreach(
                 path, f"{count} properties, at most {limit} are accepted", "send a smaller schema", str(count)
             )
 
 
-def strict_max_tools(case: Case) -> Findings:
+def strict_max_tools(case: RequestCase) -> Findings:
     tools, limit = list(_strict(case)), case.profile.schema.strict_max_tools
     if limit is not None and len(tools) > limit:
         message = f"{len(tools)} strict tools, at most {limit} are accepted"
-        yield Finding(case.view.tools_path, message, "leave strict out of some", str(len(tools)))
+        yield RuleBreach(case.view.tools_path, message, "leave strict out of some", str(len(tools)))
 
 
-def _optional(nodes: tuple[Node, ...]) -> int:
+def _optional(nodes: tuple[SchemaNode, ...]) -> int:
     """How many properties a schema has that may be left out."""
     count = 0
     for node in nodes:
@@ -267,7 +267,7 @@ def _optional(nodes: tuple[Node, ...]) -> int:
     return count
 
 
-def _unions(nodes: tuple[Node, ...]) -> int:
+def _unions(nodes: tuple[SchemaNode, ...]) -> int:
     """How many properties a schema has that are of several types."""
     count = 0
     for node in nodes:
@@ -278,42 +278,42 @@ def _unions(nodes: tuple[Node, ...]) -> int:
     return count
 
 
-Count = Callable[[tuple[Node, ...]], int]
+Count = Callable[[tuple[SchemaNode, ...]], int]
 
 
-def _held_output(case: Case) -> tuple[Node, ...]:
+def _held_output(case: RequestCase) -> tuple[SchemaNode, ...]:
     """The schema of the output, where the output is held to it as arguments are to that of a strict tool."""
     output, rule = case.view.output_schema, case.profile.request.output_closed
     is_held = output is not None and (rule == "always" or (rule == "strict" and output.strict is True))
     return tuple(schema_nodes(output)) if output is not None and is_held else ()
 
 
-def _in_all(count: Count, what: str, limit_of: Callable[[SchemaRules], int | None], case: Case) -> Findings:
+def _in_all(count: Count, what: str, limit_of: Callable[[SchemaRules], int | None], case: RequestCase) -> Findings:
     limit = limit_of(case.profile.schema)
     total = sum(count(nodes) for _, nodes in _strict(case)) + count(_held_output(case)) if limit is not None else 0
     if limit is not None and total > limit:
         message = f"{total} {what} in strict schemas, at most {limit} are accepted"
-        yield Finding(case.view.tools_path, message, "leave strict out of some", str(total))
+        yield RuleBreach(case.view.tools_path, message, "leave strict out of some", str(total))
 
 
-def _in_one(count: Count, what: str, limit_of: Callable[[SchemaRules], int | None], case: Case) -> Findings:
+def _in_one(count: Count, what: str, limit_of: Callable[[SchemaRules], int | None], case: RequestCase) -> Findings:
     limit = limit_of(case.profile.schema)
     for tool, nodes in _strict(case) if limit is not None else ():
         total = count(nodes)
         if limit is not None and total > limit:
             message = f"{total} {what} in one strict schema, at most {limit} are accepted"
-            yield Finding(tool.schema_path or tool.path, message, "leave strict out", str(total))
+            yield RuleBreach(tool.schema_path or tool.path, message, "leave strict out", str(total))
 
 
-def strict_recursion(case: Case) -> Findings:
+def strict_recursion(case: RequestCase) -> Findings:
     for tool, nodes in _strict(case) if not case.profile.schema.strict_recursion else ():
         circle = _circle(tool.schema, nodes) if nodes else ()
         if circle:
             message = f"the schema refers to itself: {' -> '.join(circle)}"
-            yield Finding(tool.schema_path or tool.path, message, "leave strict out", circle[0][:80])
+            yield RuleBreach(tool.schema_path or tool.path, message, "leave strict out", circle[0][:80])
 
 
-def _circle(schema: Any, nodes: tuple[Node, ...]) -> tuple[str, ...]:
+def _circle(schema: Any, nodes: tuple[SchemaNode, ...]) -> tuple[str, ...]:
     """Definitions that lead back to themselves; empty where there are none."""
     if any(node.schema.get("$ref") == "#" for node in nodes):
         return ("#", "#")
@@ -344,14 +344,14 @@ def _named(schema: Any) -> Iterator[str]:
             yield reference.split("/", 2)[2]
 
 
-def strict_booleans(case: Case) -> Findings:
+def strict_booleans(case: RequestCase) -> Findings:
     for _, nodes in _strict(case) if not case.profile.schema.strict_booleans else ():
         for node in nodes:
             properties = node.schema.get("properties")
             for name, held in properties.items() if isinstance(properties, dict) else ():
                 if isinstance(held, bool):
                     message = f"the property {quote(name)} is {str(held).lower()} instead of a schema"
-                    yield Finding(step(step(node.path, "properties"), str(name)), message, "write a schema")
+                    yield RuleBreach(step(step(node.path, "properties"), str(name)), message, "write a schema")
 
 
 _TYPE_NAMES: Final = ("string", "number", "integer", "boolean", "object", "array", "null")
@@ -384,7 +384,7 @@ _WELL_FORMED: Final[dict[str, Callable[[Any], bool]]] = {
 }
 
 
-def malformed(case: Case) -> Findings:
+def malformed(case: RequestCase) -> Findings:
     """A schema must itself be one."""
     rules = case.profile.schema
     forms = _WELL_FORMED | {"type": _is_proto_type} if rules.nullable else _WELL_FORMED
@@ -393,7 +393,7 @@ def malformed(case: Case) -> Findings:
             for keyword, is_good in forms.items():
                 if keyword in node.schema and not is_good(node.schema[keyword]):
                     message = f"{quote(node.schema[keyword])} is no value for {keyword}"
-                    yield Finding(step(node.path, keyword), message, "see JSON Schema", keyword)
+                    yield RuleBreach(step(node.path, keyword), message, "see JSON Schema", keyword)
 
 
 FACTS: Checks = {"strict-objects": open_strict_objects}

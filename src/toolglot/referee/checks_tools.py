@@ -3,80 +3,82 @@
 from __future__ import annotations
 
 from toolglot.errors import quote
-from toolglot.referee.finding import Case, Check, Checks, Finding, Findings, step
-from toolglot.referee.view import Tool
+from toolglot.referee.finding import Check, Checks, Findings, RequestCase, RuleBreach, step
+from toolglot.referee.view import ToolView
 
 
-def tool_count(case: Case) -> Findings:
+def tool_count(case: RequestCase) -> Findings:
     tools, limit = case.view.tools or (), case.profile.tools.max_count
     if limit is not None and len(tools) > limit:
         message = f"{len(tools)} tools, at most {limit} are accepted"
-        yield Finding(case.view.tools_path, message, "send fewer tools", str(len(tools)))
+        yield RuleBreach(case.view.tools_path, message, "send fewer tools", str(len(tools)))
 
 
-def empty_list(case: Case) -> Findings:
+def empty_list(case: RequestCase) -> Findings:
     if case.view.tools == () and not case.profile.tools.allow_empty_list:
-        yield Finding(case.view.tools_path, "the list of tools is empty", "leave tools and tool_choice out")
+        yield RuleBreach(case.view.tools_path, "the list of tools is empty", "leave tools and tool_choice out")
 
 
-def tools_with_history(case: Case) -> Findings:
+def tools_with_history(case: RequestCase) -> Findings:
     has_history = case.pairing.rounds or case.pairing.orphans
     if case.profile.tools.required_with_history and has_history and not case.has_tools:
         message = "the history holds calls or results, but no tools are declared"
-        yield Finding(case.view.tools_path, message, "declare the tools that were called")
+        yield RuleBreach(case.view.tools_path, message, "declare the tools that were called")
 
 
-def _functions(case: Case) -> list[Tool]:
+def _functions(case: RequestCase) -> list[ToolView]:
     return [tool for tool in case.view.tools or () if tool.kind == "function"]
 
 
-def parameters_required(case: Case) -> Findings:
+def parameters_required(case: RequestCase) -> Findings:
     for tool in _functions(case) if case.profile.tools.parameters_required else ():
         if tool.schema is None:
             hint = 'send {"type": "object", "properties": {}}'
-            yield Finding(tool.path, "the tool has no schema of its parameters", hint, tool.name or "")
+            yield RuleBreach(tool.path, "the tool has no schema of its parameters", hint, tool.name or "")
 
 
-def empty_schema(case: Case) -> Findings:
+def empty_schema(case: RequestCase) -> Findings:
     for tool in _functions(case) if not case.profile.tools.empty_schema else ():
         if tool.schema == {}:
             hint = 'send {"type": "object", "properties": {}}'
-            yield Finding(tool.schema_path or tool.path, "the schema of the parameters is empty", hint, tool.name or "")
+            yield RuleBreach(
+                tool.schema_path or tool.path, "the schema of the parameters is empty", hint, tool.name or ""
+            )
 
 
-def omit_empty_parameters(case: Case) -> Findings:
+def omit_empty_parameters(case: RequestCase) -> Findings:
     for tool in _functions(case) if case.profile.tools.omit_empty_parameters else ():
         if isinstance(tool.schema, dict) and not tool.schema.get("properties"):
             path = tool.schema_path or tool.path
-            yield Finding(path, "the tool takes no parameters, but has a schema", "leave the schema out")
+            yield RuleBreach(path, "the tool takes no parameters, but has a schema", "leave the schema out")
 
 
-def description_required(case: Case) -> Findings:
+def description_required(case: RequestCase) -> Findings:
     for tool in _functions(case) if case.profile.tools.description_required else ():
         if not tool.description:
-            yield Finding(tool.path, "the tool has no description", "describe the tool", tool.name or "")
+            yield RuleBreach(tool.path, "the tool has no description", "describe the tool", tool.name or "")
 
 
-def empty_description(case: Case) -> Findings:
+def empty_description(case: RequestCase) -> Findings:
     for tool in _functions(case) if not case.profile.tools.empty_description else ():
         if tool.description == "":
-            yield Finding(tool.path, "the description of the tool is empty", "leave it out", tool.name or "")
+            yield RuleBreach(tool.path, "the description of the tool is empty", "leave it out", tool.name or "")
 
 
-def strict_field(case: Case) -> Findings:
+def strict_field(case: RequestCase) -> Findings:
     form = case.profile.tools.strict
     is_checked = form in ("omit", "only_false", "request") and not case.ignores("tools.strict")
     for tool in _functions(case) if is_checked else ():
         if tool.strict is not None and not (form == "only_false" and tool.strict is False):
-            yield Finding(tool.path, "the field strict is not known here", "leave strict out", tool.name or "")
+            yield RuleBreach(tool.path, "the field strict is not known here", "leave strict out", tool.name or "")
 
 
 def _foreign(kind: str, what: str) -> Check:
-    def check(case: Case) -> Findings:
+    def check(case: RequestCase) -> Findings:
         is_native = case.profile.tools.custom if kind == "custom" else case.profile.tools.namespaces
         for tool in (case.view.tools or ()) if not is_native else ():
             if tool.kind == kind:
-                yield Finding(tool.path, f"{what} do not exist here", "send it as a function", tool.type[:80])
+                yield RuleBreach(tool.path, f"{what} do not exist here", "send it as a function", tool.type[:80])
 
     return check
 
@@ -88,44 +90,44 @@ def _is_of_type(type_: str, known: str) -> bool:
     return type_ == known or type_.startswith(known + "_")
 
 
-def server_tools(case: Case) -> Findings:
+def server_tools(case: RequestCase) -> Findings:
     known = case.profile.tools.server
     for tool in case.view.tools or ():
         if tool.kind == "server" and not any(_is_of_type(tool.type, type_) for type_ in known):
             message = f"there is no tool of the type {quote(tool.type)} here"
-            yield Finding(tool.path, message, "leave it out, or send a function in its place", tool.type[:80])
+            yield RuleBreach(tool.path, message, "leave it out, or send a function in its place", tool.type[:80])
 
 
-def tools_elsewhere(case: Case) -> Findings:
+def tools_elsewhere(case: RequestCase) -> Findings:
     target = case.profile.tools.protocol
     if target and case.has_tools:
-        yield Finding(case.view.tools_path, "this model takes no tools on this endpoint", f"use the target {target}")
+        yield RuleBreach(case.view.tools_path, "this model takes no tools on this endpoint", f"use the target {target}")
 
 
-def choice_modes(case: Case) -> Findings:
+def choice_modes(case: RequestCase) -> Findings:
     choice, modes = case.view.choice, case.profile.choice.modes
     if choice is not None and choice.mode not in modes:
         message = f"the choice {choice.mode} is not accepted"
-        yield Finding(choice.path, message, f"one of {', '.join(modes)}", choice.mode)
+        yield RuleBreach(choice.path, message, f"one of {', '.join(modes)}", choice.mode)
 
 
-def choice_while_thinking(case: Case) -> Findings:
+def choice_while_thinking(case: RequestCase) -> Findings:
     choice, modes = case.view.choice, case.profile.choice.while_thinking
     # Adaptive thinking takes a forced choice and then does not think (anthropic-choice-thinking).
     if choice is None or case.thinking != "on" or choice.mode not in case.profile.choice.modes:
         return
     if choice.mode not in modes:
         message = f"the choice {choice.mode} is not accepted while thinking is on"
-        yield Finding(choice.path, message, f"one of {', '.join(modes)}, or thinking off", choice.mode)
+        yield RuleBreach(choice.path, message, f"one of {', '.join(modes)}, or thinking off", choice.mode)
 
 
-def choice_needs_tools(case: Case) -> Findings:
+def choice_needs_tools(case: RequestCase) -> Findings:
     choice = case.view.choice
     if not case.profile.choice.needs_tools:
         return
     for setting in (choice, case.view.parallel):
         if setting is not None and not case.has_tools:
-            yield Finding(
+            yield RuleBreach(
                 setting.path, "there is a choice among tools, but no tools", "leave it out, or send the tools"
             )
     if choice is not None and case.has_tools:
@@ -134,27 +136,27 @@ def choice_needs_tools(case: Case) -> Findings:
         for name in choice.names:
             if name not in known:
                 message = f"the choice names {quote(name)}, which is no tool of the request"
-                yield Finding(choice.path, message, "name one of the tools", name[:80], is_aside=True)
+                yield RuleBreach(choice.path, message, "name one of the tools", name[:80], is_aside=True)
 
 
-def parallel_switch(case: Case) -> Findings:
+def parallel_switch(case: RequestCase) -> Findings:
     parallel = case.view.parallel
     if parallel is not None and not case.profile.choice.parallel_switch and not case.ignores("choice.parallel_switch"):
-        yield Finding(parallel.path, "parallel calls cannot be switched here", "leave it out")
+        yield RuleBreach(parallel.path, "parallel calls cannot be switched here", "leave it out")
 
 
-def parallel_with_none(case: Case) -> Findings:
+def parallel_with_none(case: RequestCase) -> Findings:
     parallel, choice = case.view.parallel, case.view.choice
     if parallel is None or choice is None or choice.mode != "none" or case.profile.choice.parallel_with_none:
         return
-    yield Finding(parallel.path, "parallel calls are switched where no tool may be called", "leave the switch out")
+    yield RuleBreach(parallel.path, "parallel calls are switched where no tool may be called", "leave the switch out")
 
 
-def extra_tool_fields(case: Case) -> Findings:
+def extra_tool_fields(case: RequestCase) -> Findings:
     """Shared with `request.unknown_fields`."""
     for tool in (case.view.tools or ()) if case.profile.tools.unknown_fields == "refused" else ():
         for name in tool.extra_fields:
-            yield Finding(step(tool.path, name), f"a tool has no field {quote(name)}", "leave it out", name[:80])
+            yield RuleBreach(step(tool.path, name), f"a tool has no field {quote(name)}", "leave it out", name[:80])
 
 
 CHECKS: Checks = {

@@ -6,45 +6,45 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from toolglot.errors import quote
-from toolglot.referee.finding import Case, Checks, Finding, Findings, calls_of, messages_with_items, step
-from toolglot.referee.view import OLD_FORMS, Item, Message
+from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, calls_of, messages_with_items, step
+from toolglot.referee.view import OLD_FORMS, Message, PartView
 
 _INSTRUCTING = ("system", "developer")
 _MOST_MARKERS = 4
 
 
-def _spoken(case: Case) -> list[Message]:
+def _spoken(case: RequestCase) -> list[Message]:
     return [message for message in case.view.messages if message.role not in _INSTRUCTING]
 
 
-def first(case: Case) -> Findings:
+def first(case: RequestCase) -> Findings:
     spoken = _spoken(case)
     if case.profile.turns.first == "user" and spoken and spoken[0].role != "user":
-        yield Finding(
+        yield RuleBreach(
             spoken[0].path, f"the first turn is of the {spoken[0].role}", "begin with a user turn", spoken[0].role
         )
 
 
-def _last_assistant(case: Case) -> Message | None:
+def _last_assistant(case: RequestCase) -> Message | None:
     spoken = _spoken(case)
     return spoken[-1] if spoken and spoken[-1].role == "assistant" else None
 
 
-def last(case: Case) -> Findings:
+def last(case: RequestCase) -> Findings:
     message = _last_assistant(case)
     if message is not None and case.profile.turns.last == "user_or_result" and calls_of(message):
-        yield Finding(message.path, "the request ends with calls", "end with their results")
+        yield RuleBreach(message.path, "the request ends with calls", "end with their results")
     turns, messages = case.profile.turns, case.view.messages
     is_bound = turns.last == "user_or_result" and turns.system == "message" and turns.system_inside == "first_only"
     if is_bound and messages and not _spoken(case):
-        yield Finding(messages[-1].path, f"the request ends with a {messages[-1].role} message", "add a user turn")
+        yield RuleBreach(messages[-1].path, f"the request ends with a {messages[-1].role} message", "add a user turn")
 
 
-def prefill(case: Case) -> Findings:
+def prefill(case: RequestCase) -> Findings:
     message, turns = _last_assistant(case), case.profile.turns
     for other in case.view.messages[:-1] if turns.prefill == "flag" else ():
         if other.is_prefill:
-            yield Finding(
+            yield RuleBreach(
                 other.path, "a turn inside is marked as the start of the answer", "take the mark off", is_aside=True
             )
     if message is None or turns.last == "any" or turns.prefill == "yes" or calls_of(message):
@@ -53,42 +53,42 @@ def prefill(case: Case) -> Findings:
         return  # a turn that was paused amid a tool of the provider is sent again as it is
     if turns.prefill == "no" or not message.is_prefill:
         hint = "mark it as the start of the answer" if turns.prefill == "flag" else "end with a user turn or results"
-        yield Finding(message.path, "the request ends with an assistant turn", hint)
+        yield RuleBreach(message.path, "the request ends with an assistant turn", hint)
 
 
-def alternate(case: Case) -> Findings:
+def alternate(case: RequestCase) -> Findings:
     spoken = _spoken(case) if case.profile.turns.alternate else []
     for before, message in pairwise(spoken):
         if before.role == message.role and message.role in ("user", "assistant"):
-            yield Finding(message.path, f"two turns of the {message.role} in a row", "merge them", message.role)
+            yield RuleBreach(message.path, f"two turns of the {message.role} in a row", "merge them", message.role)
 
 
-def min_user(case: Case) -> Findings:
+def min_user(case: RequestCase) -> Findings:
     count, least = sum(message.role == "user" for message in case.view.messages), case.profile.turns.min_user
     if count < least:
-        yield Finding(case.view.messages_path, f"{count} user turns, at least {least} are needed", "add a user turn")
+        yield RuleBreach(case.view.messages_path, f"{count} user turns, at least {least} are needed", "add a user turn")
 
 
-def required(case: Case) -> Findings:
+def required(case: RequestCase) -> Findings:
     """Nothing is said, and nothing is stored that stands for it. Where the list is missing, its form says so."""
     view = case.view
     is_missing = any(shape.path == view.messages_path for shape in view.shapes)
     if case.profile.turns.required and not view.messages and not view.is_continued and not is_missing:
-        yield Finding(view.messages_path, "there is no input", "add a message")
+        yield RuleBreach(view.messages_path, "there is no input", "add a message")
 
 
-def max_count(case: Case) -> Findings:
+def max_count(case: RequestCase) -> Findings:
     count, limit = len(case.view.messages), case.profile.turns.max_count
     if limit is not None and count > limit:
-        yield Finding(case.view.messages_path, f"{count} messages, at most {limit} are accepted", "shorten it")
+        yield RuleBreach(case.view.messages_path, f"{count} messages, at most {limit} are accepted", "shorten it")
 
 
-def system_place(case: Case) -> Findings:
+def system_place(case: RequestCase) -> Findings:
     if case.profile.turns.system == "message" and case.view.system is not None:
-        yield Finding(case.view.system.path, "the system prompt goes into a message here", "write it as a message")
+        yield RuleBreach(case.view.system.path, "the system prompt goes into a message here", "write it as a message")
 
 
-def system_inside(case: Case) -> Findings:
+def system_inside(case: RequestCase) -> Findings:
     rule, messages = case.profile.turns.system_inside, case.view.messages
     if rule == "anywhere":
         return
@@ -97,39 +97,41 @@ def system_inside(case: Case) -> Findings:
         if message.role not in _INSTRUCTING:
             is_late = True
         elif rule == "no":
-            yield Finding(message.path, "a system message may not stand among the turns", "use the system field")
+            yield RuleBreach(message.path, "a system message may not stand among the turns", "use the system field")
         elif rule == "first_only" and is_late:
-            yield Finding(message.path, "a system message may stand at the beginning only", "move it there")
+            yield RuleBreach(message.path, "a system message may stand at the beginning only", "move it there")
         elif rule == "before_assistant" and place + 1 < len(messages) and messages[place + 1].role != "assistant":
-            yield Finding(message.path, "a system message stands before an assistant turn, or last", "move it")
+            yield RuleBreach(message.path, "a system message stands before an assistant turn, or last", "move it")
 
 
-def system_many(case: Case) -> Findings:
+def system_many(case: RequestCase) -> Findings:
     found = [message for message in case.view.messages if message.role in _INSTRUCTING]
     for message in found[1:] if not case.profile.turns.system_many else ():
-        yield Finding(message.path, "there is a second system message", "join them into one")
+        yield RuleBreach(message.path, "there is a second system message", "join them into one")
 
 
-def developer_role(case: Case) -> Findings:
+def developer_role(case: RequestCase) -> Findings:
     for message in case.view.messages if not case.profile.turns.developer_role else ():
         if message.role == "developer":
-            yield Finding(step(message.path, "role"), "there is no developer role here", 'write "system"')
+            yield RuleBreach(step(message.path, "role"), "there is no developer role here", 'write "system"')
 
 
-def function_role(case: Case) -> Findings:
+def function_role(case: RequestCase) -> Findings:
     for _, item in messages_with_items(case) if not case.profile.turns.function_role else ():
         if item.type in OLD_FORMS and item.kind == "other":
             message = "function calls and function messages are not accepted here"
-            yield Finding(item.path, message, "write tool calls and tool messages", item.type)
+            yield RuleBreach(item.path, message, "write tool calls and tool messages", item.type)
 
 
-def name_field(case: Case) -> Findings:
+def name_field(case: RequestCase) -> Findings:
     for message in case.view.messages if not case.profile.turns.name_field else ():
         if message.name is not None and message.role != "tool" and not case.ignores("turns.name_field"):
-            yield Finding(step(message.path, "name"), "a message has no name here", "leave it out", message.name[:80])
+            yield RuleBreach(
+                step(message.path, "name"), "a message has no name here", "leave it out", message.name[:80]
+            )
 
 
-def _texts(case: Case) -> Iterator[Item]:
+def _texts(case: RequestCase) -> Iterator[PartView]:
     """Texts that stand as blocks. The empty text of a turn that only calls has a key of its own, and so has an empty
     string that is all of a turn or of a result."""
     for message, item in messages_with_items(case):
@@ -139,16 +141,16 @@ def _texts(case: Case) -> Iterator[Item]:
             yield from (part for part in item.content if part.kind == "text" and part.type)
 
 
-def empty_text(case: Case) -> Findings:
+def empty_text(case: RequestCase) -> Findings:
     for item in _texts(case) if not case.profile.turns.empty_text else ():
         if item.text == "":
-            yield Finding(item.path, "the text is empty", "leave it out")
+            yield RuleBreach(item.path, "the text is empty", "leave it out")
 
 
-def blank_text(case: Case) -> Findings:
+def blank_text(case: RequestCase) -> Findings:
     for item in _texts(case) if not case.profile.turns.blank_text else ():
         if item.text and item.text.isspace():
-            yield Finding(item.path, "the text is white space only", "leave it out")
+            yield RuleBreach(item.path, "the text is white space only", "leave it out")
 
 
 def _is_empty(message: Message) -> bool:
@@ -158,7 +160,7 @@ def _is_empty(message: Message) -> bool:
     return message.is_empty_string or not any(item.kind == "text" for item in message.items)
 
 
-def _started_answer(case: Case) -> Message | None:
+def _started_answer(case: RequestCase) -> Message | None:
     """The last message, where it is the start of the answer to the one before."""
     messages = case.view.messages
     if len(messages) < 2 or messages[-2].role not in ("user", "tool") or messages[-1].role != "assistant":
@@ -166,87 +168,91 @@ def _started_answer(case: Case) -> Message | None:
     return messages[-1]
 
 
-def empty_turn(case: Case) -> Findings:
+def empty_turn(case: RequestCase) -> Findings:
     started = _started_answer(case)
     for message in case.view.messages if not case.profile.turns.empty_turn else ():
         if message is not started and _is_empty(message):
-            yield Finding(message.path, "the message has no content", "leave it out", message.role)
+            yield RuleBreach(message.path, "the message has no content", "leave it out", message.role)
 
 
-def empty_prefill(case: Case) -> Findings:
+def empty_prefill(case: RequestCase) -> Findings:
     started, turns = _started_answer(case), case.profile.turns
     if started is not None and not turns.empty_prefill and not turns.empty_turn and _is_empty(started):
-        yield Finding(started.path, "the start of the answer has no content", "leave it out", started.role)
+        yield RuleBreach(started.path, "the start of the answer has no content", "leave it out", started.role)
 
 
-def trailing_space(case: Case) -> Findings:
+def trailing_space(case: RequestCase) -> Findings:
     message, turns = _last_assistant(case), case.profile.turns
     if message is None or turns.trailing_space or turns.prefill == "no" or not message.items:
         return
     text = message.items[-1]
     if text.kind == "text" and text.text and text.text != text.text.rstrip():
-        yield Finding(text.path, "the start of the answer ends in white space", "cut the white space off")
+        yield RuleBreach(text.path, "the start of the answer ends in white space", "cut the white space off")
 
 
-def _media(case: Case, *roles: str) -> Iterator[Item]:
+def _media(case: RequestCase, *roles: str) -> Iterator[PartView]:
     for message, item in messages_with_items(case):
         if item.kind == "media" and message.role in roles:
             yield item
 
 
-def user_media(case: Case) -> Findings:
+def user_media(case: RequestCase) -> Findings:
     for item in _media(case, "user", "system", "developer"):
         if item.media not in case.profile.turns.media:
-            yield Finding(item.path, f"{item.media or 'this medium'} is not accepted", "leave it out", item.media)
+            yield RuleBreach(item.path, f"{item.media or 'this medium'} is not accepted", "leave it out", item.media)
 
 
-def assistant_media(case: Case) -> Findings:
+def assistant_media(case: RequestCase) -> Findings:
     for item in _media(case, "assistant"):
         if item.media not in case.profile.turns.assistant_media:
             message = f"an assistant turn may not hold {item.media or 'this medium'}"
-            yield Finding(item.path, message, "send it in a user turn", item.media)
+            yield RuleBreach(item.path, message, "send it in a user turn", item.media)
 
 
-def media_sources(case: Case) -> Findings:
+def media_sources(case: RequestCase) -> Findings:
     allowed = case.profile.turns.media_sources
     for item in _media(case, "user"):
         if item.source in ("data", "url") and item.source not in allowed:
             way = "by an address" if item.source == "url" else "within the request"
-            yield Finding(
+            yield RuleBreach(
                 item.path, f"a medium may not be given {way}", f"give it as {', '.join(allowed)}", item.source
             )
 
 
-def extra_message_fields(case: Case) -> Findings:
+def extra_message_fields(case: RequestCase) -> Findings:
     """Shared with `request.unknown_fields`."""
     for message in case.view.messages:
         for name in message.extra_fields:
-            yield Finding(step(message.path, name), f"a message has no field {quote(name)}", "leave it out", name[:80])
+            yield RuleBreach(
+                step(message.path, name), f"a message has no field {quote(name)}", "leave it out", name[:80]
+            )
     for _, item in messages_with_items(case):
         for name in item.extra_fields:
             what = item.type or item.kind
-            yield Finding(step(item.path, name), f"{what} has no field {quote(name)}", "leave it out", name[:80])
+            yield RuleBreach(step(item.path, name), f"{what} has no field {quote(name)}", "leave it out", name[:80])
 
 
-def assistant_text_only(case: Case) -> Findings:
+def assistant_text_only(case: RequestCase) -> Findings:
     """No key says it, the facts do: an assistant turn holds text, and thinking."""
     for item in _media(case, "assistant"):
-        yield Finding(item.path, "an assistant turn holds text and thinking only", "send it in a user turn", item.media)
+        yield RuleBreach(
+            item.path, "an assistant turn holds text and thinking only", "send it in a user turn", item.media
+        )
 
 
-def no_text_at_all(case: Case) -> Findings:
+def no_text_at_all(case: RequestCase) -> Findings:
     """No key says it, the facts do: a message that says nothing has at least an empty text."""
     for message in case.view.messages:
         if not message.items and not message.is_empty_string:
-            yield Finding(step(message.path, "content"), "there is no content, and no call", "leave the message out")
+            yield RuleBreach(step(message.path, "content"), "there is no content, and no call", "leave the message out")
 
 
-def cache_breakpoints(case: Case) -> Findings:
+def cache_breakpoints(case: RequestCase) -> Findings:
     """No key says it, the facts do: only so many places of a request are marked."""
     for path in case.view.cache_markers[:-_MOST_MARKERS]:
         count = len(case.view.cache_markers)
         message = f"A maximum of {_MOST_MARKERS} blocks with cache_control may be provided. Found {count}."
-        yield Finding(path, message, f"leave all but {_MOST_MARKERS} out")
+        yield RuleBreach(path, message, f"leave all but {_MOST_MARKERS} out")
 
 
 FACTS: Checks = {

@@ -1,7 +1,7 @@
 """What a check finds, and what it looks at.
 
-A check is a function of a `Case` (the picture of a request and the profile it is judged by) that yields findings.
-Law: a check reads the picture once, so that all of them together take time in proportion to the body.
+A check is a function of a `RequestCase` (the picture of a request and the profile it is judged by) that yields
+findings. Law: a check reads the picture once, so that all of them together take time in proportion to the body.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from toolglot.errors import QUOTED_CHARACTERS, quote
 from toolglot.profiles import Profile
 from toolglot.referee.paths import step
 from toolglot.referee.rounds import Pairing, pair
-from toolglot.referee.schema_nodes import Node, schema_nodes
-from toolglot.referee.view import Item, Message, View
+from toolglot.referee.schema_nodes import SchemaNode, schema_nodes
+from toolglot.referee.view import Message, PartView, View
 
 
-class Finding(Struct, frozen=True):
+class RuleBreach(Struct, frozen=True):
     """One thing that a target would refuse."""
 
     path: str
@@ -36,7 +36,7 @@ def short(value: object) -> str:
     return value[:QUOTED_CHARACTERS] if isinstance(value, str) else quote(value)
 
 
-class Case(Struct, frozen=True, kw_only=True):
+class RequestCase(Struct, frozen=True, kw_only=True):
     """A request before its judge."""
 
     view: View
@@ -44,7 +44,7 @@ class Case(Struct, frozen=True, kw_only=True):
     pairing: Pairing
     thinking: str
     """The mode that holds: as asked for, or the target's own default."""
-    schemas: tuple[tuple[Node, ...], ...]
+    schemas: tuple[tuple[SchemaNode, ...], ...]
     """Of each tool, all schemas in its schema."""
 
     @property
@@ -67,24 +67,24 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 __all__ = [
-    "Case",
     "Check",
     "Checks",
-    "Finding",
     "Findings",
+    "RequestCase",
+    "RuleBreach",
     "calls_of",
     "messages_with_items",
     "open_case",
     "step",
 ]
 
-Findings = Iterator[Finding]
-Check = Callable[[Case], Findings]
+Findings = Iterator[RuleBreach]
+Check = Callable[[RequestCase], Findings]
 Checks = Mapping[str, Check]
 
 
-def open_case(view: View, profile: Profile) -> Case:
-    return Case(
+def open_case(view: View, profile: Profile) -> RequestCase:
+    return RequestCase(
         view=view,
         profile=profile,
         pairing=pair(view.messages, merges=profile.results.carrier == "block"),
@@ -101,7 +101,7 @@ def _thinking(view: View, profile: Profile) -> str:
     return profile.reasoning.default
 
 
-def messages_with_items(case: Case) -> Iterator[tuple[Message, Item]]:
+def messages_with_items(case: RequestCase) -> Iterator[tuple[Message, PartView]]:
     """Every part of every message, the system field first."""
     if case.view.system is not None:
         yield from ((case.view.system, item) for item in case.view.system.items)
@@ -110,5 +110,5 @@ def messages_with_items(case: Case) -> Iterator[tuple[Message, Item]]:
             yield message, item
 
 
-def calls_of(message: Message) -> list[Item]:
+def calls_of(message: Message) -> list[PartView]:
     return [item for item in message.items if item.kind == "call"]

@@ -1,8 +1,9 @@
 """The form of a JSON value as a table, and what differs from it.
 
 A reader describes its protocol with these forms, as the provider's own definitions have it, and hands the body to
-`look`. A form never raises and never looks deeper than its table: what has the wrong form is one `Shape`, and what
-is inside it is not looked at. Fields that a table does not have are kept apart, because not every target minds them.
+`look`. A form never raises and never looks deeper than its table: what has the wrong form is one `MalformedPart`, and
+what is inside it is not looked at. Fields that a table does not have are kept apart, because not every target minds
+them.
 
 Law: linear in the body; at most `MOST` findings of each sort.
 """
@@ -17,26 +18,26 @@ from msgspec import Struct
 
 from toolglot.errors import quote
 from toolglot.referee.finding import step
-from toolglot.referee.view import Setting, Shape, Tool
+from toolglot.referee.view import MalformedPart, Setting, ToolView
 
 MOST: Final = 1000
 _LISTED_VALUES: Final = 12
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 
 
-class Found:
+class FormFaults:
     """What was found: parts of the wrong form, and fields that the protocol does not have, by where they stand."""
 
     __slots__ = ("_extras", "count", "shapes")
 
     def __init__(self) -> None:
-        self.shapes: list[Shape] = []
+        self.shapes: list[MalformedPart] = []
         self.count: int = 0
         self._extras: dict[str, list[str]] = {}
 
     def wrong(self, path: str, message: str, rule: str = "") -> None:
         if len(self.shapes) < MOST:
-            self.shapes.append(Shape(path, message, rule))
+            self.shapes.append(MalformedPart(path, message, rule))
 
     def unknown(self, path: str, name: str) -> None:
         if self.count < MOST:
@@ -53,12 +54,12 @@ class Found:
 
 
 class Form(Protocol):
-    def check(self, value: Any, path: str, found: Found) -> None: ...
+    def check(self, value: Any, path: str, found: FormFaults) -> None: ...
 
 
-def look(value: Any, form: Form, path: str = "$") -> Found:
+def look(value: Any, form: Form, path: str = "$") -> FormFaults:
     """Everything that a value has against a form."""
-    found = Found()
+    found = FormFaults()
     form.check(value, path, found)
     return found
 
@@ -71,7 +72,7 @@ class Plain(Struct, frozen=True):
     at_least: float | None = None
     """The smallest number, or the shortest length."""
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         if not self._is_type(value) or (
             self.at_least is not None and (value if isinstance(value, int | float) else len(value)) < self.at_least
         ):
@@ -88,7 +89,7 @@ class Plain(Struct, frozen=True):
 class Anything(Struct, frozen=True):
     """A value that is the caller's own."""
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         pass
 
 
@@ -97,7 +98,7 @@ class Maybe(Struct, frozen=True):
 
     form: Form
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         if value is not None:
             self.form.check(value, path, found)
 
@@ -109,7 +110,7 @@ class Numeric(Struct, frozen=True):
     pattern: str = r"-?\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,4})?"
     whole: bool = False
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         if isinstance(value, str):
             is_number = re.fullmatch(self.pattern, value) is not None
         elif isinstance(value, float):
@@ -125,7 +126,7 @@ class Bytes(Struct, frozen=True):
 
     rule: str = ""
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         if not isinstance(value, str):
             found.wrong(path, f"expected bytes as base64, got {quote(value)}", self.rule)
         elif len(value.rstrip("=")) % 4 == 1 or not _BASE64.fullmatch(value):
@@ -141,7 +142,7 @@ class Values(Struct, frozen=True):
     numbers: bool = False
     """A number stands for a value too, as in protocol buffers."""
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         said = value.upper() if self.any_case and isinstance(value, str) else value
         if isinstance(said, str) and said in self.allowed:
             return
@@ -156,7 +157,7 @@ class Each(Struct, frozen=True):
 
     form: Form
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         if not isinstance(value, list):
             found.wrong(path, f"expected a list, got {quote(value)}")
             return
@@ -169,7 +170,7 @@ class OneOrEach(Struct, frozen=True):
 
     form: Form
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         if isinstance(value, dict):
             self.form.check(value, path, found)
         else:
@@ -181,7 +182,7 @@ class Keyed(Struct, frozen=True):
 
     form: Form
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         if not isinstance(value, dict):
             found.wrong(path, f"expected an object, got {quote(value)}")
             return
@@ -198,7 +199,7 @@ class Fields(Struct, frozen=True):
     """Rules that say why a field is required."""
     null_is_absent: bool = False
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         if not isinstance(value, dict):
             found.wrong(path, f"expected an object, got {quote(value)}")
             return
@@ -219,7 +220,7 @@ class Only(Struct, frozen=True):
     known: Mapping[str, Form]
     rule: str = ""
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         if not isinstance(value, dict):
             found.wrong(path, f"expected an object, got {quote(value)}")
         elif len(value) != 1 or next(iter(value)) not in self.known:
@@ -239,7 +240,7 @@ class Typed(Struct, frozen=True):
     """Its form when the field is missing."""
     rule: str = ""
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         if not isinstance(value, dict):
             found.wrong(path, f"expected an object, got {quote(value)}")
         elif self.key not in value:
@@ -263,7 +264,7 @@ class ByKind(Struct, frozen=True):
     table: Mapping[type, Form]
     rule: str = ""
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         kind = bool if isinstance(value, bool) else next((kind for kind in self.table if isinstance(value, kind)), None)
         form = self.table.get(kind) if kind is not None else None
         if form is None:
@@ -276,9 +277,9 @@ class Also(Struct, frozen=True):
     """A form, and a demand that concerns several fields of the object at once."""
 
     form: Form
-    demand: Callable[[dict[str, Any], str, Found], None]
+    demand: Callable[[dict[str, Any], str, FormFaults], None]
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         self.form.check(value, path, found)
         if isinstance(value, dict):
             self.demand(value, path, found)
@@ -328,9 +329,9 @@ def flag_of(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def named_schema(form: dict[str, Any], path: str) -> Tool:
+def named_schema(form: dict[str, Any], path: str) -> ToolView:
     """The schema of an output, with its name and the switch `strict`, as OpenAI writes it."""
-    return Tool(
+    return ToolView(
         path=path,
         name=text_of(form.get("name")),
         schema=form.get("schema"),

@@ -20,7 +20,7 @@ from toolglot.referee.forms import (
     ByKind,
     Each,
     Form,
-    Found,
+    FormFaults,
     Keyed,
     Maybe,
     Typed,
@@ -50,7 +50,7 @@ from toolglot.referee.forms_openai_responses_parts import (
 # --- items ------------------------------------------------------------------------------------------
 
 
-def _identified(item: dict[str, Any], path: str, found: Found) -> None:
+def _identified(item: dict[str, Any], path: str, found: FormFaults) -> None:
     """A reasoning item is known by its id, or carries itself (openai-responses-reasoning-without-id)."""
     if item.get("id") is None and item.get("encrypted_content") is None:
         found.wrong(f"{path}.id", "id is missing, and there is no encrypted_content")
@@ -418,7 +418,7 @@ ITEMS: Final[dict[str, Form]] = {
 class _WithoutType:
     """An item that does not say what it is: a message, or the mere id of a stored item."""
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         is_reference = "id" in value and "role" not in value
         (ITEMS["item_reference"] if is_reference else MESSAGE).check(value, path, found)
 

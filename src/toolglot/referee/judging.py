@@ -16,9 +16,9 @@ from typing import Any, Final
 from toolglot.errors import cut, quote
 from toolglot.profiles import Profile
 from toolglot.referee.checking import CHECKS, FACTS
-from toolglot.referee.finding import Case, Finding, open_case
+from toolglot.referee.finding import RequestCase, RuleBreach, open_case
 from toolglot.referee.linting import Violation
-from toolglot.referee.view import Shape, View
+from toolglot.referee.view import MalformedPart, View
 from toolglot.referee.wording import worded
 
 MOST_VIOLATIONS: Final = 1_000
@@ -35,7 +35,7 @@ def judge(value: Any, profile: Profile) -> tuple[Violation, ...]:
 
 def _violations(value: Any, profile: Profile) -> Iterator[Violation]:
     if not isinstance(value, dict):
-        yield _shaped(Shape("$", f"a request is an object, not {quote(value)}"), profile)
+        yield _shaped(MalformedPart("$", f"a request is an object, not {quote(value)}"), profile)
         return
     read: Callable[[dict[str, Any]], View] = importlib.import_module(f"toolglot.referee.read_{profile.protocol}").read
     view = read(value)
@@ -47,16 +47,16 @@ def _violations(value: Any, profile: Profile) -> Iterator[Violation]:
     yield from _by_facts(case)
 
 
-def _by_facts(case: Case) -> Iterator[Violation]:
+def _by_facts(case: RequestCase) -> Iterator[Violation]:
     """Demands that the profile tells as facts, since no key fits them."""
     for ending, check in FACTS.items():
         if any(fact.id.endswith(ending) for fact in case.profile.facts):
             rule = next(fact.id for fact in case.profile.facts if fact.id.endswith(ending))
             for finding in islice(check(case), MOST_VIOLATIONS):
-                yield _shaped(Shape(finding.path, finding.message, rule), case.profile, hint=finding.hint)
+                yield _shaped(MalformedPart(finding.path, finding.message, rule), case.profile, hint=finding.hint)
 
 
-def _ruled(key: str, finding: Finding, profile: Profile) -> Violation:
+def _ruled(key: str, finding: RuleBreach, profile: Profile) -> Violation:
     rule = profile.origin(key)
     is_quoted = bool(rule.error) and not finding.is_aside
     return Violation(
@@ -71,14 +71,14 @@ def _ruled(key: str, finding: Finding, profile: Profile) -> Violation:
     )
 
 
-def _shaped(shape: Shape, profile: Profile, *, hint: str = "") -> Violation:
+def _shaped(shape: MalformedPart, profile: Profile, *, hint: str = "") -> Violation:
     fact = next((fact for fact in profile.facts if fact.id == shape.rule), None)
     rule = next((rule for rule in profile.origins.values() if rule.id == shape.rule), fact)
     error = rule.error if rule is not None else ""
     return Violation(
         rule=shape.rule if rule is not None else "shape",
         path=cut(shape.path),
-        message=worded(error, Finding(shape.path, shape.message)) if error else cut(shape.message),
+        message=worded(error, RuleBreach(shape.path, shape.message)) if error else cut(shape.message),
         hint=hint or f"see the {profile.protocol} protocol",
         wording="provider" if error else "ours",
         target=profile.name,

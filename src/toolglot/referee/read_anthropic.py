@@ -23,7 +23,7 @@ from toolglot.referee.forms import (
     Each,
     Fields,
     Form,
-    Found,
+    FormFaults,
     Typed,
     Values,
     fields,
@@ -35,7 +35,7 @@ from toolglot.referee.forms import (
     settings,
     text_of,
 )
-from toolglot.referee.view import Choice, Item, Message, Role, Setting, Tool, View
+from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
 
 _CACHE: Final = "cache_control"
 
@@ -80,7 +80,7 @@ _IN_RESULTS: Final[dict[str, Form]] = {
 }
 
 
-def _listed(value: dict[str, Any], path: str, found: Found) -> None:
+def _listed(value: dict[str, Any], path: str, found: FormFaults) -> None:
     if value.get("content") == []:
         found.wrong(f"{path}.content", "the content of a result is an empty list", "anthropic-result-empty-list")
 
@@ -148,7 +148,7 @@ _MESSAGE: Final = Fields(
 )
 
 
-def _object_root(value: dict[str, Any], path: str, found: Found) -> None:
+def _object_root(value: dict[str, Any], path: str, found: FormFaults) -> None:
     if value.get("type") != "object":
         found.wrong(f"{path}.type", 'the type of an input_schema is "object"')
 
@@ -172,7 +172,7 @@ _TOOL: Final = _form(
 class _ToolForm:
     """A tool of the caller's has no type, or `custom`; any other is one of the provider's own."""
 
-    def check(self, value: Any, path: str, found: Found) -> None:
+    def check(self, value: Any, path: str, found: FormFaults) -> None:
         kind = value.get("type") if isinstance(value, dict) else None
         if kind is None or kind == "custom":
             _TOOL.check(value, path, found)
@@ -287,14 +287,14 @@ def read(body: dict[str, Any]) -> View:
     )
 
 
-def _system(body: dict[str, Any], found: Found) -> Message | None:
+def _system(body: dict[str, Any], found: FormFaults) -> Message | None:
     content = body.get("system")
     if content is None:
         return None
     return Message(role="system", path="$.system", items=tuple(_items(content, "$.system", found)))
 
 
-def _messages(body: dict[str, Any], found: Found) -> Iterator[Message]:
+def _messages(body: dict[str, Any], found: FormFaults) -> Iterator[Message]:
     for path, message in objects(body.get("messages"), "$.messages"):
         role, content = _ROLES.get(text_of(message.get("role")) or "", "user"), message.get("content")
         items = tuple(_items(content, f"{path}.content", found))
@@ -311,33 +311,33 @@ def _messages(body: dict[str, Any], found: Found) -> Iterator[Message]:
         )
 
 
-def _items(content: Any, path: str, found: Found) -> Iterator[Item]:
+def _items(content: Any, path: str, found: FormFaults) -> Iterator[PartView]:
     if isinstance(content, str) and content:
-        yield Item(kind="text", path=path, text=content)
+        yield PartView(kind="text", path=path, text=content)
     for place, block in objects(content, path):
         yield _item(block, place, found)
 
 
-def _item(block: dict[str, Any], path: str, found: Found) -> Item:
+def _item(block: dict[str, Any], path: str, found: FormFaults) -> PartView:
     kind = text_of(block.get("type")) or ""
     make = _MAKERS.get(kind)
     extra = found.take(path)
     if make is None:
-        return Item(kind="server" if kind in _OWN else "other", path=path, type=kind, extra_fields=extra)
+        return PartView(kind="server" if kind in _OWN else "other", path=path, type=kind, extra_fields=extra)
     return make(block, path, kind, extra, found)
 
 
-def _text(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], _: Found) -> Item:
-    return Item(kind="text", path=path, type=kind, text=text_of(block.get("text")), extra_fields=extra)
+def _text(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], _: FormFaults) -> PartView:
+    return PartView(kind="text", path=path, type=kind, text=text_of(block.get("text")), extra_fields=extra)
 
 
-def _medium(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], _: Found) -> Item:
+def _medium(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], _: FormFaults) -> PartView:
     way = _SOURCE_WAYS.get(text_of(fields(block.get("source")).get("type")) or "", "")
-    return Item(kind="media", path=path, type=kind, media=kind, source=way, extra_fields=extra)
+    return PartView(kind="media", path=path, type=kind, media=kind, source=way, extra_fields=extra)
 
 
-def _thinking(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], _: Found) -> Item:
-    return Item(
+def _thinking(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], _: FormFaults) -> PartView:
+    return PartView(
         kind="thinking",
         path=path,
         type=kind,
@@ -348,8 +348,8 @@ def _thinking(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...
     )
 
 
-def _call(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], _: Found) -> Item:
-    return Item(
+def _call(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], _: FormFaults) -> PartView:
+    return PartView(
         kind="call",
         path=path,
         type=kind,
@@ -360,9 +360,9 @@ def _call(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], _
     )
 
 
-def _result(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], found: Found) -> Item:
+def _result(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], found: FormFaults) -> PartView:
     content = block.get("content")
-    return Item(
+    return PartView(
         kind="result",
         path=path,
         type=kind,
@@ -386,15 +386,15 @@ _MAKERS: Final = {
 }
 
 
-def _tools(body: dict[str, Any], found: Found) -> tuple[Tool, ...] | None:
+def _tools(body: dict[str, Any], found: FormFaults) -> tuple[ToolView, ...] | None:
     if not isinstance(body.get("tools"), list):
         return None
     return tuple(_tool(tool, path, found) for path, tool in objects(body["tools"], "$.tools"))
 
 
-def _tool(tool: dict[str, Any], path: str, found: Found) -> Tool:
+def _tool(tool: dict[str, Any], path: str, found: FormFaults) -> ToolView:
     kind = text_of(tool.get("type")) or ""
-    return Tool(
+    return ToolView(
         path=path,
         name=text_of(tool.get("name")),
         kind="function" if kind in ("", "custom") else "server",
@@ -408,12 +408,12 @@ def _tool(tool: dict[str, Any], path: str, found: Found) -> Tool:
     )
 
 
-def _choice(choice: dict[str, Any]) -> Choice | None:
+def _choice(choice: dict[str, Any]) -> ChoiceView | None:
     if not choice:
         return None
     mode: Any = _MODES.get(text_of(choice.get("type")) or "", "other")
     name = text_of(choice.get("name"))
-    return Choice(path="$.tool_choice", mode=mode, names=(name,) if mode == "named" and name is not None else ())
+    return ChoiceView(path="$.tool_choice", mode=mode, names=(name,) if mode == "named" and name is not None else ())
 
 
 def _parallel(choice: dict[str, Any]) -> Setting | None:
@@ -425,12 +425,12 @@ def _thinking_mode(thinking: dict[str, Any]) -> Setting | None:
     return None if kind is None else Setting("$.thinking.type", _THINKING_MODES.get(kind, kind))
 
 
-def _output_schema(body: dict[str, Any], config: dict[str, Any]) -> Tool | None:
+def _output_schema(body: dict[str, Any], config: dict[str, Any]) -> ToolView | None:
     given = _output(body, config)
     if given is None or given.value != "json_schema":
         return None
     form = config["format"] if given.path == "$.output_config.format" else body["output_format"]
-    return Tool(path=given.path, name=None, schema=form.get("schema"), schema_path=f"{given.path}.schema")
+    return ToolView(path=given.path, name=None, schema=form.get("schema"), schema_path=f"{given.path}.schema")
 
 
 def _output(body: dict[str, Any], config: dict[str, Any]) -> Setting | None:

@@ -17,7 +17,7 @@ from toolglot.referee.forms import (
     Each,
     Fields,
     Form,
-    Found,
+    FormFaults,
     Keyed,
     Only,
     Plain,
@@ -30,7 +30,7 @@ from toolglot.referee.forms import (
     settings,
     text_of,
 )
-from toolglot.referee.view import Choice, Item, Message, Role, Setting, Tool, View
+from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
 
 
 def _form(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
@@ -265,33 +265,33 @@ def _mode(written: Setting | None) -> Setting | None:
     return Setting(written.path, _THINKING.get(written.value, written.value))
 
 
-def _choice(written: Any) -> Choice | None:
+def _choice(written: Any) -> ChoiceView | None:
     given = fields(written)
     kind = next(iter(given), None)
     mode = _CHOICES.get(kind) if len(given) == 1 and kind is not None else None
     if mode is None:
         return None
     name = text_of(fields(given["tool"]).get("name")) if mode == "named" else None
-    return Choice(path="$.toolConfig.toolChoice", mode=mode, names=() if name is None else (name,))
+    return ChoiceView(path="$.toolConfig.toolChoice", mode=mode, names=() if name is None else (name,))
 
 
-def _tools(written: Any, markers: list[str]) -> tuple[Tool, ...] | None:
+def _tools(written: Any, markers: list[str]) -> tuple[ToolView, ...] | None:
     if not isinstance(written, list):
         return None
-    tools = list[Tool]()
+    tools = list[ToolView]()
     for path, tool in objects(written, "$.toolConfig.tools"):
         if "toolSpec" in tool:
             tools.append(_function(fields(tool["toolSpec"]), path))
         elif "systemTool" in tool:
             name = text_of(fields(tool["systemTool"]).get("name"))
-            tools.append(Tool(path=path, name=name, kind="server", type="systemTool"))
+            tools.append(ToolView(path=path, name=name, kind="server", type="systemTool"))
         elif "cachePoint" in tool:
             markers.append(path)
     return tuple(tools)
 
 
-def _function(spec: dict[str, Any], path: str) -> Tool:
-    return Tool(
+def _function(spec: dict[str, Any], path: str) -> ToolView:
+    return ToolView(
         path=path,
         name=text_of(spec.get("name")),
         type="toolSpec",
@@ -310,7 +310,7 @@ def _system(written: Any, markers: list[str]) -> Message | None:
     return Message(role="system", path="$.system", items=items)
 
 
-def _messages(written: Any, markers: list[str], found: Found) -> Iterator[Message]:
+def _messages(written: Any, markers: list[str], found: FormFaults) -> Iterator[Message]:
     for path, given in objects(written, "$.messages"):
         role = _ROLES.get(given["role"]) if isinstance(given.get("role"), str) else None
         if role is not None:
@@ -323,7 +323,7 @@ def _messages(written: Any, markers: list[str], found: Found) -> Iterator[Messag
             )
 
 
-def _blocks(content: Any, path: str, markers: list[str]) -> Iterator[Item]:
+def _blocks(content: Any, path: str, markers: list[str]) -> Iterator[PartView]:
     for place, block in objects(content, path):
         kind = next(iter(block), "")
         if kind == "cachePoint":
@@ -332,14 +332,14 @@ def _blocks(content: Any, path: str, markers: list[str]) -> Iterator[Item]:
             yield _block(kind, block[kind], place)
 
 
-def _block(kind: str, value: Any, path: str) -> Item:
+def _block(kind: str, value: Any, path: str) -> PartView:
     if kind == "text":
-        return Item(kind="text", path=path, type=kind, text=text_of(value))
+        return PartView(kind="text", path=path, type=kind, text=text_of(value))
     given = fields(value)
     if kind in ("toolUse", "toolResult") and given.get("type") is not None:
-        return Item(kind="server", path=path, type=kind, name=text_of(given.get("name")))
+        return PartView(kind="server", path=path, type=kind, name=text_of(given.get("name")))
     if kind == "toolUse":
-        return Item(
+        return PartView(
             kind="call",
             path=path,
             type=kind,
@@ -354,13 +354,13 @@ def _block(kind: str, value: Any, path: str) -> Item:
     if kind in _MEDIA:
         source: Literal["data", "file"] = "file" if "s3Location" in fields(given.get("source")) else "data"
         name = text_of(given.get("name")) if kind == "document" else None
-        return Item(kind="media", path=path, type=kind, media=kind, source=source, name=name)
-    return Item(kind="other", path=path, type=kind)
+        return PartView(kind="media", path=path, type=kind, media=kind, source=source, name=name)
+    return PartView(kind="other", path=path, type=kind)
 
 
-def _result(given: dict[str, Any], path: str) -> Item:
+def _result(given: dict[str, Any], path: str) -> PartView:
     content, status = given.get("content"), given.get("status")
-    return Item(
+    return PartView(
         kind="result",
         path=path,
         type="toolResult",
@@ -371,19 +371,19 @@ def _result(given: dict[str, Any], path: str) -> Item:
     )
 
 
-def _flat_blocks(content: Any, path: str) -> Iterator[Item]:
+def _flat_blocks(content: Any, path: str) -> Iterator[PartView]:
     """The parts of a result, which hold no results themselves, so that a false one nests no deeper."""
     for place, block in objects(content, path):
         kind = next(iter(block), "")
         if kind in _RESULT_CONTENT:
             yield _block(kind, block[kind], place)
         elif kind:
-            yield Item(kind="other", path=place, type=kind)
+            yield PartView(kind="other", path=place, type=kind)
 
 
-def _thinking(given: dict[str, Any], path: str) -> Item:
+def _thinking(given: dict[str, Any], path: str) -> PartView:
     said = fields(given.get("reasoningText"))
-    return Item(
+    return PartView(
         kind="thinking",
         path=path,
         type="reasoningContent",

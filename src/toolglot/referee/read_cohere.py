@@ -17,7 +17,7 @@ from toolglot.referee.forms import (
     Each,
     Fields,
     Form,
-    Found,
+    FormFaults,
     Typed,
     Values,
     fields,
@@ -27,7 +27,7 @@ from toolglot.referee.forms import (
     settings,
     text_of,
 )
-from toolglot.referee.view import Choice, Item, Message, Role, Setting, Tool, View
+from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
 
 
 def _form(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
@@ -188,15 +188,15 @@ def _output(format: dict[str, Any]) -> Setting | None:
     return Setting("$.response_format", "json_schema" if has_schema else "json")
 
 
-def _choice(written: Any) -> Choice | None:
+def _choice(written: Any) -> ChoiceView | None:
     mode = _MODES.get(written) if isinstance(written, str) else None
-    return None if mode is None else Choice(path="$.tool_choice", mode=mode)
+    return None if mode is None else ChoiceView(path="$.tool_choice", mode=mode)
 
 
-def _tools(written: Any, found: Found) -> Iterator[Tool]:
+def _tools(written: Any, found: FormFaults) -> Iterator[ToolView]:
     for path, tool in objects(written, "$.tools"):
         function = fields(tool.get("function"))
-        yield Tool(
+        yield ToolView(
             path=path,
             name=text_of(function.get("name")),
             type="function",
@@ -208,7 +208,7 @@ def _tools(written: Any, found: Found) -> Iterator[Tool]:
         )
 
 
-def _messages(written: Any, found: Found) -> Iterator[Message]:
+def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
     for path, given in objects(written, "$.messages"):
         role = _ROLES.get(given["role"]) if isinstance(given.get("role"), str) else None
         if role is not None:
@@ -223,30 +223,30 @@ def _messages(written: Any, found: Found) -> Iterator[Message]:
             )
 
 
-def _result(given: dict[str, Any], path: str) -> Item:
+def _result(given: dict[str, Any], path: str) -> PartView:
     content, place = given.get("content"), f"{path}.content"
-    whole = (Item(kind="text", path=place, text=content),) if isinstance(content, str) else ()
-    return Item(
+    whole = (PartView(kind="text", path=place, text=content),) if isinstance(content, str) else ()
+    return PartView(
         kind="result",
         path=path,
         type="tool",
         id=text_of(given.get("tool_call_id")),
-        content=whole or tuple(_parts(content, place, Found())),
+        content=whole or tuple(_parts(content, place, FormFaults())),
         has_content=content is not None,
     )
 
 
-def _items(given: dict[str, Any], path: str, found: Found) -> Iterator[Item]:
+def _items(given: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartView]:
     content, place = given.get("content"), f"{path}.content"
     if isinstance(content, str) and content:
-        yield Item(kind="text", path=place, text=content)
+        yield PartView(kind="text", path=place, text=content)
     yield from _parts(content, place, found)
     plan = text_of(given.get("tool_plan"))
     if plan is not None:
-        yield Item(kind="other", path=f"{path}.tool_plan", type="tool_plan", text=plan)
+        yield PartView(kind="other", path=f"{path}.tool_plan", type="tool_plan", text=plan)
     for place, call in objects(given.get("tool_calls"), f"{path}.tool_calls"):
         function = fields(call.get("function"))
-        yield Item(
+        yield PartView(
             kind="call",
             path=place,
             type="function",
@@ -257,16 +257,18 @@ def _items(given: dict[str, Any], path: str, found: Found) -> Iterator[Item]:
         )
 
 
-def _parts(content: Any, path: str, found: Found) -> Iterator[Item]:
+def _parts(content: Any, path: str, found: FormFaults) -> Iterator[PartView]:
     for place, part in objects(content, path):
         kind, extra = text_of(part.get("type")) or "", found.take(place)
         if kind == "text":
-            yield Item(kind="text", path=place, type=kind, text=text_of(part.get("text")), extra_fields=extra)
+            yield PartView(kind="text", path=place, type=kind, text=text_of(part.get("text")), extra_fields=extra)
         elif kind == "thinking":
-            yield Item(kind="thinking", path=place, type=kind, text=text_of(part.get("thinking")), extra_fields=extra)
+            yield PartView(
+                kind="thinking", path=place, type=kind, text=text_of(part.get("thinking")), extra_fields=extra
+            )
         elif kind == "image_url":
             url = text_of(fields(part.get("image_url")).get("url")) or ""
             source: Literal["data", "url"] = "data" if url.startswith("data:") else "url"
-            yield Item(kind="media", path=place, type=kind, media="image", source=source, extra_fields=extra)
+            yield PartView(kind="media", path=place, type=kind, media="image", source=source, extra_fields=extra)
         else:
-            yield Item(kind="other", path=place, type=kind, extra_fields=extra)
+            yield PartView(kind="other", path=place, type=kind, extra_fields=extra)

@@ -23,7 +23,7 @@ from toolglot.referee.forms import (
     Each,
     Fields,
     Form,
-    Found,
+    FormFaults,
     Keyed,
     Numeric,
     OneOrEach,
@@ -34,7 +34,7 @@ from toolglot.referee.forms import (
     one_or_objects,
     text_of,
 )
-from toolglot.referee.view import Choice, Item, Message, Role, Setting, Tool, View
+from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
 
 
 @cache
@@ -109,7 +109,7 @@ _TRANSCRIPTION: Final = _form(
 )
 
 
-def _one_datum(part: dict[str, Any], path: str, found: Found) -> None:
+def _one_datum(part: dict[str, Any], path: str, found: FormFaults) -> None:
     """A part is a union: one datum, or none beside a signature that came alone."""
     given = [name for name in _DATA if _get(part, name)[1] is not None]
     if len(given) > 1:
@@ -260,7 +260,7 @@ _SAFETY: Final = _form(
 )
 
 
-def _has_contents(body: dict[str, Any], path: str, found: Found) -> None:
+def _has_contents(body: dict[str, Any], path: str, found: FormFaults) -> None:
     if body.get("contents") is None:
         found.wrong(f"{path}.contents", "contents is missing")
 
@@ -373,7 +373,7 @@ def _output(config: dict[str, Any], path: str) -> Setting | None:
     return Setting(kind.path, "json_schema" if has_schema else "json")
 
 
-def _choice(given: dict[str, Any]) -> Choice | None:
+def _choice(given: dict[str, Any]) -> ChoiceView | None:
     place, config = _inside(given, "$", "toolConfig")
     path, calling = _inside(config, place, "functionCallingConfig")
     mode = _MODES.get(calling["mode"]) if type(calling.get("mode")) is int else text_of(calling.get("mode"))
@@ -381,33 +381,33 @@ def _choice(given: dict[str, Any]) -> Choice | None:
     names = tuple(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
     match mode.upper() if mode is not None else None:
         case "AUTO" | "VALIDATED" if not names:
-            return Choice(path=path, mode="auto")
+            return ChoiceView(path=path, mode="auto")
         case "NONE":
-            return Choice(path=path, mode="none")
+            return ChoiceView(path=path, mode="none")
         case "ANY" if not names:
-            return Choice(path=path, mode="required")
+            return ChoiceView(path=path, mode="required")
         case "ANY" if len(names) == 1:
-            return Choice(path=path, mode="named", names=names)
+            return ChoiceView(path=path, mode="named", names=names)
         case "ANY" | "AUTO" | "VALIDATED":
-            return Choice(path=path, mode="allowed", names=names)
+            return ChoiceView(path=path, mode="allowed", names=names)
         case _:
             return None
 
 
-def _tools(written: Any, found: Found) -> Iterator[Tool]:
+def _tools(written: Any, found: FormFaults) -> Iterator[ToolView]:
     for path, tool in one_or_objects(written, "$.tools"):
         field, functions = _get(tool, "functionDeclarations")
         for place, function in one_or_objects(functions, f"{path}.{field}"):
             yield _function(function, place, found)
         for kind in _SERVER_TOOLS:
             if _get(tool, kind)[1] is not None:
-                yield Tool(path=f"{path}.{_get(tool, kind)[0]}", name=None, kind="server", type=kind)
+                yield ToolView(path=f"{path}.{_get(tool, kind)[0]}", name=None, kind="server", type=kind)
 
 
-def _function(function: dict[str, Any], path: str, found: Found) -> Tool:
+def _function(function: dict[str, Any], path: str, found: FormFaults) -> ToolView:
     kind = "parameters" if function.get("parameters") is not None else "parametersJsonSchema"
     written, schema = _get(function, kind)
-    return Tool(
+    return ToolView(
         path=path,
         name=text_of(function.get("name")),
         type="function",
@@ -434,14 +434,14 @@ def _spelled_inside(word: str, value: Any, depth: int) -> Any:
     return _spelled(value, depth) if word == "items" else value
 
 
-def _system(given: dict[str, Any], found: Found) -> Message | None:
+def _system(given: dict[str, Any], found: FormFaults) -> Message | None:
     path, content = _inside(given, "$", "systemInstruction")
     if not content:
         return None
     return _content(content, "system", path, found, extra=())
 
 
-def _messages(written: Any, found: Found) -> Iterator[Message]:
+def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
     for path, content in one_or_objects(written, "$.contents"):
         said = content.get("role")
         role = "user" if said is None else _ROLES.get(said) if isinstance(said, str) else None
@@ -449,7 +449,7 @@ def _messages(written: Any, found: Found) -> Iterator[Message]:
             yield _content(content, role, path, found, extra=found.take(path))
 
 
-def _content(content: dict[str, Any], role: Role, path: str, found: Found, extra: tuple[str, ...]) -> Message:
+def _content(content: dict[str, Any], role: Role, path: str, found: FormFaults, extra: tuple[str, ...]) -> Message:
     parts = content.get("parts")
     return Message(
         role=role,
@@ -460,12 +460,12 @@ def _content(content: dict[str, Any], role: Role, path: str, found: Found, extra
     )
 
 
-def _part(part: dict[str, Any], path: str, found: Found) -> Item:
+def _part(part: dict[str, Any], path: str, found: FormFaults) -> PartView:
     extra, signature = found.take(path), text_of(_get(part, "thoughtSignature")[1])
     kind = next((name for name in _DATA if _get(part, name)[1] is not None), "")
     value = fields(_get(part, kind)[1])
     if kind == "functionCall":
-        return Item(
+        return PartView(
             kind="call",
             path=path,
             type=kind,
@@ -481,9 +481,9 @@ def _part(part: dict[str, Any], path: str, found: Found) -> Item:
     if kind in ("inlineData", "fileData"):
         return _media(kind, value, path, extra)
     if kind in _SERVER_PARTS:
-        return Item(kind="server", path=path, type=kind, signature=signature, extra_fields=extra)
+        return PartView(kind="server", path=path, type=kind, signature=signature, extra_fields=extra)
     is_thought = part.get("thought") is True
-    return Item(
+    return PartView(
         kind="thinking" if is_thought else "text" if kind == "text" else "other",
         path=path,
         type="thought" if is_thought else kind,
@@ -493,13 +493,13 @@ def _part(part: dict[str, Any], path: str, found: Found) -> Item:
     )
 
 
-def _result(value: dict[str, Any], inner: str, path: str, extra: tuple[str, ...]) -> Item:
+def _result(value: dict[str, Any], inner: str, path: str, extra: tuple[str, ...]) -> PartView:
     response = value.get("response")
-    content = [Item(kind="other", path=f"{inner}.response", type="response")] if response is not None else []
+    content = [PartView(kind="other", path=f"{inner}.response", type="response")] if response is not None else []
     for place, part in objects(value.get("parts"), f"{inner}.parts"):
         kind = "inlineData" if _get(part, "inlineData")[1] is not None else "fileData"
         content.append(_media(kind, fields(_get(part, kind)[1]), place, ()))
-    return Item(
+    return PartView(
         kind="result",
         path=path,
         type="functionResponse",
@@ -512,9 +512,9 @@ def _result(value: dict[str, Any], inner: str, path: str, extra: tuple[str, ...]
     )
 
 
-def _media(kind: str, value: dict[str, Any], path: str, extra: tuple[str, ...]) -> Item:
+def _media(kind: str, value: dict[str, Any], path: str, extra: tuple[str, ...]) -> PartView:
     mime = text_of(_get(value, "mimeType")[1]) or ""
     family = mime.partition("/")[0]
     media = family if family in ("image", "audio", "video") else "document" if mime.startswith(_DOCUMENTS) else "file"
     source: Literal["data", "url"] = "data" if kind == "inlineData" else "url"
-    return Item(kind="media", path=path, type=kind, media=media, source=source, extra_fields=extra)
+    return PartView(kind="media", path=path, type=kind, media=media, source=source, extra_fields=extra)

@@ -22,7 +22,7 @@ from toolglot.referee.forms import (
     Each,
     Fields,
     Form,
-    Found,
+    FormFaults,
     Values,
     fields,
     look,
@@ -30,7 +30,7 @@ from toolglot.referee.forms import (
     settings,
     text_of,
 )
-from toolglot.referee.view import Item, Message, Role, Setting, Tool, View
+from toolglot.referee.view import Message, PartView, Role, Setting, ToolView, View
 
 
 def _form(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
@@ -152,11 +152,11 @@ def _output(format: Any) -> Setting | None:
     return Setting("$.format", "json_schema") if isinstance(format, dict) else None
 
 
-def _tools(written: Any, found: Found) -> Iterator[Tool]:
+def _tools(written: Any, found: FormFaults) -> Iterator[ToolView]:
     for path, tool in objects(written, "$.tools"):
         function = fields(tool.get("function"))
         strict = function.get("strict")
-        yield Tool(
+        yield ToolView(
             path=path,
             name=text_of(function.get("name")),
             type=text_of(tool.get("type")) or "function",
@@ -169,7 +169,7 @@ def _tools(written: Any, found: Found) -> Iterator[Tool]:
         )
 
 
-def _messages(written: Any, found: Found) -> Iterator[Message]:
+def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
     for path, given in objects(written, "$.messages"):
         # The server takes any role, in any case; one that a template does not know is shown as it comes.
         said = (text_of(given.get("role")) or "").lower()
@@ -191,10 +191,10 @@ def _messages(written: Any, found: Found) -> Iterator[Message]:
         )
 
 
-def _result(given: dict[str, Any], path: str) -> Item:
+def _result(given: dict[str, Any], path: str) -> PartView:
     content = given.get("content")
-    whole = [Item(kind="text", path=f"{path}.content", text=content)] if isinstance(content, str) else []
-    return Item(
+    whole = [PartView(kind="text", path=f"{path}.content", text=content)] if isinstance(content, str) else []
+    return PartView(
         kind="result",
         path=path,
         type="tool",
@@ -205,16 +205,16 @@ def _result(given: dict[str, Any], path: str) -> Item:
     )
 
 
-def _items(given: dict[str, Any], path: str, found: Found) -> Iterator[Item]:
+def _items(given: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartView]:
     thought, content = text_of(given.get("thinking")), text_of(given.get("content"))
     if thought:
-        yield Item(kind="thinking", path=f"{path}.thinking", type="thinking", text=thought)
+        yield PartView(kind="thinking", path=f"{path}.thinking", type="thinking", text=thought)
     if content:
-        yield Item(kind="text", path=f"{path}.content", text=content)
+        yield PartView(kind="text", path=f"{path}.content", text=content)
     yield from _images(given, path)
     for place, call in objects(given.get("tool_calls"), f"{path}.tool_calls"):
         function = fields(call.get("function"))
-        yield Item(
+        yield PartView(
             kind="call",
             path=place,
             type="function",
@@ -225,8 +225,8 @@ def _items(given: dict[str, Any], path: str, found: Found) -> Iterator[Item]:
         )
 
 
-def _images(given: dict[str, Any], path: str) -> Iterator[Item]:
+def _images(given: dict[str, Any], path: str) -> Iterator[PartView]:
     images = given.get("images")
     for index, image in enumerate(images if isinstance(images, list) else ()):
         if isinstance(image, str):
-            yield Item(kind="media", path=f"{path}.images[{index}]", type="images", media="image", source="data")
+            yield PartView(kind="media", path=f"{path}.images[{index}]", type="images", media="image", source="data")

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from toolglot.referee.chat_fields import BODY, MEDIA_PARTS
 from toolglot.referee.forms import (
-    Found,
+    FormFaults,
     fields,
     flag_of,
     look,
@@ -18,7 +18,7 @@ from toolglot.referee.forms import (
     settings,
     text_of,
 )
-from toolglot.referee.view import Choice, Item, Message, Role, Setting, Tool, View
+from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
 
 _ROLES: Final[dict[str, Role]] = {
     "system": "system",
@@ -82,19 +82,19 @@ def read(body: dict[str, Any]) -> View:
     )
 
 
-def _messages(body: dict[str, Any], found: Found) -> Iterator[Message]:
+def _messages(body: dict[str, Any], found: FormFaults) -> Iterator[Message]:
     for path, message in objects(body.get("messages"), "$.messages"):
         said = text_of(message.get("role")) or ""
         content = message.get("content")
         if said == "tool":
-            items: tuple[Item, ...] = (_result(message, path, found),)
+            items: tuple[PartView, ...] = (_result(message, path, found),)
         elif said == "assistant":
             items = (*_thinking(message, path), *_parts(content, f"{path}.content", found), *_other(message, path))
             items += tuple(_calls(message, path, found))
         else:
             items = tuple(_parts(content, f"{path}.content", found))
         if said == "function":
-            items += (Item(kind="other", path=path, type=said),)
+            items += (PartView(kind="other", path=path, type=said),)
         yield Message(
             role=_ROLES.get(said, "user"),
             path=path,
@@ -120,10 +120,10 @@ def _signature(details: Any) -> str | None:
     return next((signature for signature in signed if signature), None)
 
 
-def _thinking(message: dict[str, Any], path: str) -> Iterator[Item]:
+def _thinking(message: dict[str, Any], path: str) -> Iterator[PartView]:
     for field in _THINKING_FIELDS:
         if message.get(field) is not None:
-            yield Item(
+            yield PartView(
                 kind="thinking",
                 path=f"{path}.{field}",
                 type=field,
@@ -132,25 +132,25 @@ def _thinking(message: dict[str, Any], path: str) -> Iterator[Item]:
             )
 
 
-def _parts(content: Any, path: str, found: Found) -> Iterator[Item]:
+def _parts(content: Any, path: str, found: FormFaults) -> Iterator[PartView]:
     if isinstance(content, str) and content:
-        yield Item(kind="text", path=path, text=content)
+        yield PartView(kind="text", path=path, text=content)
     for place, part in objects(content, path):
         yield _part(part, place, found.take(place))
 
 
-def _part(part: dict[str, Any], path: str, extra: tuple[str, ...]) -> Item:
+def _part(part: dict[str, Any], path: str, extra: tuple[str, ...]) -> PartView:
     kind = text_of(part.get("type")) or ""
     if kind == "text":
-        return Item(kind="text", path=path, type=kind, text=text_of(part.get("text")), extra_fields=extra)
+        return PartView(kind="text", path=path, type=kind, text=text_of(part.get("text")), extra_fields=extra)
     if kind == "thinking":
         signature = text_of(part.get("signature"))
-        return Item(kind="thinking", path=path, type=kind, signature=signature, extra_fields=extra)
+        return PartView(kind="thinking", path=path, type=kind, signature=signature, extra_fields=extra)
     if kind in MEDIA_PARTS:
-        return Item(
+        return PartView(
             kind="media", path=path, type=kind, media=_MEDIA[kind], source=_source(part, kind), extra_fields=extra
         )
-    return Item(kind="other", path=path, type=kind, extra_fields=extra)
+    return PartView(kind="other", path=path, type=kind, extra_fields=extra)
 
 
 def _source(part: dict[str, Any], kind: str) -> Literal["", "data", "url", "file"]:
@@ -164,21 +164,21 @@ def _source(part: dict[str, Any], kind: str) -> Literal["", "data", "url", "file
     return "data" if place or "data" in held else ""
 
 
-def _other(message: dict[str, Any], path: str) -> Iterator[Item]:
+def _other(message: dict[str, Any], path: str) -> Iterator[PartView]:
     """What an assistant may say instead of text; calls in the form of old have no id, and are not paired."""
     for field in ("refusal", "audio", "function_call"):
         if message.get(field):
-            yield Item(kind="other", path=f"{path}.{field}", type=field)
+            yield PartView(kind="other", path=f"{path}.{field}", type=field)
 
 
-def _calls(message: dict[str, Any], path: str, found: Found) -> Iterator[Item]:
+def _calls(message: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartView]:
     for place, call in objects(message.get("tool_calls"), f"{path}.tool_calls"):
         is_custom = call.get("type") == "custom"
         form = "custom" if is_custom else "function"
         named = fields(call.get(form))
         if form not in call:
             found.wrong(f"{place}.{form}", f"{form} is missing")
-        yield Item(
+        yield PartView(
             kind="call",
             path=place,
             type=form,
@@ -190,9 +190,9 @@ def _calls(message: dict[str, Any], path: str, found: Found) -> Iterator[Item]:
         )
 
 
-def _result(message: dict[str, Any], path: str, found: Found) -> Item:
+def _result(message: dict[str, Any], path: str, found: FormFaults) -> PartView:
     content = message.get("content")
-    return Item(
+    return PartView(
         kind="result",
         path=path,
         type="tool",
@@ -203,7 +203,7 @@ def _result(message: dict[str, Any], path: str, found: Found) -> Item:
     )
 
 
-def _tools(body: dict[str, Any], found: Found) -> tuple[Tool, ...] | None:
+def _tools(body: dict[str, Any], found: FormFaults) -> tuple[ToolView, ...] | None:
     if not isinstance(body.get("tools"), list):
         return None
     return tuple(_tool(tool, path, found) for path, tool in objects(body["tools"], "$.tools"))
@@ -216,10 +216,10 @@ _KINDS: Final[dict[str, Literal["function", "custom", "namespace"]]] = {
 }
 
 
-def _tool(tool: dict[str, Any], path: str, found: Found) -> Tool:
+def _tool(tool: dict[str, Any], path: str, found: FormFaults) -> ToolView:
     type_ = text_of(tool.get("type", "function")) or ""
     named = fields(tool.get(type_))
-    return Tool(
+    return ToolView(
         path=path,
         name=text_of(named.get("name")),
         kind=_KINDS.get(type_, "server"),
@@ -233,18 +233,18 @@ def _tool(tool: dict[str, Any], path: str, found: Found) -> Tool:
     )
 
 
-def _choice(choice: Any) -> Choice | None:
+def _choice(choice: Any) -> ChoiceView | None:
     path = "$.tool_choice"
     if isinstance(choice, str):
         mode: Any = _MODES.get(choice, "other")
-        return Choice(path=path, mode=mode)
+        return ChoiceView(path=path, mode=mode)
     if not isinstance(choice, dict):
         return None
     kind = text_of(choice.get("type")) or ""
     if kind == "allowed_tools":
         listed = objects(fields(choice.get(kind)).get("tools"), path)
-        return Choice(path=path, mode="allowed", names=tuple(_names([tool for _, tool in listed])))
-    return Choice(path=path, mode="named" if kind in _KINDS else "other", names=tuple(_names([choice])))
+        return ChoiceView(path=path, mode="allowed", names=tuple(_names([tool for _, tool in listed])))
+    return ChoiceView(path=path, mode="named" if kind in _KINDS else "other", names=tuple(_names([choice])))
 
 
 def _names(given: list[dict[str, Any]]) -> Iterator[str]:
@@ -282,7 +282,7 @@ def _output(given: dict[str, Any]) -> Setting | None:
     return None if kind in (None, "text") else Setting("$.response_format", _OUTPUTS.get(kind or "", kind))
 
 
-def _output_schema(given: dict[str, Any]) -> Tool | None:
+def _output_schema(given: dict[str, Any]) -> ToolView | None:
     if given.get("type") != "json_schema":
         return None
     return named_schema(fields(given.get("json_schema")), "$.response_format.json_schema")

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
-from toolglot.referee.forms import Found, fields, flag_of, look, named_schema, objects, setting, settings, text_of
+from toolglot.referee.forms import FormFaults, fields, flag_of, look, named_schema, objects, setting, settings, text_of
 from toolglot.referee.forms_openai_responses import BODY
-from toolglot.referee.view import Choice, Item, Message, Role, Setting, Tool, View
+from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
 
 _ROLES: Final[dict[str, Role]] = {
     "user": "user",
@@ -90,7 +90,7 @@ def _output(text: dict[str, Any]) -> Setting | None:
     return Setting("$.text.format", _OUTPUTS[kind]) if kind in _OUTPUTS else None
 
 
-def _output_schema(form: dict[str, Any]) -> Tool | None:
+def _output_schema(form: dict[str, Any]) -> ToolView | None:
     return named_schema(form, "$.text.format") if form.get("type") == "json_schema" else None
 
 
@@ -100,22 +100,22 @@ def _instructions(written: Any) -> Message | None:
 
 def _whole(text: str, role: Role, path: str) -> Message:
     """A message that is one string."""
-    items = (Item(kind="text", path=path, text=text),) if text else ()
+    items = (PartView(kind="text", path=path, text=text),) if text else ()
     return Message(role=role, path=path, items=items, is_empty_string=not text)
 
 
 # --- tools ------------------------------------------------------------------------------------------
 
 
-def _tools(written: Any, path: str, found: Found) -> tuple[Tool, ...]:
+def _tools(written: Any, path: str, found: FormFaults) -> tuple[ToolView, ...]:
     return tuple(_tool(tool, place, found) for place, tool in objects(written, path))
 
 
-def _tool(tool: dict[str, Any], path: str, found: Found) -> Tool:
+def _tool(tool: dict[str, Any], path: str, found: FormFaults) -> ToolView:
     kind, name, extra = text_of(tool.get("type")) or "", text_of(tool.get("name")), found.take(path)
     described = text_of(tool.get("description"))
     if kind == "function":
-        return Tool(
+        return ToolView(
             path=path,
             name=name,
             type=kind,
@@ -127,37 +127,41 @@ def _tool(tool: dict[str, Any], path: str, found: Found) -> Tool:
             extra_fields=extra,
         )
     if kind == "custom":
-        return Tool(path=path, name=name, kind="custom", type=kind, description=described, extra_fields=extra)
+        return ToolView(path=path, name=name, kind="custom", type=kind, description=described, extra_fields=extra)
     if kind == "namespace":
         inner = tuple(
-            _tool(member, place, Found())
+            _tool(member, place, FormFaults())
             for place, member in objects(tool.get("tools"), f"{path}.tools")
             if member.get("type") in ("function", "custom")
         )
-        return Tool(
+        return ToolView(
             path=path, name=name, kind="namespace", type=kind, description=described, members=inner, extra_fields=extra
         )
-    return Tool(path=path, name=None, kind="server", type=kind, description=described, extra_fields=extra)
+    return ToolView(path=path, name=None, kind="server", type=kind, description=described, extra_fields=extra)
 
 
-def _choice(written: Any) -> Choice | None:
+def _choice(written: Any) -> ChoiceView | None:
     if isinstance(written, str):
         mode = _MODES.get(written)
-        return None if mode is None else Choice(path="$.tool_choice", mode=mode)
+        return None if mode is None else ChoiceView(path="$.tool_choice", mode=mode)
     given = fields(written)
     kind = text_of(given.get("type"))
     if kind == "allowed_tools":
         listed = (text_of(tool.get("name")) for _, tool in objects(given.get("tools"), ""))
-        return Choice(path="$.tool_choice", mode="allowed", names=tuple(name for name in listed if name is not None))
+        return ChoiceView(
+            path="$.tool_choice", mode="allowed", names=tuple(name for name in listed if name is not None)
+        )
     # A hosted tool has a type in place of a name, and one of a remote server is not in the list of tools.
     name = text_of(given.get("name")) if kind in ("function", "custom") else None
-    return None if kind is None else Choice(path="$.tool_choice", mode="named", names=() if name is None else (name,))
+    return (
+        None if kind is None else ChoiceView(path="$.tool_choice", mode="named", names=() if name is None else (name,))
+    )
 
 
 # --- items ------------------------------------------------------------------------------------------
 
 
-def _messages(written: Any, found: Found) -> Iterator[Message]:
+def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
     if isinstance(written, str):
         yield _whole(written, "user", "$.input")
         return
@@ -188,8 +192,8 @@ def _kind(item: dict[str, Any]) -> str:
     return "item_reference" if "id" in item and "role" not in item else "message"
 
 
-def _message(role: Role, members: list[tuple[str, dict[str, Any]]], found: Found) -> Message:
-    items, path = list[Item](), members[0][0]
+def _message(role: Role, members: list[tuple[str, dict[str, Any]]], found: FormFaults) -> Message:
+    items, path = list[PartView](), members[0][0]
     is_empty = all(_kind(item) == "message" and item.get("content") == "" for _, item in members)
     extra = found.take(path) if _kind(members[0][1]) == "message" else ()
     for place, item in members:
@@ -205,14 +209,14 @@ def _message(role: Role, members: list[tuple[str, dict[str, Any]]], found: Found
     )
 
 
-def _items(item: dict[str, Any], path: str, found: Found) -> Iterator[Item]:
+def _items(item: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartView]:
     kind = _kind(item)
     if kind == "message":
         id, parts = text_of(item.get("id")), tuple(_parts(item.get("content"), f"{path}.content", found))
         yield from (replace(parts[0], item_id=id), *parts[1:]) if parts and id is not None else parts
     elif kind in ("function_call", "custom_tool_call"):
         is_custom = kind == "custom_tool_call"
-        yield Item(
+        yield PartView(
             kind="call",
             path=path,
             type=kind,
@@ -229,13 +233,13 @@ def _items(item: dict[str, Any], path: str, found: Found) -> Iterator[Item]:
         yield _reasoning(item, path, found)
     else:
         known: Literal["other", "server"] = "other" if kind in _OTHERS else "server"
-        yield Item(kind=known, path=path, type=kind, item_id=text_of(item.get("id")), extra_fields=found.take(path))
+        yield PartView(kind=known, path=path, type=kind, item_id=text_of(item.get("id")), extra_fields=found.take(path))
 
 
-def _result(item: dict[str, Any], kind: str, path: str, found: Found) -> Item:
+def _result(item: dict[str, Any], kind: str, path: str, found: FormFaults) -> PartView:
     output, place = item.get("output"), f"{path}.output"
-    whole = (Item(kind="text", path=place, text=output),) if output == "" else ()
-    return Item(
+    whole = (PartView(kind="text", path=place, text=output),) if output == "" else ()
+    return PartView(
         kind="result",
         path=path,
         type=kind,
@@ -243,20 +247,20 @@ def _result(item: dict[str, Any], kind: str, path: str, found: Found) -> Item:
         item_id=text_of(item.get("id")),
         name=text_of(item.get("name")),
         is_custom=kind == "custom_tool_call_output",
-        content=whole or tuple(_parts(output, place, Found())),
+        content=whole or tuple(_parts(output, place, FormFaults())),
         has_content=output is not None,
         extra_fields=found.take(path),
     )
 
 
-def _reasoning(item: dict[str, Any], path: str, found: Found) -> Item:
+def _reasoning(item: dict[str, Any], path: str, found: FormFaults) -> PartView:
     said = [
         part["text"]
         for field in ("summary", "content")
         for _, part in objects(item.get(field), path)
         if isinstance(part.get("text"), str)
     ]
-    return Item(
+    return PartView(
         kind="thinking",
         path=path,
         type="reasoning",
@@ -267,18 +271,18 @@ def _reasoning(item: dict[str, Any], path: str, found: Found) -> Item:
     )
 
 
-def _parts(content: Any, path: str, found: Found) -> Iterator[Item]:
+def _parts(content: Any, path: str, found: FormFaults) -> Iterator[PartView]:
     if isinstance(content, str) and content:
-        yield Item(kind="text", path=path, text=content)
+        yield PartView(kind="text", path=path, text=content)
     for place, part in objects(content, path):
         kind, extra = text_of(part.get("type")) or "", found.take(place)
         if kind in ("input_text", "output_text"):
-            yield Item(kind="text", path=place, type=kind, text=text_of(part.get("text")), extra_fields=extra)
+            yield PartView(kind="text", path=place, type=kind, text=text_of(part.get("text")), extra_fields=extra)
         elif kind in ("input_image", "input_file"):
             media = "image" if kind == "input_image" else _sort_of_file(part)
-            yield Item(kind="media", path=place, type=kind, media=media, source=_source(part), extra_fields=extra)
+            yield PartView(kind="media", path=place, type=kind, media=media, source=_source(part), extra_fields=extra)
         else:
-            yield Item(kind="other", path=place, type=kind, text=text_of(part.get("refusal")), extra_fields=extra)
+            yield PartView(kind="other", path=place, type=kind, text=text_of(part.get("refusal")), extra_fields=extra)
 
 
 def _source(part: dict[str, Any]) -> Literal["", "data", "url", "file"]:

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from toolglot.referee.view import Item, Message
+from toolglot.referee.view import Message, PartView
 
 
-class Answer(Struct, frozen=True):
+class ResultPosition(Struct, frozen=True):
     """A result, and the place of its message."""
 
-    item: Item
+    item: PartView
     message: int
     is_near: bool
     """It stands in the window of its call's round."""
@@ -26,15 +26,15 @@ class Answer(Struct, frozen=True):
     """The place of its call in the round."""
 
 
-class Call(Struct):
+class CallRound(Struct):
     """A call and what answers it."""
 
-    item: Item
+    item: PartView
     message: int
     round: int
     order: int
     """Its place among the calls of its round."""
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[ResultPosition] = field(default_factory=list)
 
 
 class Round(Struct):
@@ -42,13 +42,13 @@ class Round(Struct):
 
     first_message: int
     last_message: int
-    calls: list[Call] = field(default_factory=list)
-    near: list[Answer] = field(default_factory=list)
+    calls: list[CallRound] = field(default_factory=list)
+    near: list[ResultPosition] = field(default_factory=list)
 
 
 class Pairing(Struct, frozen=True):
     rounds: tuple[Round, ...]
-    orphans: tuple[Item, ...]
+    orphans: tuple[PartView, ...]
     """Results without a call before them."""
 
 
@@ -61,13 +61,13 @@ class _Pairer:
         self.messages = messages
         self.merges = merges
         self.rounds: list[Round] = []
-        self.orphans: list[Item] = []
+        self.orphans: list[PartView] = []
         self.is_window = False
-        self.last_of: dict[str, Call] = {}
+        self.last_of: dict[str, CallRound] = {}
         """The last call of each id."""
-        self.open_ids: dict[str | None, deque[Call]] = {}
-        self.open_names: dict[str | None, deque[Call]] = {}
-        self.open: deque[Call] = deque()
+        self.open_ids: dict[str | None, deque[CallRound]] = {}
+        self.open_names: dict[str | None, deque[CallRound]] = {}
+        self.open: deque[CallRound] = deque()
         """The calls of the last round that may still be unanswered: by id, by name, and in order."""
 
     def run(self) -> Pairing:
@@ -87,14 +87,14 @@ class _Pairer:
             return any(item.kind == "result" for item in self.messages[place].items)
         return self.merges and (role == before or (role, before) == ("user", "assistant"))
 
-    def _call(self, place: int, item: Item) -> None:
+    def _call(self, place: int, item: PartView) -> None:
         if not self._continues(place):
             self.rounds.append(Round(place, place))
             self.open_ids, self.open_names, self.open = {}, {}, deque()
         round_ = self.rounds[-1]
         round_.last_message = place
         self.is_window = True
-        call = Call(item, place, len(self.rounds), len(round_.calls))
+        call = CallRound(item, place, len(self.rounds), len(round_.calls))
         round_.calls.append(call)
         self.open.append(call)
         self.open_ids.setdefault(item.id, deque()).append(call)
@@ -109,31 +109,31 @@ class _Pairer:
         is_run = self.merges and self.is_window and self.messages[place].role == self.messages[place - 1].role
         return place == self.rounds[-1].last_message or is_run
 
-    def _result(self, place: int, item: Item) -> None:
+    def _result(self, place: int, item: PartView) -> None:
         call = self._found(item)
         if call is None:
             self.orphans.append(item)
             return
         is_near = self.is_window and call.round == len(self.rounds)
-        answer = Answer(item, place, is_near, call.order)
+        answer = ResultPosition(item, place, is_near, call.order)
         call.answers.append(answer)
         if is_near:
             self.rounds[-1].near.append(answer)
 
-    def _found(self, item: Item) -> Call | None:
+    def _found(self, item: PartView) -> CallRound | None:
         if item.id is not None:
             found = _unanswered(self.open_ids.get(item.id)) or self.last_of.get(item.id)
             return found or (self._nameless(item) if None in self.open_ids else None)
         return self._nameless(item)
 
-    def _nameless(self, item: Item) -> Call | None:
+    def _nameless(self, item: PartView) -> CallRound | None:
         """Without an id the name pairs, and without a name the order; only in the window."""
         if not self.is_window:
             return None
         return _unanswered(self.open if item.name is None else self.open_names.get(item.name))
 
 
-def _unanswered(calls: deque[Call] | None) -> Call | None:
+def _unanswered(calls: deque[CallRound] | None) -> CallRound | None:
     """The first call without an answer; answered ones are dropped, so that each is looked at once."""
     while calls:
         if not calls[0].answers:

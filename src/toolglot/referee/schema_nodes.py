@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from toolglot.limits import DEEPEST
 from toolglot.referee.paths import step
-from toolglot.referee.view import Tool
+from toolglot.referee.view import ToolView
 
 _ONE: Final = (
     "items",
@@ -32,7 +32,7 @@ _LIST: Final = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
 _MAP: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 
 
-class Node(Struct, frozen=True):
+class SchemaNode(Struct, frozen=True):
     """A schema inside a schema."""
 
     path: str
@@ -40,14 +40,14 @@ class Node(Struct, frozen=True):
     depth: int
 
 
-def schema_nodes(tool: Tool) -> Iterator[Node]:
+def schema_nodes(tool: ToolView) -> Iterator[SchemaNode]:
     """A tool's schema and all schemas inside it, in the order of the body."""
     yield from nodes_in(tool.schema, tool.schema_path or tool.path)
 
 
-def nodes_in(schema: Any, path: str) -> Iterator[Node]:
+def nodes_in(schema: Any, path: str) -> Iterator[SchemaNode]:
     """A schema and all schemas inside it."""
-    stack = [Node(path, schema, 0)] if isinstance(schema, dict) else []
+    stack = [SchemaNode(path, schema, 0)] if isinstance(schema, dict) else []
     met: set[int] = set()
     while stack:
         node = stack.pop()
@@ -59,14 +59,16 @@ def nodes_in(schema: Any, path: str) -> Iterator[Node]:
             stack.extend(reversed(list(_children(node))))
 
 
-def _children(node: Node) -> Iterator[Node]:
+def _children(node: SchemaNode) -> Iterator[SchemaNode]:
     for keyword, value in node.schema.items():
         path, depth = step(node.path, keyword), node.depth + 1
         if isinstance(value, dict) and keyword in _ONE:
-            yield Node(path, value, depth)
+            yield SchemaNode(path, value, depth)
         elif isinstance(value, list) and keyword in _LIST:
-            yield from (Node(f"{path}[{n}]", child, depth) for n, child in enumerate(value) if isinstance(child, dict))
+            yield from (
+                SchemaNode(f"{path}[{n}]", child, depth) for n, child in enumerate(value) if isinstance(child, dict)
+            )
         elif isinstance(value, dict) and keyword in _MAP:
             yield from (
-                Node(step(path, name), child, depth) for name, child in value.items() if isinstance(child, dict)
+                SchemaNode(step(path, name), child, depth) for name, child in value.items() if isinstance(child, dict)
             )

@@ -4,7 +4,8 @@ Each protocol has a reader (`read_<protocol>.py`) that draws this picture from t
 everything. Demands are checked on the picture (`checks_<group>.py`), so that a demand is checked in one way for all
 protocols. The referee shares nothing with codecs and renderer: it must be able to find them wrong.
 
-A reader never raises on a body: what has the wrong shape is a `Shape` finding, and the rest is read as far as it goes.
+A reader never raises on a body: what has the wrong shape is a `MalformedPart` finding, and the rest is read as far as
+it goes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ OLD_FORMS: Final = ("function_call", "function")
 """The types of the items in which the first Chat API wrote a call and a result: they have no id and are not paired."""
 
 
-class Shape(Struct, frozen=True):
+class MalformedPart(Struct, frozen=True):
     """A part of the body that is not of the form that the protocol has."""
 
     path: str
@@ -30,7 +31,7 @@ class Shape(Struct, frozen=True):
     """The id of a rule, where a profile has one for it."""
 
 
-class Item(Struct, frozen=True, kw_only=True):
+class PartView(Struct, frozen=True, kw_only=True):
     """A part of a message."""
 
     kind: Kind
@@ -50,7 +51,7 @@ class Item(Struct, frozen=True, kw_only=True):
     """Of a call: as written, a string or an object."""
     is_custom: bool = False
     """A call or result of a free-text tool."""
-    content: tuple[Item, ...] = ()
+    content: tuple[PartView, ...] = ()
     """Of a result: its parts; a plain string is one text item."""
     has_content: bool = True
     """False: a result whose content is missing or null."""
@@ -70,7 +71,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
     role: Role
     path: str
-    items: tuple[Item, ...] = ()
+    items: tuple[PartView, ...] = ()
     has_content: bool = True
     """False: there is no content field, or it is null."""
     is_empty_string: bool = False
@@ -81,7 +82,7 @@ class Message(Struct, frozen=True, kw_only=True):
     """Fields that the protocol does not have."""
 
 
-class Tool(Struct, frozen=True, kw_only=True):
+class ToolView(Struct, frozen=True, kw_only=True):
     path: str
     name: str | None
     kind: Literal["function", "custom", "namespace", "server"] = "function"
@@ -94,11 +95,11 @@ class Tool(Struct, frozen=True, kw_only=True):
     strict: bool | None = None
     extra_fields: tuple[str, ...] = ()
     """Fields that the protocol does not have here."""
-    members: tuple[Tool, ...] = ()
+    members: tuple[ToolView, ...] = ()
     """Of a namespace: its tools."""
 
 
-class Choice(Struct, frozen=True, kw_only=True):
+class ChoiceView(Struct, frozen=True, kw_only=True):
     path: str
     mode: Literal["auto", "none", "required", "named", "allowed", "other"]
     names: tuple[str, ...] = ()
@@ -118,10 +119,10 @@ class View(Struct, kw_only=True):
     """The system prompt that stands in a field of its own."""
     messages: tuple[Message, ...] = ()
     messages_path: str = "$.messages"
-    tools: tuple[Tool, ...] | None = None
+    tools: tuple[ToolView, ...] | None = None
     """None: there is no such field."""
     tools_path: str = "$.tools"
-    choice: Choice | None = None
+    choice: ChoiceView | None = None
     parallel: Setting | None = None
     """Whether several calls at once are allowed, where it is said."""
     max_tokens: Setting | None = None
@@ -136,7 +137,7 @@ class View(Struct, kw_only=True):
     """Asks for a summary of the thinking, where the protocol has such a field."""
     output: Setting | None = None
     """json or json_schema, where structured output is asked for."""
-    output_schema: Tool | None = None
+    output_schema: ToolView | None = None
     """The schema of the output, where there is one, with the switch `strict` beside it."""
     user: Setting | None = None
     extra_fields: tuple[str, ...] = ()
@@ -147,7 +148,7 @@ class View(Struct, kw_only=True):
     """Where fields stand that may hold a signature of another host's."""
     cache_markers: tuple[str, ...] = ()
     """Where cache markers stand."""
-    shapes: tuple[Shape, ...] = ()
+    shapes: tuple[MalformedPart, ...] = ()
     extra_paths: tuple[str, ...] = ()
     """Unknown fields deeper inside, where no part of this picture stands: whole paths."""
     keeps_items: bool = False

@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from toolglot.errors import cut
-from toolglot.referee.finding import Finding
+from toolglot.referee.finding import RuleBreach
 
 _PLACE: Final = re.compile(r"\b(messages?|tools|input|contents|content|tool_calls|parts)(\.|\[)(?:\d+|<n>|[NM]\b)")
 _NUMBERED: Final = re.compile(r"\b(index|position) (?:\d+|N\b)")
@@ -23,12 +23,12 @@ _FIELD: Final = re.compile(
 _GAP: Final = re.compile(r"(?:(?<=[ '(])…|\bX\b|(?<=length )N\b)")
 
 
-def worded(error: str, finding: Finding) -> str:
+def worded(error: str, finding: RuleBreach) -> str:
     """The error text as it would read for this finding."""
     return cut(_with_values(_with_places(error, finding), finding))
 
 
-def _with_places(text: str, finding: Finding) -> str:
+def _with_places(text: str, finding: RuleBreach) -> str:
     places = dict(_STEPS.findall(finding.path))
     message_place = places.get("messages") or places.get("contents") or places.get("input")
 
@@ -40,7 +40,7 @@ def _with_places(text: str, finding: Finding) -> str:
     return text if message_place is None else _NUMBERED.sub(lambda found: f"{found[1]} {message_place}", text)
 
 
-def _with_values(text: str, finding: Finding) -> str:
+def _with_values(text: str, finding: RuleBreach) -> str:
     shown = finding.shown
     if not shown:
         return text

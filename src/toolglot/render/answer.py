@@ -34,7 +34,7 @@ from toolglot.conversation.report import Action
 from toolglot.errors import InputError, TruncatedArgumentsError
 from toolglot.profiles import Profile
 from toolglot.render.foreign import readable_block, strip_opaque
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.render.rendering import Rendered
 
 UNREADABLE: Final = "[The model called {name} with arguments that cannot be read: {written}]"
@@ -56,13 +56,13 @@ def for_client(
     source: Profile,
     target: Profile,
     request: Rendered | None,
-    job: Job,
+    job: RenderJob,
     *,
     reply_id: str = "",
     reply_model: str = "",
 ) -> Reply:
     """A provider's reply under the client's names and ids."""
-    answer = Answer(source, target, request, job, reply_id, reply_model)
+    answer = ReplyProjection(source, target, request, job, reply_id, reply_model)
     id, model = answer.begin(reply.id, reply.model)
     turn = strip_opaque(reply.turn, job) if answer.is_abroad else reply.turn
     said = turn.blocks
@@ -93,7 +93,7 @@ def without_stop_word(extra: Extra | None) -> Extra | None:
     }
 
 
-class Answer:
+class ReplyProjection:
     """What one answer's ids, names and calls are for the client."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Answer:
         source: Profile,
         target: Profile,
         request: Rendered | None,
-        job: Job,
+        job: RenderJob,
         reply_id: str = "",
         reply_model: str = "",
     ) -> None:

@@ -29,8 +29,16 @@ from toolglot.conversation.events import (
 )
 from toolglot.conversation.reply_events import of_block
 from toolglot.profiles import Profile
-from toolglot.render.answer import AS_IT_CAME, CUT_SAYS, NOT_SHOWN, NOT_WHOLE, Answer, without_stop_word, words_for
-from toolglot.render.job import Job
+from toolglot.render.answer import (
+    AS_IT_CAME,
+    CUT_SAYS,
+    NOT_SHOWN,
+    NOT_WHOLE,
+    ReplyProjection,
+    without_stop_word,
+    words_for,
+)
+from toolglot.render.job import RenderJob
 from toolglot.render.rendering import Rendered
 
 _CUT_WORDS: Final = frozenset({"length", "max_tokens", "model_length", "MAX_TOKENS", "incomplete"})
@@ -54,13 +62,13 @@ class AnswerStream:
         source: Profile,
         target: Profile,
         request: Rendered | None,
-        job: Job,
+        job: RenderJob,
         *,
         whole_calls: bool = False,
         reply_id: str = "",
         reply_model: str = "",
     ) -> None:
-        self._answer = Answer(source, target, request, job, reply_id, reply_model)
+        self._answer = ReplyProjection(source, target, request, job, reply_id, reply_model)
         self._whole_calls = whole_calls
         self._opened: ToolCall | None = None
         """The call that is open and shown, as the client knows it."""

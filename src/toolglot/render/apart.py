@@ -10,11 +10,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Text, Thinking, ToolCall, Turn
-from toolglot.render.job import Job, unless_same
+from toolglot.render.job import RenderJob, unless_same
 from toolglot.render.roles import bridge
 
 
-def set_apart(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def set_apart(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     """The turns with calls alone, where the target wants that."""
     rules = job.profile.calls
     if (rules.with_text and rules.text_after) or not job.survey(turns).has_calls:
@@ -24,7 +24,7 @@ def set_apart(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     return tuple(part for turn in turns for part in (_split(turn, job) if turn.calls else (turn,)))
 
 
-def _split(turn: Turn, job: Job) -> list[Turn]:
+def _split(turn: Turn, job: RenderJob) -> list[Turn]:
     calls: list[Block] = []
     words: list[Block] = []
     for block in turn.blocks:
@@ -41,7 +41,7 @@ def _split(turn: Turn, job: Job) -> list[Turn]:
     return [said, bridge("user", turn, "between", job), replace(turn, blocks=tuple(calls), extra=None)]
 
 
-def _with_text_first(turn: Turn, job: Job) -> Turn:
+def _with_text_first(turn: Turn, job: RenderJob) -> Turn:
     """A turn whose texts stand before its first call. Thinking and the provider's own blocks stay where they are."""
     blocks = turn.blocks
     first = next((place for place, block in enumerate(blocks) if isinstance(block, ToolCall)), len(blocks))

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolCall, ToolResult, Turn
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.render.survey import PROMPTS
 
 _CANNOT_SAY: Final[dict[Role, tuple[type[Block], ...]]] = {
@@ -23,7 +23,7 @@ _CANNOT_SAY: Final[dict[Role, tuple[type[Block], ...]]] = {
 }
 
 
-def attribute(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def attribute(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     """The turns with every block in the turn of somebody who can say it."""
     survey = job.survey(turns)
     if not survey.is_mixed and Thinking not in survey.kinds:
@@ -37,7 +37,7 @@ def _is_mixed(turn: Turn) -> bool:
     return any(isinstance(block, _CANNOT_SAY[turn.role]) for block in turn.blocks)
 
 
-def _split(turn: Turn, job: Job) -> list[Turn]:
+def _split(turn: Turn, job: RenderJob) -> list[Turn]:
     """A turn as runs of blocks of one speaker each, in their order."""
     job.tell("moved", f"a {turn.role} turn held blocks of another speaker", "canonical", turn_key=turn.key)
     parts = []

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Conversation, Extra, Media, Opaque, Text, ToolResult, ToolSpec, Turn
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 
 _FIELDS: Final = {
     "anthropic": frozenset({"cache_control"}),
@@ -28,7 +28,7 @@ def is_marker(block: Block) -> bool:
     return type(block) is Opaque and _BLOCKS.get(block.protocol) == block.kind
 
 
-def report_lost_marker(value: Block | ToolSpec, job: Job) -> None:
+def report_lost_marker(value: Block | ToolSpec, job: RenderJob) -> None:
     """Tell of a cache marker on something that is left out."""
     for protocol, fields in (value.extra or {}).items():
         if not _FIELDS.get(protocol, frozenset()).isdisjoint(fields):
@@ -37,7 +37,7 @@ def report_lost_marker(value: Block | ToolSpec, job: Job) -> None:
                 job.tell("dropped", reason, path="$", gravity="housekeeping")
 
 
-def without_markers(conversation: Conversation, job: Job) -> Conversation:
+def without_markers(conversation: Conversation, job: RenderJob) -> Conversation:
     """The conversation without cache markers, if the target is known to refuse them."""
     rules, protocol = job.profile.request, job.profile.protocol
     if rules.cache_markers or rules.unknown_fields != "refused" or protocol not in _FIELDS:

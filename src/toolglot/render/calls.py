@@ -17,7 +17,7 @@ from toolglot.conversation import RAW_ARGUMENTS, Block, ToolCall, ToolResult, Tu
 from toolglot.conversation.ids import Projection
 from toolglot.errors import quote
 from toolglot.jsontext import compact, duplicate_keys
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.render.readiness import Ready
 from toolglot.render.tool_table import ToolTable
 from toolglot.render.unwritten_ids import Hidden
@@ -32,14 +32,14 @@ _HALF_PAIR: Final = re.compile(
 """Half of a character, escaped: providers refuse the text of arguments that holds one (G4)."""
 
 
-def projection_for(job: Job, canonical_id: Callable[[str], str] | None, issuer: str) -> Projection:
+def projection_for(job: RenderJob, canonical_id: Callable[[str], str] | None, issuer: str) -> Projection:
     clasp = job.profile.ids.item_id_prefix and job.policy.responses_id_style == "clasp"
     prefix = _CLASP_PREFIX if clasp else None
     return Projection(job.profile, policy=job.policy.ids, prefix=prefix, canonical_id=canonical_id, issuer=issuer)
 
 
 def emit_calls(
-    turns: tuple[Turn, ...], table: ToolTable, projection: Projection, ready: Ready | None, job: Job
+    turns: tuple[Turn, ...], table: ToolTable, projection: Projection, ready: Ready | None, job: RenderJob
 ) -> Iterable[Turn]:
     """The turns as they are sent, one by one as they are asked for."""
     if ready is not None and table.is_plain and job.profile.ids.written:
@@ -55,7 +55,7 @@ def emit_calls(
     return map(partial(_emitted, emitter.call, emitter.result), turns)
 
 
-def _stay(ready: Ready, projection: Projection, job: Job) -> bool:
+def _stay(ready: Ready, projection: Projection, job: RenderJob) -> bool:
     """Whether every name and every id of ready turns is sent as it is."""
     rule = job.profile.results.name
     named = [result for result in ready.results if result.name]
@@ -64,7 +64,7 @@ def _stay(ready: Ready, projection: Projection, job: Job) -> bool:
     return projection.adopt(ready.call_ids)
 
 
-def _swapped(ready: Ready, projection: Projection, job: Job) -> Mapping[str, str] | None:
+def _swapped(ready: Ready, projection: Projection, job: RenderJob) -> Mapping[str, str] | None:
     """The ids of ready turns, if nothing but their prefixes has to be another; None: something else has to."""
     if len(ready.calls) < MANY or job.goes_home or job.profile.results.name in ("required", "wanted"):
         return None
@@ -92,7 +92,7 @@ def _emitted(
 class _Swapper:
     """Gives ready turns their ids: nothing else of them changes."""
 
-    def __init__(self, ids: Mapping[str, str], hidden: Hidden, job: Job) -> None:
+    def __init__(self, ids: Mapping[str, str], hidden: Hidden, job: RenderJob) -> None:
         self._ids = ids
         self._hidden = hidden
         self._job = job
@@ -113,7 +113,7 @@ class _Swapper:
 class _Emitter:
     """Gives every call and result what the target wants of them."""
 
-    def __init__(self, table: ToolTable, projection: Projection, hidden: Hidden, job: Job) -> None:
+    def __init__(self, table: ToolTable, projection: Projection, hidden: Hidden, job: RenderJob) -> None:
         self._table = table
         self._projection = projection
         self._hidden = hidden

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import ChoiceMode, Conversation, ToolChoice
 from toolglot.errors import quote
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.render.reasoning import is_thinking
 from toolglot.render.tool_table import EmittedTool
 
@@ -31,7 +31,7 @@ _NEAREST: Final[dict[ChoiceMode, tuple[ChoiceMode, ...]]] = {
 
 
 def fit_choice(
-    conversation: Conversation, tools: Sequence[EmittedTool], job: Job
+    conversation: Conversation, tools: Sequence[EmittedTool], job: RenderJob
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
     """The choice that the target accepts, and the tools that are left with it."""
     choice = conversation.options.tool_choice
@@ -44,7 +44,7 @@ def fit_choice(
 
 
 def _fitted(
-    choice: ToolChoice, conversation: Conversation, tools: Sequence[EmittedTool], job: Job
+    choice: ToolChoice, conversation: Conversation, tools: Sequence[EmittedTool], job: RenderJob
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
     _report_unknown(choice, job)
     choice = _with_known_names(_with_parallel(choice, job), tools, job)
@@ -68,7 +68,7 @@ def _fitted(
     return _nearest(choice, tools, accepted, job)
 
 
-def _with_known_names(choice: ToolChoice, tools: Sequence[EmittedTool], job: Job) -> ToolChoice:
+def _with_known_names(choice: ToolChoice, tools: Sequence[EmittedTool], job: RenderJob) -> ToolChoice:
     """A choice among tools that are there."""
     if not choice.names:
         return choice
@@ -82,7 +82,7 @@ def _with_known_names(choice: ToolChoice, tools: Sequence[EmittedTool], job: Job
     return ToolChoice(parallel=choice.parallel)
 
 
-def _report_unknown(choice: ToolChoice, job: Job) -> None:
+def _report_unknown(choice: ToolChoice, job: RenderJob) -> None:
     """A choice that only its own protocol has a name for is `auto` elsewhere."""
     if choice.mode != "auto" or choice.extra is None:
         return
@@ -95,7 +95,7 @@ def _report_unknown(choice: ToolChoice, job: Job) -> None:
             )
 
 
-def _with_parallel(choice: ToolChoice, job: Job) -> ToolChoice:
+def _with_parallel(choice: ToolChoice, job: RenderJob) -> ToolChoice:
     rules = job.profile.choice
     if choice.parallel is None:
         return choice
@@ -114,7 +114,7 @@ def _with_parallel(choice: ToolChoice, job: Job) -> ToolChoice:
 
 
 def _without_tools(
-    conversation: Conversation, tools: Sequence[EmittedTool], job: Job
+    conversation: Conversation, tools: Sequence[EmittedTool], job: RenderJob
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
     """`none` for a target that has no such mode: no tools at all, unless the history needs them declared."""
     uses_tools = any(turn.calls or turn.results for turn in conversation.turns)
@@ -128,7 +128,7 @@ def _without_tools(
 
 
 def _nearest(
-    choice: ToolChoice, tools: Sequence[EmittedTool], accepted: Sequence[ChoiceMode], job: Job
+    choice: ToolChoice, tools: Sequence[EmittedTool], accepted: Sequence[ChoiceMode], job: RenderJob
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
     nearest = (choice.mode, *_NEAREST[choice.mode]) if choice.mode == "required" else _NEAREST[choice.mode]
     mode = next((other for other in nearest if other in accepted), None)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from toolglot.conversation import Conversation, ToolChoice, ToolSpec
 from toolglot.errors import ServerToolError, ToolProtocolError
 from toolglot.render.cache_markers import report_lost_marker
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.render.tool_form import fit_forms, output_cost
 from toolglot.render.tool_table import EmittedTool, Key
 from toolglot.schema import choose_tools
@@ -22,7 +22,7 @@ from toolglot.schema.client_tools import as_function
 STUB: Final = "A tool that was used earlier in this conversation. It is not available now."
 
 
-def fit_tools(conversation: Conversation, job: Job) -> list[EmittedTool]:
+def fit_tools(conversation: Conversation, job: RenderJob) -> list[EmittedTool]:
     """The tools that the target is told of, each with what it was."""
     if conversation.tools and job.profile.tools.protocol:
         raise ToolProtocolError(
@@ -47,7 +47,7 @@ def _grouped(tools: list[ToolSpec]) -> list[ToolSpec]:
     return [tools[place] for _, place in sorted(keyed)]
 
 
-def _stubs(tools: list[ToolSpec], conversation: Conversation, job: Job) -> list[ToolSpec]:
+def _stubs(tools: list[ToolSpec], conversation: Conversation, job: RenderJob) -> list[ToolSpec]:
     """Tools that the history calls and nobody declared, for a target that wants them declared (E6)."""
     if tools or not job.profile.tools.required_with_history:
         return []
@@ -66,7 +66,7 @@ def key_of(tool: ToolSpec) -> Key:
 # --- which tools ------------------------------------------------------------------------------------
 
 
-def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, job: Job) -> list[ToolSpec]:
+def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, job: RenderJob) -> list[ToolSpec]:
     """The tools that this target or the client can run."""
     found: list[ToolSpec] = []
     for index, tool in enumerate(tools):
@@ -91,7 +91,7 @@ def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, job: Job) ->
     return found
 
 
-def _may_go(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None, job: Job) -> bool:
+def _may_go(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None, job: RenderJob) -> bool:
     """Whether a tool that nobody here can run is left out; otherwise the request is refused for it."""
     if job.policy.server_tools != "spare":
         return job.policy.server_tools == "drop"
@@ -99,14 +99,14 @@ def _may_go(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None
     return not is_asked_for and any(other.issuer is None for other in tools)
 
 
-def _is_run_by(tool: ToolSpec, job: Job) -> bool:
+def _is_run_by(tool: ToolSpec, job: RenderJob) -> bool:
     """Whether the target runs a tool itself. At home a type that nobody listed yet is trusted."""
     if tool.issuer is None or tool.issuer.provider != job.profile.protocol:
         return False
     return job.goes_home or any(tool.type.startswith(known.removesuffix("*")) for known in job.profile.tools.server)
 
 
-def _once(tools: list[ToolSpec], job: Job) -> list[ToolSpec]:
+def _once(tools: list[ToolSpec], job: RenderJob) -> list[ToolSpec]:
     """The tools without those whose name another has already (E5)."""
     if not job.profile.names.unique or len({(tool.namespace, tool.name) for tool in tools}) == len(tools):
         return tools
@@ -128,7 +128,7 @@ def _once(tools: list[ToolSpec], job: Job) -> list[ToolSpec]:
     return kept
 
 
-def _within_limit(tools: list[ToolSpec], conversation: Conversation, job: Job) -> list[ToolSpec]:
+def _within_limit(tools: list[ToolSpec], conversation: Conversation, job: RenderJob) -> list[ToolSpec]:
     limit = job.profile.tools.max_count
     if limit is None or len(tools) <= limit:
         return tools

@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Media, Opaque, Text, ToolResult, Turn
-from toolglot.render.job import Job, unless_same
+from toolglot.render.job import RenderJob, unless_same
 
 UNNAMED: Final = "document"
 MAX_LENGTH: Final = 200
@@ -28,7 +28,7 @@ _SPACES: Final = re.compile(r"\s+")
 _compiled = lru_cache(maxsize=64)(re.compile)
 
 
-def name_documents(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def name_documents(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     """The turns with every document under a name that the target accepts."""
     if job.profile.turns.document_name is None:
         return turns
@@ -63,7 +63,7 @@ def _fields_of(block: Opaque | Text, protocol: str) -> Any:
 class _Names:
     """The names that were given so far."""
 
-    def __init__(self, pattern: str, job: Job) -> None:
+    def __init__(self, pattern: str, job: RenderJob) -> None:
         self._legal = _compiled(pattern)
         self._job = job
         self._protocol = job.profile.protocol

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolResult, Turn
 from toolglot.conversation.completion import CANCELLED
 from toolglot.conversation.report import Gravity
-from toolglot.render.job import Job, unless_same
+from toolglot.render.job import RenderJob, unless_same
 from toolglot.render.survey import PLACE
 
 _CONTENT: Final = "~content"
@@ -23,7 +23,7 @@ EMPTY_MESSAGE: Final = "[empty message]"
 EMPTY_RESULT: Final = "[no output]"
 
 
-def fill_empties(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def fill_empties(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     """The turns without anything empty that the target refuses."""
     survey = job.survey(turns)
     if not survey.has_blanks and Thinking not in survey.kinds:
@@ -35,7 +35,7 @@ def fill_empties(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     return unless_same(filled, turns)
 
 
-def _starts_nothing(turn: Turn, last: Turn | None, job: Job) -> bool:
+def _starts_nothing(turn: Turn, last: Turn | None, job: RenderJob) -> bool:
     """Whether a turn is the start of an answer that says nothing yet, as the target's own client wrote it."""
     if turn is not last or turn.role != "assistant" or not job.profile.turns.empty_prefill:
         return False
@@ -43,7 +43,7 @@ def _starts_nothing(turn: Turn, last: Turn | None, job: Job) -> bool:
     return is_empty and job.profile.turns.prefill == "yes" and (not turn.blocks or job.profile.turns.empty_text)
 
 
-def _filled(turn: Turn, job: Job) -> Turn | None:
+def _filled(turn: Turn, job: RenderJob) -> Turn | None:
     if _says_nothing_as_wanted(turn, job) or _is_empty_prompt(turn, job):
         return turn
     blocks: list[Block] = []
@@ -67,7 +67,7 @@ def _filled(turn: Turn, job: Job) -> Turn | None:
     return replace(turn, blocks=kept)
 
 
-def _may_say_nothing(role: Role, blocks: list[Block], job: Job) -> bool:
+def _may_say_nothing(role: Role, blocks: list[Block], job: RenderJob) -> bool:
     """Whether the target takes a turn of these blocks, which say nothing. Where the blocks of an answer are items of
     the list, none are no turn."""
     if role == "tool" or (role == "assistant" and not blocks and job.profile.results.carrier == "item"):
@@ -75,7 +75,7 @@ def _may_say_nothing(role: Role, blocks: list[Block], job: Job) -> bool:
     return job.profile.turns.empty_turn
 
 
-def _says_nothing_as_wanted(turn: Turn, job: Job) -> bool:
+def _says_nothing_as_wanted(turn: Turn, job: RenderJob) -> bool:
     """Whether an empty text stands beside calls where the target wants just that."""
     if job.profile.calls.empty_content != "empty" or not turn.calls:
         return False
@@ -83,7 +83,7 @@ def _says_nothing_as_wanted(turn: Turn, job: Job) -> bool:
     return len(texts) == 1 and not texts[0].text and texts[0].extra is None
 
 
-def _is_empty_prompt(turn: Turn, job: Job) -> bool:
+def _is_empty_prompt(turn: Turn, job: RenderJob) -> bool:
     """Whether a system prompt in a field of its own says nothing, which does no harm where it was written: no block
     stands in it, or it is an empty string."""
     own = (turn.extra or {}).get(job.profile.protocol, {})
@@ -92,7 +92,7 @@ def _is_empty_prompt(turn: Turn, job: Job) -> bool:
     return not turn.blocks or (own.get(_CONTENT) == "text" and not turn.text)
 
 
-def _says_something(blocks: list[Block], job: Job) -> bool:
+def _says_something(blocks: list[Block], job: RenderJob) -> bool:
     # Where texts are blocks, an empty one that is accepted is content; elsewhere it is an empty message.
     takes_empty = job.profile.turns.empty_text and job.profile.results.carrier == "block"
     takes_thought = job.goes_home and job.profile.reasoning.may_end_turn
@@ -103,17 +103,17 @@ def _says_something(blocks: list[Block], job: Job) -> bool:
     )
 
 
-def _is_signed(text: Text, job: Job) -> bool:
+def _is_signed(text: Text, job: RenderJob) -> bool:
     """Whether a text carries a signature that its issuer wants back; of others none is left here."""
     return text.signature is not None and job.profile.reasoning.carrier == "thought_parts"
 
 
-def _is_refused(text: str, job: Job) -> bool:
+def _is_refused(text: str, job: RenderJob) -> bool:
     rules = job.profile.turns
     return not rules.empty_text if not text else not rules.blank_text and text.isspace()
 
 
-def _stand_in(turn: Turn, job: Job) -> Turn | None:
+def _stand_in(turn: Turn, job: RenderJob) -> Turn | None:
     rule = job.rule("turns.empty_turn")
     if turn.role == "user":
         job.tell("replaced", f"a turn without content is refused {rule}; a word stands for it", turn_key=turn.key)
@@ -123,7 +123,7 @@ def _stand_in(turn: Turn, job: Job) -> Turn | None:
     return None
 
 
-def _filled_result(result: ToolResult, job: Job) -> ToolResult:
+def _filled_result(result: ToolResult, job: RenderJob) -> ToolResult:
     rules = job.profile.results
     is_error = result.is_error or result.status == "cancelled"  # which is written as an error
     accepted = rules.empty_error if is_error else rules.empty
@@ -143,7 +143,7 @@ def _filled_result(result: ToolResult, job: Job) -> ToolResult:
     return replace(result, content=result.error or word)
 
 
-def _without_blanks(result: ToolResult, job: Job) -> ToolResult:
+def _without_blanks(result: ToolResult, job: RenderJob) -> ToolResult:
     if not isinstance(result.content, tuple):
         return result
     parts = tuple([part for part in result.content if not isinstance(part, Text) or not _is_refused(part.text, job)])
@@ -151,7 +151,7 @@ def _without_blanks(result: ToolResult, job: Job) -> ToolResult:
     return result if parts is result.content else replace(result, content=parts)
 
 
-def _has_content(result: ToolResult, job: Job) -> bool:
+def _has_content(result: ToolResult, job: RenderJob) -> bool:
     if isinstance(result.content, tuple):
         return any(not isinstance(part, Text) or not _is_refused(part.text, job) for part in result.content) and any(
             isinstance(part, Media) or (isinstance(part, Text) and part.text) for part in result.content

@@ -20,7 +20,7 @@ from toolglot.conversation.completion import completion_key
 from toolglot.conversation.report import Action
 from toolglot.history.ledger import Ledger
 from toolglot.render.cache_markers import is_marker
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.render.survey import Answers, Survey
 
 ORPHANED: Final = "[Result of a tool call that is not part of this conversation{name}]"
@@ -30,7 +30,7 @@ SECOND: Final = "[Another result{name}]"
 _ASIDE: Final = {"late": LATE, "conflict": SECOND, "superseded": SECOND}
 
 
-def pair(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def pair(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     """The turns with every exchange whole and in place."""
     survey = job.survey(turns)
     if not survey.has_calls or (survey.is_paired and (_may_be_apart(survey, job) or _are_sound(turns, job))):
@@ -46,13 +46,13 @@ def pair(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
 # --- as the target wants it -------------------------------------------------------------------------
 
 
-def _may_be_apart(survey: Survey, job: Job) -> bool:
+def _may_be_apart(survey: Survey, job: RenderJob) -> bool:
     """Whether results of paired calls may stand anywhere behind these. Its own client put them there."""
     rules = job.profile.results
     return job.goes_home and not rules.adjacent and not rules.call_order and None not in survey.answers.values()
 
 
-def _are_sound(turns: Sequence[Turn], job: Job) -> bool:
+def _are_sound(turns: Sequence[Turn], job: RenderJob) -> bool:
     """Whether turns whose calls and results are paired stand as the target wants it."""
     position = 0
     while position < len(turns):
@@ -70,7 +70,7 @@ def _are_sound(turns: Sequence[Turn], job: Job) -> bool:
     return True
 
 
-def _answer_length(ids: Sequence[str], turns: Sequence[Turn], start: int, job: Job) -> int:
+def _answer_length(ids: Sequence[str], turns: Sequence[Turn], start: int, job: RenderJob) -> int:
     """How many turns from here on answer these calls as the target wants it; 0 if they do not."""
     rules = job.profile.results
     waiting = dict.fromkeys(ids)
@@ -96,7 +96,7 @@ def _answer_length(ids: Sequence[str], turns: Sequence[Turn], start: int, job: J
     return 0 if rules.together and length > 1 else length
 
 
-def _are_placed(blocks: Sequence[Block], count: int, job: Job) -> bool:
+def _are_placed(blocks: Sequence[Block], count: int, job: RenderJob) -> bool:
     """Whether the results among blocks stand first, with nothing else where nothing else may stand."""
     if count == len(blocks):
         return True
@@ -104,7 +104,7 @@ def _are_placed(blocks: Sequence[Block], count: int, job: Job) -> bool:
     return are_first and job.profile.results.user_after and may_share(blocks[count:], job)
 
 
-def may_share(blocks: Sequence[Block], job: Job) -> bool:
+def may_share(blocks: Sequence[Block], job: RenderJob) -> bool:
     """Whether blocks may stand in one turn with results (C4). A cache marker is nobody's word: it always may."""
     rules = job.profile.results
     words = _without_markers(blocks)
@@ -128,7 +128,7 @@ class _Pairing:
     `answers` are the results of the calls where nobody has to decide on any; otherwise the ledger does.
     """
 
-    def __init__(self, turns: tuple[Turn, ...], job: Job, answers: Answers | None = None) -> None:
+    def __init__(self, turns: tuple[Turn, ...], job: RenderJob, answers: Answers | None = None) -> None:
         self._turns = turns
         self._job = job
         self._is_decided = answers is not None

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Issuer, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import resolve
 from toolglot.render.cache_markers import is_marker, report_lost_marker
-from toolglot.render.job import Job, unless_same
+from toolglot.render.job import RenderJob, unless_same
 from toolglot.render.reasoning import parted
 
 _TEXT_FIELDS: Final = ("text", "refusal", "content", "output")
@@ -46,7 +46,7 @@ class _Tally:
     """What is left out or rewritten, one entry for each kind: "dropped: …", "converted: …"; "housekeeping: …" is
     dropped too and was nothing that the target could have read."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: RenderJob) -> None:
         self._job = job
         self._seen: dict[str, tuple[int, str]] = {}
 
@@ -66,7 +66,7 @@ class _Tally:
             )
 
 
-def strip_foreign(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def strip_foreign(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     """The turns without what only another issuer can read."""
     survey = job.survey(turns)
     if not survey.has_signatures and survey.kinds <= {Media}:
@@ -77,7 +77,7 @@ def strip_foreign(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     return unless_same(stripped, turns)
 
 
-def strip_opaque(turn: Turn, job: Job) -> Turn:
+def strip_opaque(turn: Turn, job: RenderJob) -> Turn:
     """A model's turn for a client of another protocol, without what only the model's provider can read."""
     for block in turn.blocks:
         if type(block) is Thinking or (isinstance(block, Text | ToolCall) and block.signature):
@@ -106,7 +106,7 @@ def readable_block(block: Block) -> Block:
     return block
 
 
-def is_at_home(issuer: Issuer | None, job: Job) -> bool:
+def is_at_home(issuer: Issuer | None, job: RenderJob) -> bool:
     """Whether the target is the issuer, as far as both are known."""
     if issuer is None or resolve(issuer.provider) != job.profile.name:
         return False
@@ -126,7 +126,7 @@ def lineage(model: str) -> str:
     return _ISSUE.sub("", _VERSION.sub("", model[way.end() :] if way is not None else model))
 
 
-def _strip_turn(turn: Turn, job: Job, tally: _Tally) -> Turn:
+def _strip_turn(turn: Turn, job: RenderJob, tally: _Tally) -> Turn:
     home = is_at_home(turn.issuer, job)
     stripped = (_strip_block(block, turn, home, job, tally) for block in turn.blocks)
     blocks = unless_same(tuple(block for block in stripped if block is not None), turn.blocks)
@@ -140,7 +140,7 @@ def _thoughts(blocks: tuple[Block, ...]) -> int:
     return sum(isinstance(block, Thinking) for block in blocks)
 
 
-def _strip_block(block: Block, turn: Turn, home: bool, job: Job, tally: _Tally) -> Block | None:
+def _strip_block(block: Block, turn: Turn, home: bool, job: RenderJob, tally: _Tally) -> Block | None:
     if isinstance(block, Text | Media):
         return _unsigned(block, turn, tally) if isinstance(block, Text) and block.signature and not home else block
     if isinstance(block, ToolCall):
@@ -159,7 +159,7 @@ def _unsigned(block: Any, turn: Turn, tally: _Tally) -> Any:
     return replace(block, signature=None)
 
 
-def _strip_thinking(block: Thinking, turn: Turn, job: Job, tally: _Tally) -> Thinking | None:
+def _strip_thinking(block: Thinking, turn: Turn, job: RenderJob, tally: _Tally) -> Thinking | None:
     report_lost_marker(block, job)
     if job.profile.reasoning.foreign == "text" and block.text:
         if block.signature is not None or block.redacted is not None:
@@ -169,7 +169,7 @@ def _strip_thinking(block: Thinking, turn: Turn, job: Job, tally: _Tally) -> Thi
     return None
 
 
-def _strip_result(result: ToolResult, turn: Turn, job: Job, tally: _Tally) -> ToolResult:
+def _strip_result(result: ToolResult, turn: Turn, job: RenderJob, tally: _Tally) -> ToolResult:
     if not isinstance(result.content, tuple):
         return result
     parts = unless_same(tuple(_kept_parts(result.content, turn, job, tally)), result.content)
@@ -177,7 +177,7 @@ def _strip_result(result: ToolResult, turn: Turn, job: Job, tally: _Tally) -> To
 
 
 def _kept_parts(
-    parts: Iterable[Text | Media | Opaque], turn: Turn, job: Job, tally: _Tally
+    parts: Iterable[Text | Media | Opaque], turn: Turn, job: RenderJob, tally: _Tally
 ) -> Iterable[Text | Media | Opaque]:
     for part in parts:
         if isinstance(part, Opaque) and part.protocol != job.profile.protocol:

@@ -22,7 +22,7 @@ def unless_same(new: tuple[T, ...], old: tuple[T, ...]) -> tuple[T, ...]:
     return new
 
 
-class Job:
+class RenderJob:
     """One render."""
 
     __slots__ = (

@@ -19,7 +19,7 @@ from toolglot.conversation import Block, Extra, Media, Opaque, Text, ToolResult,
 from toolglot.profiles import resolve
 from toolglot.render import media_faults
 from toolglot.render.document_names import name_documents
-from toolglot.render.job import Job, unless_same
+from toolglot.render.job import RenderJob, unless_same
 
 MOVED: Final = "[{kind}: shown after the tool results]"
 SHOWN: Final = "[From the tool results:]"
@@ -47,12 +47,12 @@ _ENDINGS: Final = {
 }
 
 
-def place_media(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def place_media(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     """The turns with every medium where the target accepts it, and under a name that it accepts."""
     return name_documents(_placed(turns, job), job)
 
 
-def _placed(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def _placed(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     if Media not in job.survey(turns).kinds:
         return turns
     placed: list[Turn] = []
@@ -72,7 +72,7 @@ def _shown(media: Sequence[Media], near: Turn) -> Turn:
     return Turn("user", (Text(SHOWN), *media), key=f"{near.key}+media")
 
 
-def _fit_turn(turn: Turn, moved: list[Media], job: Job) -> Turn:
+def _fit_turn(turn: Turn, moved: list[Media], job: RenderJob) -> Turn:
     accepted = job.profile.turns.assistant_media if turn.role == "assistant" else job.profile.turns.media
     blocks: list[Block] = []
     for block in turn.blocks:
@@ -96,13 +96,13 @@ def kind_of(media: Media) -> str:
     return "document" if media.media_type.startswith(_DOCUMENTS) else "file"
 
 
-def _kind_seen(media: Media, job: Job) -> str:
+def _kind_seen(media: Media, job: RenderJob) -> str:
     """What the target takes a medium for: Gemini goes by the type alone."""
     by_type = job.profile.protocol == "gemini" and not job.goes_home
     return "file" if by_type and not (media.media_type or _type_found(media)) else kind_of(media)
 
 
-def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media | Text:
+def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: RenderJob) -> Media | Text:
     """The medium as the target takes it, or a line of text."""
     kind = kind_of(media)
     if _is_out_of_reach(media, turn, job):
@@ -123,7 +123,7 @@ def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: Job) -> Media |
     return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
 
 
-def _may_be_fetched(url: str, job: Job) -> bool:
+def _may_be_fetched(url: str, job: RenderJob) -> bool:
     """Whether the target takes a medium by this address."""
     sources = job.profile.turns.media_sources
     in_store = url.partition(":")[0].lower() in _STORES.get(job.profile.protocol, ())
@@ -146,7 +146,7 @@ def _with_detail(media: Media, extra: Extra, protocol: str) -> Media:
     return media
 
 
-def _fault_of(media: Media, job: Job) -> str:
+def _fault_of(media: Media, job: RenderJob) -> str:
     """Why the target cannot read a medium. What goes home is refused only where it would be refused there."""
     protocol = job.profile.protocol
     if job.goes_home:
@@ -167,7 +167,7 @@ def _type_found(media: Media) -> str:
     return _ENDINGS.get(ending, "")
 
 
-def _typed(media: Media, job: Job) -> Media:
+def _typed(media: Media, job: RenderJob) -> Media:
     """The medium with its type, which some protocols do not say and others demand."""
     if job.goes_home and (media.data is None or media_faults.is_base64(media.data)):
         standard = media
@@ -187,7 +187,7 @@ def _typed(media: Media, job: Job) -> Media:
     return replace(media, media_type=found)
 
 
-def _is_out_of_reach(media: Media, turn: Turn, job: Job) -> bool:
+def _is_out_of_reach(media: Media, turn: Turn, job: RenderJob) -> bool:
     if media.file_id is None or media.data is not None or media.url is not None:
         return False
     home = turn.issuer is not None and resolve(turn.issuer.provider) == job.profile.name
@@ -195,7 +195,7 @@ def _is_out_of_reach(media: Media, turn: Turn, job: Job) -> bool:
 
 
 def _fit_result(
-    result: ToolResult, content: tuple[Text | Media | Opaque, ...], moved: list[Media], turn: Turn, job: Job
+    result: ToolResult, content: tuple[Text | Media | Opaque, ...], moved: list[Media], turn: Turn, job: RenderJob
 ) -> ToolResult:
     results = job.profile.results
     parts: list[Text | Media | Opaque] = []

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Extra, Options, OutputFormat, Reasoning, ReasoningMode
 from toolglot.conversation.field_gravity import LEFT_OVER, is_note
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.render.sampling import fit_sampling, narrow_sampling
 from toolglot.schema import lower
 from toolglot.schema.strict import closed_form, strict_cost, strict_form
@@ -51,7 +51,7 @@ _NEAREST_MODES: Final[dict[ReasoningMode, tuple[ReasoningMode, ...]]] = {
 }
 
 
-def fit_options(options: Options, job: Job, *, has_tools: bool) -> Options:
+def fit_options(options: Options, job: RenderJob, *, has_tools: bool) -> Options:
     """The options that the target accepts. The tool choice is not this pass's."""
     sampling = fit_sampling(options.sampling, job)
     if options.reasoning is None and options.output is None and options.user is None:
@@ -93,7 +93,7 @@ def fit_options(options: Options, job: Job, *, has_tools: bool) -> Options:
 # --- thinking ---------------------------------------------------------------------------------------
 
 
-def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: Job) -> Reasoning | None:
+def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: RenderJob) -> Reasoning | None:
     if reasoning is None or _is_offered(reasoning, max_tokens, job):
         return reasoning
     if reasoning.effort == "none" or reasoning.budget_tokens == 0:
@@ -118,7 +118,7 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: Job
     return _with_fields(fitted, reasoning, job)
 
 
-def _with_fields(fitted: Reasoning, reasoning: Reasoning, job: Job) -> Reasoning | None:
+def _with_fields(fitted: Reasoning, reasoning: Reasoning, job: RenderJob) -> Reasoning | None:
     """The settings with what the client wrote beside them, where there is still thinking that it can speak of."""
     kept = _unless_empty(fitted, job)
     if kept is None or (kept.mode == "off") != (reasoning.mode == "off"):
@@ -138,7 +138,7 @@ _UNKNOWN_THINKING: Final = "~thinking"
 """The note of thinking of a kind that nobody knows: it holds, whatever else was changed."""
 
 
-def _unless_empty(reasoning: Reasoning, job: Job) -> Reasoning | None:
+def _unless_empty(reasoning: Reasoning, job: RenderJob) -> Reasoning | None:
     """The settings as they are, without a summary where there is no thinking to sum up; None where nothing is left."""
     if reasoning.summary is not None and not _can_think(job):
         reason = f"a summary of thinking is not offered {job.rule('reasoning.efforts')}"
@@ -147,12 +147,12 @@ def _unless_empty(reasoning: Reasoning, job: Job) -> Reasoning | None:
     return None if reasoning == Reasoning() else reasoning
 
 
-def _can_think(job: Job) -> bool:
+def _can_think(job: RenderJob) -> bool:
     rules = job.profile.reasoning
     return bool(rules.modes or rules.efforts or rules.budget) or rules.default != "off"
 
 
-def _not_thinking(reasoning: Reasoning, job: Job) -> Reasoning:
+def _not_thinking(reasoning: Reasoning, job: RenderJob) -> Reasoning:
     """Not to think, said by an effort or a budget, as this target has it said; left out where that cannot be."""
     rules = job.profile.reasoning
     effort = "none" if "none" in rules.efforts else None
@@ -166,7 +166,7 @@ def _not_thinking(reasoning: Reasoning, job: Job) -> Reasoning:
     return Reasoning(mode, effort, None, reasoning.summary)
 
 
-def _fit_budget(budget: int | None, max_tokens: int | None, job: Job) -> int | None:
+def _fit_budget(budget: int | None, max_tokens: int | None, job: RenderJob) -> int | None:
     least = job.profile.reasoning.min_budget
     if budget is not None and budget < least:
         reason = f"a budget of {budget} tokens is below the least that is accepted {job.rule('reasoning.min_budget')}"
@@ -180,7 +180,7 @@ def _fit_budget(budget: int | None, max_tokens: int | None, job: Job) -> int | N
     return max_tokens - 1 if max_tokens > MIN_BUDGET else None
 
 
-def _has_room(budget: int, max_tokens: int | None, job: Job) -> bool:
+def _has_room(budget: int, max_tokens: int | None, job: RenderJob) -> bool:
     """Whether the answer has room beside a budget for thinking, where the target demands that."""
     return max_tokens is None or budget < max_tokens or not job.profile.reasoning.budget_below_limit
 
@@ -193,7 +193,7 @@ def _default_budget(effort: str | None, max_tokens: int | None) -> int | None:
     return max_tokens - 1 if max_tokens > MIN_BUDGET else None
 
 
-def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: Job) -> bool:
+def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: RenderJob) -> bool:
     rules = job.profile.reasoning
     if reasoning.summary is not None and not _can_think(job):
         return False
@@ -211,7 +211,7 @@ def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: Job) -> bool:
     return fits and rules.budget and reasoning.budget_tokens >= max(rules.min_budget, 1)  # 0 is a word for off
 
 
-def _fit_mode(reasoning: Reasoning, job: Job) -> ReasoningMode | None:
+def _fit_mode(reasoning: Reasoning, job: RenderJob) -> ReasoningMode | None:
     rules, asked = job.profile.reasoning, reasoning.mode
     if asked is None or asked in rules.modes:
         return asked
@@ -233,7 +233,7 @@ def _fit_mode(reasoning: Reasoning, job: Job) -> ReasoningMode | None:
     return mode
 
 
-def _fit_amount(reasoning: Reasoning, mode: ReasoningMode | None, job: Job) -> tuple[str | None, int | None]:
+def _fit_amount(reasoning: Reasoning, mode: ReasoningMode | None, job: RenderJob) -> tuple[str | None, int | None]:
     """Effort and budget: each where it is accepted, one for the other where only that is."""
     rules = job.profile.reasoning
     effort, budget = reasoning.effort, reasoning.budget_tokens
@@ -286,7 +286,7 @@ def _wanted_rank(reasoning: Reasoning) -> int | None:
 # --- output -----------------------------------------------------------------------------------------
 
 
-def _fit_output(output: OutputFormat | None, job: Job, *, has_tools: bool) -> OutputFormat | None:
+def _fit_output(output: OutputFormat | None, job: RenderJob, *, has_tools: bool) -> OutputFormat | None:
     if output is None or output.kind == "text":
         return output
     rules = job.profile.request
@@ -304,7 +304,7 @@ def _fit_output(output: OutputFormat | None, job: Job, *, has_tools: bool) -> Ou
     return None
 
 
-def _report_output(given: OutputFormat, fitted: OutputFormat | None, job: Job) -> None:
+def _report_output(given: OutputFormat, fitted: OutputFormat | None, job: RenderJob) -> None:
     """Tell what is not said any more of the form of the output: a kind that nobody knows, and fields beside it."""
     if fitted is None or fitted.extra is None:
         job.tell_fields(given.extra, "the output format as it is here")
@@ -313,7 +313,7 @@ def _report_output(given: OutputFormat, fitted: OutputFormat | None, job: Job) -
             job.tell("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
 
 
-def _with_description(output: OutputFormat, extra: Extra, job: Job) -> OutputFormat:
+def _with_description(output: OutputFormat, extra: Extra, job: RenderJob) -> OutputFormat:
     """A schema with what it is for, in the place that the target has for that."""
     protocol = job.profile.protocol
     place = _DESCRIPTIONS.get(protocol)
@@ -331,11 +331,11 @@ def _with_description(output: OutputFormat, extra: Extra, job: Job) -> OutputFor
     return output
 
 
-def _names(job: Job) -> tuple[str, ...]:
+def _names(job: RenderJob) -> tuple[str, ...]:
     return (job.profile.name, *job.profile.layers)
 
 
-def _with_schema(output: OutputFormat, job: Job) -> OutputFormat | None:
+def _with_schema(output: OutputFormat, job: RenderJob) -> OutputFormat | None:
     """The form of the output with a schema that the target accepts."""
     if output.schema is None:
         return output
@@ -351,7 +351,7 @@ def _with_schema(output: OutputFormat, job: Job) -> OutputFormat | None:
     return _with_closed_schema(replace(output, schema=lowered.schema, strict=strict), job)
 
 
-def _is_too_dear(schema: dict[str, Any], job: Job) -> bool:
+def _is_too_dear(schema: dict[str, Any], job: RenderJob) -> bool:
     rules = job.profile.schema
     if rules.strict_max_optional is None and rules.strict_max_unions is None:
         return False
@@ -359,7 +359,7 @@ def _is_too_dear(schema: dict[str, Any], job: Job) -> bool:
     return any(limit is not None and cost > limit for cost, limit in costs)
 
 
-def _with_closed_schema(output: OutputFormat, job: Job) -> OutputFormat | None:
+def _with_closed_schema(output: OutputFormat, job: RenderJob) -> OutputFormat | None:
     """An output whose schema has closed objects, complete where those of strict tools are, if the target wants that."""
     when, rule = job.profile.request.output_closed, job.rule("request.output_closed")
     if when == "no" or output.schema is None or (when == "strict" and not output.strict):

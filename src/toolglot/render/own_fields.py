@@ -20,7 +20,7 @@ from toolglot.conversation.field_gravity import gravity_of_field, written_fields
 from toolglot.conversation.report import Gravity
 from toolglot.profiles import Profile, resolve
 from toolglot.profiles.aliases import TARGETS
-from toolglot.render.job import Job, unless_same
+from toolglot.render.job import RenderJob, unless_same
 from toolglot.render.options import UNKNOWN_FORMAT
 
 _Lost = dict[tuple[str, Gravity], int]
@@ -41,7 +41,7 @@ _UNKNOWN: Final = "unknown"
 """In place of a provider: nobody said which."""
 
 
-def leave_behind(conversation: Conversation, job: Job) -> Conversation:
+def leave_behind(conversation: Conversation, job: RenderJob) -> Conversation:
     """The conversation without what only another host of the target's protocol takes."""
     lost: _Lost = {}
     if job.profile.request.refused_fields and conversation.extra is not None:
@@ -61,7 +61,7 @@ def leave_behind(conversation: Conversation, job: Job) -> Conversation:
     return plain
 
 
-def _without_refused(conversation: Conversation, job: Job) -> Conversation:
+def _without_refused(conversation: Conversation, job: RenderJob) -> Conversation:
     """The conversation without fields that the target refuses although its protocol has them."""
     protocol, refused = job.profile.protocol, job.profile.request.refused_fields
     own = (conversation.extra or {}).get(protocol, {})
@@ -73,7 +73,7 @@ def _without_refused(conversation: Conversation, job: Job) -> Conversation:
     return replace(conversation, extra={**(conversation.extra or {}), protocol: kept})
 
 
-def _may_be_signed(conversation: Conversation, job: Job) -> bool:
+def _may_be_signed(conversation: Conversation, job: RenderJob) -> bool:
     """Whether a model's turn has such a field. Nearly every request comes here, and nearly none has one."""
     protocol, named = job.profile.protocol, job.profile.reasoning.signature_fields
     for turn in conversation.turns:
@@ -85,7 +85,7 @@ def _may_be_signed(conversation: Conversation, job: Job) -> bool:
     return False
 
 
-def _without_signatures(conversation: Conversation, job: Job) -> Conversation:
+def _without_signatures(conversation: Conversation, job: RenderJob) -> Conversation:
     """The conversation without the fields in which other hosts sent signatures of theirs (law 12)."""
     lost: _Lost = {}
     turns = tuple(
@@ -99,7 +99,7 @@ def _without_signatures(conversation: Conversation, job: Job) -> Conversation:
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
-def _unsigned_turn(turn: Turn, job: Job, lost: _Lost) -> Turn:
+def _unsigned_turn(turn: Turn, job: RenderJob, lost: _Lost) -> Turn:
     if _is_of_target(turn, job):
         return turn
     blocks = unless_same(tuple([_unsigned_block(block, job, lost) for block in turn.blocks]), turn.blocks)
@@ -107,14 +107,14 @@ def _unsigned_turn(turn: Turn, job: Job, lost: _Lost) -> Turn:
     return turn if blocks is turn.blocks and extra is turn.extra else replace(turn, blocks=blocks, extra=extra)
 
 
-def _unsigned_block(block: Block, job: Job, lost: _Lost) -> Block:
+def _unsigned_block(block: Block, job: RenderJob, lost: _Lost) -> Block:
     if isinstance(block, Opaque | ServerTool):
         return block
     extra = _without_signature(block.extra, job, lost)
     return block if extra is block.extra else replace(block, extra=extra)
 
 
-def _without_signature(extra: Extra | None, job: Job, lost: _Lost) -> Extra | None:
+def _without_signature(extra: Extra | None, job: RenderJob, lost: _Lost) -> Extra | None:
     own, named = extra.get(job.profile.protocol) if extra is not None else None, job.profile.reasoning.signature_fields
     if extra is None or not own or own.keys().isdisjoint(named):
         return extra
@@ -126,7 +126,7 @@ def _without_signature(extra: Extra | None, job: Job, lost: _Lost) -> Extra | No
     return ({**others, job.profile.protocol: kept} if kept else others) or None
 
 
-def _plain(conversation: Conversation, job: Job, lost: _Lost) -> Conversation:
+def _plain(conversation: Conversation, job: RenderJob, lost: _Lost) -> Conversation:
     options = conversation.options
     choice = options.tool_choice
     if choice is not None and choice.mode == "auto" and (choice.extra or {}).get(job.profile.protocol, {}).get(_CHOICE):
@@ -157,7 +157,7 @@ def _plain(conversation: Conversation, job: Job, lost: _Lost) -> Conversation:
     )
 
 
-def _in_common_forms(conversation: Conversation, job: Job) -> Conversation:
+def _in_common_forms(conversation: Conversation, job: RenderJob) -> Conversation:
     """The conversation without the notes of forms that only its own host is known to read."""
     turns = unless_same(tuple([_turn_in_common_forms(turn, job) for turn in conversation.turns]), conversation.turns)
     output = conversation.options.output
@@ -168,7 +168,7 @@ def _in_common_forms(conversation: Conversation, job: Job) -> Conversation:
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
-def _turn_in_common_forms(turn: Turn, job: Job) -> Turn:
+def _turn_in_common_forms(turn: Turn, job: RenderJob) -> Turn:
     if not any(type(block) is Media and block.extra is not None for block in turn.blocks):
         return turn  # as nearly all
     plain = [
@@ -178,14 +178,14 @@ def _turn_in_common_forms(turn: Turn, job: Job) -> Turn:
     return replace(turn, blocks=tuple(plain))
 
 
-def _without_forms(extra: Extra | None, job: Job) -> Extra | None:
+def _without_forms(extra: Extra | None, job: RenderJob) -> Extra | None:
     own = (extra or {}).get(job.profile.protocol)
     if extra is None or not own or own.keys().isdisjoint(_OWN_FORMS):
         return extra
     return {**extra, job.profile.protocol: {key: value for key, value in own.items() if key not in _OWN_FORMS}}
 
 
-def _without_foreign(conversation: Conversation, job: Job, lost: _Lost) -> Conversation:
+def _without_foreign(conversation: Conversation, job: RenderJob, lost: _Lost) -> Conversation:
     """The conversation without what turns hold that another host of the protocol issued."""
     for turn in conversation.turns:
         if turn.issuer is not None:
@@ -197,7 +197,7 @@ def _without_foreign(conversation: Conversation, job: Job, lost: _Lost) -> Conve
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
-def _home_fields(turn: Turn, job: Job, lost: _Lost) -> Turn:
+def _home_fields(turn: Turn, job: RenderJob, lost: _Lost) -> Turn:
     """The turn with the fields that the target may have."""
     issuer, protocol = turn.issuer, job.profile.protocol
     if issuer is None or issuer.provider == job.profile.name or not _has_fields(turn, protocol):
@@ -220,11 +220,11 @@ def _has_fields(turn: Turn, protocol: str) -> bool:
     return any(block.extra is not None and protocol in block.extra for block in turn.blocks)
 
 
-def _is_of_target(turn: Turn, job: Job) -> bool:
+def _is_of_target(turn: Turn, job: RenderJob) -> bool:
     return turn.issuer is not None and resolve(turn.issuer.provider) == job.profile.name
 
 
-def _with_known_limit(conversation: Conversation, job: Job) -> Conversation:
+def _with_known_limit(conversation: Conversation, job: RenderJob) -> Conversation:
     """The conversation with the limit of an answer under a name that the target knows, where it has two for it.
 
     The old one is understood beside the new one, save by models that think and show nothing of it.
@@ -242,7 +242,7 @@ def _with_known_limit(conversation: Conversation, job: Job) -> Conversation:
     return replace(conversation, extra={**(conversation.extra or {}), job.profile.protocol: kept})
 
 
-def _is_between_hosts(job: Job) -> bool:
+def _is_between_hosts(job: RenderJob) -> bool:
     source, target = job.source, job.profile
     if source is None or job.goes_home or source.protocol != target.protocol:
         return False
@@ -254,22 +254,22 @@ def _is_related(source: Profile, target: Profile) -> bool:
     return source.name in target.layers or target.name in source.layers
 
 
-def _plain_turn(turn: Turn, job: Job, lost: _Lost) -> Turn:
+def _plain_turn(turn: Turn, job: RenderJob, lost: _Lost) -> Turn:
     blocks = tuple([_plain_block(block, job, lost) for block in turn.blocks])
     return replace(turn, blocks=blocks, extra=_kept(turn.extra, job, lost))
 
 
-def _plain_tool(tool: ToolSpec, job: Job, lost: _Lost) -> ToolSpec:
+def _plain_tool(tool: ToolSpec, job: RenderJob, lost: _Lost) -> ToolSpec:
     return tool if tool.issuer is not None else replace(tool, extra=_kept(tool.extra, job, lost))
 
 
-def _plain_block(block: Block, job: Job, lost: _Lost) -> Block:
+def _plain_block(block: Block, job: RenderJob, lost: _Lost) -> Block:
     if block.extra is None or isinstance(block, Media | Opaque | ServerTool):
         return block
     return replace(block, extra=_kept(block.extra, job, lost))
 
 
-def _kept(extra: Extra | None, job: Job, lost: _Lost, common: frozenset[str] = frozenset()) -> Extra | None:
+def _kept(extra: Extra | None, job: RenderJob, lost: _Lost, common: frozenset[str] = frozenset()) -> Extra | None:
     """What may stay of the fields of the protocol; what had something to say is counted."""
     fields = (extra or {}).get(job.profile.protocol)
     if not fields:

@@ -12,12 +12,12 @@ from typing import Final
 from toolglot.conversation import Block, Options, Text, ToolCall, ToolResult, Turn
 from toolglot.conversation.ids import SMUGGLED_MARK
 from toolglot.render.document_names import is_document
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.render.reasoning import is_thinking
 from toolglot.render.survey import stands_among_messages
 
 
-def look_at(turns: Sequence[Turn], options: Options, job: Job) -> Ready | None:
+def look_at(turns: Sequence[Turn], options: Options, job: RenderJob) -> Ready | None:
     """What the turns call and by which ids, if they can be sent as they are but for names and ids."""
     rules = job.profile.reasoning
     if (rules.placeholder is not None or rules.leading) and is_thinking(options, job):
@@ -37,7 +37,7 @@ class Ready:
     kind, which takes half the time.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: RenderJob) -> None:
         profile = job.profile
         self._results = profile.results
         self._turns = profile.turns

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Media, Options, Reasoning, Text, Thinking, ToolCall, Turn
 from toolglot.render.cache_markers import report_lost_marker
-from toolglot.render.job import Job, unless_same
+from toolglot.render.job import RenderJob, unless_same
 
 CACHE_MARKER: Final = "cache_control"
 _ITEM_IDS: Final = "rs"
 """How the ids of items of thinking begin, where items have ids."""
 
 
-def is_thinking(options: Options, job: Job, *, only_on: bool = False) -> bool:
+def is_thinking(options: Options, job: RenderJob, *, only_on: bool = False) -> bool:
     """Whether the model thinks before it answers this request; `only_on`: it has no choice in that, as in adaptive
     thinking, which gives way to a forced tool (anthropic-forced-choice-silences)."""
     mode = _mode(options) or job.profile.reasoning.default
@@ -30,14 +30,14 @@ def _mode(options: Options) -> str | None:
     return options.reasoning.mode if options.reasoning is not None else None
 
 
-def keep_accepted(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def keep_accepted(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     """The turns with the thinking that the target accepts."""
     if Thinking not in job.survey(turns).kinds:
         return turns
     return unless_same(tuple([_fit_turn(turn, job) if turn.role == "assistant" else turn for turn in turns]), turns)
 
 
-def drop_trailing(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def drop_trailing(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     """The turns without thinking at their ends or after their calls, where the target refuses that."""
     rules = job.profile.reasoning
     if (rules.may_end_turn and not rules.before_calls) or Thinking not in job.survey(turns).kinds:
@@ -45,7 +45,7 @@ def drop_trailing(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     return unless_same(tuple([_without_late_thinking(turn, job) for turn in turns]), turns)
 
 
-def add_demanded(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[tuple[Turn, ...], Options]:
+def add_demanded(turns: tuple[Turn, ...], options: Options, job: RenderJob) -> tuple[tuple[Turn, ...], Options]:
     """The turns with the thinking that the target demands, and whether it may think at all."""
     options = _switched_off(turns, options, job)
     turns = _without_final(turns, options, job)
@@ -56,7 +56,7 @@ def add_demanded(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[t
     return unless_same(tuple(filled), turns), options
 
 
-def _first_demanded(turns: tuple[Turn, ...], job: Job) -> int:
+def _first_demanded(turns: tuple[Turn, ...], job: RenderJob) -> int:
     """The position of the first turn that may lack what is asked for: the first that calls (D5), or where calls are
     signed, the first after the last words of the user."""
     if job.profile.reasoning.placeholder_on == "first_call":
@@ -68,7 +68,7 @@ def _is_prompt(turn: Turn) -> bool:
     return turn.role == "user" and any(isinstance(block, Text | Media) for block in turn.blocks)
 
 
-def _without_final(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[Turn, ...]:
+def _without_final(turns: tuple[Turn, ...], options: Options, job: RenderJob) -> tuple[Turn, ...]:
     """The turns without thinking in the start of an answer, where a model that does not think refuses it (D4)."""
     last = turns[-1]
     if last.role != "assistant" or not job.profile.reasoning.leading or is_thinking(options, job):
@@ -80,7 +80,7 @@ def _without_final(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple
     return (*turns[:-1], replace(last, blocks=kept))
 
 
-def _fit_turn(turn: Turn, job: Job) -> Turn:
+def _fit_turn(turn: Turn, job: RenderJob) -> Turn:
     if not any(isinstance(block, Thinking) for block in turn.blocks):
         return turn
     given = tuple([_with_own_id(block, turn, job) if isinstance(block, Thinking) else block for block in turn.blocks])
@@ -92,7 +92,7 @@ def _fit_turn(turn: Turn, job: Job) -> Turn:
     return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
 
 
-def _with_own_id(block: Thinking, turn: Turn, job: Job) -> Thinking:
+def _with_own_id(block: Thinking, turn: Turn, job: RenderJob) -> Thinking:
     """Thinking without an id that no item of thinking has."""
     if not job.profile.ids.item_id_prefix or block.id is None or block.id.startswith(_ITEM_IDS):
         return block
@@ -101,7 +101,7 @@ def _with_own_id(block: Thinking, turn: Turn, job: Job) -> Thinking:
     return replace(block, id=None)
 
 
-def _unmarked(block: Thinking, turn: Turn, job: Job) -> Thinking:
+def _unmarked(block: Thinking, turn: Turn, job: RenderJob) -> Thinking:
     """Thinking without a cache marker, which other blocks may carry and thinking may not (D11)."""
     fields = (block.extra or {}).get(job.profile.protocol, {})
     if CACHE_MARKER not in fields:
@@ -111,7 +111,7 @@ def _unmarked(block: Thinking, turn: Turn, job: Job) -> Thinking:
     return replace(block, extra={**(block.extra or {}), job.profile.protocol: kept} if kept else None)
 
 
-def parted(blocks: tuple[Block, ...], job: Job) -> tuple[Block, ...]:
+def parted(blocks: tuple[Block, ...], job: RenderJob) -> tuple[Block, ...]:
     """The blocks of a turn that lost thinking, as if made elsewhere: an item that is known by its id at the provider
     is refused without the thinking that went before it (D9)."""
     if not job.profile.reasoning.grouped:
@@ -119,13 +119,13 @@ def parted(blocks: tuple[Block, ...], job: Job) -> tuple[Block, ...]:
     return tuple([_made_elsewhere(block, job) if isinstance(block, Text | ToolCall) else block for block in blocks])
 
 
-def _made_elsewhere(block: Text | ToolCall, job: Job) -> Text | ToolCall:
+def _made_elsewhere(block: Text | ToolCall, job: RenderJob) -> Text | ToolCall:
     """A block without the fields of the target's protocol, among which its id is."""
     kept = {protocol: fields for protocol, fields in (block.extra or {}).items() if protocol != job.profile.protocol}
     return replace(block, extra=kept or None)
 
 
-def _is_accepted(block: Thinking, turn: Turn, job: Job) -> bool:
+def _is_accepted(block: Thinking, turn: Turn, job: RenderJob) -> bool:
     rules = job.profile.reasoning
     if rules.carrier == "none":
         reason = f"the target takes no thinking in a history {job.rule('reasoning.carrier')}"
@@ -140,14 +140,14 @@ def _is_accepted(block: Thinking, turn: Turn, job: Job) -> bool:
     return False
 
 
-def _is_signed(block: Thinking, job: Job) -> bool:
+def _is_signed(block: Thinking, job: RenderJob) -> bool:
     """Whether thinking has what its issuer knows it by: an encrypted form, or a signature on its words."""
     if job.profile.reasoning.carrier == "reasoning_items":
         return block.redacted is not None or (block.id is not None and job.keeps_items)
     return bool(block.signature) or (block.redacted is not None and not block.text)
 
 
-def _without_late_thinking(turn: Turn, job: Job) -> Turn:
+def _without_late_thinking(turn: Turn, job: RenderJob) -> Turn:
     rules = job.profile.reasoning
     calls = [place for place, block in enumerate(turn.blocks) if isinstance(block, ToolCall)]
     last = calls[-1] if calls and rules.before_calls else len(turn.blocks)
@@ -162,7 +162,7 @@ def _without_late_thinking(turn: Turn, job: Job) -> Turn:
     return replace(turn, blocks=tuple(kept))
 
 
-def _switched_off(turns: tuple[Turn, ...], options: Options, job: Job) -> Options:
+def _switched_off(turns: tuple[Turn, ...], options: Options, job: RenderJob) -> Options:
     """Thinking off for this request, where an open tool loop lost the thinking that it must start with (D1)."""
     rules = job.profile.reasoning
     mode = _mode(options) or rules.default
@@ -176,7 +176,7 @@ def _switched_off(turns: tuple[Turn, ...], options: Options, job: Job) -> Option
     return replace(options, reasoning=Reasoning("off") if "off" in rules.modes else None)
 
 
-def _with_stand_in(turn: Turn, job: Job) -> Turn:
+def _with_stand_in(turn: Turn, job: RenderJob) -> Turn:
     """A turn with what must stand for lost thinking (D5, D7, D8)."""
     rules = job.profile.reasoning
     if rules.placeholder is None or turn.role != "assistant":
@@ -190,7 +190,7 @@ def _with_stand_in(turn: Turn, job: Job) -> Turn:
     return replace(turn, blocks=(Thinking(rules.placeholder), *turn.blocks))
 
 
-def _with_signed_call(turn: Turn, placeholder: str, job: Job) -> Turn:
+def _with_signed_call(turn: Turn, placeholder: str, job: RenderJob) -> Turn:
     for position, block in enumerate(turn.blocks):
         if isinstance(block, ToolCall):
             if block.signature is not None:

@@ -18,7 +18,7 @@ from toolglot.conversation.report import Entry
 from toolglot.conversation.tool_memory import RememberedTools
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.render.readiness import Ready
 from toolglot.render.tool_form import NOTHING, output_cost, written_tools
 from toolglot.render.tool_table import Key, ToolTable
@@ -42,7 +42,7 @@ _taken: Final[dict[object, frozenset[Key]]] = {}
 """The tools that each of them declares."""
 
 
-def fitted_before(conversation: Conversation, ready: Ready | None, job: Job) -> Fitted | None:
+def fitted_before(conversation: Conversation, ready: Ready | None, job: RenderJob) -> Fitted | None:
     """What the tools of a conversation became the last time; None: that is not known, or says nothing."""
     tools = conversation.tools
     if ready is None or not tools or _depends_on_more(conversation, job):
@@ -55,7 +55,7 @@ def fitted_before(conversation: Conversation, ready: Ready | None, job: Job) -> 
     return known if known.of[2] is job.source and known.declared.issuperset(ready.used()) else None
 
 
-def _depends_on_more(conversation: Conversation, job: Job) -> bool:
+def _depends_on_more(conversation: Conversation, job: RenderJob) -> bool:
     """Whether what becomes of the tools depends on what is asked for beside them."""
     options = conversation.options
     return options.tool_choice is not None or (
@@ -63,7 +63,7 @@ def _depends_on_more(conversation: Conversation, job: Job) -> bool:
     )
 
 
-def _taken_before(tools: tuple[ToolSpec, ...], ready: Ready, job: Job) -> Fitted | None:
+def _taken_before(tools: tuple[ToolSpec, ...], ready: Ready, job: RenderJob) -> Fitted | None:
     declared = _taken.get((written_tools(tools), job.profile, job.policy, job.source))
     used = ready.used()
     if declared is None or not declared.issuperset(used):
@@ -73,7 +73,7 @@ def _taken_before(tools: tuple[ToolSpec, ...], ready: Ready, job: Job) -> Fitted
 
 
 def remember_fitted(
-    conversation: Conversation, table: ToolTable, emitted: tuple[ToolSpec, ...], entries: list[Entry], job: Job
+    conversation: Conversation, table: ToolTable, emitted: tuple[ToolSpec, ...], entries: list[Entry], job: RenderJob
 ) -> tuple[ToolSpec, ...]:
     """Remember what came of tools, where they will come again; what is sent of them."""
     tools, limit = conversation.tools, job.profile.tools.max_count
@@ -92,7 +92,7 @@ def remember_fitted(
     return emitted if kept is None else kept
 
 
-def _remember_taken(tools: tuple[ToolSpec, ...], declared: frozenset[Key], job: Job) -> None:
+def _remember_taken(tools: tuple[ToolSpec, ...], declared: frozenset[Key], job: RenderJob) -> None:
     written = written_tools(tools)
     if written is None:
         return
@@ -106,5 +106,5 @@ def forget() -> None:
     _taken.clear()
 
 
-def _key(job: Job) -> Any:
+def _key(job: RenderJob) -> Any:
     return id(job.profile), id(job.policy), id(job.source)

@@ -32,7 +32,7 @@ from toolglot.conversation.ids import Projection
 from toolglot.conversation.report import Entry, Ids
 from toolglot.errors import EmptyConversationError, LimitError, RenderError, quote
 from toolglot.history.intake import Intake
-from toolglot.history.soundness import SoundTurns, sound_turns
+from toolglot.history.soundness import WellFormedTurns, sound_turns
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Profile
 from toolglot.render.apart import set_apart
@@ -44,7 +44,7 @@ from toolglot.render.definitions import fit_tools, key_of
 from toolglot.render.empties import fill_empties
 from toolglot.render.exchanges import pair
 from toolglot.render.foreign import strip_foreign
-from toolglot.render.job import Job, unless_same
+from toolglot.render.job import RenderJob, unless_same
 from toolglot.render.media import place_media
 from toolglot.render.options import fit_options
 from toolglot.render.own_fields import leave_behind
@@ -68,7 +68,7 @@ class Rendered(Struct, frozen=True):
     ids: Projection
     is_unchanged: bool
     """Every turn, tool and setting is the very one that was given."""
-    names: SoundTurns | None = None
+    names: WellFormedTurns | None = None
     """Tells canonical ids where the calls went by their native ones."""
 
     def seen_ids(self) -> Ids:
@@ -101,7 +101,7 @@ def render(
     `source` is the provider that it was written for; `home` says which endpoint and account it goes to; `keeps_items`
     that the provider has stored what it answered, `is_continued` that it has stored what was said before.
     """
-    job = Job(profile, policy, source, home)
+    job = RenderJob(profile, policy, source, home)
     profile = job.profile
     if not conversation.turns and not is_continued and (profile.turns.required or not job.goes_home):
         raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
@@ -111,10 +111,10 @@ def render(
     # Who answered so far is the model that the source's client asked for, which need not be the one asked now (D3).
     issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)
     options = fit_options(conversation.options, job, has_tools=_has_tools(conversation, job))
-    names: SoundTurns | None = None
+    names: WellFormedTurns | None = None
     ready = look_at(conversation.turns, options, job)
     if ready is not None:
-        names = SoundTurns(conversation.turns, issuer)
+        names = WellFormedTurns(conversation.turns, issuer)
         turns = taken = conversation.turns
     else:
         survey = Survey()
@@ -162,7 +162,7 @@ def render(
 
 
 def _fitted_tools(
-    conversation: Conversation, ready: Ready | None, job: Job
+    conversation: Conversation, ready: Ready | None, job: RenderJob
 ) -> tuple[ToolTable, tuple[ToolSpec, ...], Options]:
     """The tools of a request, by name and as they are sent, and its settings with the tool choice that is left."""
     known = fitted_before(conversation, ready, job)
@@ -183,7 +183,7 @@ def _fitted_tools(
     return table, remember_fitted(conversation, table, same, job.entries[before:], job), options
 
 
-def _hold_to_laws(turns: Iterable[Turn], job: Job) -> tuple[Turn, ...]:
+def _hold_to_laws(turns: Iterable[Turn], job: RenderJob) -> tuple[Turn, ...]:
     """The turns; a render whose calls and results do not agree is stopped, rather than sent (laws 1 and 6)."""
     held: list[Turn] = []
     waits: dict[str, bool] = {}
@@ -205,19 +205,19 @@ def _hold_to_laws(turns: Iterable[Turn], job: Job) -> tuple[Turn, ...]:
     return tuple(held)
 
 
-def _broken(what: str, job: Job) -> RenderError:
+def _broken(what: str, job: RenderJob) -> RenderError:
     report = "\n".join(map(str, job.entries))
     return RenderError(f"a render for {job.profile.name} was stopped: {what}; please report it", report)
 
 
-def _has_tools(conversation: Conversation, job: Job) -> bool:
+def _has_tools(conversation: Conversation, job: RenderJob) -> bool:
     """Whether the request will declare tools: its own, or stubs for those that its history calls."""
     if conversation.tools or not job.profile.tools.required_with_history:
         return bool(conversation.tools)
     return any(turn.calls for turn in conversation.turns)
 
 
-def _taken_in(turns: tuple[Turn, ...], issuer: Issuer, job: Job) -> tuple[Turn, ...]:
+def _taken_in(turns: tuple[Turn, ...], issuer: Issuer, job: RenderJob) -> tuple[Turn, ...]:
     """The turns with canonical ids, and each result with its call."""
     issued = [turn if turn.issuer is not None else replace(turn, issuer=issuer) for turn in turns]
     return Intake(job.entries).take_all(issued)
@@ -226,7 +226,7 @@ def _taken_in(turns: tuple[Turn, ...], issuer: Issuer, job: Job) -> tuple[Turn, 
 class _Places:
     """Where in the given conversation an entry of the report points."""
 
-    def __init__(self, names: SoundTurns | None, taken: tuple[Turn, ...]) -> None:
+    def __init__(self, names: WellFormedTurns | None, taken: tuple[Turn, ...]) -> None:
         self._names = names
         self._numbers = {} if names is not None else {turn.key: number for number, turn in enumerate(taken)}
         calls = () if names is not None else (call for turn in taken for call in turn.calls)
@@ -249,7 +249,7 @@ class _Places:
         return replace(entry, turn=self._numbers.get(key), native_ids=natives)
 
 
-def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], ready: Ready | None, job: Job) -> ToolTable:
+def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], ready: Ready | None, job: RenderJob) -> ToolTable:
     used: Iterable[Key] = ready.used() if ready is not None else []
     if ready is None:
         used = job.survey(turns).used
@@ -265,7 +265,7 @@ def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], ready: Ready |
     return table
 
 
-def _fit_turns(turns: tuple[Turn, ...], options: Options, job: Job) -> tuple[tuple[Turn, ...], Options]:
+def _fit_turns(turns: tuple[Turn, ...], options: Options, job: RenderJob) -> tuple[tuple[Turn, ...], Options]:
     turns = attribute(turns, job)
     turns = strip_foreign(turns, job)
     turns = pair(turns, job)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Role, ServerTool, Text, Turn
 from toolglot.render.exchanges import may_share
-from toolglot.render.job import Job, unless_same
+from toolglot.render.job import RenderJob, unless_same
 from toolglot.render.survey import PLACE, PROMPTS, stands_among_messages
 
 TAGGED: Final = "<system>\n{text}\n</system>"
@@ -31,7 +31,7 @@ _PAUSING: Final = "anthropic"
 """The protocol whose model may stop amid tools that its provider runs, and goes on when its turn is sent again."""
 
 
-def fit_roles(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def fit_roles(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     """The turns in an order that the target accepts."""
     if not turns:
         job.tell("added", "nothing is left to say; a bridge stands for it")
@@ -43,7 +43,7 @@ def fit_roles(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
     return unless_same(tuple(fitted), turns)
 
 
-def speaker(turn: Turn, job: Job) -> Role:
+def speaker(turn: Turn, job: RenderJob) -> Role:
     """Who speaks on the wire: results are the user's where they are blocks of its turns."""
     if turn.role == "tool" and job.profile.results.carrier == "block":
         return "user"
@@ -55,7 +55,7 @@ def speaker(turn: Turn, job: Job) -> Role:
 # --- system prompts ---------------------------------------------------------------------------------
 
 
-def _place_prompts(turns: tuple[Turn, ...], job: Job) -> Sequence[Turn]:
+def _place_prompts(turns: tuple[Turn, ...], job: RenderJob) -> Sequence[Turn]:
     rules = job.profile.turns
     head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
     placed = _head(turns[:head], job)
@@ -92,7 +92,7 @@ def _place_prompts(turns: tuple[Turn, ...], job: Job) -> Sequence[Turn]:
     return placed
 
 
-def _next_speakers(turns: Sequence[Turn], job: Job) -> list[Role | None]:
+def _next_speakers(turns: Sequence[Turn], job: RenderJob) -> list[Role | None]:
     """For each turn: who speaks next after it, other than by a prompt."""
     following: Role | None = None
     found: list[Role | None] = []
@@ -102,7 +102,7 @@ def _next_speakers(turns: Sequence[Turn], job: Job) -> list[Role | None]:
     return found[::-1]
 
 
-def _head(prompts: Sequence[Turn], job: Job) -> list[Turn]:
+def _head(prompts: Sequence[Turn], job: RenderJob) -> list[Turn]:
     """The prompts before anybody speaks: as they are, or as one."""
     rules = job.profile.turns
     kept = [_as_system(turn, job) for turn in prompts]
@@ -117,7 +117,7 @@ def _head(prompts: Sequence[Turn], job: Job) -> list[Turn]:
     return [replace(kept[0], role="system", blocks=(Text(text),), extra=None)]
 
 
-def _in_field(prompt: Turn, job: Job) -> Turn:
+def _in_field(prompt: Turn, job: RenderJob) -> Turn:
     """A prompt that is written into the field for it, also if it came as the first message."""
     if prompt.extra is None or not stands_among_messages(prompt, job.profile.protocol):
         return prompt
@@ -127,7 +127,7 @@ def _in_field(prompt: Turn, job: Job) -> Turn:
     return replace(prompt, extra={**prompt.extra, job.profile.protocol: own})
 
 
-def _as_system(prompt: Turn, job: Job) -> Turn:
+def _as_system(prompt: Turn, job: RenderJob) -> Turn:
     """A prompt in a role that the target has."""
     if prompt.role == "system" or job.profile.turns.developer_role:
         return prompt
@@ -139,12 +139,12 @@ def _as_system(prompt: Turn, job: Job) -> Turn:
 # --- order ------------------------------------------------------------------------------------------
 
 
-def bridge(role: Role, near: Turn | None, mark: str, job: Job) -> Turn:
+def bridge(role: Role, near: Turn | None, mark: str, job: RenderJob) -> Turn:
     text = job.policy.bridge_user if role == "user" else job.policy.bridge_assistant
     return Turn(role, (Text(text),), key=f"{near.key if near is not None else ''}+{mark}")
 
 
-def _with_first(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
+def _with_first(turns: Sequence[Turn], job: RenderJob) -> Sequence[Turn]:
     """A conversation that the user begins."""
     head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
     if head < len(turns) and (job.profile.turns.first == "any" or speaker(turns[head], job) == "user"):
@@ -157,7 +157,7 @@ def _with_first(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     return [*turns[:head], bridge("user", first, "before", job), *turns[head:]]
 
 
-def _leaves_nothing(prompts: Sequence[Turn], job: Job) -> bool:
+def _leaves_nothing(prompts: Sequence[Turn], job: RenderJob) -> bool:
     """Whether prompts alone leave no message. Who sends so to its own provider may have something else there."""
     rules = job.profile.turns
     if rules.system != "field" or not job.goes_home:
@@ -166,14 +166,14 @@ def _leaves_nothing(prompts: Sequence[Turn], job: Job) -> bool:
     return is_empty and rules.required and not job.is_continued
 
 
-def _has_users(turns: Sequence[Turn], job: Job) -> bool:
+def _has_users(turns: Sequence[Turn], job: RenderJob) -> bool:
     """Whether the user speaks as often as the target wants; no more turns are looked at than it takes to know."""
     wanted = job.profile.turns.min_user
     users = (turn for turn in turns if speaker(turn, job) == "user")
     return len(list(islice(users, wanted))) == wanted
 
 
-def _joined(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
+def _joined(turns: Sequence[Turn], job: RenderJob) -> Sequence[Turn]:
     """Turns of one speaker that stand side by side, as one."""
     alternate, before_calls = job.profile.turns.alternate, job.profile.calls.after == "user_or_result"
     if not alternate and not before_calls:
@@ -195,7 +195,7 @@ def _joined(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     return [run.turn() for run in runs]
 
 
-def _gather(runs: list[_Run], turn: Turn, job: Job) -> None:
+def _gather(runs: list[_Run], turn: Turn, job: RenderJob) -> None:
     """Put a turn to those before it that take it. Where only calls may not follow words, those are still apart."""
     start = len(runs) - 1
     while start and not job.profile.turns.alternate and runs[start - 1].takes(turn, job):
@@ -212,7 +212,7 @@ _JOINED: Final = "a message that was joined with another"
 class _Run:
     """Turns of one speaker that become one, as they are gathered: no block is looked at again for the next (law 9)."""
 
-    def __init__(self, first: Turn, job: Job) -> None:
+    def __init__(self, first: Turn, job: RenderJob) -> None:
         self.first = first
         self.has_calls = bool(first.calls)
         self._who = speaker(first, job)
@@ -222,7 +222,7 @@ class _Run:
         """The place of the last block that says something."""
         self._is_joined = False
 
-    def takes(self, turn: Turn, job: Job) -> bool:
+    def takes(self, turn: Turn, job: RenderJob) -> bool:
         who = speaker(turn, job)
         if who != self._who or who in PROMPTS or who == "tool":
             return False
@@ -232,7 +232,7 @@ class _Run:
             return not self._results or may_share(turn.blocks, job)
         return self._results == len(self._blocks) and not job.profile.results.alone
 
-    def add(self, turn: Turn, job: Job) -> None:
+    def add(self, turn: Turn, job: RenderJob) -> None:
         """Where a message is one text, the words of two turns do not run together.
 
         Pictures and thinking may stand between them: there they have fields of their own.
@@ -268,7 +268,7 @@ def _with_seam(block: Block) -> Block:
     return replace(block, text=f"{block.text}{SEAM}") if isinstance(block, Text) else block
 
 
-def _bridged(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
+def _bridged(turns: Sequence[Turn], job: RenderJob) -> Sequence[Turn]:
     """A word of the assistant between results and a user who may not follow them (C1, C4)."""
     rules = job.profile.results
     if rules.user_after and (rules.carrier != "block" or not job.profile.turns.alternate):
@@ -285,7 +285,7 @@ def _bridged(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     return bridged
 
 
-def _with_last(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
+def _with_last(turns: Sequence[Turn], job: RenderJob) -> Sequence[Turn]:
     """A conversation that ends with somebody whom the model can answer."""
     rules = job.profile.turns
     last = turns[-1]
@@ -300,14 +300,14 @@ def _with_last(turns: Sequence[Turn], job: Job) -> Sequence[Turn]:
     return [*turns, bridge("user", last, "after", job)]
 
 
-def _may_go_on(turn: Turn, job: Job) -> bool:
+def _may_go_on(turn: Turn, job: RenderJob) -> bool:
     """Whether the model goes on with its own turn, which therefore may be the last."""
     if turn.role != "assistant" or turn.calls:
         return False
     return job.profile.turns.prefill == "yes" or (job.goes_home and (_is_marked(turn, job) or _is_paused(turn, job)))
 
 
-def _is_marked(turn: Turn, job: Job) -> bool:
+def _is_marked(turn: Turn, job: RenderJob) -> bool:
     """Whether the client says that a turn is the start of the answer, where the target knows such a mark."""
     if job.profile.turns.prefill != "flag":
         return False
@@ -316,14 +316,14 @@ def _is_marked(turn: Turn, job: Job) -> bool:
     return any(own.get(mark) is True for mark in PREFILL_MARKS.get(protocol, ()))
 
 
-def _is_paused(turn: Turn, job: Job) -> bool:
+def _is_paused(turn: Turn, job: RenderJob) -> bool:
     """Whether a turn may be one that its model stopped amid a tool of its provider (`pause_turn`)."""
     return job.profile.protocol == _PAUSING and any(
         isinstance(block, ServerTool) and block.protocol == _PAUSING for block in turn.blocks
     )
 
 
-def _trimmed(turn: Turn, job: Job) -> Turn:
+def _trimmed(turn: Turn, job: RenderJob) -> Turn:
     """The start of an answer without white space at its end (C9)."""
     if turn.role != "assistant" or not turn.blocks or not isinstance(turn.blocks[-1], Text):
         return turn

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec.structs import asdict, replace
 
 from toolglot.conversation import Reasoning, Sampling
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 
 DEFAULT_MAX_TOKENS: Final = 8192
 """Asked for where a target demands a limit and the client named none."""
@@ -27,7 +27,7 @@ _beside_limit: Final = attrgetter(*[name for name in Sampling.__struct_fields__ 
 _UNSET: Final = _beside_limit(Sampling())
 
 
-def fit_sampling(sampling: Sampling, job: Job) -> Sampling:
+def fit_sampling(sampling: Sampling, job: RenderJob) -> Sampling:
     """The sampling that the target accepts, whether it thinks or not."""
     changes: dict[str, Any] = {}
     is_plain = _beside_limit(sampling) == _UNSET
@@ -43,7 +43,7 @@ def fit_sampling(sampling: Sampling, job: Job) -> Sampling:
     return fitted if is_plain else _fit_stop(_fit_temperature(fitted, job), job)
 
 
-def _fit_max_tokens(asked: int | None, job: Job) -> dict[str, Any]:
+def _fit_max_tokens(asked: int | None, job: RenderJob) -> dict[str, Any]:
     rules = job.profile.request
     if asked is None:
         if not rules.max_tokens_required:
@@ -58,7 +58,7 @@ def _fit_max_tokens(asked: int | None, job: Job) -> dict[str, Any]:
     return {"max_tokens": rules.min_max_tokens}
 
 
-def _fit_temperature(sampling: Sampling, job: Job) -> Sampling:
+def _fit_temperature(sampling: Sampling, job: RenderJob) -> Sampling:
     asked, rules = sampling.temperature, job.profile.request
     if asked is None:
         return sampling
@@ -80,7 +80,7 @@ def _fit_temperature(sampling: Sampling, job: Job) -> Sampling:
     return replace(sampling, temperature=fitted)
 
 
-def _fit_stop(sampling: Sampling, job: Job) -> Sampling:
+def _fit_stop(sampling: Sampling, job: RenderJob) -> Sampling:
     rules, stop = job.profile.request, sampling.stop
     if not rules.blank_stop and not all(map(str.strip, stop)):
         stop = tuple(text for text in stop if text.strip())
@@ -93,7 +93,7 @@ def _fit_stop(sampling: Sampling, job: Job) -> Sampling:
     return sampling if stop is sampling.stop else replace(sampling, stop=stop)
 
 
-def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, job: Job) -> Sampling:
+def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, job: RenderJob) -> Sampling:
     """Without what may not stand beside thinking, or beside each other."""
     changes: dict[str, Any] = {}
     if job.profile.reasoning.narrows_sampling and _is_thinking(reasoning, job):
@@ -116,14 +116,14 @@ def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, job: Job) -
     return replace(sampling, **changes) if changes else sampling
 
 
-def _reasons(reasoning: Reasoning | None, job: Job) -> bool:
+def _reasons(reasoning: Reasoning | None, job: RenderJob) -> bool:
     """Whether the model thinks, where an effort decides it and not only a mode."""
     if reasoning is not None and reasoning.effort is not None:
         return reasoning.effort != "none"
     return _is_thinking(reasoning, job)
 
 
-def _is_thinking(reasoning: Reasoning | None, job: Job) -> bool:
+def _is_thinking(reasoning: Reasoning | None, job: RenderJob) -> bool:
     asked = reasoning.mode if reasoning is not None else None
     return (asked or job.profile.reasoning.default) in ("on", "adaptive")
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.conversation import ToolCall, ToolResult, Turn
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 
 
-def make_serial(turns: tuple[Turn, ...], job: Job) -> tuple[Turn, ...]:
+def make_serial(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
     """The turns with at most one call each, where the target wants that."""
     if job.profile.calls.parallel or not job.survey(turns).has_calls:
         return turns

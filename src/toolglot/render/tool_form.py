@@ -20,7 +20,7 @@ from toolglot.conversation.report import Entry, Gravity
 from toolglot.errors import InputError
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.render.tool_table import EmittedTool
 from toolglot.schema import Lowered, filter_required, lower
 from toolglot.schema.accepted import is_accepted
@@ -76,7 +76,7 @@ Cost = tuple[int, int]
 NOTHING: Final[Cost] = (0, 0)
 
 
-def output_cost(output: OutputFormat | None, job: Job) -> Cost:
+def output_cost(output: OutputFormat | None, job: RenderJob) -> Cost:
     """What the schema of the output takes of the limits that it shares with strict tools."""
     rules, when = job.profile.schema, job.profile.request.output_closed
     if output is None or output.schema is None or when == "no" or (when == "strict" and not output.strict):
@@ -85,7 +85,7 @@ def output_cost(output: OutputFormat | None, job: Job) -> Cost:
     return strict_cost(output.schema) if has_limits else NOTHING
 
 
-def fit_forms(tools: list[ToolSpec], job: Job, spent: Cost = NOTHING) -> list[EmittedTool]:
+def fit_forms(tools: list[ToolSpec], job: RenderJob, spent: Cost = NOTHING) -> list[EmittedTool]:
     """Tools as the target is to be told of them, each with what it was; `spent` is what the output costs already."""
     fitted = []
     for tool, form in zip(tools, _forms(tools, job, spent), strict=True):
@@ -101,7 +101,7 @@ def fit_forms(tools: list[ToolSpec], job: Job, spent: Cost = NOTHING) -> list[Em
     return fitted
 
 
-def _forms(tools: list[ToolSpec], job: Job, spent: Cost) -> tuple[_Form, ...]:
+def _forms(tools: list[ToolSpec], job: RenderJob, spent: Cost) -> tuple[_Form, ...]:
     written = written_tools(tools)
     if written is None:
         _refuse_unwritable(tools)
@@ -136,14 +136,14 @@ def _remembered(
 def _made_forms(
     tools: Sequence[ToolSpec], profile: Profile, policy: Policy, source: Profile | None, spent: Cost
 ) -> tuple[_Form, ...]:
-    forms = tuple(_form(tool, Job(profile, policy, source)) for tool in tools)
+    forms = tuple(_form(tool, RenderJob(profile, policy, source)) for tool in tools)
     if not any(tool.strict for tool in tools):
         return forms
-    return _within_strict_limits(tools, forms, Job(profile, policy, source), spent)
+    return _within_strict_limits(tools, forms, RenderJob(profile, policy, source), spent)
 
 
 def _within_strict_limits(
-    tools: Sequence[ToolSpec], forms: tuple[_Form, ...], job: Job, spent: Cost
+    tools: Sequence[ToolSpec], forms: tuple[_Form, ...], job: RenderJob, spent: Cost
 ) -> tuple[_Form, ...]:
     """The forms with `strict` on no more tools, optional properties and unions than a request may have."""
     rules = job.profile.schema
@@ -177,7 +177,7 @@ def _within_strict_limits(
     return tuple(kept)
 
 
-def _form(tool: ToolSpec, job: Job) -> _Form:
+def _form(tool: ToolSpec, job: RenderJob) -> _Form:
     if tool.issuer is not None or (tool.type == "custom" and job.profile.tools.custom):
         return _AS_IT_IS
     emitted, checked_by = _fitted(tool, job)
@@ -193,7 +193,7 @@ def _form(tool: ToolSpec, job: Job) -> _Form:
     )
 
 
-def _fitted(tool: ToolSpec, job: Job) -> tuple[ToolSpec, _Schema | None]:
+def _fitted(tool: ToolSpec, job: RenderJob) -> tuple[ToolSpec, _Schema | None]:
     """The tool as the target is to be told of it, and what its arguments are checked against."""
     if tool.type == "custom":
         return _described(_lowered(_as_function(tool, job), job), job), None
@@ -201,7 +201,7 @@ def _fitted(tool: ToolSpec, job: Job) -> tuple[ToolSpec, _Schema | None]:
     return _described(_lowered(filtered, job), job), checked_by
 
 
-def _as_function(tool: ToolSpec, job: Job) -> ToolSpec:
+def _as_function(tool: ToolSpec, job: RenderJob) -> ToolSpec:
     """A free-text tool as a function of one string, with its grammar where the model can read it."""
     job.tell("converted", f"the free-text tool {tool.name[:80]} became a function of one string", path=_path(tool))
     form = tool.format or {}
@@ -221,7 +221,7 @@ def _path(tool: ToolSpec) -> str:
     return f"$.tools[{tool.name[:80]!r}]"
 
 
-def _with_required_filtered(tool: ToolSpec, job: Job) -> tuple[ToolSpec, _Schema | None]:
+def _with_required_filtered(tool: ToolSpec, job: RenderJob) -> tuple[ToolSpec, _Schema | None]:
     """The tool without needless required names, and the schema that arguments are checked against."""
     way = job.policy.required
     if way == "auto" and job.source is not None:
@@ -239,14 +239,14 @@ _SCHEMA_FIELD: Final = "~schema"
 """The note of the field in which a schema came, where its protocol has several."""
 
 
-def _takes_any_schema(tool: ToolSpec, job: Job) -> bool:
+def _takes_any_schema(tool: ToolSpec, job: RenderJob) -> bool:
     """Whether a schema stands in a field of the target's protocol that takes any JSON Schema."""
     rules = job.profile.schema
     field = (tool.extra or {}).get(job.profile.protocol, {}).get(_SCHEMA_FIELD)
     return field is not None and field == rules.free_field != rules.field
 
 
-def _lowered(tool: ToolSpec, job: Job) -> ToolSpec:
+def _lowered(tool: ToolSpec, job: RenderJob) -> ToolSpec:
     if _takes_any_schema(tool, job):
         return tool
     if tool.strict and job.goes_home and job.profile.takes_any_strict and job.profile.tools.strict != "omit":
@@ -291,7 +291,7 @@ def _says_the_same(new: _Schema | None, old: _Schema | None) -> bool:
     return not new and old is not None and not any(value for name, value in old.items() if name != "type")
 
 
-def _strict(tool: ToolSpec, lowered: Lowered, job: Job) -> bool | None:
+def _strict(tool: ToolSpec, lowered: Lowered, job: RenderJob) -> bool | None:
     """The switch as the target wants it: refused, free, or false in so many words."""
     form = job.profile.tools.strict
     if form == "request":
@@ -312,12 +312,12 @@ def _strict(tool: ToolSpec, lowered: Lowered, job: Job) -> bool | None:
     return False if wants_saying and not _was_unsaid_at_home(tool, job) else tool.strict
 
 
-def _was_unsaid_at_home(tool: ToolSpec, job: Job) -> bool:
+def _was_unsaid_at_home(tool: ToolSpec, job: RenderJob) -> bool:
     """A client of the target itself that left the switch out meant what leaving it out means there."""
     return tool.strict is None and job.goes_home
 
 
-def _described(tool: ToolSpec, job: Job) -> ToolSpec:
+def _described(tool: ToolSpec, job: RenderJob) -> ToolSpec:
     """A tool with the description that the target demands, and without an empty one from elsewhere."""
     if tool.description or (tool.description is None and not job.profile.tools.description_required):
         return tool

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from toolglot.conversation import ToolCall, ToolResult, Turn
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 
 NO_ID: Final = "~no_id"
 OWN_ID: Final = "~own_id"
@@ -28,7 +28,7 @@ Carrier = TypeVar("Carrier", ToolCall, ToolResult)
 class Hidden:
     """Which calls and results are sent without an id, by the ids of the calls."""
 
-    def __init__(self, turns: Iterable[Turn], job: Job) -> None:
+    def __init__(self, turns: Iterable[Turn], job: RenderJob) -> None:
         self._protocol = job.profile.protocol
         self._mark = ABSENT if job.profile.ids.written else REFUSED
         self._are_named = job.profile.results.name == "required"

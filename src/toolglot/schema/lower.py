@@ -21,7 +21,7 @@ from toolglot.limits import DEFAULT_LIMITS
 from toolglot.profiles import Profile
 from toolglot.schema.fitness import Fitness
 from toolglot.schema.keywords import Schema
-from toolglot.schema.references import Loss, Node, Work
+from toolglot.schema.references import Loss, OpenedSchema, Work
 from toolglot.schema.steps import lowered
 from toolglot.schema.strict import strict_form
 
@@ -71,7 +71,7 @@ def _without_strict(schema: Schema | None, profile: Profile) -> Lowered:
     work = Work(profile.schema, plain, omits_empty=omits)
     for change in changes:
         work.lose((), "", f"{change.path}: {change.reason}")
-    out = lowered(work, plain, Node((), 0, (), is_root=True))
+    out = lowered(work, plain, OpenedSchema((), 0, (), is_root=True))
     return Lowered(None if omits and not out.get("properties") else out, work.losses())
 
 

@@ -35,7 +35,7 @@ Step = str | int
 Path = tuple[Step, ...]
 
 
-class Chain(NamedTuple):
+class ReferenceChain(NamedTuple):
     """How a schema is being opened: the references followed so far, and from where."""
 
     references: tuple[str, ...] = ()
@@ -44,11 +44,14 @@ class Chain(NamedTuple):
     is_aside: bool = False
     """What is opened does not stay: what stands inside may name the same definitions again."""
 
-    def follow(self, reference: str) -> Chain:
+    def follow(self, reference: str) -> ReferenceChain:
         return self._replace(references=(*self.references, reference), length=self.length + 1)
 
-    def into_member(self) -> Chain:
+    def into_member(self) -> ReferenceChain:
         return self._replace(length=self.length + 1, is_member=True)
+
+
+START: Final = ReferenceChain()
 
 
 class Loss(Struct, frozen=True):
@@ -61,7 +64,7 @@ class Loss(Struct, frozen=True):
     described: bool = False
 
 
-class Node:
+class OpenedSchema:
     """A schema on its way: what it has become, where it came from, and what is to be said of it."""
 
     __slots__ = ("active", "depth", "dropped", "folds", "is_root", "out", "path")
@@ -107,7 +110,7 @@ class Work:
     def losses(self) -> tuple[Loss, ...]:
         return tuple(Loss(*key, described) for key, described in self._losses.items())
 
-    def opened(self, schema: Any, node: Node, path: Path, *, chain: Chain = Chain()) -> Schema:  # noqa: B008
+    def opened(self, schema: Any, node: OpenedSchema, path: Path, *, chain: ReferenceChain = START) -> Schema:
         """A schema, mended, without references and `allOf`: one node that accepts at least the same."""
 
         def tell(keyword: str, reason: str) -> None:
@@ -129,7 +132,7 @@ class Work:
             out = merge(out, self.opened(member, node, (*path, "allOf", index), chain=below), tell)
         return out
 
-    def _referred(self, out: Schema, node: Node, path: Path, chain: Chain) -> Schema:
+    def _referred(self, out: Schema, node: OpenedSchema, path: Path, chain: ReferenceChain) -> Schema:
         reference = out.pop("$ref")
         own = {keyword: value for keyword, value in out.items() if keyword in ANNOTATIONS} if self.fit.legacy else out
         target = local_reference(self.root, reference)
@@ -141,7 +144,7 @@ class Work:
             types = target.get("type") if type(target) is dict else None
             return own if "type" in own or not is_types(types) else {"type": types, **own}
         found = self.opened(target, node, tuple(_steps(reference)), chain=chain.follow(reference))
-        if chain == Chain():
+        if chain == START:
             node.path = tuple(_steps(reference))
         if not chain.is_aside:
             # Two members of an `allOf` may name each other's definitions; only the second time is a recursion.

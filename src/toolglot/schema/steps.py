@@ -29,7 +29,7 @@ from toolglot.schema.keywords import (
 )
 from toolglot.schema.mending import mended
 from toolglot.schema.merging import LOST, Conjunction, merge, product
-from toolglot.schema.references import LEAVE_OUT, LEFT_OUT, NEVER, TOO_LARGE, Chain, Node, Work
+from toolglot.schema.references import LEAVE_OUT, LEFT_OUT, NEVER, TOO_LARGE, OpenedSchema, ReferenceChain, Work
 from toolglot.schema.unions import is_object, united
 from toolglot.schema.wording import BOUNDS, alternatives, between, described, kind, sentence
 
@@ -43,7 +43,7 @@ MOST_UNIONS: Final = 8
 """Unions inside each other at the root."""
 
 
-def lowered(work: Work, schema: Any, node: Node) -> Schema:
+def lowered(work: Work, schema: Any, node: OpenedSchema) -> Schema:
     """A schema that the target accepts in place of one that it may not."""
     size = 0 if node.is_root else work.fit.size(schema, node.depth)
     if size and work.spend(size):
@@ -67,7 +67,7 @@ def lowered(work: Work, schema: Any, node: Node) -> Schema:
 # --- rewrites -----------------------------------------------------------------------------------------
 
 
-def _rewrite(work: Work, node: Node) -> None:
+def _rewrite(work: Work, node: OpenedSchema) -> None:
     for _ in range(MOST_REWRITES):
         if not any(rewrite(work, node) for rewrite in _REWRITES):
             return
@@ -75,7 +75,7 @@ def _rewrite(work: Work, node: Node) -> None:
     node.drop("", TOO_LARGE, LEFT_OUT)
 
 
-def _open_references(work: Work, node: Node) -> bool:
+def _open_references(work: Work, node: OpenedSchema) -> bool:
     """`$ref` and `allOf` where they are not understood."""
     out = node.out
     for keyword in ("$dynamicRef", "$recursiveRef"):
@@ -93,7 +93,7 @@ def _open_references(work: Work, node: Node) -> bool:
     return True
 
 
-def _one_of(work: Work, node: Node) -> bool:
+def _one_of(work: Work, node: OpenedSchema) -> bool:
     """`oneOf` where it is not understood, or where its branches would no longer exclude each other."""
     out = node.out
     if "oneOf" not in out or (
@@ -110,7 +110,7 @@ def _one_of(work: Work, node: Node) -> bool:
     return True
 
 
-def _plain_root(work: Work, node: Node) -> bool:
+def _plain_root(work: Work, node: OpenedSchema) -> bool:
     """A root that must be a plain object: its unions merged."""
     out = node.out
     if not node.is_root or work.rules.root_union or not any(keyword in out for keyword in NOT_AT_ROOT):
@@ -130,9 +130,9 @@ def _plain_root(work: Work, node: Node) -> bool:
     return True
 
 
-def _flat(work: Work, node: Node, branch: Any, depth: int) -> Schema:
+def _flat(work: Work, node: OpenedSchema, branch: Any, depth: int) -> Schema:
     """A branch of a root union without unions of its own."""
-    out = work.opened(branch, node, node.path, chain=Chain(is_aside=True))
+    out = work.opened(branch, node, node.path, chain=ReferenceChain(is_aside=True))
     for keyword in ("anyOf", "oneOf"):
         inner = [below for below in out.pop(keyword, ()) if below is not False]
         if depth < MOST_UNIONS:
@@ -142,7 +142,7 @@ def _flat(work: Work, node: Node, branch: Any, depth: int) -> Schema:
     return out
 
 
-def _constant(work: Work, node: Node) -> bool:
+def _constant(work: Work, node: OpenedSchema) -> bool:
     out = node.out
     if "const" not in out or (work.fit.accepts("const") and work.rules.enum_types == "any"):
         return False
@@ -150,7 +150,7 @@ def _constant(work: Work, node: Node) -> bool:
     return True
 
 
-def _typed_values(work: Work, node: Node) -> bool:
+def _typed_values(work: Work, node: OpenedSchema) -> bool:
     """Where only strings can be listed, or a type is demanded: what a list of values says of the type."""
     out, rules = node.out, work.rules
     if "enum" not in out or (rules.enum_types == "any" and not rules.type_required):
@@ -167,7 +167,7 @@ def _typed_values(work: Work, node: Node) -> bool:
     return True
 
 
-def _null(work: Work, node: Node) -> bool:
+def _null(work: Work, node: OpenedSchema) -> bool:
     """Null as a type, where `nullable` is the way to allow it."""
     out = node.out
     if not work.rules.nullable:
@@ -192,7 +192,7 @@ def _null(work: Work, node: Node) -> bool:
     return changed
 
 
-def _split_types(work: Work, node: Node) -> bool:
+def _split_types(work: Work, node: OpenedSchema) -> bool:
     """A list of types, where it is refused, as a union."""
     out, types = node.out, types_of(node.out)
     if type(out.get("type")) is not list or (work.rules.type_lists and len(types) > 1):
@@ -220,7 +220,7 @@ def _of_one_type(own: Schema, name: str) -> Schema | None:
     return out
 
 
-def _union(work: Work, node: Node) -> bool:
+def _union(work: Work, node: OpenedSchema) -> bool:
     """A union of one; a union beside what must stand in its branches."""
     out, rules = node.out, work.rules
     if "anyOf" not in out:
@@ -244,7 +244,7 @@ def _union(work: Work, node: Node) -> bool:
     return True
 
 
-_REWRITES: Final[tuple[Callable[[Work, Node], bool], ...]] = (
+_REWRITES: Final[tuple[Callable[[Work, OpenedSchema], bool], ...]] = (
     _open_references,
     _plain_root,
     _one_of,
@@ -259,7 +259,7 @@ _REWRITES: Final[tuple[Callable[[Work, Node], bool], ...]] = (
 # --- steps --------------------------------------------------------------------------------------------
 
 
-def _rigid_parts(work: Work, node: Node) -> None:
+def _rigid_parts(work: Work, node: OpenedSchema) -> None:
     """What may not be widened stays as it is, or goes."""
     out = node.out
     for keyword in RIGID:
@@ -279,7 +279,7 @@ def _rigid_parts(work: Work, node: Node) -> None:
             node.drop(keyword, "it cannot be kept where a schema is rewritten", sentence(keyword, out.pop(keyword)))
 
 
-def _bounds(work: Work, node: Node) -> None:
+def _bounds(work: Work, node: OpenedSchema) -> None:
     """Exclusive bounds as inclusive ones: exact for integers, wider for other numbers."""
     out = node.out
     is_whole = types_of(out) == ("integer",)
@@ -298,14 +298,14 @@ def _bounds(work: Work, node: Node) -> None:
         out[plain] = pick(out.get(plain, bound), bound)
 
 
-def _format(work: Work, node: Node) -> None:
+def _format(work: Work, node: OpenedSchema) -> None:
     value = node.out.get("format")
     if value is not None and not work.fit.takes_format(value, types_of(node.out)):
         del node.out["format"]
         node.drop("format", "this format is not accepted", sentence("format", value))
 
 
-def _tuple(work: Work, node: Node) -> None:
+def _tuple(work: Work, node: OpenedSchema) -> None:
     """`prefixItems`, or `items` as a list: written as the target has it, or as a list of any of them."""
     out, written = node.out, work.rules.tuple_items
     is_old = type(out.get("items")) is list
@@ -329,7 +329,7 @@ def _tuple(work: Work, node: Node) -> None:
         _limit_rest(work, node, rest, len(places))
 
 
-def _limit_rest(work: Work, node: Node, rest: Any, places: int) -> None:
+def _limit_rest(work: Work, node: OpenedSchema, rest: Any, places: int) -> None:
     """What may come after the fixed places."""
     if work.rules.tuple_items == "items":
         node.out["additionalItems"] = rest
@@ -339,7 +339,7 @@ def _limit_rest(work: Work, node: Node, rest: Any, places: int) -> None:
         node.out["items"] = rest
 
 
-def _properties(work: Work, node: Node) -> None:
+def _properties(work: Work, node: OpenedSchema) -> None:
     """Names that the target refuses, keys by pattern, and required names that nothing describes."""
     out = node.out
     properties = out.get("properties", {})
@@ -366,7 +366,7 @@ def _has_lost_patterns(work: Work, out: Schema) -> bool:
     return "patternProperties" in out and not work.fit.accepts("patternProperties")
 
 
-def _define_required(work: Work, node: Node, illegal: list[str]) -> None:
+def _define_required(work: Work, node: OpenedSchema, illegal: list[str]) -> None:
     out = node.out
     out["required"] = [name for name in out["required"] if name not in illegal]
     if not work.rules.required_defined:
@@ -379,7 +379,7 @@ def _define_required(work: Work, node: Node, illegal: list[str]) -> None:
         del out["required"]
 
 
-def _refused(work: Work, node: Node) -> None:
+def _refused(work: Work, node: OpenedSchema) -> None:
     """Whatever the target does not take, said in words where there are some."""
     out = node.out
     for low, high, unit in BOUNDS:
@@ -395,14 +395,14 @@ def _refused(work: Work, node: Node) -> None:
         node.drop(keyword, "this keyword is not accepted", said)
 
 
-def _stays(work: Work, node: Node, keyword: str) -> bool:
+def _stays(work: Work, node: OpenedSchema, keyword: str) -> bool:
     if keyword in DEFINITIONS:
         return node.is_root and work.fit.refs and work.fit.accepts(keyword)
     # A schema that was rewritten is written for the target, whatever draft it was written for.
     return work.fit.accepts(keyword) and keyword != "$schema"
 
 
-def _type(work: Work, node: Node) -> None:
+def _type(work: Work, node: OpenedSchema) -> None:
     """The type, where one is demanded."""
     out = node.out
     if node.is_root and types_of(out) != ("object",):
@@ -432,7 +432,7 @@ def widest(rules: SchemaRules) -> Schema:
     return {"anyOf": [*scalars, array, table, {"type": "null"}]}
 
 
-def _shape(work: Work, node: Node) -> None:
+def _shape(work: Work, node: OpenedSchema) -> None:
     """`properties` and `items`, where they must not be missing."""
     out, rules = node.out, work.rules
     types = types_of(out)
@@ -445,7 +445,7 @@ def _shape(work: Work, node: Node) -> None:
         out["items"] = {}
 
 
-def _inside(work: Work, node: Node) -> None:
+def _inside(work: Work, node: OpenedSchema) -> None:
     """The schemas inside."""
     out = node.out
     for keyword in ("properties", "patternProperties", "dependentSchemas", *DEFINITIONS):
@@ -465,11 +465,11 @@ def _inside(work: Work, node: Node) -> None:
         }
 
 
-def _below(work: Work, node: Node, schema: Any, *steps: str | int) -> Schema:
-    return lowered(work, schema, Node((*node.path, *steps), node.depth + 1, node.active))
+def _below(work: Work, node: OpenedSchema, schema: Any, *steps: str | int) -> Schema:
+    return lowered(work, schema, OpenedSchema((*node.path, *steps), node.depth + 1, node.active))
 
 
-_STEPS: Final[tuple[Callable[[Work, Node], None], ...]] = (
+_STEPS: Final[tuple[Callable[[Work, OpenedSchema], None], ...]] = (
     _rigid_parts,
     _bounds,
     _tuple,
@@ -485,7 +485,7 @@ _STEPS: Final[tuple[Callable[[Work, Node], None], ...]] = (
 # --- the end ------------------------------------------------------------------------------------------
 
 
-def _finished(work: Work, node: Node) -> Schema:
+def _finished(work: Work, node: OpenedSchema) -> Schema:
     """The node with its notes, and the losses told."""
     out = node.out
     if work.rules.nullable and any(map(is_null, out.get("anyOf", ()))):

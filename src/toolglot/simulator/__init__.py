@@ -15,7 +15,7 @@ Law: the same requests get the same answers, but for the time of day in them.
 from toolglot.simulator.app import Recorded, Simulator
 from toolglot.simulator.faults import FAULTS, Fault, read_fault
 from toolglot.simulator.providers import PROVIDERS, url_of
-from toolglot.simulator.script import CallSpec, ReplySpec, Rule, Script, When
+from toolglot.simulator.script import CallSpec, ReplySpec, Script, ScriptRule, When
 from toolglot.simulator.script_reading import read_script, script_of
 from toolglot.simulator.serving import Server, serve
 from toolglot.simulator.upstreams import upstreams
@@ -27,8 +27,8 @@ __all__ = [
     "Fault",
     "Recorded",
     "ReplySpec",
-    "Rule",
     "Script",
+    "ScriptRule",
     "Server",
     "Simulator",
     "When",

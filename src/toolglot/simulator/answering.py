@@ -21,17 +21,17 @@ from toolglot.protocols.base import codec
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import lint
 from toolglot.simulator import bodies, listings, providers, refusals, returned
-from toolglot.simulator.ask import Ask, ask_of, hash_of
+from toolglot.simulator.ask import AcceptedRequest, ask_of, hash_of
 from toolglot.simulator.faults import STATUSES, UNANSWERED, Fault, misfit, number, one_of, read_fault, settings, whole
 from toolglot.simulator.json_bytes import encoded
 from toolglot.simulator.memory import Memory
-from toolglot.simulator.plan import Plan, plan
-from toolglot.simulator.providers import Call, Provider
+from toolglot.simulator.plan import ReplyPlan, plan
+from toolglot.simulator.providers import MatchedPath, SimulatedProvider
 from toolglot.simulator.refusals import Refusal
-from toolglot.simulator.script import LONGEST_PACE, MOST_CALLS, ReplySpec, Rule, Script
+from toolglot.simulator.script import LONGEST_PACE, MOST_CALLS, ReplySpec, Script, ScriptRule
 from toolglot.simulator.seals import Sealer
 from toolglot.simulator.spoiling import spoil_body, spoil_plan
-from toolglot.simulator.streams import Settings, frames_of, pieces_of
+from toolglot.simulator.streams import StreamSettings, frames_of, pieces_of
 
 ORDERS: Final = "x-simulate"
 """The header of a request that orders a fault, or how its answer is given."""
@@ -39,7 +39,7 @@ _REQUEST_IDS: Final = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 _JSON: Final = {"content-type": "application/json"}
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class SimulatedRequest(Struct, frozen=True, kw_only=True):
     """An HTTP request."""
 
     method: str
@@ -51,7 +51,7 @@ class Request(Struct, frozen=True, kw_only=True):
     """None: larger than is taken."""
 
 
-class Outcome(Struct, kw_only=True):
+class SimulatedOutcome(Struct, kw_only=True):
     """What is sent, and how."""
 
     status: int
@@ -82,7 +82,7 @@ class _RefusedError(Exception):
         self.refusal = refusal
 
 
-class Desk:
+class Responder:
     """Answers requests by a script. Its state: how often rules were used, faults on order, what is stored."""
 
     def __init__(self, script: Script, clock: Callable[[], float], overrides: Overrides | None = None) -> None:
@@ -94,7 +94,7 @@ class Desk:
         self._memory = Memory()
         self._uses = [0] * len(script.rules)
 
-    def answer(self, request: Request) -> Outcome:
+    def answer(self, request: SimulatedRequest) -> SimulatedOutcome:
         """What a request gets."""
         provider, call = providers.find(request.method, request.path, request.headers)
         job = _Job(self, request, provider, call)
@@ -120,7 +120,7 @@ class Desk:
     def memory(self) -> Memory:
         return self._memory
 
-    def rule_for(self, ask: Ask) -> int | None:
+    def rule_for(self, ask: AcceptedRequest) -> int | None:
         """The place of the first rule that fits and is not used up."""
         for place, rule in enumerate(self.script.rules):
             if (rule.times is None or self._uses[place] < rule.times) and rule.when.fits(ask):
@@ -148,7 +148,9 @@ class Desk:
 class _Job:
     """One request on its way to its outcome."""
 
-    def __init__(self, desk: Desk, request: Request, provider: Provider, call: Call | None) -> None:
+    def __init__(
+        self, desk: Responder, request: SimulatedRequest, provider: SimulatedProvider, call: MatchedPath | None
+    ) -> None:
         self.desk = desk
         self.request = request
         self.provider = provider
@@ -160,7 +162,7 @@ class _Job:
         self.answered_by = "refused"
         self.id = f"req_{hash_of(request.path, (request.body or b'').hex()[:4096])[:24]}"
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> SimulatedOutcome:
         words = self.provider.words
         call = self.call
         if call is None:
@@ -206,7 +208,7 @@ class _Job:
             raise _RefusedError(Refusal(kind="bad_request", message=message))
         return self.value
 
-    def _generated(self, call: Call, body: Fields) -> Outcome:
+    def _generated(self, call: MatchedPath, body: Fields) -> SimulatedOutcome:
         named = body.get("model") if not call.model else call.model
         self.model = named if isinstance(named, str) and len(named) <= MAX_NAME else ""
         profile = profiles.get(call.target, self.model, overrides=self.desk.overrides)
@@ -229,14 +231,14 @@ class _Job:
             self._store(body, ask, written)
         return self._streamed(ask, said, written, how) if ask.wants_stream else self._paced(self._whole(written), how)
 
-    def _store(self, body: Fields, ask: Ask, written: Fields) -> None:
+    def _store(self, body: Fields, ask: AcceptedRequest, written: Fields) -> None:
         """OpenAI keeps what it answered, unless it is told not to."""
         written["previous_response_id"] = body.get("previous_response_id")
         if body.get("store") is not False:
             size = len(self.request.body or b"")
             self.desk.memory.keep(written["id"], [*ask.body["input"], *written["output"]], size)
 
-    def _accepted(self, call: Call, body: Fields, profile: Profile) -> Ask:
+    def _accepted(self, call: MatchedPath, body: Fields, profile: Profile) -> AcceptedRequest:
         """The request, if its provider would accept it."""
         if self.provider.name == "anthropic" and body.get("thread") is not None:
             raise _RefusedError(_NO_THREADS)
@@ -277,12 +279,12 @@ class _Job:
 
     # --- the answer ---------------------------------------------------------------------------------
 
-    def _ordered(self, place: int | None) -> tuple[Settings, str]:
+    def _ordered(self, place: int | None) -> tuple[StreamSettings, str]:
         """How the answer is given, and who ordered what goes wrong: the request itself or an earlier order.
 
         Where neither did, the fault is the rule's, if it has one.
         """
-        rule = self.desk.script.rules[place] if place is not None else Rule()
+        rule = self.desk.script.rules[place] if place is not None else ScriptRule()
         ordered_by = ""
         try:
             own = settings(self.request.headers.get(ORDERS, ""), ORDERS)
@@ -297,7 +299,7 @@ class _Job:
             raise _RefusedError(Refusal(kind="bad_request", message=f"toolglot simulator: {error}")) from None
         return how, ordered_by
 
-    def _check_fit(self, fault: Fault, ask: Ask) -> None:
+    def _check_fit(self, fault: Fault, ask: AcceptedRequest) -> None:
         wrong = misfit(fault, self.protocol, stream=ask.wants_stream)
         if wrong:
             raise _RefusedError(Refusal(kind="bad_request", message=f"toolglot simulator: {wrong}"))
@@ -314,7 +316,7 @@ class _Job:
         if fault.name == "timeout":
             raise _RefusedError(Refusal(kind="timeout", message="The request timed out"))
 
-    def _planned(self, ask: Ask, reply: ReplySpec | None, how: Settings) -> Plan:
+    def _planned(self, ask: AcceptedRequest, reply: ReplySpec | None, how: StreamSettings) -> ReplyPlan:
         script = self.desk.script
         planned = plan(ask, reply, calls=how.calls, unasked=script.calls_unasked, preface=script.preface)
         said = spoil_plan(planned, self.fault)
@@ -324,7 +326,7 @@ class _Job:
             raise _RefusedError(Refusal(kind="server", message=message))
         return said
 
-    def refused(self, refusal: Refusal) -> Outcome:
+    def refused(self, refusal: Refusal) -> SimulatedOutcome:
         answer = refusals.write(self.provider, self.protocol, refusal, self.id)
         outcome = self._whole(answer.body, answer.status)
         outcome.headers |= answer.headers
@@ -336,13 +338,13 @@ class _Job:
     def _headers(self) -> dict[str, str]:
         return {_REQUEST_IDS.get(self.protocol, "x-request-id"): self.id}
 
-    def _whole(self, body: Fields | bytes, status: int = 200) -> Outcome:
+    def _whole(self, body: Fields | bytes, status: int = 200) -> SimulatedOutcome:
         data = body if isinstance(body, bytes) else encoded(body)
         name = self.fault.name if self.fault is not None else ""
         headers = {**_JSON, **self._headers()}
-        return Outcome(status=status, headers=headers, pieces=[data], length=len(data), fault=name)
+        return SimulatedOutcome(status=status, headers=headers, pieces=[data], length=len(data), fault=name)
 
-    def _paced(self, outcome: Outcome, how: Settings) -> Outcome:
+    def _paced(self, outcome: SimulatedOutcome, how: StreamSettings) -> SimulatedOutcome:
         """A whole answer as it comes over a bad line."""
         if outcome.fault == "reset":
             outcome.pieces, outcome.breaks = [outcome.pieces[0][: (outcome.length or 0) // 2]], True
@@ -352,13 +354,13 @@ class _Job:
             outcome.pieces, outcome.pace = pieces_of(outcome.pieces, how.bytes), how.pace
         return outcome
 
-    def _streamed(self, ask: Ask, said: Plan, body: Fields, how: Settings) -> Outcome:
+    def _streamed(self, ask: AcceptedRequest, said: ReplyPlan, body: Fields, how: StreamSettings) -> SimulatedOutcome:
         fault = self.fault
         frames = frames_of(self.provider, ask, said, body, fault=fault, chunk=how.chunk, now=self.desk.now)
         content_type = codec(self.protocol).stream.CONTENT_TYPE
         if self.protocol == "gemini" and self.request.query.get("alt") != "sse":
             frames, content_type = _as_array(frames), "application/json"
-        outcome = Outcome(
+        outcome = SimulatedOutcome(
             status=200,
             headers={"content-type": content_type, "cache-control": "no-cache", **self._headers()},
             pieces=frames,
@@ -373,10 +375,10 @@ class _Job:
         return outcome
 
 
-def _settings(own: dict[str, str], script: Script) -> Settings:
+def _settings(own: dict[str, str], script: Script) -> StreamSettings:
     """How an answer is given: as the header of its request says, else as the script does."""
     calls = own.pop("calls", None)
-    return Settings(
+    return StreamSettings(
         chunk=whole(own.pop("chunk", script.chunk), f"{ORDERS}.chunk", least=1),
         pace=number(own.pop("pace", script.pace), f"{ORDERS}.pace", LONGEST_PACE),
         bytes=whole(own.pop("bytes", script.bytes), f"{ORDERS}.bytes"),
@@ -387,7 +389,7 @@ def _settings(own: dict[str, str], script: Script) -> Settings:
 def _own_fault(own: dict[str, str]) -> Fault:
     """The fault that a request orders for itself."""
     if "fault" not in own:
-        hint = one_of(next(iter(own)), ("fault", *Settings.__struct_fields__))
+        hint = one_of(next(iter(own)), ("fault", *StreamSettings.__struct_fields__))
         raise InputError(f"there is no key {quote(next(iter(own)))} without a fault", path=ORDERS, hint=hint)
     return read_fault({"kind": own.pop("fault"), **own}, ORDERS)
 

@@ -18,7 +18,7 @@ from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS
 from toolglot.profiles import Overrides
 from toolglot.protocols.errors.masking import mask
-from toolglot.simulator.answering import Desk, Outcome, Request
+from toolglot.simulator.answering import Responder, SimulatedOutcome, SimulatedRequest
 from toolglot.simulator.faults import Order, read_fault, whole
 from toolglot.simulator.providers import PROVIDERS
 from toolglot.simulator.script_reading import ScriptSource, notes_of, script_from
@@ -85,7 +85,7 @@ class Simulator:
         self._max_bytes = max_bytes
         self._log = log
         self._first = script_from(script if script is not None else {})
-        self._desk = Desk(self._first, clock, overrides)
+        self._desk = Responder(self._first, clock, overrides)
         self._recorded: deque[tuple[Recorded, int]] = deque()
         self._size = 0
 
@@ -96,7 +96,7 @@ class Simulator:
         """
         if script is not None and fields:
             raise InputError("give a script or its fields, not both", path="script")
-        desk = Desk(script_from(script if script is not None else fields), self._clock, self._overrides)
+        desk = Responder(script_from(script if script is not None else fields), self._clock, self._overrides)
         desk.faults.extend(self._desk.faults)
         self._desk = desk
 
@@ -117,7 +117,7 @@ class Simulator:
 
     def reset(self) -> None:
         """Back to the first script; no faults, no requests."""
-        self._desk = Desk(self._first, self._clock, self._overrides)
+        self._desk = Responder(self._first, self._clock, self._overrides)
         self._recorded.clear()
         self._size = 0
 
@@ -142,7 +142,7 @@ class Simulator:
                 body = await _read(receive, self._max_bytes)
         except TimeoutError:
             return
-        request = Request(
+        request = SimulatedRequest(
             method=scope["method"],
             path=scope["path"],
             headers=headers,
@@ -160,7 +160,7 @@ class Simulator:
         if self._log is not None:
             self._log(recorded, time.monotonic() - begun)
 
-    def _record(self, request: Request, outcome: Outcome) -> Recorded:
+    def _record(self, request: SimulatedRequest, outcome: SimulatedOutcome) -> Recorded:
         size = len(request.body or b"")
         headers = {name: "***" if name in _SECRET else mask(value) for name, value in request.headers.items()}
         recorded = Recorded(
@@ -210,7 +210,7 @@ async def _send_whole(send: Send, data: bytes) -> None:
     await send({"type": "http.response.body", "body": data})
 
 
-async def _give(outcome: Outcome, receive: Receive, send: Send) -> None:
+async def _give(outcome: SimulatedOutcome, receive: Receive, send: Send) -> None:
     """Send an outcome, piece by piece."""
     gone = asyncio.ensure_future(_disconnected(receive))
     try:

@@ -13,7 +13,7 @@ from toolglot.profiles import Profile
 from toolglot.simulator.json_bytes import canonical
 
 
-class Ask(Struct, frozen=True, kw_only=True):
+class AcceptedRequest(Struct, frozen=True, kw_only=True):
     """A request that its provider accepts."""
 
     provider: str
@@ -77,9 +77,9 @@ def ask_of(
     stream: bool,
     seed: int,
     account: str = "",
-) -> Ask:
+) -> AcceptedRequest:
     said, turn, results = _spoken(conversation.turns)
-    return Ask(
+    return AcceptedRequest(
         provider=provider,
         target=profile.name,
         profile=profile,

@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from toolglot.conversation import StopReason
 from toolglot.protocols.fields.reading import Fields
-from toolglot.simulator.ask import Ask
+from toolglot.simulator.ask import AcceptedRequest
 from toolglot.simulator.made_ids import call_id, hexadecimal, letters, reply_id
-from toolglot.simulator.plan import Plan, PlannedCall
+from toolglot.simulator.plan import PlannedCall, ReplyPlan
 from toolglot.simulator.returned import ENCRYPTED, anthropic_prefix, bedrock_prefix, gemini_content
 from toolglot.simulator.seals import Sealer
 
@@ -84,22 +84,22 @@ STOPS: Final[dict[str, dict[StopReason, str]]] = {
 class Pen(Struct, frozen=True):
     """What a writer needs besides the plan."""
 
-    ask: Ask
+    ask: AcceptedRequest
     sealer: Sealer
     now: int
     """Seconds since 1970."""
 
 
-def write(ask: Ask, plan: Plan, sealer: Sealer, now: int) -> Fields:
+def write(ask: AcceptedRequest, plan: ReplyPlan, sealer: Sealer, now: int) -> Fields:
     """The body of the answer."""
     return _WRITERS[ask.protocol](Pen(ask, sealer, now), plan)
 
 
-def _stop(pen: Pen, plan: Plan) -> str:
+def _stop(pen: Pen, plan: ReplyPlan) -> str:
     return STOPS[pen.ask.protocol][plan.stop]
 
 
-def _anthropic(pen: Pen, plan: Plan) -> Fields:
+def _anthropic(pen: Pen, plan: ReplyPlan) -> Fields:
     ask, usage = pen.ask, plan.usage
     content: list[Fields] = []
     if plan.thinking:
@@ -132,7 +132,7 @@ def _anthropic(pen: Pen, plan: Plan) -> Fields:
 # --- Chat Completions -------------------------------------------------------------------------------
 
 
-def _chat(pen: Pen, plan: Plan) -> Fields:
+def _chat(pen: Pen, plan: ReplyPlan) -> Fields:
     ask = pen.ask
     message: Fields = {"role": "assistant", "content": _chat_content(ask, plan)}
     if ask.provider == "openai":
@@ -157,7 +157,7 @@ def _chat(pen: Pen, plan: Plan) -> Fields:
     return body
 
 
-def _chat_content(ask: Ask, plan: Plan) -> Any:
+def _chat_content(ask: AcceptedRequest, plan: ReplyPlan) -> Any:
     if plan.thinking and ask.profile.reasoning.carrier == "thinking_chunks":
         thought = {"type": "thinking", "thinking": [{"type": "text", "text": plan.thinking}]}
         return [thought, {"type": "text", "text": plan.text}] if plan.text else [thought]
@@ -166,7 +166,7 @@ def _chat_content(ask: Ask, plan: Plan) -> Any:
     return plan.text or (None if plan.calls and ask.provider not in ("mistral", "deepseek") else "")
 
 
-def _chat_call(ask: Ask, index: int, call: PlannedCall) -> Fields:
+def _chat_call(ask: AcceptedRequest, index: int, call: PlannedCall) -> Fields:
     id = call_id(ask, index, call.name)
     if call.is_custom:
         return {"id": id, "type": "custom", "custom": {"name": call.name, "input": call.text}}
@@ -174,7 +174,7 @@ def _chat_call(ask: Ask, index: int, call: PlannedCall) -> Fields:
     return fields if ask.provider == "openai" else {**fields, "index": index}
 
 
-def _chat_usage(ask: Ask, plan: Plan) -> Fields:
+def _chat_usage(ask: AcceptedRequest, plan: ReplyPlan) -> Fields:
     usage = plan.usage
     counts: Fields = {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
     counts["total_tokens"] = sum(counts.values())
@@ -187,7 +187,7 @@ def _chat_usage(ask: Ask, plan: Plan) -> Fields:
 # --- Responses --------------------------------------------------------------------------------------
 
 
-def _responses(pen: Pen, plan: Plan) -> Fields:
+def _responses(pen: Pen, plan: ReplyPlan) -> Fields:
     ask, body = pen.ask, pen.ask.body
     reasoning = body.get("reasoning") if isinstance(body.get("reasoning"), dict) else {}
     status = _stop(pen, plan)
@@ -220,7 +220,7 @@ def _responses(pen: Pen, plan: Plan) -> Fields:
     }
 
 
-def _responses_usage(plan: Plan) -> Fields:
+def _responses_usage(plan: ReplyPlan) -> Fields:
     usage = plan.usage
     read, written = usage.input_tokens or 0, usage.output_tokens or 0
     return {
@@ -232,7 +232,7 @@ def _responses_usage(plan: Plan) -> Fields:
     }
 
 
-def _items(pen: Pen, plan: Plan, status: str) -> list[Fields]:
+def _items(pen: Pen, plan: ReplyPlan, status: str) -> list[Fields]:
     ask, stem = pen.ask, hexadecimal(pen.ask.stem, "items", 40)
     items: list[Fields] = []
     if plan.thinking:
@@ -261,7 +261,7 @@ def _items(pen: Pen, plan: Plan, status: str) -> list[Fields]:
     return items
 
 
-def _item(ask: Ask, index: int, call: PlannedCall, stem: str, status: str) -> Fields:
+def _item(ask: AcceptedRequest, index: int, call: PlannedCall, stem: str, status: str) -> Fields:
     id = call_id(ask, index, call.name)
     own: Fields = {"namespace": call.namespace} if call.namespace is not None else {}
     fields: Fields = {"call_id": id, "name": call.name, "status": status, **own}
@@ -273,7 +273,7 @@ def _item(ask: Ask, index: int, call: PlannedCall, stem: str, status: str) -> Fi
 # --- Gemini, Bedrock --------------------------------------------------------------------------------
 
 
-def _gemini(pen: Pen, plan: Plan) -> Fields:
+def _gemini(pen: Pen, plan: ReplyPlan) -> Fields:
     ask, usage = pen.ask, plan.usage
     asked = ask.conversation.options.reasoning
     parts: list[Fields] = []
@@ -298,7 +298,7 @@ def _gemini(pen: Pen, plan: Plan) -> Fields:
     }
 
 
-def _bedrock(pen: Pen, plan: Plan) -> Fields:
+def _bedrock(pen: Pen, plan: ReplyPlan) -> Fields:
     ask, usage = pen.ask, plan.usage
     content: list[Fields] = []
     if plan.thinking:
@@ -322,7 +322,7 @@ def _bedrock(pen: Pen, plan: Plan) -> Fields:
 # --- Cohere, Ollama ---------------------------------------------------------------------------------
 
 
-def _cohere(pen: Pen, plan: Plan) -> Fields:
+def _cohere(pen: Pen, plan: ReplyPlan) -> Fields:
     ask, usage = pen.ask, plan.usage
     message: Fields = {"role": "assistant"}
     content: list[Fields] = [{"type": "thinking", "thinking": plan.thinking}] if plan.thinking else []
@@ -349,7 +349,7 @@ def _cohere(pen: Pen, plan: Plan) -> Fields:
     }
 
 
-def _ollama(pen: Pen, plan: Plan) -> Fields:
+def _ollama(pen: Pen, plan: ReplyPlan) -> Fields:
     ask, usage = pen.ask, plan.usage
     message: Fields = {"role": "assistant", "content": plan.text}
     if plan.thinking:
@@ -378,7 +378,7 @@ def _ollama(pen: Pen, plan: Plan) -> Fields:
     }
 
 
-_WRITERS: Final[dict[str, Callable[[Pen, Plan], Fields]]] = {
+_WRITERS: Final[dict[str, Callable[[Pen, ReplyPlan], Fields]]] = {
     "anthropic": _anthropic,
     "openai_chat": _chat,
     "openai_responses": _responses,

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from toolglot.protocols.fields.reading import Fields
 from toolglot.simulator.plan import tokens_of
-from toolglot.simulator.providers import Call
+from toolglot.simulator.providers import MatchedPath
 
 _VERSION: Final = "0.12.6"
 _WHEN: Final = "2026-01-31T00:00:00Z"
 
 
-def listing(call: Call, now: int) -> Fields | None:
+def listing(call: MatchedPath, now: int) -> Fields | None:
     """The answer of a path that lists something; None for any other."""
     kind, protocol = call.route.kind, call.route.protocol
     if kind == "version":
@@ -43,7 +43,7 @@ def _model(name: str, protocol: str, now: int) -> Fields:
     return {"id": name, "object": "model", "created": now, "owned_by": "toolglot"}
 
 
-def counted(call: Call, body: dict[str, Any]) -> Fields:
+def counted(call: MatchedPath, body: dict[str, Any]) -> Fields:
     """Tokens of a request, roughly."""
     count = tokens_of(body)
     if call.route.protocol == "gemini":

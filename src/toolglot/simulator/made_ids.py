@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from toolglot.simulator.ask import Ask
+from toolglot.simulator.ask import AcceptedRequest
 
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -24,7 +24,7 @@ def hexadecimal(stem: str, label: str, count: int) -> str:
     return hashlib.sha512(f"{stem}|{label}".encode()).hexdigest()[:count]
 
 
-def call_id(ask: Ask, index: int, name: str) -> str:
+def call_id(ask: AcceptedRequest, index: int, name: str) -> str:
     """The id of a call, as the target writes them."""
     rules = ask.profile.ids
     if rules.style == "ordinal":
@@ -38,7 +38,7 @@ def call_id(ask: Ask, index: int, name: str) -> str:
 _CALLS: Final = {"anthropic": ("toolu_01", 22), "bedrock": ("tooluse_", 22), "ollama": ("call_", 8)}
 
 
-def reply_id(ask: Ask) -> str:
+def reply_id(ask: AcceptedRequest) -> str:
     """The id of an answer."""
     prefix, count = _REPLIES.get(ask.provider, _REPLIES.get(ask.protocol, ("chatcmpl-", 29)))
     return prefix + (letters if prefix else hexadecimal)(ask.stem, "reply", count)

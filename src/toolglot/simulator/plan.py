@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from toolglot.conversation import StopReason, ToolResult, ToolSpec, Usage
 from toolglot.jsontext import compact
-from toolglot.simulator.ask import Ask
-from toolglot.simulator.prompt_cues import Prompt, starts_agents, user_words, working_directory
+from toolglot.simulator.ask import AcceptedRequest
+from toolglot.simulator.prompt_cues import UserPrompt, starts_agents, user_words, working_directory
 from toolglot.simulator.result_quotes import MAX_QUOTED, quote_results, shortened
 from toolglot.simulator.sample_arguments import sample, sample_value
 from toolglot.simulator.script import CallSpec, ReplySpec
@@ -45,7 +45,7 @@ class PlannedCall(Struct, frozen=True):
         return self.arguments if self.arguments is not None else {}
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class ReplyPlan(Struct, frozen=True, kw_only=True):
     """An answer without the form of a protocol."""
 
     text: str = ""
@@ -56,8 +56,8 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 def plan(
-    ask: Ask, reply: ReplySpec | None, *, calls: int | None = None, unasked: bool = True, preface: str = ""
-) -> Plan:
+    ask: AcceptedRequest, reply: ReplySpec | None, *, calls: int | None = None, unasked: bool = True, preface: str = ""
+) -> ReplyPlan:
     """What is answered: as a rule says, else as the default script does; `calls` orders so many at once."""
     if reply is None:
         planned = _default(ask, calls, unasked=unasked, preface=preface)
@@ -65,7 +65,7 @@ def plan(
     else:
         wanted = reply.calls if calls is None else calls
         made = _made_calls(ask, wanted) if isinstance(wanted, int) else [_call(ask, spec) for spec in wanted]
-        planned = Plan(text=reply.text or "", calls=tuple(made))
+        planned = ReplyPlan(text=reply.text or "", calls=tuple(made))
         spoken = reply.thinking
     thinking = _thinking(planned) if spoken is None and ask.thinks else spoken or ""
     said = replace(planned, thinking=thinking if ask.profile.reasoning.carrier != "none" else "")
@@ -75,7 +75,7 @@ def plan(
     return replace(said, stop=reply.stop or stop, usage=reply.usage or usage(ask, said))
 
 
-def _thinking(planned: Plan) -> str:
+def _thinking(planned: ReplyPlan) -> str:
     if planned.calls:
         return f"To answer I need {', '.join(dict.fromkeys(call.name for call in planned.calls))}."
     return "I know enough to answer."
@@ -91,7 +91,7 @@ class _Selection(Struct, frozen=True):
     why_not: str = ""
 
 
-def _default(ask: Ask, count: int | None, *, unasked: bool, preface: str) -> Plan:
+def _default(ask: AcceptedRequest, count: int | None, *, unasked: bool, preface: str) -> ReplyPlan:
     choice = ask.conversation.options.tool_choice
     mode = choice.mode if choice is not None else "auto"
     is_forced = mode in ("required", "named")
@@ -100,13 +100,13 @@ def _default(ask: Ask, count: int | None, *, unasked: bool, preface: str) -> Pla
     if mode != "none" and count != 0 and (is_forced or not results):
         selected = _select(ask, spoken, count, is_strict=not (unasked or is_forced))
         if selected.calls:
-            return Plan(calls=selected.calls)
+            return ReplyPlan(calls=selected.calls)
         why_not = selected.why_not
     is_words = ask.conversation.options.output is None or ask.conversation.options.output.kind == "text"
-    return Plan(text=(preface if is_words else "") + _answer(ask, spoken, results, why_not))
+    return ReplyPlan(text=(preface if is_words else "") + _answer(ask, spoken, results, why_not))
 
 
-def _spoken(ask: Ask) -> tuple[str, tuple[ToolResult, ...]]:
+def _spoken(ask: AcceptedRequest) -> tuple[str, tuple[ToolResult, ...]]:
     """What the user wrote last, and the results since then. What an agent adds by itself is not a question."""
     spoken = ""
     results: list[ToolResult] = []
@@ -118,7 +118,7 @@ def _spoken(ask: Ask) -> tuple[str, tuple[ToolResult, ...]]:
     return (spoken, tuple(results)) if spoken else (ask.said, ask.results)
 
 
-def _answer(ask: Ask, spoken: str, results: tuple[ToolResult, ...], why_not: str) -> str:
+def _answer(ask: AcceptedRequest, spoken: str, results: tuple[ToolResult, ...], why_not: str) -> str:
     output = ask.conversation.options.output
     if output is not None and output.kind == "json_schema":
         return compact(sample_value(_lowered(output.schema or {})))
@@ -129,13 +129,13 @@ def _answer(ask: Ask, spoken: str, results: tuple[ToolResult, ...], why_not: str
     return "\n".join(quoted) if quoted else f"You said: {shortened(spoken)}{why_not}"
 
 
-def _select(ask: Ask, spoken: str, count: int | None, *, is_strict: bool) -> _Selection:
+def _select(ask: AcceptedRequest, spoken: str, count: int | None, *, is_strict: bool) -> _Selection:
     """So many calls of the tools that the prompt is about, each in turn; as many as it names files where none is said.
 
     Strict: no tool is called that the prompt is not about, and none with words that nobody said.
     """
     tools = _callable(ask)
-    picker = Picker(Prompt(spoken), working_directory(ask.conversation.turns))
+    picker = Picker(UserPrompt(spoken), working_directory(ask.conversation.turns))
     fitting = picker.ranked(tools)[:MAX_TRIED]
     choice = ask.conversation.options.tool_choice
     is_forced = choice is not None and choice.mode in ("required", "named")
@@ -167,7 +167,7 @@ def _why_not(tools: Sequence[ToolSpec], missing: list[tuple[str, tuple[str, ...]
     return f"\nNo tool fits that. I have {', '.join(tool.name[:64] for tool in tools[:MAX_NAMED])}{more}."
 
 
-def _callable(ask: Ask) -> list[ToolSpec]:
+def _callable(ask: AcceptedRequest) -> list[ToolSpec]:
     """The tools that the client runs, and that its choice allows."""
     choice = ask.conversation.options.tool_choice
     names = choice.names if choice is not None else ()
@@ -205,7 +205,7 @@ def _planned(tool: ToolSpec, arguments: dict[str, Any]) -> PlannedCall:
 # --- the calls of a script --------------------------------------------------------------------------
 
 
-def _made_calls(ask: Ask, count: int) -> list[PlannedCall]:
+def _made_calls(ask: AcceptedRequest, count: int) -> list[PlannedCall]:
     """So many calls of the tools that can be called, each in turn."""
     choice = ask.conversation.options.tool_choice
     if choice is not None and choice.parallel is False:
@@ -229,7 +229,7 @@ def _sampled(tool: ToolSpec) -> PlannedCall | None:
     return _planned(tool, arguments) if arguments is not None else None
 
 
-def _call(ask: Ask, spec: CallSpec) -> PlannedCall:
+def _call(ask: AcceptedRequest, spec: CallSpec) -> PlannedCall:
     """A call as a script has it. A tool that the request does not have is called nevertheless: models do that."""
     tool = ask.tool(spec.name)
     if isinstance(spec.arguments, str):
@@ -256,7 +256,7 @@ def _lowered(schema: Any) -> Any:
 # --- cost -------------------------------------------------------------------------------------------
 
 
-def usage(ask: Ask, said: Plan) -> Usage:
+def usage(ask: AcceptedRequest, said: ReplyPlan) -> Usage:
     """Tokens by a rough rule: so many characters are one."""
     thought = tokens(said.thinking) if said.thinking else None
     written = tokens(said.text + "".join(call.name + call.text for call in said.calls)) + (thought or 0)

@@ -144,7 +144,7 @@ _DIRECTORY: Final = re.compile(
 """A line that names it: `Working directory: /…`, `cwd = /…`, `<cwd>/…</cwd>`, or below `Workspace directories:`."""
 
 
-class Prompt:
+class UserPrompt:
     """What a user asked for last, in the parts of which arguments can be made."""
 
     def __init__(self, text: str) -> None:

@@ -30,12 +30,12 @@ class Words(Struct, frozen=True, kw_only=True):
     """Fields of the error object that are its own when a key is at fault."""
 
 
-class Provider(Struct, frozen=True, kw_only=True):
+class SimulatedProvider(Struct, frozen=True, kw_only=True):
     """A provider as the simulator serves it."""
 
     name: str
     """The prefix of its paths, and its target where its paths name no other."""
-    routes: tuple[Route, ...]
+    routes: tuple[SimulatedRoute, ...]
     words: Words
     base: str = ""
     """What its SDK expects at the end of the base address."""
@@ -50,7 +50,7 @@ class Provider(Struct, frozen=True, kw_only=True):
     """A stream has its usage in the chunk that says why it ended."""
 
 
-class Route(Struct, frozen=True):
+class SimulatedRoute(Struct, frozen=True):
     """A path of a provider and what it is for."""
 
     pattern: str
@@ -61,11 +61,11 @@ class Route(Struct, frozen=True):
     method: str = "POST"
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class MatchedPath(Struct, frozen=True, kw_only=True):
     """A path, understood."""
 
-    provider: Provider
-    route: Route
+    provider: SimulatedProvider
+    route: SimulatedRoute
     model: str = ""
     """The model that the path names."""
     is_stream: bool = False
@@ -77,39 +77,42 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 _CHAT: Final = (
-    Route(r"(?:/v1)?/chat/completions"),
-    Route(r"(?:/v1)?/models", "models", method="GET"),
-    Route(r"(?:/v1)?/models/(?P<model>.+)", "model", method="GET"),
+    SimulatedRoute(r"(?:/v1)?/chat/completions"),
+    SimulatedRoute(r"(?:/v1)?/models", "models", method="GET"),
+    SimulatedRoute(r"(?:/v1)?/models/(?P<model>.+)", "model", method="GET"),
 )
 _RESPONSES: Final = (
-    Route(r"(?:/v1)?/responses", "generate", "openai_responses", "openai_responses"),
-    Route(r"(?:/v1)?/responses/input_tokens", "count", "openai_responses", "openai_responses"),
+    SimulatedRoute(r"(?:/v1)?/responses", "generate", "openai_responses", "openai_responses"),
+    SimulatedRoute(r"(?:/v1)?/responses/input_tokens", "count", "openai_responses", "openai_responses"),
 )
 _ANTHROPIC: Final = (
-    Route(r"/v1/messages", "generate", "anthropic"),
-    Route(r"/v1/messages/count_tokens", "count", "anthropic"),
-    Route(r"/v1/models", "models", "anthropic", method="GET"),
-    Route(r"/v1/models/(?P<model>.+)", "model", "anthropic", method="GET"),
+    SimulatedRoute(r"/v1/messages", "generate", "anthropic"),
+    SimulatedRoute(r"/v1/messages/count_tokens", "count", "anthropic"),
+    SimulatedRoute(r"/v1/models", "models", "anthropic", method="GET"),
+    SimulatedRoute(r"/v1/models/(?P<model>.+)", "model", "anthropic", method="GET"),
 )
 _MODEL_OF: Final = r"/v1(?:beta|alpha)?/models/(?P<model>[^:]+)"
 _GEMINI: Final = (
-    Route(rf"{_MODEL_OF}:generateContent", "generate", "gemini"),
-    Route(rf"{_MODEL_OF}:(?P<stream>streamGenerateContent)", "generate", "gemini"),
-    Route(rf"{_MODEL_OF}:countTokens", "count", "gemini"),
-    Route(r"/v1(?:beta|alpha)?/models", "models", "gemini", method="GET"),
-    Route(_MODEL_OF, "model", "gemini", method="GET"),
+    SimulatedRoute(rf"{_MODEL_OF}:generateContent", "generate", "gemini"),
+    SimulatedRoute(rf"{_MODEL_OF}:(?P<stream>streamGenerateContent)", "generate", "gemini"),
+    SimulatedRoute(rf"{_MODEL_OF}:countTokens", "count", "gemini"),
+    SimulatedRoute(r"/v1(?:beta|alpha)?/models", "models", "gemini", method="GET"),
+    SimulatedRoute(_MODEL_OF, "model", "gemini", method="GET"),
 )
 _BEDROCK: Final = (
-    Route(r"/model/(?P<model>.+)/converse", "generate", "bedrock"),
-    Route(r"/model/(?P<model>.+)/(?P<stream>converse-stream)", "generate", "bedrock"),
-    Route(r"/model/(?P<model>.+)/count-tokens", "count", "bedrock"),
+    SimulatedRoute(r"/model/(?P<model>.+)/converse", "generate", "bedrock"),
+    SimulatedRoute(r"/model/(?P<model>.+)/(?P<stream>converse-stream)", "generate", "bedrock"),
+    SimulatedRoute(r"/model/(?P<model>.+)/count-tokens", "count", "bedrock"),
 )
-_COHERE: Final = (Route(r"/v2/chat", "generate", "cohere"), Route(r"/v1/models", "models", "cohere", method="GET"))
+_COHERE: Final = (
+    SimulatedRoute(r"/v2/chat", "generate", "cohere"),
+    SimulatedRoute(r"/v1/models", "models", "cohere", method="GET"),
+)
 _OLLAMA: Final = (
-    Route(r"/api/chat", "generate", "ollama"),
-    Route(r"/api/tags", "tags", "ollama", method="GET"),
-    Route(r"/api/version", "version", "ollama", method="GET"),
-    Route(r"/api/show", "show", "ollama"),
+    SimulatedRoute(r"/api/chat", "generate", "ollama"),
+    SimulatedRoute(r"/api/tags", "tags", "ollama", method="GET"),
+    SimulatedRoute(r"/api/version", "version", "ollama", method="GET"),
+    SimulatedRoute(r"/api/show", "show", "ollama"),
 )
 
 _CHAT_WORDS: Final = Words(
@@ -131,14 +134,14 @@ _OPENAI_WORDS: Final = Words(
 )
 
 
-def _chat(name: str, *models: str, words: Words = _CHAT_WORDS, base: str = "/v1") -> Provider:
-    return Provider(name=name, routes=_CHAT, words=words, base=base, models=models, usage_at_end=True)
+def _chat(name: str, *models: str, words: Words = _CHAT_WORDS, base: str = "/v1") -> SimulatedProvider:
+    return SimulatedProvider(name=name, routes=_CHAT, words=words, base=base, models=models, usage_at_end=True)
 
 
-PROVIDERS: Final[dict[str, Provider]] = {
+PROVIDERS: Final[dict[str, SimulatedProvider]] = {
     provider.name: provider
     for provider in (
-        Provider(
+        SimulatedProvider(
             name="anthropic",
             routes=_ANTHROPIC,
             words=Words(
@@ -149,14 +152,14 @@ PROVIDERS: Final[dict[str, Provider]] = {
             key_headers=("x-api-key", "authorization"),
             models=("claude-opus-5", "claude-sonnet-4-5", "claude-fable-5-1"),
         ),
-        Provider(
+        SimulatedProvider(
             name="openai",
             routes=(*_CHAT, *_RESPONSES),
             words=_OPENAI_WORDS,
             base="/v1",
             models=("gpt-4.1", "gpt-5.5"),
         ),
-        Provider(
+        SimulatedProvider(
             name="gemini",
             routes=_GEMINI,
             words=Words(
@@ -172,7 +175,7 @@ PROVIDERS: Final[dict[str, Provider]] = {
             key_headers=("x-goog-api-key", "authorization"),
             models=("gemini-2.5-pro", "gemini-3-pro"),
         ),
-        Provider(
+        SimulatedProvider(
             name="mistral",
             routes=_CHAT,
             words=Words(no_key="Unauthorized", bad_key="Unauthorized", not_json="Invalid JSON: {reason}"),
@@ -203,7 +206,7 @@ PROVIDERS: Final[dict[str, Provider]] = {
                 auth_fields={"type": "invalid_authentication_error"},
             ),
         ),
-        Provider(
+        SimulatedProvider(
             name="bedrock",
             routes=_BEDROCK,
             words=Words(
@@ -214,13 +217,13 @@ PROVIDERS: Final[dict[str, Provider]] = {
             ),
             models=("anthropic.claude-opus-5-v1:0",),
         ),
-        Provider(
+        SimulatedProvider(
             name="cohere",
             routes=_COHERE,
             words=Words(no_key="no api key supplied", bad_key="invalid api token", not_json="invalid json syntax"),
             models=("command-a-03-2025",),
         ),
-        Provider(
+        SimulatedProvider(
             name="ollama",
             routes=_OLLAMA,
             words=Words(
@@ -245,7 +248,7 @@ def url_of(root: str, provider: str) -> str:
     return f"{root.rstrip('/')}/{provider}{PROVIDERS[provider].base}"
 
 
-def find(method: str, path: str, headers: Mapping[str, str]) -> tuple[Provider, Call | None]:
+def find(method: str, path: str, headers: Mapping[str, str]) -> tuple[SimulatedProvider, MatchedPath | None]:
     """Whose path it is, and what it is for; no call where the provider has no such path."""
     first, _, rest = path.removeprefix("/").partition("/")
     if first in PROVIDERS:
@@ -258,17 +261,17 @@ def find(method: str, path: str, headers: Mapping[str, str]) -> tuple[Provider, 
     return PROVIDERS[order[0]], None
 
 
-def _call(provider: Provider, method: str, path: str) -> Call | None:
+def _call(provider: SimulatedProvider, method: str, path: str) -> MatchedPath | None:
     for route in provider.routes:
         match = re.fullmatch(route.pattern, path) if route.method == method else None
         if match is not None:
             named = match.groupdict()
             model, is_stream = named.get("model") or "", named.get("stream") is not None
-            return Call(provider=provider, route=route, model=model, is_stream=is_stream)
+            return MatchedPath(provider=provider, route=route, model=model, is_stream=is_stream)
     return None
 
 
-def key_of(provider: Provider, headers: Mapping[str, str], query: Mapping[str, Any]) -> str:
+def key_of(provider: SimulatedProvider, headers: Mapping[str, str], query: Mapping[str, Any]) -> str:
     """The key that a request came with; empty if it has none."""
     for name in provider.key_headers:
         value = headers.get(name, "").strip()

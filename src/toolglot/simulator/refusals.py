@@ -18,7 +18,7 @@ from toolglot.protocols.errors.masking import mask
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import Violation
 from toolglot.simulator import wordings
-from toolglot.simulator.providers import Provider
+from toolglot.simulator.providers import SimulatedProvider
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
     """Fields of the error object that are the provider's own."""
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class WholeResponse(Struct, frozen=True, kw_only=True):
     """An HTTP answer that is whole."""
 
     status: int
@@ -52,7 +52,7 @@ def refused_by(violations: Sequence[Violation], body: Fields) -> Refusal:
     return Refusal(kind="bad_request", message=message, param=wordings.place_of(first), code=code, rule=first.rule)
 
 
-def write(provider: Provider, protocol: str, refusal: Refusal, request_id: str) -> Answer:
+def write(provider: SimulatedProvider, protocol: str, refusal: Refusal, request_id: str) -> WholeResponse:
     """The answer that tells it."""
     errors = codec(protocol).errors
     failure = Failure(
@@ -68,7 +68,7 @@ def write(provider: Provider, protocol: str, refusal: Refusal, request_id: str) 
     own = _OWN.get(provider.name)
     if own is not None:
         status, body = own(refusal, status, body)
-    return Answer(status=refusal.status or status, body=body, headers=headers)
+    return WholeResponse(status=refusal.status or status, body=body, headers=headers)
 
 
 def _set_words(body: Fields, refusal: Refusal) -> None:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.conversation import StopReason, Usage
-from toolglot.simulator.ask import Ask
+from toolglot.simulator.ask import AcceptedRequest
 from toolglot.simulator.patterns import refuse_endless
 
 LONGEST_TEXT: Final = 5000
@@ -77,22 +77,22 @@ class When(Spec, frozen=True):
         if self.matches is not None:
             refuse_endless(self.matches)
 
-    def fits(self, ask: Ask) -> bool:
+    def fits(self, ask: AcceptedRequest) -> bool:
         return self._fits_place(ask) and self._fits_words(ask) and self._fits_state(ask)
 
-    def _fits_place(self, ask: Ask) -> bool:
+    def _fits_place(self, ask: AcceptedRequest) -> bool:
         return (
             self.provider in (None, ask.provider, ask.target)
             and (self.model is None or fnmatchcase(ask.model, self.model))
             and self.stream in (None, ask.wants_stream)
         )
 
-    def _fits_words(self, ask: Ask) -> bool:
+    def _fits_words(self, ask: AcceptedRequest) -> bool:
         return (self.contains is None or self.contains.lower() in ask.said.lower()) and (
             self.matches is None or re.search(self.matches, ask.said[:LONGEST_TEXT]) is not None
         )
 
-    def _fits_state(self, ask: Ask) -> bool:
+    def _fits_state(self, ask: AcceptedRequest) -> bool:
         return (
             self.results in (None, len(ask.results))
             and self.turn in (None, ask.turn)
@@ -100,7 +100,7 @@ class When(Spec, frozen=True):
         )
 
 
-class Rule(Spec, frozen=True):
+class ScriptRule(Spec, frozen=True):
     """What is answered to the requests that it fits."""
 
     when: When = When()
@@ -121,7 +121,7 @@ class Rule(Spec, frozen=True):
 class Script(Spec, frozen=True):
     """Rules, and how answers are given."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ScriptRule, ...] = ()
     seed: int = 0
     """Another one gives other ids and signatures."""
     chunk: int = 24

@@ -23,7 +23,7 @@ from toolglot.errors import InputError, how_to_install, quote, unknown_name
 from toolglot.jsontext import clone, parse
 from toolglot.simulator.faults import LARGEST, number, one_of, read_fault, whole
 from toolglot.simulator.providers import PROVIDERS
-from toolglot.simulator.script import LONGEST_PACE, MOST_CALLS, CallSpec, ReplySpec, Rule, Script, When
+from toolglot.simulator.script import LONGEST_PACE, MOST_CALLS, CallSpec, ReplySpec, Script, ScriptRule, When
 
 MOST_RULES: Final = 10_000
 MOST_BYTES: Final = 4 * 1024 * 1024
@@ -38,8 +38,8 @@ _TARGETS: Final = tuple(
 )
 """What `when.provider` can name."""
 _PARTS: Final[dict[type[Struct], dict[str, type[Struct]]]] = {
-    Script: {"rules": Rule},
-    Rule: {"when": When, "reply": ReplySpec, "replies": ReplySpec},
+    Script: {"rules": ScriptRule},
+    ScriptRule: {"when": When, "reply": ReplySpec, "replies": ReplySpec},
     ReplySpec: {"calls": CallSpec, "usage": Usage},
 }
 """Which keys hold further parts, alone or in a list."""
@@ -136,7 +136,7 @@ def _checked(script: Script) -> Script:
     return script
 
 
-def _check_rule(rule: Rule, path: str) -> None:
+def _check_rule(rule: ScriptRule, path: str) -> None:
     if rule.times is not None:
         whole(rule.times, f"{path}.times", least=1)
     if rule.reply is None and not rule.replies and rule.fault == "":

@@ -16,13 +16,13 @@ from toolglot.conversation.events import Event, Failed, Finished, Started, Used
 from toolglot.conversation.reply_events import of_block
 from toolglot.protocols.fields.reading import Fields
 from toolglot.simulator.faults import Fault
-from toolglot.simulator.plan import Plan, PlannedCall
+from toolglot.simulator.plan import PlannedCall, ReplyPlan
 from toolglot.simulator.text_calls import DIALECTS
 
 # --- the plan ---------------------------------------------------------------------------------------
 
 
-def spoil_plan(plan: Plan, fault: Fault | None) -> Plan:
+def spoil_plan(plan: ReplyPlan, fault: Fault | None) -> ReplyPlan:
     """The plan, where the model itself is at fault."""
     name = fault.name if fault is not None else ""
     if name == "empty":
@@ -54,7 +54,7 @@ def broken(text: str) -> str:
 # --- the body ---------------------------------------------------------------------------------------
 
 
-def spoil_body(body: Fields, protocol: str, plan: Plan, fault: Fault | None) -> Fields:
+def spoil_body(body: Fields, protocol: str, plan: ReplyPlan, fault: Fault | None) -> Fields:
     """The body, where a call that cannot be written in it must be left out or told otherwise."""
     edit = _BODY_EDITS.get((protocol, fault.name)) if fault is not None and plan.calls else None
     if edit is not None:
@@ -99,7 +99,7 @@ _BODY_EDITS: Final[dict[tuple[str, str], Callable[[Fields], None]]] = {
 # --- the events -------------------------------------------------------------------------------------
 
 
-def events_of(reply: Reply, plan: Plan, fault: Fault | None, piece: int) -> Iterator[Event]:
+def events_of(reply: Reply, plan: ReplyPlan, fault: Fault | None, piece: int) -> Iterator[Event]:
     """The events of an answer, as a fault leaves them."""
     events = _told(reply, plan, fault, piece)
     if fault is not None and fault.name == "no_end":
@@ -109,7 +109,7 @@ def events_of(reply: Reply, plan: Plan, fault: Fault | None, piece: int) -> Iter
     return events
 
 
-def _told(reply: Reply, plan: Plan, fault: Fault | None, piece: int) -> Iterator[Event]:
+def _told(reply: Reply, plan: ReplyPlan, fault: Fault | None, piece: int) -> Iterator[Event]:
     name = fault.name if fault is not None else ""
     yield Started(reply.id, reply.model, reply.extra)
     if reply.usage is not None:
@@ -126,7 +126,7 @@ def _told(reply: Reply, plan: Plan, fault: Fault | None, piece: int) -> Iterator
     yield Finished(reply.stop or plan.stop if name == "malformed_arguments" else plan.stop)
 
 
-def _cut_call(reply: Reply, plan: Plan) -> ToolCall | None:
+def _cut_call(reply: Reply, plan: ReplyPlan) -> ToolCall | None:
     """The last call as far as it came; None where the protocol has left it out."""
     last = reply.turn.blocks[-1] if reply.turn.blocks else None
     if not isinstance(last, ToolCall) or len(reply.turn.calls) != len(plan.calls):

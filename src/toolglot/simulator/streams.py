@@ -1,7 +1,8 @@
 """An answer as a stream: in the provider's own form, in events of a settable size, cut and spoiled as ordered.
 
 The protocol's encoder writes it. Where a provider's streams differ from what the encoder of its protocol writes (one
-chunk for a whole call, usage beside the reason for the end), `Provider` says so and the frames are laid out anew here.
+chunk for a whole call, usage beside the reason for the end), `SimulatedProvider` says so and the frames are laid out
+anew here.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from msgspec import Struct
 from toolglot.jsontext import parse
 from toolglot.protocols.base import StreamWish, codec
 from toolglot.protocols.fields.reading import Fields
-from toolglot.simulator.ask import Ask
+from toolglot.simulator.ask import AcceptedRequest
 from toolglot.simulator.faults import Fault
 from toolglot.simulator.json_bytes import encoded
-from toolglot.simulator.plan import Plan
-from toolglot.simulator.providers import Provider
+from toolglot.simulator.plan import ReplyPlan
+from toolglot.simulator.providers import SimulatedProvider
 from toolglot.simulator.spoiling import events_of, spoil_chunks, spoil_partial_json
 
 _DONE: Final = b"data: [DONE]\n\n"
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class StreamSettings(Struct, frozen=True, kw_only=True):
     """How an answer is given."""
 
     chunk: int
@@ -34,7 +35,14 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def frames_of(
-    provider: Provider, ask: Ask, plan: Plan, body: Fields, *, fault: Fault | None, chunk: int, now: int
+    provider: SimulatedProvider,
+    ask: AcceptedRequest,
+    plan: ReplyPlan,
+    body: Fields,
+    *,
+    fault: Fault | None,
+    chunk: int,
+    now: int,
 ) -> list[bytes]:
     """The answer as the events of a stream, each in bytes."""
     is_malformed = fault is not None and fault.name == "malformed_arguments" and bool(plan.calls)
@@ -63,7 +71,7 @@ def frames_of(
     return _with_bad_event(raw, fault)
 
 
-def _wants_usage(provider: Provider, body: Fields) -> bool:
+def _wants_usage(provider: SimulatedProvider, body: Fields) -> bool:
     """OpenAI tells what a stream cost only to those who ask."""
     options = body.get("stream_options")
     return provider.usage_at_end or (isinstance(options, dict) and options.get("include_usage") is True)
@@ -73,7 +81,7 @@ def _sse(fields: Fields) -> bytes:
     return b"data: %b\n\n" % encoded(fields)
 
 
-def _laid_out(provider: Provider, datas: list[bytes], fault: Fault | None) -> list[bytes]:
+def _laid_out(provider: SimulatedProvider, datas: list[bytes], fault: Fault | None) -> list[bytes]:
     """Chunks of Chat Completions as this provider has them."""
     chunks: list[Fields] = [msgspec.json.decode(data) for data in datas if data != b"[DONE]" and data]
     if provider.usage_at_end:

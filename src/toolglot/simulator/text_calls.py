@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from toolglot.jsontext import compact
 
 
-class Named(Protocol):
+class TextCall(Protocol):
     """A call, as far as its text needs it."""
 
     @property
@@ -18,35 +18,35 @@ class Named(Protocol):
     def input(self) -> dict[str, Any]: ...
 
 
-Dialect = Callable[[Iterable[Named]], str]
+Dialect = Callable[[Iterable[TextCall]], str]
 
 
-def _hermes(calls: Iterable[Named]) -> str:
+def _hermes(calls: Iterable[TextCall]) -> str:
     each = ({"name": call.name, "arguments": call.input} for call in calls)
     return "\n".join(f"<tool_call>\n{compact(fields)}\n</tool_call>" for fields in each)
 
 
-def _llama3(calls: Iterable[Named]) -> str:
+def _llama3(calls: Iterable[TextCall]) -> str:
     each = ({"name": call.name, "parameters": call.input} for call in calls)
     return "; ".join(f"<|python_tag|>{compact(fields)}" for fields in each)
 
 
-def _mistral(calls: Iterable[Named]) -> str:
+def _mistral(calls: Iterable[TextCall]) -> str:
     return "".join(f"[TOOL_CALLS]{call.name}[ARGS]{compact(call.input)}" for call in calls)
 
 
-def _qwen_coder(calls: Iterable[Named]) -> str:
+def _qwen_coder(calls: Iterable[TextCall]) -> str:
     return "\n".join(
         f"<tool_call>\n<function={call.name}>\n{_parameters(call)}</function>\n</tool_call>" for call in calls
     )
 
 
-def _parameters(call: Named) -> str:
+def _parameters(call: TextCall) -> str:
     texts = ((key, value if isinstance(value, str) else compact(value)) for key, value in call.input.items())
     return "".join(f"<parameter={key}>\n{text}\n</parameter>\n" for key, text in texts)
 
 
-def _kimi(calls: Iterable[Named]) -> str:
+def _kimi(calls: Iterable[TextCall]) -> str:
     each = (
         f"<|tool_call_begin|>functions.{call.name}:{index}<|tool_call_argument_begin|>{compact(call.input)}"
         "<|tool_call_end|>"
@@ -55,7 +55,7 @@ def _kimi(calls: Iterable[Named]) -> str:
     return f"<|tool_calls_section_begin|>{''.join(each)}<|tool_calls_section_end|>"
 
 
-def _deepseek(calls: Iterable[Named]) -> str:
+def _deepseek(calls: Iterable[TextCall]) -> str:
     each = (f"{_mark('call▁begin')}{call.name}{_mark('sep')}{compact(call.input)}{_mark('call▁end')}" for call in calls)
     return f"{_mark('calls▁begin')}{''.join(each)}{_mark('calls▁end')}"
 

@@ -24,7 +24,7 @@ from toolglot.conversation import ToolSpec
 from toolglot.errors import InputError
 from toolglot.jsontext import local_reference
 from toolglot.simulator import prompt_cues
-from toolglot.simulator.prompt_cues import MAX_VALUES, Prompt
+from toolglot.simulator.prompt_cues import MAX_VALUES, UserPrompt
 from toolglot.simulator.sample_arguments import Schema, kind_of, sample
 
 MAX_TRIED: Final = 8
@@ -53,7 +53,7 @@ class Filled(Struct, frozen=True):
 class Picker:
     """Chooses among the tools of a request for one prompt."""
 
-    def __init__(self, prompt: Prompt, directory: str) -> None:
+    def __init__(self, prompt: UserPrompt, directory: str) -> None:
         self.prompt = prompt
         self.directory = directory
 
@@ -118,7 +118,7 @@ class Picker:
 class _Values:
     """Values for the arguments of one tool."""
 
-    def __init__(self, prompt: Prompt, schema: Schema, directory: str) -> None:
+    def __init__(self, prompt: UserPrompt, schema: Schema, directory: str) -> None:
         self.prompt = prompt
         self.directory = directory
         self.root = schema

@@ -27,7 +27,7 @@ SECRET: Final = re.compile(r"pass|secret|token|key", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class StoreAddress:
     """Where a server is. `place` is for messages; its own text shows no more than that."""
 
     place: str
@@ -44,7 +44,7 @@ class Address:
         return text
 
 
-def read_address(where: str, *, kind: str, parameter: str, pattern: re.Pattern[str]) -> Address:
+def read_address(where: str, *, kind: str, parameter: str, pattern: re.Pattern[str]) -> StoreAddress:
     """The parts of an address; a wrong one is refused, and nothing of it quoted."""
     hint = HINTS[kind]
     try:
@@ -61,7 +61,7 @@ def read_address(where: str, *, kind: str, parameter: str, pattern: re.Pattern[s
     rest = [(key, value) for key, value in asked if key != parameter]
     host = parts.hostname or dict(rest).get("host") or "localhost"
     place = f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path}"
-    return Address(place, urlunsplit(parts._replace(query=urlencode(rest))), name, _secrets(parts, rest))
+    return StoreAddress(place, urlunsplit(parts._replace(query=urlencode(rest))), name, _secrets(parts, rest))
 
 
 def _secrets(parts: SplitResult, asked: list[tuple[str, str]]) -> tuple[str, ...]:

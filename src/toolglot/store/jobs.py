@@ -26,7 +26,7 @@ JOB_BYTES: Final = 1024
 
 
 @dataclass(slots=True, eq=False)
-class Job(Generic[W]):
+class StoreJob(Generic[W]):
     """Something to do inside a transaction, and who waits for it."""
 
     work: W
@@ -46,13 +46,13 @@ class Job(Generic[W]):
             self.future.set_exception(self.error)
 
 
-def job_for(work: W, size: int) -> Job[W]:
+def job_for(work: W, size: int) -> StoreJob[W]:
     """A job of the loop that runs now."""
     loop = asyncio.get_running_loop()
-    return Job(work, loop, loop.create_future(), size + JOB_BYTES)
+    return StoreJob(work, loop, loop.create_future(), size + JOB_BYTES)
 
 
-class Door:
+class JobGate:
     """Counts what waits, refuses what is too much, and everything once it is closed."""
 
     def __init__(self, place: str, max_waiting: int) -> None:
@@ -62,7 +62,7 @@ class Door:
         self._waiting = 0
         self._is_closed = False
 
-    def enter(self, job: Job[W], put: Callable[[Job[W]], None]) -> None:
+    def enter(self, job: StoreJob[W], put: Callable[[StoreJob[W]], None]) -> None:
         """Queues it with `put`: before the end of the queue, or not at all."""
         with self._lock:
             if self._is_closed:
@@ -72,7 +72,7 @@ class Door:
             self._waiting += job.size
             put(job)
 
-    def leave(self, group: Iterable[Job[W]]) -> None:
+    def leave(self, group: Iterable[StoreJob[W]]) -> None:
         with self._lock:
             self._waiting -= sum(job.size for job in group)
 
@@ -84,9 +84,9 @@ class Door:
                 last()
 
 
-def tell(group: Iterable[Job[W]]) -> None:
+def tell(group: Iterable[StoreJob[W]]) -> None:
     """Wakes every loop once, however many of its jobs are done."""
-    loops: dict[asyncio.AbstractEventLoop, list[Job[W]]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[StoreJob[W]]] = {}
     for job in group:
         loops.setdefault(job.loop, []).append(job)
     for loop, jobs in loops.items():
@@ -95,6 +95,6 @@ def tell(group: Iterable[Job[W]]) -> None:
             loop.call_soon_threadsafe(_tell_all, jobs)
 
 
-def _tell_all(jobs: list[Job[Any]]) -> None:
+def _tell_all(jobs: list[StoreJob[Any]]) -> None:
     for job in jobs:
         job.tell()

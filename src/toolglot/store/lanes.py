@@ -19,10 +19,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar
 
 from toolglot.store.interface import StoreError
-from toolglot.store.jobs import Door, Job, job_for, tell
+from toolglot.store.jobs import JobGate, StoreJob, job_for, tell
 
 W = TypeVar("W")
-CarryOut = Callable[[list[Job[W]]], Awaitable[None]]
+CarryOut = Callable[[list[StoreJob[W]]], Awaitable[None]]
 """Gives each job of a group its result or its error."""
 CLOSE_SECONDS: Final = 10.0
 """How long a store that is closed waits for its server, from one answer to the next."""
@@ -96,10 +96,10 @@ class Lane(Generic[W]):
         self._skips_forsaken = skips_forsaken
         self._home = home
         self._carry_out = carry_out
-        self._door = Door(place, max_waiting)
+        self._door = JobGate(place, max_waiting)
         self._width = width
         self._group_bytes = group_bytes
-        self._queue: deque[Job[W]] = deque()
+        self._queue: deque[StoreJob[W]] = deque()
         self._is_over = asyncio.Event()
         self._has_last = False
         self._running: set[asyncio.Task[None]] = set()
@@ -119,7 +119,7 @@ class Lane(Generic[W]):
         """In the home's loop: returns when the last job is done."""
         await self._is_over.wait()
 
-    def _put(self, job: Job[W]) -> None:
+    def _put(self, job: StoreJob[W]) -> None:
         # One call for all that is queued before the home's loop comes to it.
         self._queue.append(job)
         if len(self._queue) == 1:
@@ -145,7 +145,7 @@ class Lane(Generic[W]):
         self._running.discard(task)
         self._begin()
 
-    async def _serve(self, group: list[Job[W]]) -> None:
+    async def _serve(self, group: list[StoreJob[W]]) -> None:
         try:
             await self._carry_out(group)
             self.groups += 1
@@ -160,7 +160,7 @@ class Lane(Generic[W]):
         while self._queue and self._queue[0].future.cancelled():
             self._door.leave([self._queue.popleft()])
 
-    def _gather(self) -> list[Job[W]]:
+    def _gather(self) -> list[StoreJob[W]]:
         group = [self._queue.popleft()]
         size = group[0].size
         while self._queue and size < self._group_bytes:

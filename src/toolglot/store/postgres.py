@@ -34,9 +34,9 @@ from toolglot.store.interface import (
     moment,
     row_bytes,
 )
-from toolglot.store.jobs import GROUP_BYTES, Job
+from toolglot.store.jobs import GROUP_BYTES, StoreJob
 from toolglot.store.lanes import Home, Lane
-from toolglot.store.postgres_groups import Add, Claim, Delete, Group, Keep, Remove, Write
+from toolglot.store.postgres_groups import Add, ClaimStatement, Delete, Keep, Remove, StatementGroup, Write
 from toolglot.store.postgres_schema import Connection, connect, upgrade
 
 READERS: Final = 3
@@ -91,7 +91,7 @@ class PostgresStore:
         self._durable = durable
         self._clock = clock
         self._limits = limits
-        self._group = Group(self._schema)
+        self._group = StatementGroup(self._schema)
         self._idle: list[Connection] = []
         self._is_upgraded = False
         self._home = Home("toolglot store: postgres", self._shut)
@@ -168,7 +168,7 @@ class PostgresStore:
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
         check_claim(kind, client, key, holder, self._limits)
         end = moment(until, "$.until")
-        told: str = await self._writer.run(Claim(kind, client, key, holder, end, self._clock()))
+        told: str = await self._writer.run(ClaimStatement(kind, client, key, holder, end, self._clock()))
         return told
 
     async def scan(
@@ -233,7 +233,7 @@ class PostgresStore:
 
     # --- in the home's loop -------------------------------------------------------------------------
 
-    async def _write(self, jobs: list[Job[Write]]) -> None:
+    async def _write(self, jobs: list[StoreJob[Write]]) -> None:
         """A group; when it fails for a reason that the server gave, each of its jobs alone."""
         failure = await self._try(lambda connection: self._group.write(connection, jobs))
         if failure is None:
@@ -246,7 +246,7 @@ class PostgresStore:
         for job in jobs:
             job.error = self._told(failure)
 
-    async def _read(self, jobs: list[Job[Read]]) -> None:
+    async def _read(self, jobs: list[StoreJob[Read]]) -> None:
         (job,) = jobs
 
         async def work(connection: Connection) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from toolglot.store.interface import Mark, conflict
-from toolglot.store.jobs import Job
+from toolglot.store.jobs import StoreJob
 from toolglot.store.postgres_schema import Connection, lock_space
 
 LOCKS: Final = 64
@@ -59,7 +59,7 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimStatement:
     kind: str
     client: str
     key: str
@@ -76,8 +76,8 @@ class Delete:
     values: tuple[object, ...]
 
 
-Write = Keep | Remove | Add | Claim | Delete
-WriteJob = Job[Write]
+Write = Keep | Remove | Add | ClaimStatement | Delete
+WriteJob = StoreJob[Write]
 
 NAMED: Final = "unnest($1::text[], $2::text[], $3::text[]) AS named (kind, client, key)"
 READ: Final = f"SELECT kind, client, key, until, {{column}} FROM {{table}} JOIN {NAMED} USING (kind, client, key)"  # noqa: S608
@@ -95,7 +95,7 @@ PUT: Final = (
 )
 
 
-class Group:
+class StatementGroup:
     """Statements of one store, and how they are put together."""
 
     def __init__(self, schema: str) -> None:
@@ -119,7 +119,7 @@ class Group:
                 job.result = count_of(told)
         await self._keep_all(connection, keeping)
         await self._add_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Add)])
-        await self._claim_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Claim)])
+        await self._claim_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, ClaimStatement)])
         for job in jobs:
             if isinstance(job.work, Delete):
                 job.result = count_of(await connection.execute(job.work.statement, *job.work.values))
@@ -171,7 +171,7 @@ class Group:
         await self._put(connection, self._counted, "amounts", written)
         await self._put(connection, self._claimed, "holder", last)
 
-    async def _claim_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Claim]]) -> None:
+    async def _claim_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, ClaimStatement]]) -> None:
         read = await self._read(connection, self._claimed, "holder", [_name(work) for _, work in jobs])
         held = {name: (until, holder) for name, until, holder in read}
         for job, work in jobs:
@@ -199,7 +199,7 @@ class Group:
             await connection.execute(PUT.format(table=table, column=column), *_columns(rows))
 
 
-def _name(work: Add | Claim) -> Name:
+def _name(work: Add | ClaimStatement) -> Name:
     return work.kind, work.client, work.key
 
 

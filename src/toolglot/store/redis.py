@@ -44,7 +44,7 @@ from toolglot.store.interface import (
     moment,
     row_bytes,
 )
-from toolglot.store.jobs import GROUP_BYTES, Job
+from toolglot.store.jobs import GROUP_BYTES, StoreJob
 from toolglot.store.lanes import Home, Lane
 
 PREFIX: Final = re.compile(r"[a-z0-9_]{1,63}")
@@ -206,7 +206,7 @@ class RedisStore:
 
     # --- in the home's loop -------------------------------------------------------------------------
 
-    async def _carry_out(self, lane: str, jobs: list[Job[Script]]) -> None:
+    async def _carry_out(self, lane: str, jobs: list[StoreJob[Script]]) -> None:
         """All in one message; the answer to each is its own."""
         try:
             client = await self._client(lane)
@@ -226,7 +226,7 @@ class RedisStore:
             else:
                 job.result = answer
 
-    async def _send(self, client: Redis, jobs: Sequence[Job[Script]], *, together: bool) -> list[Any]:
+    async def _send(self, client: Redis, jobs: Sequence[StoreJob[Script]], *, together: bool) -> list[Any]:
         """The answers. Together is as a transaction, which the server writes to its disk at once, where it would write
         a long message in parts; one that it refuses has done nothing."""
         pipeline = client.pipeline(transaction=together and len(jobs) > 1)

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 from toolglot.errors import InputError
 from toolglot.store.interface import StoreError
-from toolglot.store.jobs import GROUP_BYTES, Door, Job, job_for, tell
+from toolglot.store.jobs import GROUP_BYTES, JobGate, StoreJob, job_for, tell
 from toolglot.store.opening import identity_of, patiently, told
 
 T = TypeVar("T")
@@ -55,14 +55,14 @@ class Worker:
         self._reopen = reopen
         self._identity = identity_of(file) if reopen is not None else None
         self._seconds = seconds
-        self._queue: SimpleQueue[Job[Work] | None] = SimpleQueue()
-        self._door = Door(file, max_waiting)
+        self._queue: SimpleQueue[StoreJob[Work] | None] = SimpleQueue()
+        self._door = JobGate(file, max_waiting)
         self._thread = threading.Thread(target=self._serve, name=f"toolglot store: {begin}", daemon=True)
         self._thread.start()
 
     async def run(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
         """What `work` gives, once its transaction is committed."""
-        job: Job[Work] = job_for(work, size)
+        job: StoreJob[Work] = job_for(work, size)
         self._door.enter(job, self._queue.put)
         result: T = await job.future
         return result
@@ -90,7 +90,7 @@ class Worker:
             tell(group)
         self._connection.close()
 
-    def _gather(self, group: list[Job[Work]]) -> bool:
+    def _gather(self, group: list[StoreJob[Work]]) -> bool:
         """Adds what is queued; False when the end of the queue is."""
         size = group[0].size
         with suppress(Empty):
@@ -125,7 +125,7 @@ class Worker:
         self._connection.close()  # SQLite leaves the journals of the new file alone
         self._connection, self._identity = connection, identity
 
-    def _carry_out(self, group: list[Job[Work]]) -> None:
+    def _carry_out(self, group: list[StoreJob[Work]]) -> None:
         """Inside a transaction; ends it."""
         try:
             for job in group:
@@ -139,7 +139,7 @@ class Worker:
             else:
                 self._one_by_one(group)
 
-    def _one_by_one(self, group: list[Job[Work]]) -> None:
+    def _one_by_one(self, group: list[StoreJob[Work]]) -> None:
         for job in group:
             error = self._begin()
             if error is None:
@@ -152,6 +152,6 @@ class Worker:
         with suppress(sqlite3.Error):
             self._connection.execute("ROLLBACK")
 
-    def _refuse(self, group: Iterable[Job[Work]], error: Exception) -> None:
+    def _refuse(self, group: Iterable[StoreJob[Work]], error: Exception) -> None:
         for job in group:
             job.error = told(error, self._file)

@@ -28,7 +28,7 @@ from toolglot.protocols.reply_detection import protocol_of_reply
 from toolglot.protocols.request_detection import detect
 from toolglot.render import Rendered
 from toolglot.render.answer import for_client
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.translate.converted import Body, Converted, Fields, check_policy, parsed_body, profile_named, too_deep
 from toolglot.translate.reply_report import (
     report_arguments,
@@ -108,7 +108,7 @@ def _converted_reply(
     reply_model: str,
 ) -> ConvertedReply:
     fields, answered, mended = decode_reply(body, from_, limits, keeps_reason=from_.protocol == to.protocol)
-    job = Job(to, policy, from_)
+    job = RenderJob(to, policy, from_)
     report_reading(mended, job)
     rendered = request.rendered if request is not None else None
     reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy), job)
@@ -204,7 +204,7 @@ def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: P
     return "auto" if is_on else ""
 
 
-def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, job: Job) -> Reply:
+def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, job: RenderJob) -> Reply:
     """The reply with the calls that its text holds."""
     if not dialect:
         return reply

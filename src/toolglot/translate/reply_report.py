@@ -17,7 +17,7 @@ from toolglot.protocols.fields.argument_text import done_to_read
 from toolglot.protocols.fields.losses import unwritten
 from toolglot.protocols.lenient.malformed_bodies import Told
 from toolglot.render.foreign import SIGNATURE_LEFT_OUT
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 
 MOST_MENDED: Final = 100
 MOST_DIFFERENCES: Final = 20
@@ -28,19 +28,19 @@ _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith
 _KINDS: Final = {Media: "an image or a sound", ServerTool: "a tool that the provider ran", Opaque: "a block of its own"}
 
 
-def report_reading(told: Told, job: Job) -> None:
+def report_reading(told: Told, job: RenderJob) -> None:
     """What had to be fixed before an answer could be read."""
     for path, reason in told[:MOST_MENDED]:
         job.tell("converted", reason, "canonical", path=path)
 
 
-def report_missing(told: Told, job: Job) -> None:
+def report_missing(told: Told, job: RenderJob) -> None:
     """What an answer does not say, and a client of another protocol is told all the same."""
     for path, reason in told:
         job.tell("assumed", reason, "canonical", path=path, gravity="housekeeping")
 
 
-def report_arguments(reply: Reply, protocol: str, job: Job) -> None:
+def report_arguments(reply: Reply, protocol: str, job: RenderJob) -> None:
     """What was done to read the arguments of calls. Their own protocol's clients get them as they were written."""
     for block in reply.turn.blocks:
         if type(block) is not ToolCall or block.extra is None:
@@ -58,7 +58,7 @@ def report_arguments(reply: Reply, protocol: str, job: Job) -> None:
             )
 
 
-def report_losses(meant: Reply, written: dict[str, Any] | None, job: Job) -> None:
+def report_losses(meant: Reply, written: dict[str, Any] | None, job: RenderJob) -> None:
     """What a client of another protocol will not see: by the fields that are left over, and by reading what it gets.
 
     `written` is its body; without one, it is written here.
@@ -72,7 +72,7 @@ def report_losses(meant: Reply, written: dict[str, Any] | None, job: Job) -> Non
     _report_unread(meant, codec_.decode(codec_.encode(meant) if written is None else written), job)
 
 
-def report_signatures(count: int, job: Job) -> None:
+def report_signatures(count: int, job: RenderJob) -> None:
     """What only the provider can read, and what a client of another protocol does not get."""
     if count:
         times = "" if count == 1 else f" ({count} times)"
@@ -95,7 +95,7 @@ def _is_plain(reply: Reply) -> bool:
     return not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens)
 
 
-def _report_unread(meant: Reply, read: Reply, job: Job) -> None:
+def _report_unread(meant: Reply, read: Reply, job: RenderJob) -> None:
     if meant.stop != read.stop or meant.stop == "pause":  # only one protocol has a word for that
         job.tell("dropped", f"the protocol has no word for a reply that ended with {meant.stop!r}", path="$.stop")
     said, got = meant.usage or Usage(), read.usage or Usage()
@@ -126,7 +126,7 @@ def _count(reply: Reply, kind: type) -> int:
 # --- the same protocol ------------------------------------------------------------------------------
 
 
-def report_differences(given: Any, written: Any, job: Job, *, renamed: tuple[str, str] = ("", "")) -> None:
+def report_differences(given: Any, written: Any, job: RenderJob, *, renamed: tuple[str, str] = ("", "")) -> None:
     """Where a client gets something else than the provider of the same protocol sent.
 
     `renamed` is the model that the provider named and the one that the client is told: that is reported already.

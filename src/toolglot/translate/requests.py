@@ -42,7 +42,7 @@ from toolglot.protocols.fields.shared_fields import asking_usage, carried
 from toolglot.protocols.fields.stored_history import continued_by
 from toolglot.protocols.openai_responses.request import stores_answers
 from toolglot.render import Rendered, render
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.translate.converted import (
     Body,
     Converted,
@@ -373,7 +373,7 @@ def _by_prompt(rendered: Rendered, target: Profile, policy: Policy) -> tuple[Con
     asked, dialect = rendered.conversation, target.tools.by_prompt
     if not dialect or not (asked.tools or any(turn.calls or turn.results for turn in asked.turns)):
         return asked, []
-    job = Job(target, policy, None)
+    job = RenderJob(target, policy, None)
     reason = f"tools, calls and results are written as text in the dialect {dialect} {job.rule('tools.by_prompt')}"
     job.tell("converted", reason, "policy", path="$.tools")
     choice = asked.options.tool_choice
@@ -412,7 +412,7 @@ def _continuing(
     entries: Iterable[Entry],
 ) -> ConvertedRequest:
     """A request that goes home to what is stored there: what it holds cannot be judged, and is left as it is."""
-    job = Job(target, policy, source)
+    job = RenderJob(target, policy, source)
     reason = f"the request continues what {target.name} has stored, so that its history was not looked at"
     job.tell("assumed", reason, "policy", path=f"$.{field}", gravity="housekeeping")
     is_same = all(fields.get(name, value if name == "model" else None) == value for name, value in more.items())
@@ -454,7 +454,7 @@ def is_foreign_model(target: Profile) -> bool:
 
 def _told_of_model(target: Profile, policy: Policy, kept_model: str, is_foreign: bool) -> list[Entry]:
     """What is said of a request that goes out under its own model's name, or under a name that its target has not."""
-    job = Job(target, policy, None)
+    job = RenderJob(target, policy, None)
     if kept_model:
         reason = f"no model was named; the request's own, {kept_model[:80]!r}, is asked for"
         job.tell("assumed", reason, "policy", path="model")
@@ -496,7 +496,7 @@ def _unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) ->
     found = unwritten(value, profile.protocol)
     if not found:
         return []
-    job = Job(profile, policy, None)
+    job = RenderJob(profile, policy, None)
     for field, reason, gravity in found:
         job.tell("dropped", reason, path=f"$.{field}", gravity=gravity)
     return job.entries
@@ -561,7 +561,7 @@ def _changed_in_reading(
         reading = (f"the key {quote(twice[0])} stands more than once in an object; the last one holds",)
     if not reading:
         return []
-    job = Job(target, policy, None)
+    job = RenderJob(target, policy, None)
     for reason in reading:
         job.tell("converted", reason, "canonical", path="$", gravity="loss")
     return job.entries

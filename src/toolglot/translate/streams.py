@@ -55,7 +55,7 @@ from toolglot.protocols.framing.sequence import (
 )
 from toolglot.protocols.framing.text_frames import Frame, Framer
 from toolglot.render.answer_stream import AnswerStream
-from toolglot.render.job import Job
+from toolglot.render.job import RenderJob
 from toolglot.translate.replies import (
     THOUGHTS_WERE_TEXT,
     calls_were_text,
@@ -144,7 +144,7 @@ class StreamReader:
             asked = rendered.conversation if rendered is not None else Conversation()
             reader = text_reader(dialect, asked, policy)
         self._reader = reader
-        self._job = Job(self.target, policy, self.source)
+        self._job = RenderJob(self.target, policy, self.source)
         self._answer = AnswerStream(
             self.source,
             self.target,
@@ -297,7 +297,7 @@ class StreamReader:
     @property
     def report(self) -> Report:
         """What was mended, guessed or lost so far."""
-        job = Job(self.target, self._job.policy, self.source)
+        job = RenderJob(self.target, self._job.policy, self.source)
         if self.source.protocol != self.target.protocol:
             report_signatures(self._answer.signatures, job)
             report_arguments(self._own.reply, self.source.protocol, job)
@@ -594,7 +594,7 @@ class StreamTranslator:
         source, target = self._in.source, self._in.target
         if source.protocol == target.protocol:
             return self._in.report
-        job = Job(target, DEFAULT_POLICY, source)
+        job = RenderJob(target, DEFAULT_POLICY, source)
         if self._in.is_over and self._in.failure is None:
             report_losses(self._in.reply, None, job)
         return Report((*self._in.report.entries, *job.entries))

@@ -15,7 +15,7 @@ from toolglot.upstream.addresses import auth_headers, count_path, joined, models
 from toolglot.upstream.asgi_transport import AsgiTransport
 from toolglot.upstream.aws_signing import AwsCredentials
 from toolglot.upstream.providers import PROVIDERS, Auth, Provider, aws_credentials, checked_url, key_of, url_of
-from toolglot.upstream.transport import Answer, Ask, TimeLimits, Transport
+from toolglot.upstream.transport import HttpRequest, HttpResponse, TimeLimits, Transport
 from toolglot.upstream.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PROVIDERS",
-    "Answer",
     "AsgiTransport",
-    "Ask",
     "Auth",
     "AwsCredentials",
+    "HttpRequest",
+    "HttpResponse",
     "HttpTransport",
     "Provider",
     "TimeLimits",

@@ -39,7 +39,7 @@ from toolglot.upstream.transport import (
     NOT_HTTP,
     REFUSED,
     UNKNOWN_HOST,
-    Ask,
+    HttpRequest,
     TimeLimits,
     failed,
     not_connected,
@@ -74,7 +74,7 @@ class AiohttpTransport:
         self._timeouts: dict[TimeLimits, aiohttp.ClientTimeout] = {}
         self._is_closed = False
 
-    async def send(self, ask: Ask, limits: TimeLimits) -> AiohttpAnswer:
+    async def send(self, ask: HttpRequest, limits: TimeLimits) -> AiohttpResponse:
         """The answer, as soon as it begins.
 
         A kept connection that the server has closed by now is replaced before anything is sent, and never after that:
@@ -100,7 +100,7 @@ class AiohttpTransport:
             await session.close()
 
     async def _request(
-        self, session: aiohttp.ClientSession, ask: Ask, limits: TimeLimits, proxy: str | None
+        self, session: aiohttp.ClientSession, ask: HttpRequest, limits: TimeLimits, proxy: str | None
     ) -> aiohttp.ClientResponse:
         return await session.request(
             ask.method,
@@ -112,7 +112,7 @@ class AiohttpTransport:
             proxy=proxy,
         )
 
-    def _answer(self, ask: Ask, limits: TimeLimits, response: aiohttp.ClientResponse) -> AiohttpAnswer:
+    def _answer(self, ask: HttpRequest, limits: TimeLimits, response: aiohttp.ClientResponse) -> AiohttpResponse:
         headers = _lowered(response.headers)
         try:
             refuse_redirect(ask, response.status, headers)
@@ -123,7 +123,7 @@ class AiohttpTransport:
         if connection is not None and connection.protocol is not None:
             connection.protocol.read_timeout = limits.idle
             connection.protocol.start_timeout()  # the timer that runs has the limit for the first byte
-        return AiohttpAnswer(ask, limits, response, headers)
+        return AiohttpResponse(ask, limits, response, headers)
 
     def _timeout(self, limits: TimeLimits) -> aiohttp.ClientTimeout:
         timeout = aiohttp.ClientTimeout(
@@ -150,12 +150,14 @@ class AiohttpTransport:
         return session
 
 
-class AiohttpAnswer:
+class AiohttpResponse:
     """An answer over HTTP."""
 
     __slots__ = ("_ask", "_limits", "_response", "headers", "status")
 
-    def __init__(self, ask: Ask, limits: TimeLimits, response: aiohttp.ClientResponse, headers: dict[str, str]) -> None:
+    def __init__(
+        self, ask: HttpRequest, limits: TimeLimits, response: aiohttp.ClientResponse, headers: dict[str, str]
+    ) -> None:
         self.status: int = response.status
         self.headers: Mapping[str, str] = headers
         self._ask = ask
@@ -226,7 +228,7 @@ class _Connector(aiohttp.TCPConnector):
 # --- what goes wrong --------------------------------------------------------------------------------
 
 
-def _give_up(ask: Ask, limits: TimeLimits, proxy: str | None, error: Exception, *, is_kept: bool) -> NoReturn:
+def _give_up(ask: HttpRequest, limits: TimeLimits, proxy: str | None, error: Exception, *, is_kept: bool) -> NoReturn:
     if isinstance(error, InputError):
         raise error
     if isinstance(error, ValueError) and not isinstance(error, OSError):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from toolglot.errors import InputError
-from toolglot.upstream.transport import Ask, TimeLimits, failed, host_of, read_whole, refuse_redirect
+from toolglot.upstream.transport import HttpRequest, TimeLimits, failed, host_of, read_whole, refuse_redirect
 
 Message = MutableMapping[str, Any]
 App = Callable[
@@ -35,10 +35,10 @@ class AsgiTransport:
         self._running: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
-    async def send(self, ask: Ask, limits: TimeLimits) -> AsgiAnswer:
+    async def send(self, ask: HttpRequest, limits: TimeLimits) -> AsgiResponse:
         if self._is_closed:
             raise InputError("this transport is closed", path="transport")
-        answer = AsgiAnswer(ask, limits, self._grace)
+        answer = AsgiResponse(ask, limits, self._grace)
         task = asyncio.ensure_future(answer.run(self._app))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -60,12 +60,12 @@ class AsgiTransport:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-class AsgiAnswer:
+class AsgiResponse:
     """One call of the app: what it sends, and what it is sent."""
 
     task: asyncio.Task[None]
 
-    def __init__(self, ask: Ask, limits: TimeLimits, grace: float) -> None:
+    def __init__(self, ask: HttpRequest, limits: TimeLimits, grace: float) -> None:
         self.status: Any = 0
         self.headers: Mapping[str, str] = {}
         self._ask = ask
@@ -177,7 +177,7 @@ class AsgiAnswer:
             self.task.add_done_callback(lambda _: timer.cancel())
 
 
-def _scope(ask: Ask) -> dict[str, Any]:
+def _scope(ask: HttpRequest) -> dict[str, Any]:
     parts = urlsplit(ask.url)
     given = {"host": host_of(ask.url), "content-length": str(len(ask.body)), **ask.headers}
     return {

@@ -37,7 +37,7 @@ from toolglot.upstream.transport import (
     SWITCHED,
     SWITCHING,
     UNKNOWN_HOST,
-    Ask,
+    HttpRequest,
     TimeLimits,
     failed,
     not_connected,
@@ -71,7 +71,7 @@ _NOT_OURS: Final = frozenset(
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 
 
-class Place(NamedTuple):
+class RequestTarget(NamedTuple):
     """Where a request goes."""
 
     host: str
@@ -80,7 +80,7 @@ class Place(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def plain_place(url: str) -> tuple[Place, str, str] | None:
+def plain_place(url: str) -> tuple[RequestTarget, str, str] | None:
     """Where an address leads, the host as the header says it, and the rest; None: it is not a plain one."""
     if not (url.isascii() and url.isprintable()) or " " in url or "#" in url:
         return None
@@ -95,10 +95,10 @@ def plain_place(url: str) -> tuple[Place, str, str] | None:
     is_secure = parts.scheme == "https"
     usual = 443 if is_secure else 80
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Place(host, port or usual, is_secure), named if port in (None, usual) else parts.netloc, target
+    return RequestTarget(host, port or usual, is_secure), named if port in (None, usual) else parts.netloc, target
 
 
-def head_of(ask: Ask, host: str, target: str) -> bytes | None:
+def head_of(ask: HttpRequest, host: str, target: str) -> bytes | None:
     """The head of a request but for its length; None: it has something in it that a library should look at."""
     headers = ask.headers
     said = "".join([*headers, *headers.values()])
@@ -114,7 +114,7 @@ def head_of(ask: Ask, host: str, target: str) -> bytes | None:
     return ("\r\n".join(lines) + "\r\n").encode()
 
 
-def with_length(ask: Ask, head: bytes) -> bytes:
+def with_length(ask: HttpRequest, head: bytes) -> bytes:
     """All of the head of a request."""
     if ask.body or ask.method != "GET":
         return b"%bcontent-length: %d\r\n\r\n" % (head, len(ask.body))
@@ -140,7 +140,7 @@ _BROKEN: Final = "broke off in the middle of its answer"
 # --- one connection ---------------------------------------------------------------------------------
 
 
-class Connection(asyncio.Protocol):
+class UpstreamConnection(asyncio.Protocol):
     """A connection, and who is answered on it.
 
     free ── ask ──▸ asked ── head ──▸ answering ── end ──▸ free, or closed if the server says so
@@ -166,16 +166,16 @@ class Connection(asyncio.Protocol):
         "transport",
     )  # fmt: skip
 
-    def __init__(self, pool: Pool, place: Place) -> None:
+    def __init__(self, pool: ConnectionPool, place: RequestTarget) -> None:
         self._pool = pool
         self.loop: asyncio.AbstractEventLoop = pool.loop
-        self._asked: asyncio.Future[DirectAnswer] | None = None
-        self._answer: DirectAnswer | None = None
+        self._asked: asyncio.Future[DirectResponse] | None = None
+        self._answer: DirectResponse | None = None
         self._parser: Any = None
         self._headers: dict[str, str] = {}
         self._came = 0
         """Bytes that came since the last piece of a body: a head, sizes of chunks, a trailer."""
-        self.place: Place = place
+        self.place: RequestTarget = place
         self.is_used: bool = False
         """It has served a request before."""
         self.free_since: float = 0.0
@@ -187,9 +187,9 @@ class Connection(asyncio.Protocol):
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    async def ask(self, head: bytes, body: bytes, limits: TimeLimits) -> DirectAnswer:
+    async def ask(self, head: bytes, body: bytes, limits: TimeLimits) -> DirectResponse:
         """The answer, as soon as it begins."""
-        asked: asyncio.Future[DirectAnswer] = self.loop.create_future()
+        asked: asyncio.Future[DirectResponse] = self.loop.create_future()
         self._asked = asked
         self._limits = limits
         self._parser = httptools.HttpResponseParser(self)
@@ -224,7 +224,7 @@ class Connection(asyncio.Protocol):
         else:
             self._lose(LostError("timeout", f"sent nothing within {self._limits.first_byte:g} s"))
 
-    def _give_up(self, asked: asyncio.Future[DirectAnswer]) -> None:
+    def _give_up(self, asked: asyncio.Future[DirectResponse]) -> None:
         """Who asked does not wait any more. The whole answer may have come by then, and another be asked for."""
         if self._asked is asked:
             self._asked = None
@@ -241,7 +241,7 @@ class Connection(asyncio.Protocol):
             answer.break_off(why if why.kind == "timeout" else LostError("server", _BROKEN))
         self.transport.abort()
 
-    def let_go(self, answer: DirectAnswer) -> None:
+    def let_go(self, answer: DirectResponse) -> None:
         """Nobody reads the answer any more."""
         if self._answer is answer:
             self._answer = None
@@ -309,7 +309,7 @@ class Connection(asyncio.Protocol):
             self._lose(LostError("server", _LARGE_HEAD))
             return
         self._asked = None
-        self._answer = DirectAnswer(self, status, self._headers, self._limits)
+        self._answer = DirectResponse(self, status, self._headers, self._limits)
         asked.set_result(self._answer)
 
     def on_body(self, data: bytes) -> None:
@@ -332,7 +332,7 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
 
-class DirectAnswer:
+class DirectResponse:
     """An answer as it comes."""
 
     __slots__ = (
@@ -340,12 +340,14 @@ class DirectAnswer:
         "_waiter", "_why", "ask", "headers", "status",
     )  # fmt: skip
 
-    def __init__(self, connection: Connection, status: int, headers: dict[str, str], limits: TimeLimits) -> None:
-        self.ask: Ask
+    def __init__(
+        self, connection: UpstreamConnection, status: int, headers: dict[str, str], limits: TimeLimits
+    ) -> None:
+        self.ask: HttpRequest
         """What it answers."""
         self.status: int = status
         self.headers: Mapping[str, str] = headers
-        self._connection: Connection | None = connection
+        self._connection: UpstreamConnection | None = connection
         self._limits = limits
         self._loop = connection.loop
         self._pieces: deque[bytes] = deque()
@@ -498,17 +500,17 @@ class _Unpacker:
 # --- all connections --------------------------------------------------------------------------------
 
 
-class Pool:
+class ConnectionPool:
     """The connections of one event loop."""
 
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         self._tls = tls
-        self._free: dict[Place, list[Connection]] = {}
+        self._free: dict[RequestTarget, list[UpstreamConnection]] = {}
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.all: set[Connection] = set()
-        self._seen: dict[Place, tuple[float, float]] = {}
+        self.all: set[UpstreamConnection] = set()
+        self._seen: dict[RequestTarget, tuple[float, float]] = {}
         """Of servers that closed an idle connection: how long theirs are kept, and until when that is believed."""
 
     @property
@@ -522,7 +524,7 @@ class Pool:
     def outbox(self) -> Outbox:
         return outbox_of(self.loop)
 
-    async def send(self, ask: Ask, head: bytes, place: Place, limits: TimeLimits) -> DirectAnswer:
+    async def send(self, ask: HttpRequest, head: bytes, place: RequestTarget, limits: TimeLimits) -> DirectResponse:
         """The answer to a request. Where a kept connection ends before the answer, only who may be asked twice is."""
         try:
             connection = self._kept(place) or await self._opened(place, limits)
@@ -540,7 +542,7 @@ class Pool:
             refuse_redirect(ask, answer.status, answer.headers)
         return answer
 
-    def give_back(self, connection: Connection, seconds: float) -> None:
+    def give_back(self, connection: UpstreamConnection, seconds: float) -> None:
         """A connection that is free, and how long it may be used again."""
         now = self.loop.time()
         seen = self._seen.get(connection.place)
@@ -554,7 +556,7 @@ class Pool:
         if self._sweeping is None:
             self._sweeping = self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
-    def see_closed(self, connection: Connection) -> None:
+    def see_closed(self, connection: UpstreamConnection) -> None:
         """A server has closed a connection that waited for a request, or just when one came: it keeps them no longer
         than that, and the next ones are left before it closes them."""
         if not connection.free_since:
@@ -574,7 +576,7 @@ class Pool:
         self._free.clear()
         await asyncio.sleep(0)
 
-    def _kept(self, place: Place) -> Connection | None:
+    def _kept(self, place: RequestTarget) -> UpstreamConnection | None:
         """The connection that was used last, if the server has neither closed it nor is about to."""
         free = self._free.get(place)
         now = self.loop.time()
@@ -601,7 +603,7 @@ class Pool:
                 del self._free[place]
         self._sweeping = self.loop.call_later(SWEEP_SECONDS, self._sweep) if self._free else None
 
-    async def _opened(self, place: Place, limits: TimeLimits) -> Connection:
+    async def _opened(self, place: RequestTarget, limits: TimeLimits) -> UpstreamConnection:
         try:
             async with asyncio.timeout(limits.connect):
                 return await self._connected(place)
@@ -610,13 +612,13 @@ class Pool:
         except OSError as error:
             raise LostError("unreachable", f"cannot be reached: {why_not(error)}") from None
 
-    async def _connected(self, place: Place) -> Connection:
+    async def _connected(self, place: RequestTarget) -> UpstreamConnection:
         loop = self.loop
         found = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
         sock = await aiohappyeyeballs.start_connection(found, happy_eyeballs_delay=0.25, interleave=1, loop=loop)
         try:
             _, connection = await loop.create_connection(
-                lambda: Connection(self, place),
+                lambda: UpstreamConnection(self, place),
                 sock=sock,
                 ssl=self._context() if place.is_secure else None,
                 server_hostname=place.host if place.is_secure else None,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Failure
 from toolglot.protocols.base import codec
 from toolglot.translate.requests import ConvertedRequest
-from toolglot.upstream.transport import Answer
+from toolglot.upstream.transport import HttpResponse
 
 MOST_ERROR: Final = 1024 * 1024
 """Bytes of an answer that says why there is none."""
@@ -29,7 +29,7 @@ OPAQUE_REFUSED: Final = re.compile(
 """How providers say that they do not know what came back as their own (D2, D3, D9)."""
 
 
-async def failure_of(answer: Answer, out: ConvertedRequest, most: int = MOST_ERROR) -> Failure:
+async def failure_of(answer: HttpResponse, out: ConvertedRequest, most: int = MOST_ERROR) -> Failure:
     """Why a provider did not answer. Its own body is for its own clients: others of the protocol write another one."""
     target = out.target
     try:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from toolglot.errors import InputError
 from toolglot.upstream.proxies import Proxies
-from toolglot.upstream.transport import Answer, Ask, FixedHeaders, TimeLimits
+from toolglot.upstream.transport import FixedHeaders, HttpRequest, HttpResponse, TimeLimits
 
 if TYPE_CHECKING:
     from toolglot.upstream.aiohttp_transport import AiohttpTransport
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 if find_spec("aiohttp") is None:
     raise ImportError("aiohttp")
 try:
-    from toolglot.upstream.direct_http import Place, Pool, head_of, plain_place, with_length
+    from toolglot.upstream.direct_http import ConnectionPool, RequestTarget, head_of, plain_place, with_length
 
     IS_DIRECT = True
 except ImportError:  # httptools is not there: aiohttp does everything
     IS_DIRECT = False
 
 
-class Way(NamedTuple):
+class TransportChoice(NamedTuple):
     """How requests with the same address and headers go."""
 
     by: HttpTransport
     url: str
     method: str
-    place: Place
+    place: RequestTarget
     head: bytes
 
 
@@ -56,11 +56,11 @@ class HttpTransport:
         self._tls = tls
         self._environ = os.environ if environ is None else environ
         self._proxies = Proxies(proxy, self._environ)
-        self._pool = Pool(tls) if IS_DIRECT else None
+        self._pool = ConnectionPool(tls) if IS_DIRECT else None
         self._library: AiohttpTransport | None = None
         self._is_closed = False
 
-    def send(self, ask: Ask, limits: TimeLimits) -> Coroutine[Any, Any, Answer]:
+    def send(self, ask: HttpRequest, limits: TimeLimits) -> Coroutine[Any, Any, HttpResponse]:
         """The answer, as soon as it begins."""
         if self._is_closed:
             raise InputError("this transport is closed", path="transport")
@@ -70,12 +70,12 @@ class HttpTransport:
                 return self._pool.send(ask, with_length(ask, way.head), way.place, limits)
         return self._with_library().send(ask, limits)
 
-    def _way(self, ask: Ask) -> Way | None:
+    def _way(self, ask: HttpRequest) -> TransportChoice | None:
         """Where a request goes directly; None: that is not for this file."""
         headers = ask.headers
         known = headers.made if type(headers) is FixedHeaders else None
         if known is not None and known.by is self and known.url == ask.url and known.method == ask.method:
-            return cast("Way", known)
+            return cast("TransportChoice", known)
         found = plain_place(ask.url)
         if found is None:
             return None
@@ -86,7 +86,7 @@ class HttpTransport:
         head = head_of(ask, host, target)
         if head is None:
             return None
-        way = Way(self, ask.url, ask.method, place, head)
+        way = TransportChoice(self, ask.url, ask.method, place, head)
         if type(headers) is FixedHeaders:
             headers.made = way
         return way

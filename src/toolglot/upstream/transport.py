@@ -60,7 +60,7 @@ class FixedHeaders(dict[str, str]):
         """What a transport remembers of them."""
 
 
-class Ask(Struct, frozen=True, kw_only=True):
+class HttpRequest(Struct, frozen=True, kw_only=True):
     """A request as it goes out. Header names are in small letters."""
 
     url: str
@@ -77,7 +77,7 @@ class Ask(Struct, frozen=True, kw_only=True):
         return f"{self.name} ({host})" if self.name else host
 
     def __repr__(self) -> str:
-        return f"Ask({self.method} {host_of(self.url)}, {len(self.body)} bytes)"
+        return f"HttpRequest({self.method} {host_of(self.url)}, {len(self.body)} bytes)"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("method", self.method), ("host", host_of(self.url))]
@@ -104,7 +104,7 @@ class TimeLimits(Struct, frozen=True):
 DEFAULT_LIMITS: Final = TimeLimits()
 
 
-class Answer(Protocol):
+class HttpResponse(Protocol):
     """What came back. Read with `pieces` or `whole`, once; closed in every case."""
 
     status: int
@@ -127,7 +127,7 @@ class Answer(Protocol):
 class Transport(Protocol):
     """A way to providers, used for many requests."""
 
-    def send(self, ask: Ask, limits: TimeLimits) -> Coroutine[Any, Any, Answer]:
+    def send(self, ask: HttpRequest, limits: TimeLimits) -> Coroutine[Any, Any, HttpResponse]:
         """The answer, as soon as it begins. An `async def` as a rule."""
         ...
 
@@ -141,7 +141,7 @@ def host_of(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
-def failed(ask: Ask, kind: FailureKind, reason: str) -> ProviderError:
+def failed(ask: HttpRequest, kind: FailureKind, reason: str) -> ProviderError:
     """An error that says who failed and why."""
     return ProviderError(Failure(kind, f"{ask.whom} {reason}"))
 
@@ -160,7 +160,7 @@ SWITCHING: Final = 101
 SWITCHED: Final = "answered with status 101, a change to another protocol that was not asked for: check its url"
 
 
-def refuse_redirect(ask: Ask, status: int, headers: Mapping[str, str]) -> None:
+def refuse_redirect(ask: HttpRequest, status: int, headers: Mapping[str, str]) -> None:
     """A 3xx is an error: a key goes to the host it was given for, and to no other. So is a change of protocol."""
     if status == SWITCHING:
         raise failed(ask, "server", SWITCHED)
@@ -174,8 +174,8 @@ def refuse_redirect(ask: Ask, status: int, headers: Mapping[str, str]) -> None:
         raise failed(ask, "server", reason)
 
 
-async def read_whole(ask: Ask, answer: Answer, most: int) -> bytes:
-    """The body of an answer, for `Answer.whole`."""
+async def read_whole(ask: HttpRequest, answer: HttpResponse, most: int) -> bytes:
+    """The body of an answer, for `HttpResponse.whole`."""
     size = 0
     pieces: list[bytes] = []
     async for piece in answer.pieces():

@@ -24,7 +24,7 @@ from toolglot.translate.requests import ConvertedRequest
 from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for, protocol_headers
 from toolglot.upstream.aws_signing import AwsCredentials, region_of, signing_headers
 from toolglot.upstream.providers import Auth
-from toolglot.upstream.transport import DEFAULT_LIMITS, Answer, Ask, FixedHeaders, TimeLimits, Transport
+from toolglot.upstream.transport import DEFAULT_LIMITS, FixedHeaders, HttpRequest, HttpResponse, TimeLimits, Transport
 
 T = TypeVar("T")
 
@@ -70,7 +70,9 @@ class Upstream:
     _known: dict[tuple[str, ...], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was made before of a profile and a model."""
 
-    def ask(self, out: ConvertedRequest, extra_headers: Mapping[str, str] | None = None) -> Coroutine[Any, Any, Answer]:
+    def ask(
+        self, out: ConvertedRequest, extra_headers: Mapping[str, str] | None = None
+    ) -> Coroutine[Any, Any, HttpResponse]:
         """Send a converted request. The answer may be an error of the provider's: look at its status."""
         profile, model, stream = out.target, out.model, out.stream
         if extra_headers or (self.auth == "aws" and not self.key):
@@ -79,7 +81,7 @@ class Upstream:
         key = ("ask", profile.name, profile.protocol, model, "stream" if stream else "")
         known = self._known.get(key) or self._remember(key, self._usual(profile, model, stream))
         address, usual = known
-        return self.transport.send(Ask(url=address, headers=usual, body=out.data, name=self.name), self.limits)
+        return self.transport.send(HttpRequest(url=address, headers=usual, body=out.data, name=self.name), self.limits)
 
     def _usual(self, profile: Profile, model: str, stream: bool) -> tuple[str, FixedHeaders]:
         """Where a request goes that says nothing unusual, and its headers."""
@@ -99,7 +101,7 @@ class Upstream:
 
     async def count(
         self, profile: Profile, model: str, body: bytes, extra_headers: Mapping[str, str] | None = None
-    ) -> Answer | None:
+    ) -> HttpResponse | None:
         """Let the provider count tokens; None if it does not."""
         path = count_path(profile, model)
         if path is None:
@@ -107,7 +109,7 @@ class Upstream:
         headers = {**protocol_headers(profile, stream=False), **_passed(extra_headers)}
         return await self.send(path, body, headers=headers, model=model)
 
-    async def models(self, profile: Profile) -> Answer | None:
+    async def models(self, profile: Profile) -> HttpResponse | None:
         """The provider's list of models; None if it has none at this address."""
         path = models_path(profile)
         if path is None:
@@ -124,14 +126,14 @@ class Upstream:
         headers: Mapping[str, str] | None = None,
         method: str = "POST",
         model: str = "",
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send anything to a path under the address. The names of `headers` are in small letters."""
         address = joined(self.url, path, model=model)
         said = self._said(headers)
         if self.auth == "aws" and not self.key:
             said |= self._signature(method, address, said, body)
         return await self.transport.send(
-            Ask(url=address, headers=said, body=body, method=method, name=self.name), self.limits
+            HttpRequest(url=address, headers=said, body=body, method=method, name=self.name), self.limits
         )
 
     def _signature(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:

@@ -40,10 +40,10 @@ from toolglot.gateway.accounting.metering import (
     Meter,
     Ticket,
 )
-from toolglot.gateway.accounting.prices import Prices, PriceSettings
+from toolglot.gateway.accounting.prices import ConfiguredPrices, PriceSettings
 from toolglot.gateway.accounting.usage import Amounts, grouped, read_usage
 from toolglot.gateway.config.key_table import digest
-from toolglot.gateway.observability.request_log import Told
+from toolglot.gateway.observability.request_log import RequestRecord
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.protocols.errors.masking import mask
 from toolglot.store import SqliteStore, Store, StoreError
@@ -51,7 +51,7 @@ from toolglot.store import SqliteStore, Store, StoreError
 NOW = 1_794_700_830.0
 """2026-11-15 00:00:30 UTC"""
 DAY = 86_400
-PRICES = Prices({"m": PriceSettings(input=1, output=2), "free": PriceSettings(input=0, output=0)})
+PRICES = ConfiguredPrices({"m": PriceSettings(input=1, output=2), "free": PriceSettings(input=0, output=0)})
 
 
 class Clock:
@@ -120,14 +120,14 @@ class Worker:
             self.meter.record(ticket, request)
         return ticket
 
-    async def begin(self, client: str, *, model: str = "m", size: int = 0, **told: Any) -> tuple[Ticket, Told]:
+    async def begin(self, client: str, *, model: str = "m", size: int = 0, **told: Any) -> tuple[Ticket, RequestRecord]:
         request = told_of(client, model, **told)
         self.meter.permit(client, model)
         return await self.meter.admit(client, request, size), request
 
 
-def told_of(client: str = "", model: str = "m", **fields: Any) -> Told:
-    told = Told("tg_1", client, "POST", "/v1/messages")
+def told_of(client: str = "", model: str = "m", **fields: Any) -> RequestRecord:
+    told = RequestRecord("tg_1", client, "POST", "/v1/messages")
     told.model, told.sent_model, told.upstream, told.status = model, model, "up", 200
     told.usage = {"input_tokens": 10, "output_tokens": 5}
     for name, value in fields.items():

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolglot.conversation import Usage
-from toolglot.gateway.accounting.prices import MOST_OWN, Price, Prices, PriceSettings, cost, listed_prices, read_list
+from toolglot.gateway.accounting.prices import (
+    MOST_OWN,
+    ConfiguredPrices,
+    Price,
+    PriceSettings,
+    cost,
+    listed_prices,
+    read_list,
+)
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.settings import ConfigError, parse_config
 from toolglot.upstream.prices import Prices as BasePrices
@@ -42,7 +50,7 @@ def test_every_price_of_the_list_has_a_source_and_can_be_found(pattern: str) -> 
     example = pattern.replace("*", "").replace("?", "1").replace("[5678]", "5")
     for letters in ("[56]", "[34]", "[567]"):
         example = example.replace(letters, letters[1])
-    assert Prices().of(example) is price, "no pattern before it takes its models"
+    assert ConfiguredPrices().of(example) is price, "no pattern before it takes its models"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +75,7 @@ def test_every_price_of_the_list_has_a_source_and_can_be_found(pattern: str) -> 
     ],
 )
 def test_a_model_has_its_own_price_or_none(model: str, listed: str | None) -> None:
-    assert Prices().of(model) is (LISTED[listed] if listed is not None else None)
+    assert ConfiguredPrices().of(model) is (LISTED[listed] if listed is not None else None)
 
 
 def test_the_price_of_the_day_is_paid() -> None:
@@ -110,7 +118,7 @@ def test_more_tokens_never_cost_less_and_nothing_costs_nothing(
 
 
 def test_ones_own_prices_come_first_in_the_order_of_the_file() -> None:
-    prices = Prices(
+    prices = ConfiguredPrices(
         own(
             '[prices."gpt-5.5"]\ninput = 0.1\noutput = 0.3\n'
             '[prices."box/*"]\ninput = 0\noutput = 0\n'
@@ -206,8 +214,10 @@ def test_a_long_prompt_costs_more_in_whole_numbers_too() -> None:
     assert price.long is not None
     model = name.replace("*", "x")
     for count in (price.long.above, price.long.above + 1):
-        exact = Prices().cost(model, Usage(count, 10))
+        exact = ConfiguredPrices().cost(model, Usage(count, 10))
         assert exact is not None
-        assert Prices().billionths(model, {"input_tokens": count, "output_tokens": 10}) == round(exact * 10**9)
-    assert Prices().billionths("nobody's", {"input_tokens": 1}) is None
-    assert Prices().billionths(model, {"cache_read_tokens": 1}) is None
+        assert ConfiguredPrices().billionths(model, {"input_tokens": count, "output_tokens": 10}) == round(
+            exact * 10**9
+        )
+    assert ConfiguredPrices().billionths("nobody's", {"input_tokens": 1}) is None
+    assert ConfiguredPrices().billionths(model, {"cache_read_tokens": 1}) is None

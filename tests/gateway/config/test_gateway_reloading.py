@@ -16,7 +16,7 @@ from toolglot.errors import InputError
 from toolglot.gateway import Gateway, running
 from toolglot.gateway.config.reloading import ConfigWatch, mark_of
 from toolglot.gateway.config.settings import Config, read_config
-from toolglot.gateway.observability.request_log import Teller
+from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from waiting import wait_until
@@ -68,7 +68,7 @@ def watching(file: Path) -> Iterator[Reloaded]:
     def reread() -> Config:
         return read_config(file, ENV)
 
-    app = Gateway(reread(), teller=Teller(most=10, form="text", stream=log), reread=reread)
+    app = Gateway(reread(), teller=RequestLog(most=10, form="text", stream=log), reread=reread)
     with running(app) as url:
         yield Reloaded(url, log)
 

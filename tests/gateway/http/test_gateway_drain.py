@@ -19,7 +19,7 @@ from gateway_fixture import config_for
 from gateway_process import Process, posted, process, read_all, read_until
 from hostile_upstream import END, EVENTS, Hostile, chunk, delta, endless, hostile
 from toolglot.gateway import Gateway
-from toolglot.gateway.observability.request_log import Teller
+from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from waiting import HANG_SECONDS, wait_until
@@ -168,7 +168,7 @@ def test_a_gateway_in_an_app_of_its_own_drains_too(slower: Server) -> None:
         return task
 
     async def act() -> None:
-        async with Gateway(config, teller=Teller(most=9, form="off")) as app:
+        async with Gateway(config, teller=RequestLog(most=9, form="off")) as app:
             path, body = request_of("anthropic", "openai_chat/gpt-4.1", stream=True)
             stream = await one(app, path, body, begins=True)
             slower.fault("timeout")

@@ -26,7 +26,7 @@ from many_faults import FAULTS
 from toolglot.gateway import Gateway, Upstreams
 from toolglot.gateway.config.settings import Config
 from toolglot.gateway.http.offloading import ON_LOOP
-from toolglot.gateway.observability.request_log import Teller
+from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.jsontext import count_marks
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
@@ -99,7 +99,7 @@ async def post(app: Gateway, path: str, data: bytes) -> int:
 
 def most_work(config: Config, path: str, first: bytes, data: bytes) -> tuple[int, int]:
     """The status of an answer, and the most that was done between two steps; `first` warms up."""
-    app = Gateway(config, upstreams=Upstreams(config), teller=Teller(most=100, form="off"))
+    app = Gateway(config, upstreams=Upstreams(config), teller=RequestLog(most=100, form="off"))
 
     async def run() -> tuple[int, int]:
         async with app:

@@ -11,7 +11,7 @@ from counted_work import steps_of
 from many_faults import FAULTS
 from toolglot.conversation.report import Entry, count_gravities, order_by_gravity
 from toolglot.gateway.http.offloading import HUGE, LARGE, ON_LOOP, count_values_of, run
-from toolglot.gateway.observability.report_counts import MAX_KINDS, TalliedEntries, Tally, tallied, tally_of
+from toolglot.gateway.observability.report_counts import MAX_KINDS, CountedEntries, EntryCounts, tallied, tally_of
 from waiting import HANG_SECONDS
 
 
@@ -90,7 +90,7 @@ def test_a_tally_says_what_the_entries_say(count: int) -> None:
     given = entries(count)
     kept = tallied(given)
     assert kept == given
-    assert (type(kept) is TalliedEntries) == (count == 1000)
+    assert (type(kept) is CountedEntries) == (count == 1000)
     tally = tally_of(kept)
     assert tally.gravities == count_gravities(given)
     assert [*tally.gravities] == [*count_gravities(given)]
@@ -100,6 +100,6 @@ def test_a_tally_says_what_the_entries_say(count: int) -> None:
 
 def test_kinds_of_changes_are_bounded() -> None:
     many = tuple(Entry(action="dropped", reason=f"it (name-{n})", fault="canonical") for n in range(MAX_KINDS * 2))
-    tally = Tally(many)
+    tally = EntryCounts(many)
     assert len(tally.kinds) == MAX_KINDS + 1
     assert sum(tally.kinds.values()) == len(many)

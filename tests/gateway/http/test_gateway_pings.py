@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolglot.gateway.http.keep_alive import LOOKS, Pings
+from toolglot.gateway.http.keep_alive import LOOKS, KeepAlive
 
 SECONDS = 8.0
 
@@ -31,7 +31,7 @@ def pinged(stirs: list[float], until: float, step: float = 0.25) -> list[float]:
         found.append(loop.now)
 
     async def play() -> None:
-        pings = Pings(lambda: b"ping", give, SECONDS)
+        pings = KeepAlive(lambda: b"ping", give, SECONDS)
         while loop.now < until:
             loop.now += step
             for _ in range(4):

@@ -20,7 +20,7 @@ from toolglot.gateway.http.connection_limit import (
     MOST_UNHEARD,
     SAY_SECONDS,
     SPARE,
-    Room,
+    ConnectionLimit,
     widened,
 )
 
@@ -99,8 +99,8 @@ class Transport:
         self.done.append("ended")
 
 
-def room(settings: GatewaySettings, said: list[str], clock: Clock) -> Room:
-    return Room(lambda: settings, said.append, clock=clock)
+def room(settings: GatewaySettings, said: list[str], clock: Clock) -> ConnectionLimit:
+    return ConnectionLimit(lambda: settings, said.append, clock=clock)
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,17 @@ from cli_run import command
 from gateway_client import ask, request_of
 from gateway_process import SOON, Process, config_text, posted, process, read_all, read_until
 from toolglot.errors import InputError
-from toolglot.gateway.http.worker_links import Siblings
-from toolglot.gateway.http.workers import FIRST_PAUSE, LONGEST_PAUSE, YOUNG_SECONDS, Place, Slot, Supervisor, place_in
-from toolglot.gateway.observability.request_log import Teller, Told
+from toolglot.gateway.http.worker_links import WorkerLinks
+from toolglot.gateway.http.workers import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    YOUNG_SECONDS,
+    Slot,
+    Supervisor,
+    WorkerSettings,
+    place_in,
+)
+from toolglot.gateway.observability.request_log import RequestLog, RequestRecord
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from waiting import wait_until
@@ -179,17 +187,17 @@ def test_a_configuration_that_no_worker_can_start_with_ends_all(simulated: Serve
     assert "no SQLite database" in ended.err
 
 
-def told(id: str, client: str, begun: float) -> Told:
-    made = Told(id, client, "POST", "/v1/messages")
+def told(id: str, client: str, begun: float) -> RequestRecord:
+    made = RequestRecord(id, client, "POST", "/v1/messages")
     made.request, made.begun = b"{}", begun
     return made
 
 
 def test_a_client_sees_its_own_requests_of_all_workers_and_a_silent_worker_is_left_out(tmp_path: Path) -> None:
     async def act() -> None:
-        every = [Siblings(str(tmp_path), number) for number in (1, 2, 3)]
+        every = [WorkerLinks(str(tmp_path), number) for number in (1, 2, 3)]
         for number, sibling in enumerate(every, 1):
-            teller = Teller(most=10, form="off")
+            teller = RequestLog(most=10, form="off")
             for client in ("a", "b"):
                 teller.end(told(f"{client}{number}", client, float(number)))
             await sibling.start(teller, f"# HELP up it is\n# TYPE up gauge\nup {number}\n".encode)
@@ -201,8 +209,8 @@ def test_a_client_sees_its_own_requests_of_all_workers_and_a_silent_worker_is_le
         assert (await first.request("a1", "a"))["id"] == "a1"
         series = 'up{worker="1"} 1\nup{worker="2"} 2\nup{worker="3"} 3\n'
         assert (await first.metrics()).decode() == f"# HELP up it is\n# TYPE up gauge\n{series}"
-        nowhere = Siblings(str(tmp_path / ("long" * 60)), 4)  # a name that no socket can have
-        await nowhere.start(Teller(most=0, form="off"), bytes)
+        nowhere = WorkerLinks(str(tmp_path / ("long" * 60)), 4)  # a name that no socket can have
+        await nowhere.start(RequestLog(most=0, form="off"), bytes)
         await every[1].close()
         (tmp_path / "2.sock").write_text("nobody listens here")
         assert [one["id"] for one in await first.requests("a")] == ["a3", "a1"]
@@ -234,7 +242,7 @@ def test_workers_that_die_at_once_are_started_ever_more_slowly() -> None:
 
 def test_a_place_is_read_once_and_nonsense_is_none() -> None:
     environ = {"TOOLGLOT_WORKER": "2,7,8 /tmp/a b"}
-    assert place_in(environ) == Place(2, 7, 8, "/tmp/a b")  # noqa: S108 - nothing is made there
+    assert place_in(environ) == WorkerSettings(2, 7, 8, "/tmp/a b")  # noqa: S108 - nothing is made there
     assert environ == {}
     for text in ("", "1", "a,b,c", "1,2,3,4"):
         assert place_in({"TOOLGLOT_WORKER": text}) is None

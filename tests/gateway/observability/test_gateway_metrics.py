@@ -41,7 +41,7 @@ from toolglot.gateway.observability.metrics import (
     family_of,
     process,
 )
-from toolglot.gateway.observability.request_log import GONE, LogForm, Teller, Told
+from toolglot.gateway.observability.request_log import GONE, LogForm, RequestLog, RequestRecord
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import StoreError
@@ -248,9 +248,9 @@ def test_nothing_of_what_was_said_and_no_key_is_in_the_metrics(simulated: Server
 # --- bounds -----------------------------------------------------------------------------------------
 
 
-def over(sent_model: str = "gpt-5.5", upstream: str = "openai", status: int = 200, **more: object) -> Told:
+def over(sent_model: str = "gpt-5.5", upstream: str = "openai", status: int = 200, **more: object) -> RequestRecord:
     """A request that is over."""
-    told = Told("tg_1", "client", "POST", "/v1/chat/completions")
+    told = RequestRecord("tg_1", "client", "POST", "/v1/chat/completions")
     told.action, told.source, told.upstream, told.sent_model = "generate", "openai", upstream, sent_model
     told.target, told.status, told.tries, told.seconds = "openai", status, 1, 0.5
     for name, value in more.items():
@@ -259,7 +259,7 @@ def over(sent_model: str = "gpt-5.5", upstream: str = "openai", status: int = 20
     return told
 
 
-def count(metrics: Metrics, told: Told) -> None:
+def count(metrics: Metrics, told: RequestRecord) -> None:
     metrics.begin(told)
     metrics.end(told)
 
@@ -414,7 +414,7 @@ def test_a_store_that_fails_is_counted() -> None:
 def test_the_log_is_one_object_a_line_from_start_to_stop(simulated: Server) -> None:
     stream = io.StringIO()
     config = config_for(simulated)
-    app = Gateway(config, upstreams=Upstreams(config), teller=Teller(most=10, form="json", stream=stream))
+    app = Gateway(config, upstreams=Upstreams(config), teller=RequestLog(most=10, form="json", stream=stream))
     with running(app) as url:
         served = Served(url, app)
         assert say(served, "Hello", stream=True).status == 200
@@ -442,7 +442,7 @@ def test_the_log_is_one_object_a_line_from_start_to_stop(simulated: Server) -> N
 )
 def test_the_log_for_people_has_no_events_but_what_they_should_know(form: LogForm, lines: list[str]) -> None:
     stream = io.StringIO()
-    teller = Teller(most=0, form=form, stream=stream)
+    teller = RequestLog(most=0, form=form, stream=stream)
     teller.event("start", version="1")
     teller.log(over(retried="busy", error="oh", model="m\nm"))
     teller.say("a note")
@@ -475,7 +475,7 @@ def test_the_docs_have_every_field_of_the_log() -> None:
 def test_a_store_that_fails_and_what_nobody_expected_are_events() -> None:
     stream = io.StringIO()
     config = config_for(None)
-    app = Gateway(config, teller=Teller(most=10, form="json", stream=stream))
+    app = Gateway(config, teller=RequestLog(most=10, form="json", stream=stream))
     app._store_failed(StoreError("the disk is full"))
     assert app._failure_of(RuntimeError("oh")).kind == "server"  # type: ignore[union-attr]
     full, oh = [json.loads(line) for line in stream.getvalue().splitlines()]

@@ -18,7 +18,7 @@ from gateway_client import KEY, ask, request_of
 from gateway_fixture import Served, config_for, gateway
 from gateway_traffic_seen import SCRIPT, make_traffic, say
 from toolglot.gateway import Gateway, Upstreams, running
-from toolglot.gateway.observability.request_log import GONE, Teller, Told
+from toolglot.gateway.observability.request_log import GONE, RequestLog, RequestRecord
 from toolglot.gateway.observability.tracing import PROVIDERS, USAGE, Tracing, error_type, open_tracing
 from toolglot.profiles import names
 from toolglot.simulator import serve
@@ -60,7 +60,7 @@ def traced(simulated: Server) -> Iterator[Traced]:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     config = config_for(simulated, settings="tracing = true")
-    teller = Teller(most=10, form="off")
+    teller = RequestLog(most=10, form="off")
     app = Gateway(config, upstreams=Upstreams(config), teller=teller, tracing=Tracing(provider))
     with running(app) as url:
         yield Traced(Served(url, app), exporter)
@@ -184,7 +184,7 @@ def test_what_is_passed_on_is_traced_without_a_model(simulated: Server) -> None:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     tracing = Tracing(provider)
-    told = Told("tg_1", "", "POST", "/v1/embeddings")
+    told = RequestRecord("tg_1", "", "POST", "/v1/embeddings")
     told.action = "pass"
     told.trace = tracing.begin(told, {})
     config = config_for(simulated)
@@ -202,7 +202,7 @@ def test_without_keys_there_is_no_span_for_who_has_none(simulated: Server) -> No
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     config = config_for(simulated, settings='client_keys = ["env:K"]', environ={"K": KEY})
-    app = Gateway(config, teller=Teller(most=10, form="off"), tracing=Tracing(provider))
+    app = Gateway(config, teller=RequestLog(most=10, form="off"), tracing=Tracing(provider))
     with running(app) as url:
         path, body = request_of("openai", "mistral/mistral-large-latest")
         assert ask(url, path, body, key="another", headers={"traceparent": PARENT}).status == 401
@@ -233,7 +233,7 @@ def test_names_are_those_of_the_installed_conventions() -> None:
     ],
 )
 def test_the_kind_of_an_error(status: int, error: str, is_broken: bool, kind: str) -> None:
-    told = Told("tg_1", "", "POST", "/")
+    told = RequestRecord("tg_1", "", "POST", "/")
     told.status, told.error, told.is_broken = status, error, is_broken
     assert error_type(told) == kind
 
@@ -274,7 +274,7 @@ def test_a_provider_that_the_program_has_set_up_is_used(monkeypatch: pytest.Monk
     tracing = open_tracing(lambda _: None)
     assert tracing is not None
     tracing.close()  # the program's own goes on
-    told = Told("tg_1", "", "POST", "/")
+    told = RequestRecord("tg_1", "", "POST", "/")
     told.status = 200
     tracing.begin(told, {}).end(told)
     assert len(exporter.get_finished_spans()) == 1
@@ -304,7 +304,7 @@ def test_without_one_spans_go_where_the_environment_says(
     monkeypatch.setenv("OTEL_SERVICE_NAME", environ)
     tracing = open_tracing(lambda _: None)
     assert tracing is not None
-    told = Told("tg_1", "", "POST", "/")
+    told = RequestRecord("tg_1", "", "POST", "/")
     told.status = 200
     tracing.begin(told, {}).end(told)
     tracing.close()

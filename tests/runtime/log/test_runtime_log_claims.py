@@ -18,7 +18,7 @@ import pytest
 from hold_target import ID
 from log_stores import HookedStore, nothing
 from toolglot import InputError, Text, Turn
-from toolglot.runtime.log.claim import Claim, Holder, is_dead, read_holder, this_machine, this_process
+from toolglot.runtime.log.claim import Holder, SessionClaim, is_dead, read_holder, this_machine, this_process
 from toolglot.runtime.log.session_log import SessionLog, SessionTakenError
 from toolglot.store import SqliteStore, Store, StoreError
 
@@ -185,7 +185,7 @@ def test_a_claim_is_renewed_and_its_loss_is_noticed() -> None:
                 store.hook = hold
                 renewed_again.set()
 
-        first = Claim(store, "s", lease=0.03, clock=lambda: now)
+        first = SessionClaim(store, "s", lease=0.03, clock=lambda: now)
         await first.take()
         store.hook = watch
         await asked.get()  # renewed
@@ -202,7 +202,7 @@ def test_a_claim_is_renewed_and_its_loss_is_noticed() -> None:
         assert first.lost_to == await first.held_by() == "other"
         await first.give_back()  # takes nothing from the other
         with pytest.raises(SessionTakenError, match="held by 'other'"):
-            await Claim(store, "s", clock=lambda: now).take()
+            await SessionClaim(store, "s", clock=lambda: now).take()
         await store.close()
 
     async def fail(moment: str) -> None:

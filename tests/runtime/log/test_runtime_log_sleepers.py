@@ -15,7 +15,7 @@ import pytest
 from log_stores import HookedStore
 from toolglot import Issuer, Text, ToolCall, ToolResult, Turn
 from toolglot.conversation.report import Entry
-from toolglot.runtime.log.claim import Claim
+from toolglot.runtime.log.claim import SessionClaim
 from toolglot.runtime.log.documents import export_session, import_session
 from toolglot.runtime.log.entries import key_of
 from toolglot.runtime.log.info import FENCED, SessionInfo
@@ -324,7 +324,7 @@ def test_a_renewal_that_comes_too_late_gives_back_what_was_another_s_meanwhile()
             untouched.append(False)
             return False
 
-        claim = Claim(place.store, ID, lease=0.03, clock=place.clock)
+        claim = SessionClaim(place.store, ID, lease=0.03, clock=place.clock)
         await claim.take()
         claim.watch(is_untouched)
         place.now += SLEEP

@@ -32,7 +32,7 @@ from scheduled_tools import (
 from toolglot.conversation import Media, Text, ToolCall, ToolResult, ToolSpec
 from toolglot.conversation.completion import completion_key, status_of
 from toolglot.errors import InputError
-from toolglot.runtime.scheduler.known_calls import RUN_BEFORE, Kept, KnownCalls, size_of
+from toolglot.runtime.scheduler.known_calls import RUN_BEFORE, KeptResults, KnownCalls, size_of
 from toolglot.runtime.scheduler.progress import CHARACTERS
 from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
 from toolglot.runtime.tools.threads import in_thread
@@ -665,7 +665,7 @@ def test_a_call_that_runs_in_the_batch_before_is_not_run_again() -> None:
 
 def test_the_known_results_are_those_of_the_newest_calls() -> None:
     async def main() -> None:
-        running = Scheduler(ToolBox([returning("x")]), _kept=Kept(calls=3))
+        running = Scheduler(ToolBox([returning("x")]), _kept=KeptResults(calls=3))
         await running.run(calls(5))
         assert [running.known(f"c{n}") is not None for n in range(5)] == [False, False, True, True, True]
 
@@ -676,7 +676,7 @@ def test_whole_results_are_bounded_by_their_bytes_and_older_calls_are_still_not_
     async def main() -> None:
         gated = Gated(value="x" * 1_000)
         gated.gate.set()
-        running = Scheduler(ToolBox([gated.tool]), _kept=Kept(result_bytes=2_500))
+        running = Scheduler(ToolBox([gated.tool]), _kept=KeptResults(result_bytes=2_500))
         first = {result.call_id: result for result in await running.run(calls(5))}
         again = await running.run(calls(5))
         assert gated.runs == 5
@@ -692,7 +692,7 @@ def test_whole_results_are_bounded_by_their_bytes_and_older_calls_are_still_not_
 @pytest.mark.law
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3_000), st.booleans()), max_size=40))
 def test_what_is_known_of_calls_is_bounded_by_number_and_by_bytes(steps: list[tuple[int, int, bool]]) -> None:
-    known, runs = KnownCalls(Kept(calls=6, result_bytes=5_000)), dict[str, ToolResult]()
+    known, runs = KnownCalls(KeptResults(calls=6, result_bytes=5_000)), dict[str, ToolResult]()
     for number, size, forgets in steps:
         id = str(number)
         if forgets:
@@ -710,7 +710,7 @@ def test_what_is_known_of_calls_is_bounded_by_number_and_by_bytes(steps: list[tu
 
 
 def test_the_report_keeps_the_newest_entries() -> None:
-    running = Scheduler(ToolBox(), _kept=Kept(entries=4))
+    running = Scheduler(ToolBox(), _kept=KeptResults(entries=4))
     for number in range(9):
         running.tell("ignored", str(number))
     assert reasons(running)[-1] == "8"

@@ -29,7 +29,7 @@ from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.models import ModelChoice
 from toolglot.runtime.session.session import Session
 from toolglot.runtime.tools.toolbox import Tool, tool
-from toolglot.upstream import Answer, Ask, TimeLimits
+from toolglot.upstream import HttpRequest, HttpResponse, TimeLimits
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ class TrappedWay:
         self._trap = trap
         self._asked = 0
 
-    async def send(self, ask: Ask, limits: TimeLimits) -> Answer:
+    async def send(self, ask: HttpRequest, limits: TimeLimits) -> HttpResponse:
         before = "next " if self._asked else ""
         self._asked += 1
         await self._trap.at(f"{before}connecting")
@@ -120,7 +120,7 @@ class TrappedWay:
 
 
 class TrappedAnswer:
-    def __init__(self, answer: Answer, trap: Trap, before: str) -> None:
+    def __init__(self, answer: HttpResponse, trap: Trap, before: str) -> None:
         self._answer = answer
         self._trap = trap
         self._before = before

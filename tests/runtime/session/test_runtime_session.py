@@ -35,8 +35,8 @@ from toolglot.runtime.session.run import MOST_WAITING
 from toolglot.runtime.session.session import Message, Session
 from toolglot.runtime.tools.toolbox import ToolContext, tool
 from toolglot.store import SqliteStore
-from toolglot.upstream import Answer as WireAnswer
-from toolglot.upstream import Ask, TimeLimits
+from toolglot.upstream import HttpRequest, TimeLimits
+from toolglot.upstream import HttpResponse as WireAnswer
 
 OPENAI, CLAUDE = "openai/gpt-4.1", "anthropic/claude-opus-5"
 FINE: dict[str, Any] = {"rules": [{"reply": {"text": "Fine."}}]}
@@ -285,7 +285,7 @@ class CountingModels:
         found = self._stage.models.find(name)
         return ModelChoice(found.name, found.model, dataclasses.replace(found.upstream, transport=self))
 
-    async def send(self, ask: Ask, limits: TimeLimits) -> WireAnswer:
+    async def send(self, ask: HttpRequest, limits: TimeLimits) -> WireAnswer:
         return CountingAnswer(await self._stage.transport.send(ask, limits), self.read)
 
     async def close(self) -> None:

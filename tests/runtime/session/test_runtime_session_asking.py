@@ -19,11 +19,11 @@ from toolglot.runtime.session.events import Said
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.model_call import MOST_AFTER_END, MOST_ANSWER
 from toolglot.runtime.session.models import UpstreamModels
-from toolglot.runtime.session.run import Tally
+from toolglot.runtime.session.run import UsageTotal
 from toolglot.runtime.session.session import Session
 from toolglot.simulator import upstreams
 from toolglot.translate.requests import request_for
-from toolglot.upstream import Answer, Ask, TimeLimits, Upstream
+from toolglot.upstream import HttpRequest, HttpResponse, TimeLimits, Upstream
 from toolglot.upstream.failures import failure_of, wait_before
 from toolglot.upstream.protocol_choice import asking_encrypted
 
@@ -69,7 +69,7 @@ class Provider:
         self._answers = list(answers)
         self.bodies: list[bytes] = []
 
-    async def send(self, ask: Ask, limits: TimeLimits) -> Answer:
+    async def send(self, ask: HttpRequest, limits: TimeLimits) -> HttpResponse:
         assert limits.connect > 0
         self.bodies.append(ask.body)
         answer = self._answers.pop(0)
@@ -231,7 +231,7 @@ def test_reasoning_is_asked_for_in_a_form_that_can_be_sent_back_where_the_model_
 
 
 def test_a_sum_of_costs_is_not_known_where_a_part_is_not() -> None:
-    tally = Tally()
+    tally = UsageTotal()
     tally.add(None, Decimal(1))
     assert (tally.cost, tally.tokens) == (Decimal(1), 0)
     tally.add(None, None)
@@ -264,7 +264,7 @@ def test_a_key_that_a_provider_repeats_is_not_told() -> None:
     key = "Zq7-hunter2-Secret.Value+42/xyz"
 
     class Echo:
-        async def send(self, ask: Ask, limits: TimeLimits) -> Answer:  # noqa: ARG002
+        async def send(self, ask: HttpRequest, limits: TimeLimits) -> HttpResponse:  # noqa: ARG002
             raise ProviderError(Failure("auth", f"{ask.headers['authorization']} is no good", code=key))
 
         async def close(self) -> None: ...

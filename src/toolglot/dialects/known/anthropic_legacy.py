@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.part_calls import part_call
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.sections import Section, calls_in
 from toolglot.dialects.tag_calls import TagStyle, tag_call
@@ -27,7 +27,7 @@ _STYLE = TagStyle(
 )
 
 
-def _read_call(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read_call(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if opener == _BARE:
         return (yield from part_call(reader, ("</invoke>",)))
     return (yield from tag_call(reader, _STYLE))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.json_calls import named_calls
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _CLOSER = "<|tools_suffix|>"
 
 
-def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, _opener: str) -> Steps[Outcome]:
     outcome = yield from named_calls(reader, (_CLOSER,))
     if outcome in ("call", "cut"):
         yield from skip_closer(reader, _CLOSER, stray="}]")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.json_calls import CallKeys
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 
 _ANSWERS: Final = ("<|START_RESPONSE|>", "<|START_TEXT|>")
@@ -25,7 +25,7 @@ _CITATIONS: Final = ("<co>", "</co>", "<co: ", "</co: ")
 _ACTION: Final = json_in("<|END_ACTION|>", keys=CallKeys(id=("tool_call_id",)))
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if opener in _SILENT:
         return "passed"
     if opener not in (*_ANSWERS, _THOUGHT):

@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.json_calls import CallKeys, call_list
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _AHEAD: Final = 64
 _KEYS: Final = CallKeys(no_calls=("directly-answer", "directly_answer"))
 
 
-def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, _opener: str) -> Steps[Outcome]:
     yield from reader.scanner.skip_spaces()
     yield from reader.scanner.one_of(("```json", "```"))
     outcome = yield from call_list(reader, _KEYS, closers=("```",))
@@ -44,7 +44,7 @@ COMMAND_R_PLUS = Dialect(
 _SILENT: Final = ("<|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>")
 
 
-def _read_all(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read_all(reader: DialectReader, opener: str) -> Steps[Outcome]:
     """Where the dialect is named, the tokens around a turn are dropped."""
     if opener in _SILENT:
         return "passed"

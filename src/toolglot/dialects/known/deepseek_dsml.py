@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.lookahead import next_of
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.tag_calls import TagStyle, tags_in
 
@@ -36,7 +36,7 @@ _PLAIN_OPENERS = (*_PLAIN.open_section, *_PLAIN.call)
 _read_marked, _read_plain = tags_in(_MARKED), tags_in(_PLAIN)
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     outcome = yield from (_read_plain if opener in _PLAIN_OPENERS else _read_marked)(reader, opener)
     if outcome == "call":
         yield from next_of(reader.scanner, (_END,))

@@ -7,14 +7,14 @@ from typing import Final
 
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.json_calls import BARE, call_list
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _FENCES: Final = ("```", "~~~")
 _WORD: Final = re.compile(r"[a-z_]+")
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     yield from reader.scanner.while_in(_WORD, 16)
     outcome = yield from call_list(reader, BARE, closers=(opener,))
     while outcome == "call" and (yield from reader.scanner.skip_spaces()) == "{":

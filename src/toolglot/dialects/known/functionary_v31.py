@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.json_calls import arguments_of
 from toolglot.dialects.json_text import quoted
-from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 
 _NAME: Final = re.compile(r"[^\s<>{}(),\[\]]+")
@@ -23,7 +23,7 @@ AHEAD: Final = 64
 _PYTHON: Final = "<|python_tag|>"
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     scanner = reader.scanner
     if opener == _PYTHON:
         return (yield from _program(reader)) if reader.accepts("python") else "none"
@@ -41,7 +41,7 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     return outcome
 
 
-def _program(reader: Reader) -> Steps[Outcome]:
+def _program(reader: DialectReader) -> Steps[Outcome]:
     reader.open("python")
     reader.input('{"code": "')
     yield from reader.scanner.until(marks("<|eom_id|>", "<|eot_id|>"), lambda piece: reader.input(quoted(piece)[1:-1]))

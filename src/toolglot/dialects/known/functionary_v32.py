@@ -17,14 +17,14 @@ from msgspec.structs import replace
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.json_calls import arguments_of
 from toolglot.dialects.json_text import quoted
-from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 
 _NAME: Final = re.compile(r"[\w.:-]+")
 _CODE: Final = ("python", "ipython")
 
 
-def _read(reader: Reader, _opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, _opener: str) -> Steps[Outcome]:
     scanner = reader.scanner
     name = yield from scanner.while_in(_NAME, LONGEST_NAME)
     if name == "all":

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import THINK, Dialect
 from toolglot.dialects.gemma_calls import GemmaStyle, gemma_in
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _WORDS = ("\ncall:", "<call>")
@@ -28,7 +28,7 @@ GEMMA4 = Dialect(
 )
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     """Channels may be closed twice, opened twice, or be empty; and a call without a mark may follow one."""
     scanner = reader.scanner
     if opener not in (_CHANNEL, _CHANNEL_END):

@@ -13,7 +13,7 @@ from typing import Final
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.json_messages import LONGEST_TEXT, message
 from toolglot.dialects.json_text import read_string
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _AHEAD: Final = 64
@@ -23,7 +23,7 @@ _OPENAI: Final = r'\s*\[\s*\{\s*"(?:type|function|index)"|\s*\[\s*\{\s*"id"\s*:\
 """How the list in a body of OpenAI's begins."""
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     """An answer is unwrapped too, but only where the dialect was named: ordinary JSON has such a key as well."""
     scanner = reader.scanner
     yield from scanner.need(_AHEAD)

@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect, json_in
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _ROLE = "function call<|role_sep|>"
 _OBJECT = json_in("</s>", "<|message_sep|>")
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     yield from reader.scanner.skip_spaces()
     yield from reader.scanner.one_of((_ROLE,))
     return (yield from _OBJECT(reader, opener))

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.pair_calls import INSIDE, pairs_in
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 
@@ -29,7 +29,7 @@ _AHEAD = 64
 _LING_END = "<|role_end|>"
 
 
-def _read_ling(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read_ling(reader: DialectReader, opener: str) -> Steps[Outcome]:
     """Ling 3 may write the token that ends its turn as text."""
     if opener == _LING_END:
         return "passed"

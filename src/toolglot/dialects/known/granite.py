@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.json_calls import BARE, call_list
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _read_marked = json_in("</tool_call>", "<|/tool_call|>", "<|end_of_text|>")
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if opener != "\n[":
         return (yield from _read_marked(reader, opener))
     reader.only_offered = bool(reader.tools)

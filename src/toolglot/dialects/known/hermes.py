@@ -8,7 +8,7 @@ Ernie 4.5 writes the same behind `</think>`, which it never opened.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect, json_in
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _READ = json_in("</tool_call>")
@@ -33,7 +33,7 @@ GRANITE4 = Dialect(
 )
 
 
-def _read_ernie(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read_ernie(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if opener == "</think>":
         yield from reader.scanner.skip_spaces()
         return "passed"

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from toolglot.dialects.dialect import THINK, Dialect, json_in
-from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _INVOKE: Final = "<|content_invoke_tool_json|>"
@@ -20,7 +20,7 @@ _OBJECT: Final = json_in(_END)
 _NAME: Final = re.compile(r"[\w.:-]+")
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     scanner = reader.scanner
     if opener in _SILENT:
         return "passed"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect, json_in
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _OBJECT = json_in("<|action_end|>")
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     yield from reader.scanner.skip_spaces()
     yield from reader.scanner.one_of(("<|plugin|>",))
     return (yield from _OBJECT(reader, opener))

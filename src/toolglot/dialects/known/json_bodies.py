@@ -12,7 +12,7 @@ import re
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.json_messages import message, ordinary
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 AHEAD = 64
@@ -24,7 +24,7 @@ _OPENAI = (
 _ANY = r'\s*"[^"\\\n]{1,48}"\s*:\s*[\[{"\dtfn-]'
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     """The last to look at an object: one that no other dialect knows is ordinary JSON."""
     scanner = reader.scanner
     yield from scanner.need(AHEAD)

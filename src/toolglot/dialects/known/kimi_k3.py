@@ -9,7 +9,7 @@ The marks around the response and the message say nothing and are dropped.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.tag_calls import TagStyle, tags_in
 
@@ -27,7 +27,7 @@ _EMPTY = ("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>messa
 _read_tags = tags_in(_STYLE)
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if opener in _EMPTY:
         return "passed"
     return (yield from _read_tags(reader, opener))

@@ -11,7 +11,7 @@ from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.json_calls import BARE, BARE_KEY, call_list, call_object
 from toolglot.dialects.json_messages import ordinary
 from toolglot.dialects.python_calls import python_in
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 TAG: Final = "<|python_tag|>"
@@ -23,7 +23,7 @@ _ENDS: Final = ("<|eom_id|>", "<|eot_id|>")
 _read_python: Final = python_in(*_ENDS, suffix=".call")
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if opener == TAG and (yield from reader.scanner.skip_spaces()) not in ("{", "["):
         return (yield from _read_python(reader, opener))
     outcome = yield from (call_object(reader, BARE, is_open=True) if opener == "{" else call_list(reader, BARE))
@@ -36,7 +36,7 @@ def _read(reader: Reader, opener: str) -> Steps[Outcome]:
     return outcome
 
 
-def _next(reader: Reader) -> Steps[str | None]:
+def _next(reader: DialectReader) -> Steps[str | None]:
     """One more call, and what stands behind it; None, and nothing read, if there is no call."""
     reader.scanner.mark()
     if (yield from call_list(reader, BARE)) in ("none", "unfinished"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import THINK, Dialect
 from toolglot.dialects.nested_tags import nested_call
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.sections import Section, calls_in
 
@@ -16,7 +16,7 @@ PREFIX = "]<]minimax[>["
 _INVOKE = f"{PREFIX}<invoke "
 
 
-def _read_call(reader: Reader, _opener: str) -> Steps[Outcome]:
+def _read_call(reader: DialectReader, _opener: str) -> Steps[Outcome]:
     return (yield from nested_call(reader, PREFIX))
 
 

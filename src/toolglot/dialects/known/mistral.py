@@ -15,14 +15,14 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import THINK, Dialect, json_in
 from toolglot.dialects.json_calls import CallKeys, arguments_of
-from toolglot.dialects.reading import LONGEST_NAME, Outcome, Reader
+from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _NAME: Final = re.compile(r"[^\s\[{]+")
 _LIST: Final = json_in("</s>", keys=CallKeys(id=("id",)))
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     scanner = reader.scanner
     mark = yield from scanner.skip_spaces()
     if mark == "[":

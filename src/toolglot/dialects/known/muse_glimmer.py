@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.lookahead import give_back, next_of
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.tag_calls import TagStyle, read_head, tags_in, undoubled
 
@@ -33,7 +33,7 @@ _STYLE = TagStyle(
 )
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     whom = opener.removesuffix("<|message|>").rpartition("to=")[2]
     if opener in ("<|start|>", *_ANY_FIRST):
         head = yield from read_head(reader, marks("<|message|>"), 300)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import THINK, Dialect, json_in
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _READ = json_in("</tool_calls>")
 _INSIDE = r"\s*[\[{]"
 
 
-def _read_apriel(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read_apriel(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if opener.startswith("["):
         return "passed"
     return (yield from _READ(reader, opener))

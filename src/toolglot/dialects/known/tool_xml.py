@@ -13,14 +13,14 @@ from typing import Final
 
 from toolglot.dialects.dialect import Dialect, json_in, skip_closer
 from toolglot.dialects.json_calls import arguments_of
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.tool_elements import NAMES, ElementCall, attributes, element_text, read_tag
 
 _OBJECT: Final = json_in("</tool>")
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     scanner = reader.scanner
     given: dict[str, str] = {}
     is_closed = False

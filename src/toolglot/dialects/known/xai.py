@@ -12,7 +12,7 @@ from __future__ import annotations
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.json_calls import call_list
 from toolglot.dialects.part_calls import part_call
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.tag_calls import TagStyle, tags_in
 
@@ -30,7 +30,7 @@ _WHOLE = tuple(f"{start}{tag}>" for tag in _TAGS for start in ("<", "< "))
 _read_tags = tags_in(_STYLE)
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if opener in _STYLE.call:
         return (yield from _read_tags(reader, opener))
     closers = tuple(f"{closer}>" for closer in _CLOSERS)

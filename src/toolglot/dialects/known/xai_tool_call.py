@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.part_calls import INSIDE, part_call
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.tag_calls import named_by, read_head
 
 _NAMED = "<tool_call "
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     name = ""
     if opener == _NAMED:
         head = yield from read_head(reader, marks(">"))

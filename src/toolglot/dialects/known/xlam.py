@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.json_calls import BARE, BARE_KEY, call_list
-from toolglot.dialects.reading import Outcome, Reader
+from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 _MARK: Final = "[TOOL_CALLS]"
 
 
-def _read(reader: Reader, opener: str) -> Steps[Outcome]:
+def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if opener == "```":
         yield from reader.scanner.one_of(("json",))
     is_mark = opener == "[" and (yield from reader.scanner.one_of((_MARK[1:],))) is not None

@@ -31,9 +31,9 @@ from typing import Final
 from toolglot.conversation import Failure
 from toolglot.errors import InputError
 from toolglot.gateway.accounting.client_keys import BUDGETS, ClientKey, KeyRing, Period, Unit
-from toolglot.gateway.accounting.prices import Prices
+from toolglot.gateway.accounting.prices import ConfiguredPrices
 from toolglot.gateway.http.requests import refusal
-from toolglot.gateway.observability.request_log import Told
+from toolglot.gateway.observability.request_log import RequestRecord
 from toolglot.gateway.routing.model_names import matches, spellings
 from toolglot.gateway.state.bounded_store import STORE_SECONDS
 from toolglot.protocols.errors.failures import ProviderError
@@ -128,7 +128,7 @@ class Total:
         self._sending = {}
 
 
-class Rule:
+class KeyLimits:
     """The limits of a key, as they are looked at in each request."""
 
     __slots__ = ("budgets", "has_money", "is_limited", "key", "periods", "rates")
@@ -151,9 +151,9 @@ class Ticket:
 
     __slots__ = ("client", "is_over", "rule", "supposed")
 
-    def __init__(self, client: str, rule: Rule | None, supposed: int) -> None:
+    def __init__(self, client: str, rule: KeyLimits | None, supposed: int) -> None:
         self.client: str = client
-        self.rule: Rule | None = rule
+        self.rule: KeyLimits | None = rule
         """What limits it; None: nothing."""
         self.supposed: int = supposed
         """Tokens that it counts until it is over."""
@@ -167,7 +167,7 @@ class Meter:
         self,
         store: Store | None,
         ring: KeyRing,
-        prices: Prices,
+        prices: ConfiguredPrices,
         *,
         usage_seconds: float = 400 * DAY,
         clock: Callable[[], float] = time.time,
@@ -186,7 +186,7 @@ class Meter:
         self._clock = clock
         self._monotonic = monotonic
         self._tell = tell
-        self._rules: dict[str, Rule] = {}
+        self._rules: dict[str, KeyLimits] = {}
         self._totals: dict[Name, Total] = {}
         self._minutes: dict[str, dict[int, Total]] = {}
         """The totals of each client's last minutes, by their piece of it."""
@@ -210,7 +210,7 @@ class Meter:
             "permission", f"the key {key.name!r} may not use {mask(model)[:200]!r}; it may use {allowed}", 403
         )
 
-    async def admit(self, client: str, told: Told, size: int = 0) -> Ticket:
+    async def admit(self, client: str, told: RequestRecord, size: int = 0) -> Ticket:
         """Let a request of so many bytes pass, or raise why not."""
         rule = self._rule(client)
         if rule is None:
@@ -226,7 +226,7 @@ class Meter:
         self._slot(client, now).add({"requests": 1})
         return ticket
 
-    def afford(self, client: str, told: Told) -> None:
+    def afford(self, client: str, told: RequestRecord) -> None:
         """Refuse a model without a price to a key with a budget of money; for the one that is asked now."""
         rule = self._rule(client)
         if rule is not None and rule.has_money:
@@ -237,16 +237,16 @@ class Meter:
         if self._store is None:
             self._totals, self._minutes, self._supposed = other._totals, other._minutes, other._supposed
 
-    def _rule(self, client: str) -> Rule | None:
+    def _rule(self, client: str) -> KeyLimits | None:
         key = self._ring.key_of(client)
         if key is None:
             return None
         rule = self._rules.get(client)
         if rule is None or rule.key is not key:
-            rule = self._rules[client] = Rule(key)
+            rule = self._rules[client] = KeyLimits(key)
         return rule if rule.is_limited else None
 
-    async def passing(self, client: str, told: Told) -> AbstractContextManager[None]:
+    async def passing(self, client: str, told: RequestRecord) -> AbstractContextManager[None]:
         """While a request is passed on that is not translated: nobody counts its tokens, or knows its model."""
         key = self._ring.key_of(client)
         if key is not None and (key.models or key.budgets or key.tokens_per_minute is not None):
@@ -256,7 +256,7 @@ class Meter:
         return self._recorded(ticket, told)
 
     @contextmanager
-    def _recorded(self, ticket: Ticket, told: Told) -> Iterator[None]:
+    def _recorded(self, ticket: Ticket, told: RequestRecord) -> Iterator[None]:
         try:
             yield
         finally:
@@ -288,7 +288,7 @@ class Meter:
                     self._minutes.setdefault(client, {})[int(row.key)] = total
         self._loaded[client] = begun
 
-    def _refuse_unpriced(self, key: ClientKey, told: Told) -> None:
+    def _refuse_unpriced(self, key: ClientKey, told: RequestRecord) -> None:
         if not told.is_simulated and self._prices.of(told.sent_model, told.upstream) is None:
             model = mask(f"{told.upstream}/{told.sent_model}")[:200]
             message = (
@@ -297,7 +297,7 @@ class Meter:
             )
             raise refusal("billing", message, code="unknown_price")
 
-    def _refuse_overdrawn(self, rule: Rule, client: str, now: float) -> None:
+    def _refuse_overdrawn(self, rule: KeyLimits, client: str, now: float) -> None:
         starts = period_of(now)
         for unit, period, limit in rule.budgets:
             total = self._totals.get((SPENT, client, starts[period]))
@@ -306,7 +306,7 @@ class Meter:
             if used + supposed >= limit:
                 raise refusal("billing", _overdrawn(rule.key, unit, period, used, limit, now), code="budget_exceeded")
 
-    def _refuse_hasty(self, rule: Rule, client: str, now: float) -> None:
+    def _refuse_hasty(self, rule: KeyLimits, client: str, now: float) -> None:
         # Others' clocks may be ahead, by a minute at most: what is later was counted before this clock was set back.
         current = int(now // SLOT)
         minute = {
@@ -327,7 +327,7 @@ class Meter:
 
     # --- after --------------------------------------------------------------------------------------
 
-    def record(self, ticket: Ticket, told: Told) -> None:
+    def record(self, ticket: Ticket, told: RequestRecord) -> None:
         """Count what a request has used, as far as its provider said; once."""
         if ticket.is_over:
             return
@@ -349,7 +349,7 @@ class Meter:
         if self._store is not None:
             self._count(client, told, counts, cost, now)
 
-    def _spend(self, rule: Rule, client: str, tokens: int, cost: int, now: float) -> None:
+    def _spend(self, rule: KeyLimits, client: str, tokens: int, cost: int, now: float) -> None:
         starts = period_of(now)
         for period in rule.periods:
             self._total(SPENT, client, starts[period], _end_of(SPENT, starts[period])).add(
@@ -358,7 +358,7 @@ class Meter:
         if rule.rates:
             self._slot(client, now).add({"tokens": tokens})
 
-    def _count(self, client: str, told: Told, counts: Mapping[str, int], cost: int | None, now: float) -> None:
+    def _count(self, client: str, told: RequestRecord, counts: Mapping[str, int], cost: int | None, now: float) -> None:
         owner = client if self._ring.is_demanded else ANYONE
         amounts: dict[str, float] = {"requests": 1}
         is_answered = _is_answered(told)
@@ -376,7 +376,7 @@ class Meter:
         name = self._usage_name(owner, period_of(now)["day"], told)
         self._total(USAGE, owner, name, now + self._usage_seconds).add(amounts)
 
-    def _usage_name(self, owner: str, day: str, told: Told) -> str:
+    def _usage_name(self, owner: str, day: str, told: RequestRecord) -> str:
         """The key of a row of usage; a client that makes up names does not make up rows."""
         known = self._models.get((owner, day))
         if known is None:
@@ -501,7 +501,7 @@ class Meter:
 # --- names of rows, and time ------------------------------------------------------------------------
 
 
-def _is_answered(told: Told) -> bool:
+def _is_answered(told: RequestRecord) -> bool:
     return 200 <= told.status < 300
 
 

@@ -17,7 +17,16 @@ from toolglot.gateway.config.file import ConfigText, Mistakes, checked, table_of
 from toolglot.upstream import prices
 from toolglot.upstream.prices import Price, cost, listed_prices, read_list
 
-__all__ = ["MOST_OWN", "Price", "PriceSettings", "Prices", "cost", "listed_prices", "read_list", "read_own_prices"]
+__all__ = [
+    "MOST_OWN",
+    "ConfiguredPrices",
+    "Price",
+    "PriceSettings",
+    "cost",
+    "listed_prices",
+    "read_list",
+    "read_own_prices",
+]
 
 MOST_OWN: Final = 1000
 
@@ -76,7 +85,7 @@ def _read_price(name: str, table: Any, text: ConfigText) -> PriceSettings:
     return checked(given, PriceSettings, text, "prices", name)
 
 
-class Prices(prices.Prices):
+class ConfiguredPrices(prices.Prices):
     """Finds what a model costs; it is made once for a configuration."""
 
     def __init__(self, own: Mapping[str, PriceSettings] | None = None) -> None:

@@ -33,7 +33,7 @@ SECRET_HEADERS: Final = frozenset(
 """Their values are keys, so they come from the environment."""
 
 
-class Wrong(Struct, frozen=True):
+class ValueMistake(Struct, frozen=True):
     """What is wrong with a value, and what to do."""
 
     message: str
@@ -51,56 +51,58 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def wrong_host(host: str) -> Wrong | None:
+def wrong_host(host: str) -> ValueMistake | None:
     """What is wrong with an address to listen on."""
     if re.fullmatch(r"[A-Za-z0-9._:%-]{1,253}", host):
         return None
-    return Wrong("this is no address to listen on", 'for example "127.0.0.1" or "::1"; the port has a key of its own')
+    return ValueMistake(
+        "this is no address to listen on", 'for example "127.0.0.1" or "::1"; the port has a key of its own'
+    )
 
 
-def wrong_origin(origin: str) -> Wrong | None:
+def wrong_origin(origin: str) -> ValueMistake | None:
     """What is wrong with the origin of a web page, as browsers write it."""
     found = _ORIGIN.fullmatch(origin)
     if origin == "null" or (found is not None and (found["host"] != "*" or found["scheme"] not in ("http", "https"))):
         return None
-    return Wrong(
+    return ValueMistake(
         "is no origin of a web page",
         'scheme://host or scheme://host:port in lowercase, without a path, such as "https://chat.example", '
         '"vscode-webview://*" or "null"',
     )
 
 
-def wrong_url(url: str, *, insecure: bool) -> Wrong | None:
+def wrong_url(url: str, *, insecure: bool) -> ValueMistake | None:
     """What is wrong with the base address of an upstream."""
     try:
         checked_url(url)
     except InputError as error:
-        return Wrong(error.message, error.hint)
+        return ValueMistake(error.message, error.hint)
     if "?" in url or "#" in url:
-        return Wrong("a base address has no query and no fragment", "such as https://api.example.com/v1")
+        return ValueMistake("a base address has no query and no fragment", "such as https://api.example.com/v1")
     parts = urlsplit(url)
     if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname or ""):
-        return Wrong(
+        return ValueMistake(
             "plain http to another machine would show the key and the conversation to everybody between",
             "use https, or accept that with insecure = true",
         )
     return None
 
 
-def wrong_proxy(url: str) -> Wrong | None:
+def wrong_proxy(url: str) -> ValueMistake | None:
     """What is wrong with the address of a proxy, which may hold a name and a password."""
     scheme, _, rest = url.partition("://")
     try:
         checked_url(f"{scheme}://{rest.rpartition('@')[2]}")
     except InputError:
-        return Wrong("this is no address of an http proxy", 'write it like "http://proxy.example:3128"')
+        return ValueMistake("this is no address of an http proxy", 'write it like "http://proxy.example:3128"')
     return None
 
 
-def wrong_header(name: str) -> Wrong | None:
+def wrong_header(name: str) -> ValueMistake | None:
     """What is wrong with the name of a header that is to be sent along."""
     if not _HEADER_NAME.fullmatch(name):
-        return Wrong("this is no name of a header", "letters, digits and dashes")
+        return ValueMistake("this is no name of a header", "letters, digits and dashes")
     if name.lower() in _TRANSPORTS_OWN:
-        return Wrong("this header is written by the gateway itself", "leave it out")
+        return ValueMistake("this header is written by the gateway itself", "leave it out")
     return None

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from toolglot.gateway.config.checks import is_loopback
-from toolglot.gateway.observability.checkup import Finding
+from toolglot.gateway.observability.checkup import CheckResult
 
 VERSION_SECONDS: Final = 10.0
 MOST_SETTINGS: Final = 256 * 1024
@@ -119,27 +119,27 @@ CLIENTS: Final = (
 )
 
 
-async def of_clients(root: str, environ: Environ, *, has_keys: bool) -> list[Finding]:
+async def of_clients(root: str, environ: Environ, *, has_keys: bool) -> list[CheckResult]:
     """Each agent that is installed; the others in one line."""
     found = {client.title: shutil.which(client.program, path=environ.get("PATH")) for client in CLIENTS}
     asked = (_of_client(client, found[client.title] or "", root, environ, has_keys) for client in CLIENTS)
     findings = [finding for finding in await asyncio.gather(*asked) if finding is not None]
     if missing := [title for title, path in found.items() if not path]:
-        findings.append(Finding(_PART, "ok", f"not installed: {', '.join(missing)}"))
+        findings.append(CheckResult(_PART, "ok", f"not installed: {', '.join(missing)}"))
     return findings
 
 
-async def _of_client(client: Client, path: str, root: str, environ: Environ, has_keys: bool) -> Finding | None:
+async def _of_client(client: Client, path: str, root: str, environ: Environ, has_keys: bool) -> CheckResult | None:
     if not path:
         return None
     number = await version_of(path, environ)
     address = client.points_at(environ)
     named = f"{client.title} {number}".rstrip()
     if is_same(address, root):
-        return Finding(_PART, "ok", f"{named} is pointed here")
+        return CheckResult(_PART, "ok", f"{named} is pointed here")
     line = client.line.format(root=root, key="YOUR_CLIENT_KEY" if has_keys else "any")
     where = f"is pointed at {urlsplit(address).netloc.rpartition('@')[2][:80]}" if address else "asks its own provider"
-    return Finding(_PART, "warn", f"{named} {where}", f"to use this gateway: {line}")
+    return CheckResult(_PART, "warn", f"{named} {where}", f"to use this gateway: {line}")
 
 
 def is_same(address: str, root: str) -> bool:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from toolglot.errors import closest_names, quote
 from toolglot.gateway.config.file import ConfigError, Mistakes, table_of, unknown
-from toolglot.gateway.config.route_table import NOTHING, ROUTE_SETTINGS, Given, RouteReader, RouteSettings
+from toolglot.gateway.config.route_table import NOTHING, ROUTE_SETTINGS, CheckedTable, RouteReader, RouteSettings
 from toolglot.gateway.routing.model_names import (
     ASKED,
     SIMULATED,
@@ -102,7 +102,7 @@ class _Reader:
         self.targets: dict[str, tuple[str, ...]] = {}
         self.weights: dict[str, tuple[float, ...]] = {}
         self.each: dict[str, Each] = {}
-        self.given: dict[str, tuple[Given, ...]] = {}
+        self.given: dict[str, tuple[CheckedTable, ...]] = {}
         """What each name says of the way to each of its targets."""
         self.names: dict[str, str] = {}
         """The names of the file by how they are compared."""
@@ -133,7 +133,7 @@ class _Reader:
             raise self.text.error("one target cannot be spread", "models", name, hint=hint)
         return tuple([target for target, _ in found])
 
-    def _target(self, name: str, value: Any) -> tuple[Any, Given]:
+    def _target(self, name: str, value: Any) -> tuple[Any, CheckedTable]:
         """One target, and what is said of the way to it alone."""
         if not isinstance(value, dict):
             return value, NOTHING
@@ -187,7 +187,7 @@ class _Reader:
             settings if any(settings) else (),
         )
 
-    def _way(self, name: str, target: str, given: Given) -> tuple[Destination, Given]:
+    def _way(self, name: str, target: str, given: CheckedTable) -> tuple[Destination, CheckedTable]:
         """Where a target leads in the end, and what holds on the way there."""
         seen = {name: 0}
         while (following := self.names.get(target.lower())) is not None and not is_pattern(following):

@@ -144,7 +144,7 @@ ROUTE_SETTINGS: Final = RouteTable.__struct_fields__
 _PATIENCE: Final = ("retries", "retry_seconds", "connect_seconds", "first_byte_seconds", "idle_seconds")
 
 
-class Patience(Struct, frozen=True):
+class RetrySettings(Struct, frozen=True):
     """How often and how long an upstream is asked; None: as it is set for the upstream."""
 
     retries: int | None = None
@@ -166,10 +166,10 @@ class RouteSettings(Struct, frozen=True, kw_only=True):
     """None: that of the gateway."""
     target: str = ""
     headers: dict[str, Secret] = {}
-    patience: Patience = Patience()
+    patience: RetrySettings = RetrySettings()
 
 
-class Given(Struct, frozen=True, kw_only=True):
+class CheckedTable(Struct, frozen=True, kw_only=True):
     """A checked table, before it is joined with those around it."""
 
     system: str = ""
@@ -178,13 +178,13 @@ class Given(Struct, frozen=True, kw_only=True):
     policy: dict[str, Any] = {}
     target: str = ""
     headers: dict[str, Secret] = {}
-    patience: Patience = Patience()
+    patience: RetrySettings = RetrySettings()
 
-    def over(self, other: Given) -> Given:
+    def over(self, other: CheckedTable) -> CheckedTable:
         """Both, where this one counts."""
         if self is NOTHING or other is NOTHING:
             return other if self is NOTHING else self
-        return Given(
+        return CheckedTable(
             system=self.system or other.system,
             default=_joined(self.default, other.default),
             force=_joined(self.force, other.force),
@@ -210,7 +210,7 @@ class Given(Struct, frozen=True, kw_only=True):
         )
 
 
-NOTHING: Final = Given()
+NOTHING: Final = CheckedTable()
 
 
 class RouteReader(Struct, frozen=True):
@@ -221,19 +221,19 @@ class RouteReader(Struct, frozen=True):
     overrides: Overrides | None
     policy: Policy
 
-    def given(self, value: Mapping[str, Any], *at: str) -> Given:
+    def given(self, value: Mapping[str, Any], *at: str) -> CheckedTable:
         """The settings of a table, all of which have known names."""
         if not value:
             return NOTHING
         table = checked(dict(value), RouteTable, self.text, *at)
-        return Given(
+        return CheckedTable(
             system=table.system,
             default=checked(table.default, RequestSettings, self.text, *at, "default"),
             force=checked(table.force, RequestSettings, self.text, *at, "force"),
             policy=self._policy(table.policy, *at, "policy"),
             target=read_target(table.target, self.overrides, self.text, *at, "target") if table.target else "",
             headers=read_headers(table.headers, self.environ, self.text, *at, "headers"),
-            patience=Patience(**{name: getattr(table, name) for name in _PATIENCE}),
+            patience=RetrySettings(**{name: getattr(table, name) for name in _PATIENCE}),
         )
 
     def _policy(self, table: dict[str, Any], *at: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from msgspec import Meta, Struct
 from toolglot import profiles
 from toolglot.errors import ProfileError, quote
 from toolglot.gateway.accounting.prices import PriceSettings, read_own_prices
-from toolglot.gateway.config.checks import Wrong, is_loopback, wrong_host, wrong_origin
+from toolglot.gateway.config.checks import ValueMistake, is_loopback, wrong_host, wrong_origin
 from toolglot.gateway.config.file import (
     ConfigError,
     ConfigText,
@@ -445,7 +445,7 @@ def _check_host(settings: GatewaySettings, text: ConfigText) -> None:
     keys = ("gateway", "host") if text.text else ()
     wrong = wrong_host(settings.host)
     if wrong is None and not is_loopback(settings.host) and not settings.client_keys:
-        wrong = Wrong(
+        wrong = ValueMistake(
             "other machines can reach this address, so clients must have a key",
             f'set client_keys = ["{ENV}{CLIENT_KEY_VARIABLE}"] in [gateway] and that variable, or ["{STORED_KEYS}"] '
             "for those of `toolglot keys`, or listen on 127.0.0.1",

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 
 from toolglot import profiles
 from toolglot.errors import InputError, unknown_name
-from toolglot.gateway.config.checks import Wrong, wrong_proxy, wrong_url
+from toolglot.gateway.config.checks import ValueMistake, wrong_proxy, wrong_url
 from toolglot.gateway.config.file import ConfigText, checked
 from toolglot.gateway.config.model_table import LONGEST_NAME
 from toolglot.gateway.config.secret import ENV, NONE, Secret, is_sendable, is_variable, shown_variable, variable
@@ -311,7 +311,7 @@ class _Reader:
         self._raise(wrong_proxy(resolved), "proxy")
         return Secret(resolved)
 
-    def _raise(self, wrong: Wrong | None, *keys: str) -> None:
+    def _raise(self, wrong: ValueMistake | None, *keys: str) -> None:
         if wrong is not None:
             raise self.text.error(wrong.message, *self.at, *keys, hint=wrong.hint)
 

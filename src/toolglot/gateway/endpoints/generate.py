@@ -23,20 +23,20 @@ from toolglot.conversation.report import Entry
 from toolglot.conversation.tool_memory import ToolMemory
 from toolglot.errors import InputError, LimitError, RefusedError
 from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
-from toolglot.gateway.endpoints.table import Door
+from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.body_budget import VALUE_BYTES
 from toolglot.gateway.http.graceful_shutdown import STOPPING, taken_back
-from toolglot.gateway.http.keep_alive import Pings
+from toolglot.gateway.http.keep_alive import KeepAlive
 from toolglot.gateway.http.offloading import VALUES_A_BLOCK, count_values_of
 from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal, Hold, refusal
 from toolglot.gateway.observability.report_counts import tallied
-from toolglot.gateway.observability.request_log import Told, header_of
+from toolglot.gateway.observability.request_log import RequestRecord, header_of
 from toolglot.gateway.routing.load_balancing import conversation_key, ordered
-from toolglot.gateway.routing.middleware_chain import Chain, MiddlewareError
+from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, MiddlewareError
 from toolglot.gateway.routing.model_names import SIMULATED
 from toolglot.gateway.routing.router import Route
-from toolglot.gateway.routing.upstream_call import Asked, Asking, in_step, moves_on
+from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply, in_step, moves_on
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.response_items import unstored_events, wants_stored, with_request
 from toolglot.middleware import Request
@@ -46,7 +46,7 @@ from toolglot.store import StoreError
 from toolglot.translate.replies import ConvertedReply, convert_reply
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest, read_request
 from toolglot.translate.streams import StreamTranslator
-from toolglot.upstream import Answer, Upstream
+from toolglot.upstream import HttpResponse, Upstream
 from toolglot.upstream.protocol_choice import RESPONSES
 
 AFTER_END: Final = 1.0
@@ -85,17 +85,17 @@ UNKEPT: Final = Entry(
 )
 
 
-class Exchange:
+class ModelRequest:
     """One request to a model."""
 
-    def __init__(self, services: Services, door: Door, request: ClientRequest, told: Told) -> None:
+    def __init__(self, services: Services, door: GatewayEndpoint, request: ClientRequest, told: RequestRecord) -> None:
         self._services = services
         self._config = services.config
         self._door = door
         self._request = request
         self._caller = request.caller
         self._told = told
-        self._asking = Asking(services, door, request, told)
+        self._asking = UpstreamCall(services, door, request, told)
         self._shown: Request | None = None
         """The request as middleware saw it."""
         self._ticket: Ticket | None = None
@@ -257,7 +257,7 @@ class Exchange:
         )
         if not is_changed:
             return received
-        changed = Chain.changed(received.fields, self._shown, protocol)
+        changed = GatewayMiddleware.changed(received.fields, self._shown, protocol)
         self._asking.values = max(self._asking.values, count_values_of(changed))
         received = await self._asking.apart(lambda: self._read(changed))
         received.address(model=self._shown.model)
@@ -265,7 +265,7 @@ class Exchange:
 
     # --- the way back -------------------------------------------------------------------------------
 
-    async def _whole(self, asked: Asked) -> Failure | None:
+    async def _whole(self, asked: UpstreamReply) -> Failure | None:
         out, answer, upstream = asked.out, asked.answer, asked.upstream
         data, values = await self._held_whole(asked)
         self._told.heard = time.perf_counter()
@@ -291,7 +291,7 @@ class Exchange:
         await self._caller.answer(200, self._headers(out, answer), written)
         return None
 
-    async def _held_whole(self, asked: Asked) -> tuple[bytes, int]:
+    async def _held_whole(self, asked: UpstreamReply) -> tuple[bytes, int]:
         """All of an answer, which is held as the body of the request is, and how many JSON values it has at most."""
         answer, hold, most = asked.answer, self._request.hold, self._services.answer_limits.max_bytes
         announced = answer.headers.get("content-length", "")
@@ -324,7 +324,7 @@ class Exchange:
         self._told.reply_entries = tallied(reply.report.entries)
         return reply, body, reply.data if body is reply.body else msgspec.json.encode(body)
 
-    async def _stream(self, asked: Asked) -> Failure | None:
+    async def _stream(self, asked: UpstreamReply) -> Failure | None:
         """Hand a stream on; how it failed, if it did. It begins for the client with its first event."""
         out, upstream = asked.out, asked.upstream
         translator = StreamTranslator(
@@ -349,7 +349,7 @@ class Exchange:
                 await self._caller.begin(200, kind | self._headers(out, asked.answer))
             await self._caller.give(data)
 
-        pings = Pings(
+        pings = KeepAlive(
             lambda: translator.ping() if array is None and not self._is_apart else b"",
             give,
             self._config.gateway.ping_seconds,
@@ -408,7 +408,7 @@ class Exchange:
             dated = {**body, **{name: int(time.time()) for name in ("created", "created_at") if body.get(name) == 0}}
         return with_request(self._given_fields(), dated) if self._door.source == RESPONSES else dated
 
-    async def _translated(self, answer: Answer, translator: StreamTranslator) -> AsyncIterator[bytes]:
+    async def _translated(self, answer: HttpResponse, translator: StreamTranslator) -> AsyncIterator[bytes]:
         """The answer as the client reads it, piece by piece, with one end whatever happens."""
         pieces = answer.pieces()
         size, most = 0, self._services.answer_limits.max_bytes
@@ -560,7 +560,7 @@ class Exchange:
         fields: Fields = jsontext.parse(self._request.body, limits=self._services.limits).value
         return fields
 
-    def _headers(self, out: ConvertedRequest, answer: Answer) -> dict[str, str]:
+    def _headers(self, out: ConvertedRequest, answer: HttpResponse) -> dict[str, str]:
         headers = {
             "x-toolglot-request": self._told.id,
             "x-toolglot-report": header_of(
@@ -579,7 +579,7 @@ class Exchange:
         return {name: hidden(value) for name, value in headers.items()}
 
 
-async def _all_of(answer: Answer, most: int) -> bytes:
+async def _all_of(answer: HttpResponse, most: int) -> bytes:
     """A whole answer; one that is too long is its provider's failure, which names the setting."""
     try:
         return await answer.whole(most)
@@ -591,7 +591,7 @@ async def _all_of(answer: Answer, most: int) -> bytes:
         raise ProviderError(msgspec.structs.replace(failure, message=message)) from None
 
 
-async def _counted(asked: Asked, most: int, hold: Hold) -> bytes:
+async def _counted(asked: UpstreamReply, most: int, hold: Hold) -> bytes:
     """The same, each piece of which is held as it comes."""
     pieces: list[bytes] = []
     size = 0

@@ -11,14 +11,14 @@ import msgspec
 
 from toolglot import __version__, profiles
 from toolglot.errors import InputError
-from toolglot.gateway.endpoints.generate import Exchange
+from toolglot.gateway.endpoints.generate import ModelRequest
 from toolglot.gateway.endpoints.model_lists import ListedModel, listing, one, shown, upstream_models, usable, version
 from toolglot.gateway.endpoints.openapi import document_bytes
-from toolglot.gateway.endpoints.table import Action, Door
+from toolglot.gateway.endpoints.table import Action, GatewayEndpoint
 from toolglot.gateway.endpoints.token_counts import decode_count, encode_count, estimate_async
 from toolglot.gateway.http.requests import ClientRequest, refusal
-from toolglot.gateway.http.worker_links import Siblings
-from toolglot.gateway.observability.request_log import SIMULATED_HEADER, Teller, Told
+from toolglot.gateway.http.worker_links import WorkerLinks
+from toolglot.gateway.observability.request_log import SIMULATED_HEADER, RequestLog, RequestRecord
 from toolglot.gateway.services import Services
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.translate.requests import ConvertedRequest
@@ -30,13 +30,13 @@ LISTING_SECONDS: Final = 300.0
 PATIENCE: Final = 5.0
 """Seconds that an upstream has to list its models."""
 
-Run = Callable[[Door, ClientRequest, Told], Awaitable[tuple[int, Any, Mapping[str, str]]]]
+Run = Callable[[GatewayEndpoint, ClientRequest, RequestRecord], Awaitable[tuple[int, Any, Mapping[str, str]]]]
 
 
-class Answers:
+class InformationEndpoints:
     """Answers what is no request to a model."""
 
-    def __init__(self, services: Services, teller: Teller, siblings: Siblings | None = None) -> None:
+    def __init__(self, services: Services, teller: RequestLog, siblings: WorkerLinks | None = None) -> None:
         self._services = services
         self._teller = teller
         self._siblings = siblings
@@ -58,7 +58,7 @@ class Answers:
             "openapi": self._openapi,
         }
 
-    async def run(self, door: Door, request: ClientRequest, told: Told) -> None:
+    async def run(self, door: GatewayEndpoint, request: ClientRequest, told: RequestRecord) -> None:
         status, body, headers = await self._runs[door.action](door, request, told)
         told.status, told.is_answered = status, True
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
@@ -67,9 +67,11 @@ class Answers:
 
     # --- counts -------------------------------------------------------------------------------------
 
-    async def _count(self, door: Door, request: ClientRequest, told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _count(
+        self, door: GatewayEndpoint, request: ClientRequest, told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         """The upstream's own count where it has one; otherwise an estimate, which is marked."""
-        exchange = Exchange(self._services, door, request, told)
+        exchange = ModelRequest(self._services, door, request, told)
         out, upstream = await exchange.rendered()
         count = await _counted(out, upstream)
         is_estimate = count is None
@@ -81,18 +83,24 @@ class Answers:
 
     # --- models -------------------------------------------------------------------------------------
 
-    async def _models(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _models(
+        self, door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         ring, client = self._services.ring, request.client
         models = usable(
             await self._all_models(), lambda name: ring.may_use(client, name), self._services.router.leads_to
         )
         return 200, listing(door.source, models, request.query), {}
 
-    async def _model(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _model(
+        self, door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         self._services.meter.permit(request.client, door.model)
         return 200, one(door.source, await self._named(door.model)), {}
 
-    async def _show(self, _door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _show(
+        self, _door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         try:
             body = msgspec.json.decode(request.body or b"{}")
         except (ValueError, RecursionError):
@@ -103,7 +111,9 @@ class Answers:
         self._services.meter.permit(request.client, named)
         return 200, shown(await self._named(named)), {}
 
-    async def _version(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _version(
+        self, _door: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         return 200, version(), {}
 
     async def _named(self, name: str) -> ListedModel:
@@ -147,7 +157,9 @@ class Answers:
 
     # --- stored responses ---------------------------------------------------------------------------
 
-    async def _response(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _response(
+        self, door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         found = await self._services.responses.answer(
             request.client, door.action, request.method, door.name, request.query
         )
@@ -155,10 +167,14 @@ class Answers:
 
     # --- the gateway itself -------------------------------------------------------------------------
 
-    async def _root(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _root(
+        self, _door: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         return 200, {"name": "toolglot", "version": __version__, "docs": "docs/gateway.md"}, {}
 
-    async def _health(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _health(
+        self, _door: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         said: dict[str, Any] = {"status": "ok"}
         if self._services.config.simulates_known:
             said["simulated"] = True
@@ -166,16 +182,22 @@ class Answers:
             said["store"] = "failing"
         return 200, said, {}
 
-    async def _ready(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _ready(
+        self, _door: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         reason = await self._services.store_watch.why_not()
         if reason:
             return 503, {"status": "not ready", "reason": reason}, {}
         return 200, {"status": "ready"}, {}
 
-    async def _openapi(self, _door: Door, _request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _openapi(
+        self, _door: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         return 200, document_bytes(is_demanded=self._services.ring.is_demanded), {}
 
-    async def _requests(self, _door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _requests(
+        self, _door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         if self._siblings is not None:
             return 200, {"requests": await self._siblings.requests(self._whose(request))}, {}
         return 200, {"requests": [told.summary() for told in self._teller.latest(self._whose(request))]}, {}
@@ -184,7 +206,9 @@ class Answers:
         """Whose requests somebody may see: their own; all, where no keys tell clients apart."""
         return request.client if self._services.ring.is_demanded else None
 
-    async def _request(self, door: Door, request: ClientRequest, _told: Told) -> tuple[int, Any, Mapping[str, str]]:
+    async def _request(
+        self, door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
         told = self._teller.find(door.name, self._whose(request))
         page = told.page() if told is not None else None
         if page is None and self._siblings is not None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from toolglot import __version__, profiles
-from toolglot.gateway.endpoints.table import Action, Door, addresses
+from toolglot.gateway.endpoints.table import Action, GatewayEndpoint, addresses
 
 Fields = dict[str, Any]
 
@@ -113,7 +113,7 @@ _QUERIES: Final[dict[tuple[str, Action], tuple[str, ...]]] = {
 }
 
 
-def _body(door: Door) -> Fields:
+def _body(door: GatewayEndpoint) -> Fields:
     required, more = _BODIES[door.source, door.action], _OPTIONAL.get((door.source, door.action), {})
     schema = {"type": "object", "properties": {**required, **more}, "additionalProperties": True}
     if required:
@@ -121,7 +121,7 @@ def _body(door: Door) -> Fields:
     return {"required": bool(required), "content": {JSON: {"schema": schema}}}
 
 
-def _parameters(path: str, door: Door) -> list[Fields]:
+def _parameters(path: str, door: GatewayEndpoint) -> list[Fields]:
     named: list[Fields] = [
         {"name": name, "in": "path", "required": True, "schema": {**_TEXT, "minLength": 1}}
         for name in re.findall(r"\{(\w+)\}", path)
@@ -176,7 +176,7 @@ _REASONS: Final = {
 }
 
 
-def _errors(door: Door) -> Fields:
+def _errors(door: GatewayEndpoint) -> Fields:
     protocol = profiles.get(door.source).protocol
     is_shared = door.action in ("models", "model") and protocol == "openai_chat"
     name = "shared" if is_shared else protocol
@@ -194,7 +194,7 @@ def _error_responses() -> Fields:
     }
 
 
-def _content(door: Door) -> Fields:
+def _content(door: GatewayEndpoint) -> Fields:
     if door.action == "metrics":
         return {METRICS: {"schema": _TEXT}}
     whole: Fields = {JSON: {"schema": {"type": "array" if door.is_array else "object"}}}
@@ -206,7 +206,7 @@ def _content(door: Door) -> Fields:
     return {**whole, **stream}
 
 
-def _responses(door: Door) -> Fields:
+def _responses(door: GatewayEndpoint) -> Fields:
     headers = {"x-toolglot-request": {"description": "the id of the request", "schema": _TEXT}}
     found: Fields = {"200": {"description": "the answer", "headers": headers, "content": _content(door)}}
     if door.action in OPEN:
@@ -229,7 +229,7 @@ _SCHEMES: Final = {
 """Where a client's key may stand."""
 
 
-def _operation(path: str, method: str, door: Door, *, is_demanded: bool) -> Fields:
+def _operation(path: str, method: str, door: GatewayEndpoint, *, is_demanded: bool) -> Fields:
     words = re.sub(r"[^a-z0-9]+", "_", path.lower()).strip("_")
     found: Fields = {
         "operationId": f"{method.lower()}_{words}".rstrip("_"),

@@ -19,9 +19,9 @@ from toolglot import profiles
 from toolglot.gateway.endpoints.table import spoken_at
 from toolglot.gateway.http.requests import ClientRequest, refusal
 from toolglot.gateway.observability.own_keys import OwnKeys
-from toolglot.gateway.observability.request_log import Told
+from toolglot.gateway.observability.request_log import RequestRecord
 from toolglot.gateway.routing.upstreams import Upstreams
-from toolglot.upstream import Answer, Upstream
+from toolglot.upstream import HttpResponse, Upstream
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH"})
 _PREFIXES: Final = {"openai": "/v1/", "anthropic": "/v1/", "gemini": "/v1beta/", "ollama": "/api/"}
@@ -45,7 +45,7 @@ _UNFIT: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:$|[/\\;])|[\x00-\x1f\x7f\\]")
 """In a path: what leads elsewhere, or nowhere."""
 
 
-class Passing:
+class PassThrough:
     """Hands requests on.
 
     is_shared: several clients use the same upstreams, and know nothing of each other.
@@ -56,7 +56,7 @@ class Passing:
         self._own_keys = own_keys
         self._is_shared = is_shared
 
-    async def run(self, request: ClientRequest, told: Told, most: int) -> None:
+    async def run(self, request: ClientRequest, told: RequestRecord, most: int) -> None:
         source = spoken_at(request.path, request.headers)
         upstream = self._one(source, request)
         body = await request.read(most)
@@ -80,7 +80,7 @@ class Passing:
         finally:
             await answer.close()
 
-    async def _pieces(self, answer: Answer) -> AsyncIterator[bytes]:
+    async def _pieces(self, answer: HttpResponse) -> AsyncIterator[bytes]:
         """The body as it is handed on."""
         if answer.status < 400:
             return answer.pieces()

@@ -1,6 +1,7 @@
 """The addresses that clients know, and what each of them asks for.
 
-    find("POST", "/v1beta/models/gemini-3-pro:generateContent")   # Door(source="gemini", action="generate", …)
+    find("POST", "/v1beta/models/gemini-3-pro:generateContent")
+    # GatewayEndpoint(source="gemini", action="generate", …)
 
 Law: a table and a look into it. The path is untrusted; names in it are unquoted here, once, and only looked up later.
 """
@@ -35,7 +36,7 @@ Action = Literal[
 ]
 
 
-class Door(Struct, frozen=True):
+class GatewayEndpoint(Struct, frozen=True):
     """What one address is for."""
 
     source: str
@@ -54,25 +55,25 @@ class Door(Struct, frozen=True):
 
 _READ: Final = ("GET", "HEAD")
 
-_EXACT: Final[dict[str, Door]] = {
-    "/v1/messages": Door("anthropic", "generate"),
-    "/v1/messages/count_tokens": Door("anthropic", "count"),
-    "/v1/chat/completions": Door("openai", "generate"),
-    "/v1/responses": Door("openai_responses", "generate"),
-    "/v1/responses/input_tokens": Door("openai_responses", "count"),
-    "/v1/models": Door("openai", "models", _READ),
-    "/v1beta/models": Door("gemini", "models", _READ),
-    "/v2/chat": Door("cohere", "generate"),
-    "/api/chat": Door("ollama", "generate", streams_unless_told=True),
-    "/api/tags": Door("ollama", "models", _READ),
-    "/api/show": Door("ollama", "show"),
-    "/api/version": Door("ollama", "version", _READ),
-    "/": Door("openai", "root", _READ),
-    "/health": Door("openai", "health", _READ),
-    "/ready": Door("openai", "ready", _READ),
-    "/metrics": Door("openai", "metrics", _READ),
-    "/toolglot/requests": Door("openai", "requests", _READ),
-    "/openapi.json": Door("openai", "openapi", _READ),
+_EXACT: Final[dict[str, GatewayEndpoint]] = {
+    "/v1/messages": GatewayEndpoint("anthropic", "generate"),
+    "/v1/messages/count_tokens": GatewayEndpoint("anthropic", "count"),
+    "/v1/chat/completions": GatewayEndpoint("openai", "generate"),
+    "/v1/responses": GatewayEndpoint("openai_responses", "generate"),
+    "/v1/responses/input_tokens": GatewayEndpoint("openai_responses", "count"),
+    "/v1/models": GatewayEndpoint("openai", "models", _READ),
+    "/v1beta/models": GatewayEndpoint("gemini", "models", _READ),
+    "/v2/chat": GatewayEndpoint("cohere", "generate"),
+    "/api/chat": GatewayEndpoint("ollama", "generate", streams_unless_told=True),
+    "/api/tags": GatewayEndpoint("ollama", "models", _READ),
+    "/api/show": GatewayEndpoint("ollama", "show"),
+    "/api/version": GatewayEndpoint("ollama", "version", _READ),
+    "/": GatewayEndpoint("openai", "root", _READ),
+    "/health": GatewayEndpoint("openai", "health", _READ),
+    "/ready": GatewayEndpoint("openai", "ready", _READ),
+    "/metrics": GatewayEndpoint("openai", "metrics", _READ),
+    "/toolglot/requests": GatewayEndpoint("openai", "requests", _READ),
+    "/openapi.json": GatewayEndpoint("openai", "openapi", _READ),
 }
 for _path in (
     "/messages",
@@ -90,40 +91,46 @@ def _all_of(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.DOTALL)
 
 
-_PATTERNS: Final[tuple[tuple[re.Pattern[str], Door], ...]] = (
+_PATTERNS: Final[tuple[tuple[re.Pattern[str], GatewayEndpoint], ...]] = (
     (
         _all_of(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):generateContent"),
-        Door("gemini", "generate", stream=False),
+        GatewayEndpoint("gemini", "generate", stream=False),
     ),
     (
         _all_of(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):streamGenerateContent"),
-        Door("gemini", "generate", stream=True, is_array=True),
+        GatewayEndpoint("gemini", "generate", stream=True, is_array=True),
     ),
-    (_all_of(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):countTokens"), Door("gemini", "count")),
-    (_all_of(r"/v1(?:beta|alpha)/models/(?P<model>.+)"), Door("gemini", "model", _READ)),
-    (_all_of(r"/(?:v1/)?models/(?P<model>.+)"), Door("openai", "model", _READ)),
-    (_all_of(r"/model/(?P<model>.+)/converse"), Door("bedrock", "generate", stream=False)),
-    (_all_of(r"/model/(?P<model>.+)/converse-stream"), Door("bedrock", "generate", stream=True)),
-    (_all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)"), Door("openai_responses", "response", ("GET", "DELETE"))),
-    (_all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)/input_items"), Door("openai_responses", "input_items", _READ)),
-    (_all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)/cancel"), Door("openai_responses", "cancel")),
-    (_all_of(r"/toolglot/requests/(?P<name>[^/]+)"), Door("openai", "request", _READ)),
+    (_all_of(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):countTokens"), GatewayEndpoint("gemini", "count")),
+    (_all_of(r"/v1(?:beta|alpha)/models/(?P<model>.+)"), GatewayEndpoint("gemini", "model", _READ)),
+    (_all_of(r"/(?:v1/)?models/(?P<model>.+)"), GatewayEndpoint("openai", "model", _READ)),
+    (_all_of(r"/model/(?P<model>.+)/converse"), GatewayEndpoint("bedrock", "generate", stream=False)),
+    (_all_of(r"/model/(?P<model>.+)/converse-stream"), GatewayEndpoint("bedrock", "generate", stream=True)),
+    (
+        _all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)"),
+        GatewayEndpoint("openai_responses", "response", ("GET", "DELETE")),
+    ),
+    (
+        _all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)/input_items"),
+        GatewayEndpoint("openai_responses", "input_items", _READ),
+    ),
+    (_all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)/cancel"), GatewayEndpoint("openai_responses", "cancel")),
+    (_all_of(r"/toolglot/requests/(?P<name>[^/]+)"), GatewayEndpoint("openai", "request", _READ)),
 )
 LONGEST_PATH: Final = 2_000
 
 
-def addresses() -> list[tuple[str, Door]]:
+def addresses() -> list[tuple[str, GatewayEndpoint]]:
     """Every door with its address, or the pattern of its addresses."""
     return [*_EXACT.items(), *((pattern.pattern, door) for pattern, door in _PATTERNS)]
 
 
-def find(method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> Door | None:
+def find(method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> GatewayEndpoint | None:
     """The door at an address; None where there is none."""
     door = _EXACT.get(path) or _matching(path)
     if door is None or (door.action == "model" and method not in door.methods):
         return None  # what is done with a model besides looking at it is its provider's own
     if door.is_array and query.get("alt") == "sse":
-        return Door("gemini", "generate", model=door.model, stream=True)
+        return GatewayEndpoint("gemini", "generate", model=door.model, stream=True)
     if door.action in ("models", "model") and door.source == "openai":
         door = replace(door, source=_listed_for(headers))
     if door.source == "openai" and "mistral" in headers.get("user-agent", "").lower():
@@ -138,14 +145,14 @@ def _listed_for(headers: Mapping[str, str]) -> str:
     return "gemini" if "x-goog-api-key" in headers else "openai"
 
 
-def _matching(path: str) -> Door | None:
+def _matching(path: str) -> GatewayEndpoint | None:
     if len(path) > LONGEST_PATH:
         return None
     for pattern, door in _PATTERNS:
         found = pattern.fullmatch(path)
         if found is not None:
             named = {key: unquote(value) for key, value in found.groupdict().items()}
-            return Door(
+            return GatewayEndpoint(
                 door.source,
                 door.action,
                 door.methods,

@@ -42,7 +42,7 @@ SAY_SECONDS: Final = 60.0
 """Between two notes that there is no room."""
 
 
-class Room:
+class ConnectionLimit:
     """Knows how many connections there may be."""
 
     def __init__(

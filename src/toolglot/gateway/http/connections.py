@@ -144,11 +144,11 @@ class BoundedProtocol(asyncio.Protocol):
         self._is_between = False
         """A message has ended, and not a byte of another has come."""
         self._loose = 0
-        self._running: Call | None = None
+        self._running: ConnectionRequest | None = None
         """The request that is being answered."""
-        self._came_last: Call | None = None
+        self._came_last: ConnectionRequest | None = None
         """The request whose body comes, or came last."""
-        self._pipeline: deque[Call] | None = None
+        self._pipeline: deque[ConnectionRequest] | None = None
         """Those that wait behind the one that is being answered."""
         self._is_paused = False
         """Nothing is read."""
@@ -245,7 +245,7 @@ class BoundedProtocol(asyncio.Protocol):
     def _refuse(self, status: int) -> None:
         """What came is no request, or no body of one. Those before it are answered first."""
         running, broken, self._came_last = self._running, self._came_last, None
-        self._parser = Deaf(self, MOST_NONSENSE)
+        self._parser = NullParser(self, MOST_NONSENSE)
         self._is_in_head = self._is_between = True
         if running is not None and broken is not running:
             if broken is not None and self._pipeline:
@@ -326,7 +326,7 @@ class BoundedProtocol(asyncio.Protocol):
         is_short = len(url) <= LONGEST_REMEMBERED and b"?" not in url  # what is asked for may be a key
         path, raw_path, query = _remembered_address(url) if is_short else self._long_address(url)
         version = parser.get_http_version()
-        call = Call(self, method == b"HEAD", version == "1.1")
+        call = ConnectionRequest(self, method == b"HEAD", version == "1.1")
         if not call.is_modern:
             call.keeps_alive = False
             if version != "1.0":
@@ -361,7 +361,7 @@ class BoundedProtocol(asyncio.Protocol):
             self._wrong(414)
         return _address(url)
 
-    def _wait(self, call: Call) -> None:
+    def _wait(self, call: ConnectionRequest) -> None:
         if self._pipeline is None:
             self._pipeline = deque()
         if len(self._pipeline) >= MOST_PIPELINED:
@@ -396,13 +396,13 @@ class BoundedProtocol(asyncio.Protocol):
 
     # --- requests in their order --------------------------------------------------------------------
 
-    def _start(self, call: Call) -> None:
+    def _start(self, call: ConnectionRequest) -> None:
         self._running = call
         assert call.request is not None  # noqa: S101 - it has just come
         task = call.task = self.loop.create_task(call.run(self._gateway, call.request))
         self._state.tasks.add(task)
 
-    def ended(self, call: Call) -> None:
+    def ended(self, call: ConnectionRequest) -> None:
         """All of an answer is written: the request that waits is next."""
         self._state.total_requests += 1
         self._running = None
@@ -468,7 +468,7 @@ class BoundedProtocol(asyncio.Protocol):
     def _leave(self) -> None:
         """The end after an answer, for a client that may not have said everything: it is told that this was all, and
         has some time to end what it says. To close at once might reset the connection, and the answer be lost."""
-        is_deaf = type(self._parser) is Deaf
+        is_deaf = type(self._parser) is NullParser
         if self.transport.is_closing():
             return
         if not (is_deaf or self._is_paused or not self._is_in_head) or not self.transport.can_write_eof():
@@ -477,7 +477,7 @@ class BoundedProtocol(asyncio.Protocol):
         self._outbox.flush()
         self._came_last = self._pipeline = None
         if not is_deaf:
-            self._parser = Deaf(self, MOST_UNHEARD)
+            self._parser = NullParser(self, MOST_UNHEARD)
         self.transport.write_eof()
         self.resume_reading()
         self._end_in(self.linger_seconds)
@@ -523,7 +523,7 @@ class BoundedProtocol(asyncio.Protocol):
             self.close()
 
 
-class Deaf:
+class NullParser:
     """In the place of a parser, where nothing that comes is looked at any more."""
 
     __slots__ = ("_connection", "_left")
@@ -537,7 +537,7 @@ class Deaf:
         self._connection.unheard(self._left < 0)
 
 
-class Call:
+class ConnectionRequest:
     """One request on a connection, and its answer: a `Caller`."""
 
     __slots__ = (

@@ -13,7 +13,7 @@ import asyncio
 from typing import Final
 
 from toolglot.conversation import Failure
-from toolglot.gateway.observability.request_log import Told
+from toolglot.gateway.observability.request_log import RequestRecord
 from toolglot.protocols.errors.failures import ProviderError
 
 STOPPING: Final = Failure("overloaded", "the gateway is stopping: ask again", retry_after=1)
@@ -24,23 +24,23 @@ CLOSE: Final = {"connection": "close"}
 LOOK_SECONDS: Final = 0.02
 
 
-class Stopping:
+class GracefulShutdown:
     """The requests that are open, and whether there will be more."""
 
     def __init__(self) -> None:
         self.is_draining: bool = False
         self.is_hurried = False
         """Nobody is waited for any more."""
-        self._open: dict[Told, asyncio.Task[None] | None] = {}
+        self._open: dict[RequestRecord, asyncio.Task[None] | None] = {}
 
-    def begin(self, told: Told, task: asyncio.Task[None] | None) -> None:
+    def begin(self, told: RequestRecord, task: asyncio.Task[None] | None) -> None:
         """A task answers this request."""
         self._open[told] = task
 
-    def end(self, told: Told) -> None:
+    def end(self, told: RequestRecord) -> None:
         self._open.pop(told, None)
 
-    def refuse_new(self, told: Told) -> None:
+    def refuse_new(self, told: RequestRecord) -> None:
         """What is asked for while the gateway drains."""
         if self.is_draining and told.action not in STILL_ANSWERED:
             raise ProviderError(STOPPING)
@@ -67,7 +67,7 @@ class Stopping:
         return len(self._open)
 
 
-def taken_back(told: Told) -> bool:
+def taken_back(told: RequestRecord) -> bool:
     """Whether a request was cancelled because the gateway ends; then its task goes on, to tell the client."""
     task = asyncio.current_task()
     if not told.is_cut or task is None:

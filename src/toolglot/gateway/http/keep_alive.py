@@ -11,7 +11,7 @@ LOOKS: Final = 4
 most."""
 
 
-class Pings:
+class KeepAlive:
     """Signs of life for a client whose provider is silent. A timer a stream, and nothing to do for a piece of it."""
 
     def __init__(

@@ -64,7 +64,7 @@ async def run(values: int, size: int, work: Callable[[], T]) -> T:
     return await in_thread(work, _huge_threads if values > HUGE else _threads)
 
 
-class Apart(Protocol):
+class WorkOffloader(Protocol):
     """Does work where it belongs, for who does not know how much there is to do."""
 
     async def __call__(self, work: Callable[[], T]) -> T: ...

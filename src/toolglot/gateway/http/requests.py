@@ -52,7 +52,7 @@ class GatewayRefusal(ProviderError):  # noqa: N818 - it is what the gateway says
     headers: Mapping[str, str] = {}
 
 
-class Caller(Protocol):
+class ResponseChannel(Protocol):
     """The other end of a request: where its body comes from, and where its answer goes.
 
     An answer is given whole (`answer`), or in pieces: `begin`, `give` …, `end`. To one who has gone nothing is given,
@@ -114,7 +114,7 @@ class ClientRequest:
 
     def __init__(
         self,
-        caller: Caller,
+        caller: ResponseChannel,
         method: str,
         path: str,
         raw_path: str,

@@ -22,7 +22,7 @@ CLOSE_SECONDS: Final = 1
 """That connections have to close once everything is answered."""
 
 
-class DrainingServer(Server):
+class UvicornServer(Server):
     """A server for one gateway."""
 
     def __init__(self, config: Config, gateway: Gateway, seconds: float | None) -> None:

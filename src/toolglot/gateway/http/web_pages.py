@@ -26,7 +26,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from toolglot.gateway.config.checks import is_loopback
-from toolglot.gateway.http.requests import Caller, ClientRequest, Headers, Hold, refusal, uncounted
+from toolglot.gateway.http.requests import ClientRequest, Headers, Hold, ResponseChannel, refusal, uncounted
 
 LONGEST_REMEMBERED: Final = 300
 _NAMES: Final = re.compile(r"[A-Za-z0-9_, -]{1,4000}")
@@ -73,12 +73,12 @@ def preflight_answer(headers: Headers) -> dict[str, str] | None:
     return answer
 
 
-class PageCaller:
+class PageChannel:
     """The other end of a request of an allowed page: its browser is told that the page may read the answer."""
 
     __slots__ = ("_caller", "_headers")
 
-    def __init__(self, caller: Caller, origin: str) -> None:
+    def __init__(self, caller: ResponseChannel, origin: str) -> None:
         self._caller = caller
         self._headers = {
             "access-control-allow-origin": origin,

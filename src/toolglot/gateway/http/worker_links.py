@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot.gateway.observability.request_log import Teller
+from toolglot.gateway.observability.request_log import RequestLog
 
 PATIENCE: Final = 2.0
 """Seconds that another worker has."""
@@ -29,17 +29,17 @@ Question = dict[str, str | None]
 """`ask`: what for; `client`: whose requests, None: all; `name`: the id of one."""
 
 
-class Siblings:
+class WorkerLinks:
     """The other workers, and this one as they see it."""
 
     def __init__(self, folder: str, number: int) -> None:
         self._folder = Path(folder)
         self._number = number
-        self._teller: Teller | None = None
+        self._teller: RequestLog | None = None
         self._text: Callable[[], bytes] = bytes
         self._server: asyncio.Server | None = None
 
-    async def start(self, teller: Teller, text: Callable[[], bytes]) -> None:
+    async def start(self, teller: RequestLog, text: Callable[[], bytes]) -> None:
         """Answer from now on: of the requests that `teller` remembers, and the metrics of `text`."""
         self._teller, self._text = teller, text
         own = self._folder / f"{self._number}{_END}"

@@ -45,7 +45,7 @@ USAGE_ERROR: Final = 2
 _LOOK_SECONDS: Final = 1.0
 
 
-class Place(Struct, frozen=True):
+class WorkerSettings(Struct, frozen=True):
     """What a worker is given."""
 
     number: int
@@ -71,7 +71,7 @@ class Place(Struct, frozen=True):
         threading.Thread(target=wait, name="supervisor", daemon=True).start()
 
 
-def place_in(environ: MutableMapping[str, str]) -> Place | None:
+def place_in(environ: MutableMapping[str, str]) -> WorkerSettings | None:
     """The place of this process among workers, which is taken out of the environment; None: it is no worker."""
     given = environ.pop(VARIABLE, "")
     try:
@@ -79,7 +79,7 @@ def place_in(environ: MutableMapping[str, str]) -> Place | None:
         number, listening, life = map(int, numbers.split(","))
     except ValueError:
         return None
-    return Place(number, listening, life, folder)
+    return WorkerSettings(number, listening, life, folder)
 
 
 class Slot:

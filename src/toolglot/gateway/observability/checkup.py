@@ -56,7 +56,7 @@ BADLY_SKEWED: Final = 300.0
 State = Literal["ok", "warn", "fail"]
 
 
-class Finding(Struct, frozen=True):
+class CheckResult(Struct, frozen=True):
     """One thing that was looked at."""
 
     part: str
@@ -70,61 +70,61 @@ class Finding(Struct, frozen=True):
 _CONFIG: Final = "configuration"
 
 
-def of_settings(config: Config) -> list[Finding]:
+def of_settings(config: Config) -> list[CheckResult]:
     """What a configuration means."""
     settings = config.gateway
     where = config.origin or "no file: what the environment shows (toolglot init writes one)"
-    found = [Finding(_CONFIG, "ok", f"read: {where}")]
+    found = [CheckResult(_CONFIG, "ok", f"read: {where}")]
     reach = "this machine only" if is_loopback(settings.host) else "other machines can reach it"
-    found.append(Finding(_CONFIG, "ok", f"listens on {settings.host}:{settings.port}: {reach}"))
+    found.append(CheckResult(_CONFIG, "ok", f"listens on {settings.host}:{settings.port}: {reach}"))
     count = sum(key != STORED_KEYS for key in settings.client_keys)
     own = f"{count} client key{'s' * (count != 1)} in the configuration" if count else ""
     kept = "those of `toolglot keys`" if STORED_KEYS in settings.client_keys else ""
     keys = (
         " and ".join(filter(None, (own, kept))) or "no client keys: any will do, unless `toolglot keys` has made some"
     )
-    found.append(Finding(_CONFIG, "ok", keys))
-    found += [Finding(_CONFIG, "warn", note) for note in config.notes]
+    found.append(CheckResult(_CONFIG, "ok", keys))
+    found += [CheckResult(_CONFIG, "warn", note) for note in config.notes]
     found.append(_of_models(config))
     if settings.middleware:
         found.append(_of_middleware(config))
     return found
 
 
-def _of_models(config: Config) -> Finding:
+def _of_models(config: Config) -> CheckResult:
     names = ", ".join(f"{name} ({each.target})" for name, each in config.upstreams.items())
     if config.simulates_known:
         message = "nothing is configured: simulated models answer for all known ones, and no real model does"
         todo = "set a provider's key, such as OPENAI_API_KEY, or write a toolglot.toml (toolglot init)"
-        return Finding(_CONFIG, "warn", message, todo)
+        return CheckResult(_CONFIG, "warn", message, todo)
     simulated = (
         "only names that begin with simulated/ are simulated" if config.allows_simulated else "none is simulated"
     )
     if names:
-        return Finding(_CONFIG, "ok", f"upstreams: {names}; models that they do not have are refused; {simulated}")
+        return CheckResult(_CONFIG, "ok", f"upstreams: {names}; models that they do not have are refused; {simulated}")
     message = f"no real model answers: there is no upstream; {simulated}"
-    return Finding(_CONFIG, "warn" if config.gateway.simulate else "fail", message, "write [upstreams.NAME]")
+    return CheckResult(_CONFIG, "warn" if config.gateway.simulate else "fail", message, "write [upstreams.NAME]")
 
 
-def _of_middleware(config: Config) -> Finding:
+def _of_middleware(config: Config) -> CheckResult:
     try:
         steps = load_steps(config.gateway.middleware)
     except InputError as error:
-        return Finding(_CONFIG, "fail", f"middleware: {error.message}", error.hint)
-    return Finding(_CONFIG, "ok", f"middleware: {len(steps)} step{'s' * (len(steps) != 1)} can be loaded")
+        return CheckResult(_CONFIG, "fail", f"middleware: {error.message}", error.hint)
+    return CheckResult(_CONFIG, "ok", f"middleware: {len(steps)} step{'s' * (len(steps) != 1)} can be loaded")
 
 
-def of_config_error(error: InputError) -> list[Finding]:
+def of_config_error(error: InputError) -> list[CheckResult]:
     """A configuration that cannot be read: all that is wrong with it."""
     return [
-        Finding(_CONFIG, "fail", f"{each.path}: {each.message}" if each.path else each.message, each.hint)
+        CheckResult(_CONFIG, "fail", f"{each.path}: {each.message}" if each.path else each.message, each.hint)
         for each in error.errors
     ]
 
 
-def of_keys(config: Config) -> list[Finding]:
+def of_keys(config: Config) -> list[CheckResult]:
     """Where the key of each upstream is from."""
-    return [Finding("keys", *_key_of(upstream)) for upstream in config.upstreams.values()]
+    return [CheckResult("keys", *_key_of(upstream)) for upstream in config.upstreams.values()]
 
 
 def _key_of(upstream: UpstreamSettings) -> tuple[State, str]:
@@ -140,12 +140,12 @@ def _key_of(upstream: UpstreamSettings) -> tuple[State, str]:
 _STORE: Final = "store"
 
 
-async def of_store(config: Config) -> list[Finding]:
+async def of_store(config: Config) -> list[CheckResult]:
     """Whether the store can be opened and written, and has room."""
     place = config.gateway.store
     if place in (MEMORY, OFF):
         said = f"{place}: what clients cannot keep themselves is forgotten at the end, and workers share nothing"
-        return [Finding(_STORE, "warn", said, "set store in [gateway] to a file")]
+        return [CheckResult(_STORE, "warn", said, "set store in [gateway] to a file")]
     if is_address(place):
         return [await _of_writing(place, shown(place))]
     path = Path(place).expanduser()
@@ -157,19 +157,19 @@ async def of_store(config: Config) -> list[Finding]:
     return [found, _of_disk(path)]
 
 
-def _of_place(path: Path) -> Finding:
+def _of_place(path: Path) -> CheckResult:
     """Where a store would be made."""
     folder = _nearest(path)
     if os.access(folder, os.W_OK | os.X_OK):
-        return Finding(_STORE, "ok", f"{path} is not there yet: the first start makes it")
-    return Finding(_STORE, "fail", f"{path} cannot be made", f"let {folder} be written, or set store in [gateway]")
+        return CheckResult(_STORE, "ok", f"{path} is not there yet: the first start makes it")
+    return CheckResult(_STORE, "fail", f"{path} cannot be made", f"let {folder} be written, or set store in [gateway]")
 
 
 def _nearest(path: Path) -> Path:
     return next((each for each in path.absolute().parents if each.is_dir()), Path("/"))
 
 
-def _of_version(path: Path) -> Finding:
+def _of_version(path: Path) -> CheckResult:
     """Read without changing anything: to open a store is to bring it to the newest version."""
     newest = len(MIGRATIONS)
     try:
@@ -177,17 +177,17 @@ def _of_version(path: Path) -> Finding:
             check_database(connection, str(path))
             is_of = version_of(connection)
     except InputError as error:
-        return Finding(_STORE, "fail", f"{path}: {error.message}", error.hint)
+        return CheckResult(_STORE, "fail", f"{path}: {error.message}", error.hint)
     except sqlite3.Error as error:
         hint = "stop the gateway and move the file away, or set store in [gateway] to another"
-        return Finding(_STORE, "fail", f"{path} cannot be read: {error}", hint)
+        return CheckResult(_STORE, "fail", f"{path} cannot be read: {error}", hint)
     if is_of < newest:
         said = f"{path} is of version {is_of}; the next start brings it to {newest}"
-        return Finding(_STORE, "warn", said, "keep a copy first: an older toolglot cannot read it afterwards")
-    return Finding(_STORE, "ok", f"{path}, version {is_of}, {_size(path.stat().st_size)}")
+        return CheckResult(_STORE, "warn", said, "keep a copy first: an older toolglot cannot read it afterwards")
+    return CheckResult(_STORE, "ok", f"{path}, version {is_of}, {_size(path.stat().st_size)}")
 
 
-async def _of_writing(place: str, said: str) -> Finding:
+async def _of_writing(place: str, said: str) -> CheckResult:
     """Keep a row for a moment."""
     where = shown(place)
     begun = time.monotonic()
@@ -204,18 +204,20 @@ async def _of_writing(place: str, said: str) -> Finding:
         hint = "look at its owner, its mode and its disk; another process may hold it"
         if is_address(place):
             hint = "look whether the server runs, and at the address, user and password"
-        return Finding(_STORE, "fail", f"{where} cannot be written: {str(error) or 'it takes too long'}", hint)
+        return CheckResult(_STORE, "fail", f"{where} cannot be written: {str(error) or 'it takes too long'}", hint)
     if kept != {"row": b"row"}:
-        return Finding(_STORE, "fail", f"{where} does not give back what it keeps", "set store in [gateway] to another")
-    return Finding(_STORE, "ok", f"{said}, written and read in {(time.monotonic() - begun) * 1000:.0f} ms")
+        return CheckResult(
+            _STORE, "fail", f"{where} does not give back what it keeps", "set store in [gateway] to another"
+        )
+    return CheckResult(_STORE, "ok", f"{said}, written and read in {(time.monotonic() - begun) * 1000:.0f} ms")
 
 
-def _of_disk(path: Path) -> Finding:
+def _of_disk(path: Path) -> CheckResult:
     free = shutil.disk_usage(_nearest(path)).free
     said, todo = f"{_size(free)} free on its disk", "make room: a full disk loses what clients cannot keep themselves"
     if free < LITTLE_DISK:
-        return Finding(_STORE, "fail" if free < NO_DISK else "warn", said, todo)
-    return Finding(_STORE, "ok", said)
+        return CheckResult(_STORE, "fail" if free < NO_DISK else "warn", said, todo)
+    return CheckResult(_STORE, "ok", said)
 
 
 def _size(count: float) -> str:
@@ -237,12 +239,12 @@ def root_of(config: Config) -> str:
     return f"http://[{host}]:{config.gateway.port}" if ":" in host else f"http://{host}:{config.gateway.port}"
 
 
-async def of_port(config: Config) -> Finding:
+async def of_port(config: Config) -> CheckResult:
     """Whether the port is free, or a gateway has it already."""
     settings = config.gateway
     where = f"{settings.host}:{settings.port}"
     if settings.port == 0:
-        return Finding(_PORT, "ok", "any free one")
+        return CheckResult(_PORT, "ok", "any free one")
     answered = await _answered(config)
     if answered is not None:
         try:
@@ -250,15 +252,15 @@ async def of_port(config: Config) -> Finding:
         except ValueError:
             told = {}
         if isinstance(told, dict) and told.get("name") == "toolglot":
-            return Finding(_PORT, "ok", f"{where}: a toolglot {str(told.get('version'))[:20]} serves there now")
-        return Finding(_PORT, "fail", f"{where}: another program has it", "end it, or set port in [gateway]")
+            return CheckResult(_PORT, "ok", f"{where}: a toolglot {str(told.get('version'))[:20]} serves there now")
+        return CheckResult(_PORT, "fail", f"{where}: another program has it", "end it, or set port in [gateway]")
     try:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         socket.create_server((settings.host, settings.port), family=family).close()
     except OSError as error:
         todo = "set port in [gateway] to one from 1024 on" if error.errno == errno.EACCES else "set host and port"
-        return Finding(_PORT, "fail", f"{where}: {error.strerror or error}", todo)
-    return Finding(_PORT, "ok", f"{where} is free")
+        return CheckResult(_PORT, "fail", f"{where}: {error.strerror or error}", todo)
+    return CheckResult(_PORT, "ok", f"{where} is free")
 
 
 async def _answered(config: Config) -> bytes | None:
@@ -288,12 +290,12 @@ async def _answered(config: Config) -> bytes | None:
 _UPSTREAMS: Final = "upstreams"
 
 
-async def of_upstreams(config: Config, tell: Callable[[str], None], patience: float = PATIENCE) -> list[Finding]:
+async def of_upstreams(config: Config, tell: Callable[[str], None], patience: float = PATIENCE) -> list[CheckResult]:
     """Ask every upstream for its models, all at once; `tell` is given the name of each that is done."""
     upstreams = Upstreams(config)
     skews: list[float] = []
 
-    async def one(upstream: Upstream) -> Finding:
+    async def one(upstream: Upstream) -> CheckResult:
         found = await _of_upstream(upstream, config, skews, patience)
         tell(upstream.name)
         return found
@@ -305,7 +307,7 @@ async def of_upstreams(config: Config, tell: Callable[[str], None], patience: fl
     return [*found, *([_of_clock(min(skews, key=abs))] if skews else [])]
 
 
-async def _of_upstream(upstream: Upstream, config: Config, skews: list[float], patience: float) -> Finding:
+async def _of_upstream(upstream: Upstream, config: Config, skews: list[float], patience: float) -> CheckResult:
     profile = profiles.get(upstream.target, overrides=config.overrides)
     variable = config.upstreams[upstream.name].key_env
     begun = time.monotonic()
@@ -326,22 +328,24 @@ async def _of_upstream(upstream: Upstream, config: Config, skews: list[float], p
     return _of_status(upstream.name, answer.status, len(upstream_models(data, profile.protocol)), took, variable)
 
 
-def _of_status(name: str, status: int, count: int, took: str, variable: str) -> Finding:
+def _of_status(name: str, status: int, count: int, took: str, variable: str) -> CheckResult:
     """What an answer means."""
     if status == 200:
-        return Finding(_UPSTREAMS, "ok", f"{name}: answers in {took}, lists {count} models")
+        return CheckResult(_UPSTREAMS, "ok", f"{name}: answers in {took}, lists {count} models")
     if status in (401, 403):
         todo = f"look at ${variable}: is it complete, and of this account?" if variable else "set key_env to its key"
-        return Finding(_UPSTREAMS, "fail", f"{name}: does not accept the key (status {status})", todo)
+        return CheckResult(_UPSTREAMS, "fail", f"{name}: does not accept the key (status {status})", todo)
     if status in (404, 405):
         said = f"{name}: answers in {took}, and has no list of models at this address (status {status})"
-        return Finding(_UPSTREAMS, "warn", said, "if requests fail too, look at its url")
+        return CheckResult(_UPSTREAMS, "warn", said, "if requests fail too, look at its url")
     if status == 429:
-        return Finding(_UPSTREAMS, "warn", f"{name}: has had too many requests (status 429)", "try again later")
-    return Finding(_UPSTREAMS, "warn", f"{name}: answers with status {status}", "try again, or look at its status page")
+        return CheckResult(_UPSTREAMS, "warn", f"{name}: has had too many requests (status 429)", "try again later")
+    return CheckResult(
+        _UPSTREAMS, "warn", f"{name}: answers with status {status}", "try again, or look at its status page"
+    )
 
 
-async def _of_connection(upstream: Upstream) -> Finding:
+async def _of_connection(upstream: Upstream) -> CheckResult:
     """Of an upstream that has no list: whether somebody takes the connection."""
     host, port = _place(upstream.url)
     try:
@@ -350,10 +354,12 @@ async def _of_connection(upstream: Upstream) -> Finding:
             writer.close()
     except (OSError, TimeoutError) as error:
         return await _of_failure(upstream, error)
-    return Finding(_UPSTREAMS, "ok", f"{upstream.name}: {host} takes connections; it has no list of models to ask for")
+    return CheckResult(
+        _UPSTREAMS, "ok", f"{upstream.name}: {host} takes connections; it has no list of models to ask for"
+    )
 
 
-async def _of_failure(upstream: Upstream, error: Exception) -> Finding:
+async def _of_failure(upstream: Upstream, error: Exception) -> CheckResult:
     """Why there was no answer: the name, the connection, or what came."""
     host, port = _place(upstream.url)
     said = error.failure.message if isinstance(error, ProviderError) else str(error) or "no answer in time"
@@ -364,11 +370,11 @@ async def _of_failure(upstream: Upstream, error: Exception) -> Finding:
             await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, TimeoutError):
         todo = "look at its url, the name server, and HTTPS_PROXY if there is a proxy between"
-        return Finding(_UPSTREAMS, "fail", said, todo)
+        return CheckResult(_UPSTREAMS, "fail", said, todo)
     todo = (
         "is it running, and is its url right?" if is_loopback(host) else "look at its url, the network and HTTPS_PROXY"
     )
-    return Finding(_UPSTREAMS, "fail", said, todo)
+    return CheckResult(_UPSTREAMS, "fail", said, todo)
 
 
 def _place(url: str) -> tuple[str, int]:
@@ -384,12 +390,14 @@ def _skew(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _of_clock(skew: float) -> Finding:
+def _of_clock(skew: float) -> CheckResult:
     way = "ahead" if skew > 0 else "behind"
     if abs(skew) < SKEWED:
-        return Finding("clock", "ok", "as the upstreams' clocks")
+        return CheckResult("clock", "ok", "as the upstreams' clocks")
     state: State = "fail" if abs(skew) > BADLY_SKEWED else "warn"
-    return Finding("clock", state, f"{abs(skew):.0f} s {way} of the upstreams' clocks", "set it by NTP (timedatectl)")
+    return CheckResult(
+        "clock", state, f"{abs(skew):.0f} s {way} of the upstreams' clocks", "set it by NTP (timedatectl)"
+    )
 
 
 # --- packages ---------------------------------------------------------------------------------------
@@ -405,23 +413,25 @@ _BETTER: Final = {
 _EXTRAS: Final = {"rich": "cli", "opentelemetry-sdk": "otel"}
 
 
-def of_packages(installed: Callable[[str], str] | None = None) -> list[Finding]:
+def of_packages(installed: Callable[[str], str] | None = None) -> list[CheckResult]:
     """Python, toolglot, and what they use."""
     found = installed or _installed
     needed = {name: found(name) for name in _NEEDED}
     there = ", ".join(f"{name} {number}" for name, number in needed.items() if number)
-    findings = [Finding("packages", "ok", f"toolglot {__version__}, Python {sys.version.split()[0]}, {there}")]
+    findings = [CheckResult("packages", "ok", f"toolglot {__version__}, Python {sys.version.split()[0]}, {there}")]
     if missing := [name for name, number in needed.items() if not number]:
         todo = how_to_install("gateway")
-        findings.append(Finding("packages", "fail", f"not installed: {', '.join(missing)}", todo))
+        findings.append(CheckResult("packages", "fail", f"not installed: {', '.join(missing)}", todo))
     for name, gives in _BETTER.items():
         if number := found(name):
-            findings.append(Finding("packages", "ok", f"{name} {number}: {gives}"))
+            findings.append(CheckResult("packages", "ok", f"{name} {number}: {gives}"))
             continue
         is_light = name in _EXTRAS
         todo = how_to_install(_EXTRAS.get(name, "gateway"))
         findings.append(
-            Finding("packages", "ok" if is_light else "warn", f"{name} is not installed: it would give {gives}", todo)
+            CheckResult(
+                "packages", "ok" if is_light else "warn", f"{name} is not installed: it would give {gives}", todo
+            )
         )
     return findings
 

@@ -27,7 +27,7 @@ from toolglot import __version__, profiles
 from toolglot.errors import InputError
 from toolglot.gateway.http.body_budget import BodyBudget
 from toolglot.gateway.observability.report_counts import tally_of
-from toolglot.gateway.observability.request_log import GONE, Told
+from toolglot.gateway.observability.request_log import GONE, RequestRecord
 from toolglot.profiles import Overrides
 from toolglot.protocols.errors.masking import mask
 
@@ -263,7 +263,7 @@ class Names:
 # --- what is counted --------------------------------------------------------------------------------
 
 
-class Way:
+class RequestLabels:
     """Where requests that are alike are counted: looked up once, and not for each label again."""
 
     __slots__ = ("labels", "requests", "spreads", "tokens")
@@ -290,11 +290,11 @@ class Metrics:
         self._clock = clock
         self._began = clock()
         self._started = time.time()
-        self._open: set[Told] = set()
+        self._open: set[RequestRecord] = set()
         self._upstreams = Names(MOST_UPSTREAMS)
         self._models: dict[str, Names] = {}
         self._rules: dict[str, None] = {}
-        self._ways: dict[tuple[str, str, str, bool, str, bool, str], Way] = {}
+        self._ways: dict[tuple[str, str, str, bool, str, bool, str], RequestLabels] = {}
         self._requests, self._refusals = Counter(REQUESTS), Counter(REFUSALS)
         self._tokens = Counter(TOKENS)
         self._repairs, self._reply_changes = Counter(REPAIRS), Counter(REPLY_CHANGES)
@@ -304,13 +304,13 @@ class Metrics:
         self._store_errors = Counter(STORE)
         self._store_errors.add((), 0)
 
-    def begin(self, told: Told) -> None:
+    def begin(self, told: RequestRecord) -> None:
         self._open.add(told)
 
     def store_failed(self, count: int = 1) -> None:
         self._store_errors.add((), count)
 
-    def end(self, told: Told) -> None:
+    def end(self, told: RequestRecord) -> None:
         """A request is over. One that came while nothing was counted is not counted either."""
         if told not in self._open:
             return
@@ -324,7 +324,7 @@ class Metrics:
         if told.store_errors:
             self.store_failed(told.store_errors)
 
-    def _way(self, told: Told) -> Way:
+    def _way(self, told: RequestRecord) -> RequestLabels:
         status = _status(told)
         key = (
             *(told.action, told.source, told.upstream, told.is_simulated),
@@ -335,12 +335,12 @@ class Metrics:
             upstream = self._upstream(told)
             model = self._model(upstream, told) if upstream else ""
             labels = (told.action, told.source, upstream, model, status)
-            way = Way(labels, self._requests.of(labels))
+            way = RequestLabels(labels, self._requests.of(labels))
             if model != OTHER and len(self._ways) < MOST_SERIES:  # `other` may have a name of its own one day
                 self._ways[key] = way
         return way
 
-    def _asked(self, told: Told, way: Way) -> None:
+    def _asked(self, told: RequestRecord, way: RequestLabels) -> None:
         if told.entries:
             for (action, gravity, named), count in tally_of(told.entries).kinds.items():
                 self._repairs.add((self._rule(named, told) or action, action, gravity), count)
@@ -363,7 +363,7 @@ class Metrics:
             added.add(seconds)
             first_byte.add(told.sent - told.arrived)
 
-    def _use(self, usage: Mapping[str, int], way: Way) -> None:
+    def _use(self, usage: Mapping[str, int], way: RequestLabels) -> None:
         for name, count in usage.items():
             if count and name in _TOKEN_KINDS:
                 tokens = way.tokens.get(name)
@@ -371,13 +371,13 @@ class Metrics:
                     tokens = way.tokens[name] = self._tokens.of((*way.labels[2:4], _TOKEN_KINDS[name]))
                 tokens[0] += count
 
-    def _upstream(self, told: Told) -> str:
+    def _upstream(self, told: RequestRecord) -> str:
         """Stand-ins have names of their own: nothing that they answer is to be taken for a provider's."""
         if not told.upstream:
             return ""
         return self._upstreams.of(f"{told.upstream} (simulated)" if told.is_simulated else told.upstream)
 
-    def _model(self, upstream: str, told: Told) -> str:
+    def _model(self, upstream: str, told: RequestRecord) -> str:
         if not told.sent_model:
             return ""
         names = self._models.get(upstream)
@@ -385,7 +385,7 @@ class Metrics:
             names = self._models[upstream] = Names(MOST_MODELS)
         return names.of(family_of(told.sent_model[:LONGEST_NAME]), may_be_new=200 <= told.status < 300)
 
-    def _rule(self, names: tuple[str, ...], told: Told) -> str:
+    def _rule(self, names: tuple[str, ...], told: RequestRecord) -> str:
         """The rule among what may be one in the reason of a change; empty: none is, but a name that a client chose."""
         for name in names:
             if name in self._rules:
@@ -429,13 +429,13 @@ class Metrics:
         }
 
 
-def _status(told: Told) -> str:
+def _status(told: RequestRecord) -> str:
     if told.error == GONE or not told.status:
         return "gone"
     return "broken" if told.is_broken else _CLASSES[told.status // 100]
 
 
-def _is_rule(named: str, told: Told, overrides: Overrides | None) -> bool:
+def _is_rule(named: str, told: RequestRecord, overrides: Overrides | None) -> bool:
     if named.startswith(_DEFAULT):
         return named.removeprefix(_DEFAULT) in profiles.KEYS
     try:

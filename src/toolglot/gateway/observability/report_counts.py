@@ -27,7 +27,7 @@ Kind = tuple[str, str, tuple[str, ...]]
 """An action, its gravity, and what may be the rule that demands it."""
 
 
-class Tally:
+class EntryCounts:
     """What is told of entries."""
 
     __slots__ = ("gravest", "gravities", "kinds")
@@ -47,10 +47,10 @@ class Tally:
         self.gravest: list[Entry] = [entry for found in by_gravity.values() for entry in found[:SHOWN]][:SHOWN]
 
 
-class TalliedEntries(tuple[Entry, ...]):  # noqa: SLOT001 - it has to hold something
+class CountedEntries(tuple[Entry, ...]):  # noqa: SLOT001 - it has to hold something
     """Entries that were counted."""
 
-    tally: Tally
+    tally: EntryCounts
 
 
 def rules_in(reason: str) -> tuple[str, ...]:
@@ -62,10 +62,10 @@ def tallied(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """The entries, counted if they are many."""
     if len(entries) <= MANY:
         return entries
-    counted = TalliedEntries(entries)
-    counted.tally = Tally(entries)
+    counted = CountedEntries(entries)
+    counted.tally = EntryCounts(entries)
     return counted
 
 
-def tally_of(entries: tuple[Entry, ...]) -> Tally:
-    return entries.tally if type(entries) is TalliedEntries else Tally(entries)
+def tally_of(entries: tuple[Entry, ...]) -> EntryCounts:
+    return entries.tally if type(entries) is CountedEntries else EntryCounts(entries)

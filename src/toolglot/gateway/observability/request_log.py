@@ -45,7 +45,7 @@ GONE: Final = "the client went away"
 LogForm = Literal["text", "json", "off"]
 
 
-class Told:
+class RequestRecord:
     """One request, from its arrival to its end."""
 
     # What nearly every request has is not written down for each.
@@ -263,25 +263,25 @@ def _body(data: bytes) -> Any:
         return text
 
 
-class Teller:
+class RequestLog:
     """Remembers the last requests, and writes the log."""
 
     def __init__(self, *, most: int, form: LogForm = "text", stream: TextIO | None = None) -> None:
         self._most = most
         self._form = form
         self._stream = stream
-        self._told: OrderedDict[str, Told] = OrderedDict()
+        self._told: OrderedDict[str, RequestRecord] = OrderedDict()
         self._size = 0
         self._lines: list[str] = []
         """Of the log, that are not yet written."""
         self._writing: asyncio.TimerHandle | None = None
         self.worker = 0
         """The number of this process, where several write to one log."""
-        self.listeners: list[Callable[[Told], None]] = []
+        self.listeners: list[Callable[[RequestRecord], None]] = []
         self.hide: Callable[[str], str] = str
         """Takes out of a line what the gateway itself knows to be a key."""
 
-    def end(self, told: Told) -> None:
+    def end(self, told: RequestRecord) -> None:
         """A request is over. One that had nothing to say is not remembered."""
         told.seconds = told.elapsed()
         if self._most and told.request:
@@ -294,17 +294,17 @@ class Teller:
             listener(told)
         self.log(told)
 
-    def find(self, id: str, client: str | None) -> Told | None:
+    def find(self, id: str, client: str | None) -> RequestRecord | None:
         """A request of a client; of any, where none is named."""
         told = self._told.get(id)
         return told if told is not None and client in (None, told.client) else None
 
-    def latest(self, client: str | None, most: int = 100) -> list[Told]:
+    def latest(self, client: str | None, most: int = 100) -> list[RequestRecord]:
         """The requests of a client, the latest first; of all, where none is named."""
         own = [told for told in reversed(self._told.values()) if client in (None, told.client)]
         return own[:most]
 
-    def log(self, told: Told) -> None:
+    def log(self, told: RequestRecord) -> None:
         if self._form == "off" or (told.action in QUIET and told.status < 400):
             return
         self._write_soon(self._json("request", told.summary()) if self._form == "json" else line_of(told))
@@ -357,7 +357,7 @@ class Teller:
             stream.flush()
 
 
-def line_of(told: Told) -> str:
+def line_of(told: RequestRecord) -> str:
     """A request in one line, for people."""
     way = told.source
     if told.upstream:

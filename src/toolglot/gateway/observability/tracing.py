@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from toolglot import __version__
 from toolglot.errors import how_to_install
-from toolglot.gateway.observability.request_log import GONE, Told
+from toolglot.gateway.observability.request_log import GONE, RequestRecord
 from toolglot.protocols.errors.masking import mask
 from toolglot.upstream import Upstream
 
@@ -61,7 +61,7 @@ class Tracing:
         self._carrier = propagation.TraceContextTextMapPropagator()
         self._nothing = importlib.import_module("opentelemetry.context").Context()
 
-    def begin(self, told: Told, headers: Mapping[str, str]) -> Trace:
+    def begin(self, told: RequestRecord, headers: Mapping[str, str]) -> Trace:
         """The span of a request, which continues the trace that its headers name."""
         carried = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
         parent = self._carrier.extract(carried, context=self._nothing)
@@ -103,7 +103,7 @@ class Trace:
         self._asked: Any = None
         self.id: str = f"{span.get_span_context().trace_id:032x}"
 
-    def asking(self, told: Told, upstream: Upstream) -> dict[str, str]:
+    def asking(self, told: RequestRecord, upstream: Upstream) -> dict[str, str]:
         """An upstream is asked. One that was asked before has failed."""
         if self._asked is not None:
             self._tracing.fail(self._asked, told.failures[-1][1] if told.failures else "other")
@@ -125,7 +125,7 @@ class Trace:
         )
         return headers
 
-    def end(self, told: Told) -> None:
+    def end(self, told: RequestRecord) -> None:
         """The request is over."""
         kind = error_type(told)
         if self._asked is not None:
@@ -139,7 +139,7 @@ class Trace:
         self._span.end()
 
 
-def error_type(told: Told) -> str:
+def error_type(told: RequestRecord) -> str:
     """The kind of what went wrong; empty: nothing did."""
     if told.error == GONE or not told.status:
         return "cancelled"
@@ -148,7 +148,7 @@ def error_type(told: Told) -> str:
     return ""
 
 
-def _answer(told: Told) -> dict[str, Any]:
+def _answer(told: RequestRecord) -> dict[str, Any]:
     """What is known of an answer."""
     usage = told.usage or {}
     known: dict[str, Any] = {USAGE[name]: count for name, count in usage.items() if name in USAGE}
@@ -161,7 +161,7 @@ def _answer(told: Told) -> dict[str, Any]:
     return known
 
 
-def _summary(told: Told) -> dict[str, Any]:
+def _summary(told: RequestRecord) -> dict[str, Any]:
     known: dict[str, Any] = {"toolglot.protocol": told.source, "toolglot.changes": len(told.entries)}
     if told.status:
         known["http.response.status_code"] = told.status

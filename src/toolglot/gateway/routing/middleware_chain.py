@@ -63,7 +63,7 @@ def _loaded(name: str, path: str) -> ToolMiddleware:
     return step  # type: ignore[no-any-return]
 
 
-class Chain:
+class GatewayMiddleware:
     """The steps, and what they are shown."""
 
     def __init__(self, steps: Sequence[ToolMiddleware]) -> None:

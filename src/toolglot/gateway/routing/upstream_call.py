@@ -18,11 +18,11 @@ from toolglot.conversation import Conversation, Failure, Issuer
 from toolglot.conversation.report import Entry
 from toolglot.errors import RefusedError
 from toolglot.gateway.config.route_table import RouteSettings
-from toolglot.gateway.endpoints.table import Door
+from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal
 from toolglot.gateway.observability.report_counts import tallied
-from toolglot.gateway.observability.request_log import Told
+from toolglot.gateway.observability.request_log import RequestRecord
 from toolglot.gateway.routing.circuit_breaker import Breaker
 from toolglot.gateway.routing.route_changes import changed
 from toolglot.gateway.services import Services
@@ -32,7 +32,7 @@ from toolglot.profiles import Overrides, Profile
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import StoreError
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest
-from toolglot.upstream import Answer, Upstream
+from toolglot.upstream import HttpResponse, Upstream
 from toolglot.upstream.failures import failure_of, is_opaque_refused, wait_before
 from toolglot.upstream.protocol_choice import RESPONSES, asking_encrypted, target_for
 
@@ -49,11 +49,11 @@ _PASSED_ON: Final = {
 _NOTHING_SAID: Final = Conversation()
 
 
-class Asked(NamedTuple):
+class UpstreamReply(NamedTuple):
     """An answer that has begun, and who gives it."""
 
     out: ConvertedRequest
-    answer: Answer
+    answer: HttpResponse
     upstream: Upstream
     breaker: Breaker
 
@@ -68,10 +68,10 @@ async def in_step(others: int) -> None:
         await asyncio.sleep(0)
 
 
-class Asking:
+class UpstreamCall:
     """Asks for one request of a client."""
 
-    def __init__(self, services: Services, door: Door, request: ClientRequest, told: Told) -> None:
+    def __init__(self, services: Services, door: GatewayEndpoint, request: ClientRequest, told: RequestRecord) -> None:
         self._services = services
         self._door = door
         self._request = request
@@ -150,7 +150,7 @@ class Asking:
 
     async def asked(
         self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry] = ()
-    ) -> Asked:
+    ) -> UpstreamReply:
         """The answer of an upstream, as soon as it begins. Who gets it ends the breaker's count."""
         out = await self.rendered(received, upstream, model, entries)
         breaker, tries = self._services.upstreams.breaker(upstream), upstream.retries
@@ -162,7 +162,7 @@ class Asking:
                 if is_bare:
                     home = upstream.home(model, out.target.name)
                     self._services.vault.spoil(self._request.client, self.said, home)
-                return Asked(out, answer, upstream, breaker)
+                return UpstreamReply(out, answer, upstream, breaker)
             again = None if is_bare else self._without_refused(received, out, failure, upstream, entries)
             if again is not None:
                 out, is_bare = again, True
@@ -175,7 +175,7 @@ class Asking:
 
     async def _try(
         self, out: ConvertedRequest, upstream: Upstream, breaker: Breaker
-    ) -> tuple[Answer, Failure] | tuple[None, Failure]:
+    ) -> tuple[HttpResponse, Failure] | tuple[None, Failure]:
         """One request: its answer, or why there is none."""
         reason = breaker.why_not()
         if reason:

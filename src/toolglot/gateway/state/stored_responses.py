@@ -25,7 +25,7 @@ from msgspec.structs import asdict, replace
 
 from toolglot.errors import LimitError
 from toolglot.gateway.endpoints import response_errors as refusals
-from toolglot.gateway.http.offloading import Apart, at_once
+from toolglot.gateway.http.offloading import WorkOffloader, at_once
 from toolglot.gateway.state.response_items import (
     Item,
     id_of,
@@ -114,7 +114,7 @@ class StoredResponses:
         *,
         may_be_elsewhere: bool = False,
         home: str = "",
-        apart: Apart = at_once,
+        apart: WorkOffloader = at_once,
     ) -> dict[str, Any] | None:
         """A request with everything that it refers to; None where it refers to nothing, or to what its upstream has.
 
@@ -147,7 +147,7 @@ class StoredResponses:
         named: list[str],
         home: str,
         fields: Mapping[str, Any],
-        apart: Apart,
+        apart: WorkOffloader,
     ) -> list[Any] | None:
         """All items of a conversation up to now; None where its home has them."""
         last = None if previous is None else await self._link(client, previous)

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Conversation, Extra, Issuer, Reply, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.conversation.report import Entry
-from toolglot.gateway.http.offloading import Apart, at_once
+from toolglot.gateway.http.offloading import WorkOffloader, at_once
 from toolglot.profiles import Profile
 from toolglot.store import Store
 
@@ -118,7 +118,7 @@ class Vault:
         source: Profile,
         target: Profile,
         home: Issuer,
-        apart: Apart = at_once,
+        apart: WorkOffloader = at_once,
     ) -> tuple[Conversation, list[Entry]]:
         """The conversation with what was kept of its turns, and without what this provider has refused before."""
         serves = self.serves(source, target, is_renamed=conversation.model != home.model)
@@ -172,7 +172,7 @@ class Vault:
     # --- after a reply ------------------------------------------------------------------------------
 
     async def keep(
-        self, client: str, asked: Conversation, said: Reply, told: Reply, issuer: Issuer, apart: Apart = at_once
+        self, client: str, asked: Conversation, said: Reply, told: Reply, issuer: Issuer, apart: WorkOffloader = at_once
     ) -> bool:
         """Keep what the client will not bring back of a reply; whether there was anything.
 

@@ -10,7 +10,7 @@ from typing import Final
 from toolglot.conversation import Failure
 from toolglot.protocols.anthropic.blocks import PROTOCOL
 from toolglot.protocols.errors.bodies import own_error
-from toolglot.protocols.errors.failures import Shape, Spelling
+from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.fields.stored_history import UNSUPPORTED_THREAD
 
@@ -19,7 +19,7 @@ def _in_band(body: Fields) -> object:
     return own_error(body) or (body if body.get("type") == "error" else None)
 
 
-def _write(failure: Failure, spelling: Spelling, message: str) -> Fields:
+def _write(failure: Failure, spelling: ErrorSpelling, message: str) -> Fields:
     body: Fields = {"type": "error", "error": {"type": spelling.type, "message": message}}
     if failure.code == UNSUPPORTED_THREAD:
         body["error"]["details"] = {"error_code": UNSUPPORTED_THREAD, "unsupported": ["thread"]}
@@ -28,25 +28,25 @@ def _write(failure: Failure, spelling: Spelling, message: str) -> Fields:
     return body
 
 
-SHAPE = Shape(
+SHAPE = ErrorShape(
     PROTOCOL,
     _in_band,
     _write,
     {
-        "bad_request": Spelling(400, "invalid_request_error"),
-        "auth": Spelling(401, "authentication_error"),
-        "permission": Spelling(403, "permission_error"),
-        "billing": Spelling(402, "billing_error", said="Your credit balance is too low"),
-        "not_found": Spelling(404, "not_found_error"),
-        "too_large": Spelling(413, "request_too_large"),
-        "context_overflow": Spelling(400, "invalid_request_error", said="prompt is too long"),
-        "rate_limit": Spelling(429, "rate_limit_error"),
-        "overloaded": Spelling(529, "overloaded_error"),
-        "content_filter": Spelling(400, "invalid_request_error", said="Blocked by content filtering policy"),
-        "timeout": Spelling(504, "timeout_error"),
-        "unreachable": Spelling(502, "api_error"),
-        "server": Spelling(500, "api_error"),
-        "bad_output": Spelling(500, "api_error"),
+        "bad_request": ErrorSpelling(400, "invalid_request_error"),
+        "auth": ErrorSpelling(401, "authentication_error"),
+        "permission": ErrorSpelling(403, "permission_error"),
+        "billing": ErrorSpelling(402, "billing_error", said="Your credit balance is too low"),
+        "not_found": ErrorSpelling(404, "not_found_error"),
+        "too_large": ErrorSpelling(413, "request_too_large"),
+        "context_overflow": ErrorSpelling(400, "invalid_request_error", said="prompt is too long"),
+        "rate_limit": ErrorSpelling(429, "rate_limit_error"),
+        "overloaded": ErrorSpelling(529, "overloaded_error"),
+        "content_filter": ErrorSpelling(400, "invalid_request_error", said="Blocked by content filtering policy"),
+        "timeout": ErrorSpelling(504, "timeout_error"),
+        "unreachable": ErrorSpelling(502, "api_error"),
+        "server": ErrorSpelling(500, "api_error"),
+        "bad_output": ErrorSpelling(500, "api_error"),
     },
     "request-id",
 )

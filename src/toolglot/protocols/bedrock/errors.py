@@ -10,7 +10,7 @@ from typing import Final
 
 from toolglot.conversation import Failure
 from toolglot.protocols.bedrock.blocks import PROTOCOL
-from toolglot.protocols.errors.failures import Shape, Spelling
+from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
 
 
@@ -23,29 +23,29 @@ def _in_band(body: Fields) -> object:
     return None
 
 
-def _write(_failure: Failure, spelling: Spelling, message: str) -> Fields:
+def _write(_failure: Failure, spelling: ErrorSpelling, message: str) -> Fields:
     return {"__type": spelling.type, "message": message}
 
 
-SHAPE = Shape(
+SHAPE = ErrorShape(
     PROTOCOL,
     _in_band,
     _write,
     {
-        "bad_request": Spelling(400, "ValidationException"),
-        "auth": Spelling(403, "UnrecognizedClientException"),
-        "permission": Spelling(403, "AccessDeniedException"),
-        "billing": Spelling(403, "AccessDeniedException", said="A valid payment instrument must be provided"),
-        "not_found": Spelling(404, "ResourceNotFoundException"),
-        "too_large": Spelling(413, "RequestEntityTooLargeException"),
-        "context_overflow": Spelling(400, "ValidationException", said="Input is too long for requested model"),
-        "rate_limit": Spelling(429, "ThrottlingException"),
-        "overloaded": Spelling(503, "ServiceUnavailableException"),
-        "content_filter": Spelling(400, "ValidationException"),
-        "timeout": Spelling(408, "ModelTimeoutException"),
-        "unreachable": Spelling(502, "InternalServerException"),
-        "server": Spelling(500, "InternalServerException"),
-        "bad_output": Spelling(424, "ModelErrorException"),
+        "bad_request": ErrorSpelling(400, "ValidationException"),
+        "auth": ErrorSpelling(403, "UnrecognizedClientException"),
+        "permission": ErrorSpelling(403, "AccessDeniedException"),
+        "billing": ErrorSpelling(403, "AccessDeniedException", said="A valid payment instrument must be provided"),
+        "not_found": ErrorSpelling(404, "ResourceNotFoundException"),
+        "too_large": ErrorSpelling(413, "RequestEntityTooLargeException"),
+        "context_overflow": ErrorSpelling(400, "ValidationException", said="Input is too long for requested model"),
+        "rate_limit": ErrorSpelling(429, "ThrottlingException"),
+        "overloaded": ErrorSpelling(503, "ServiceUnavailableException"),
+        "content_filter": ErrorSpelling(400, "ValidationException"),
+        "timeout": ErrorSpelling(408, "ModelTimeoutException"),
+        "unreachable": ErrorSpelling(502, "InternalServerException"),
+        "server": ErrorSpelling(500, "InternalServerException"),
+        "bad_output": ErrorSpelling(424, "ModelErrorException"),
     },
     "x-amzn-requestid",
     names_exception=True,

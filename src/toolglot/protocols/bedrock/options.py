@@ -29,7 +29,7 @@ _MODES: Final[dict[str, ReasoningMode]] = {
 _MODES_BACK: Final = {mode: written for written, mode in _MODES.items()}
 
 
-class Asked(NamedTuple):
+class RequestOptions(NamedTuple):
     """What the two objects say."""
 
     mode: ReasoningMode | None = None
@@ -47,14 +47,14 @@ class Asked(NamedTuple):
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def read(body: Fields) -> Asked:
+def read(body: Fields) -> RequestOptions:
     """What a request, or what was kept of one, asks for."""
     fields, config = _object(body.get(FIELDS)), _object(body.get(CONFIG))
     thinking = _object(fields.get("thinking"))
     kind = thinking.get("type")
     mode = _MODES.get(kind) if type(kind) is str else None
     efforts = (config.get("effort"), _object(fields.get("output_config")).get("effort"))
-    return Asked(
+    return RequestOptions(
         mode,
         _whole(thinking.get("budget_tokens")) if mode is not None else None,
         next((effort for effort in efforts if type(effort) is str), None),
@@ -91,7 +91,7 @@ def unread(body: Fields) -> Fields:
     return {key: rest for key, rest in _rests(fields, config, asked).items() if rest}
 
 
-def _rests(fields: Fields, config: Fields, asked: Asked) -> dict[str, Fields]:
+def _rests(fields: Fields, config: Fields, asked: RequestOptions) -> dict[str, Fields]:
     """Both objects without what was read of them."""
     rest = {key: value for key, value in fields.items() if not (key == "top_k" and asked.top_k is not None)}
     if asked.mode is not None:
@@ -132,9 +132,9 @@ def write(options: Options, kept: Fields | None) -> Fields:
     return {key: value for key, value in rests.items() if value}
 
 
-def _asked(options: Options) -> Asked:
+def _asked(options: Options) -> RequestOptions:
     reasoning, output = options.reasoning or Reasoning(), options.output
-    return Asked(
+    return RequestOptions(
         reasoning.mode,
         reasoning.budget_tokens,
         reasoning.effort,
@@ -143,7 +143,7 @@ def _asked(options: Options) -> Asked:
     )
 
 
-def _meaning(asked: Asked) -> tuple[Any, ...]:
+def _meaning(asked: RequestOptions) -> tuple[Any, ...]:
     """What is compared: the schema by its text, since 1 and 1.0 are two things there."""
     output = asked.output
     return (*asked[:4], None if output is None else (output.name, compact(output.schema)))

@@ -11,7 +11,7 @@ from typing import Final
 from toolglot.conversation import Failure
 from toolglot.protocols.cohere.messages import PROTOCOL
 from toolglot.protocols.errors.bodies import own_error
-from toolglot.protocols.errors.failures import Shape, Spelling
+from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
 
 
@@ -25,29 +25,29 @@ def _with_id(body: Fields) -> Fields:
     return {**body, "request_id": body.get("id")}
 
 
-def _write(failure: Failure, _spelling: Spelling, message: str) -> Fields:
+def _write(failure: Failure, _spelling: ErrorSpelling, message: str) -> Fields:
     return {"message": message, "id": failure.request_id} if failure.request_id else {"message": message}
 
 
-SHAPE = Shape(
+SHAPE = ErrorShape(
     PROTOCOL,
     _in_band,
     _write,
     {
-        "bad_request": Spelling(400),
-        "auth": Spelling(401),
-        "permission": Spelling(403),
-        "billing": Spelling(402),
-        "not_found": Spelling(404),
-        "too_large": Spelling(413),
-        "context_overflow": Spelling(400, said="too many tokens"),
-        "rate_limit": Spelling(429),
-        "overloaded": Spelling(503),
-        "content_filter": Spelling(400),
-        "timeout": Spelling(504),
-        "unreachable": Spelling(502),
-        "server": Spelling(500),
-        "bad_output": Spelling(500),
+        "bad_request": ErrorSpelling(400),
+        "auth": ErrorSpelling(401),
+        "permission": ErrorSpelling(403),
+        "billing": ErrorSpelling(402),
+        "not_found": ErrorSpelling(404),
+        "too_large": ErrorSpelling(413),
+        "context_overflow": ErrorSpelling(400, said="too many tokens"),
+        "rate_limit": ErrorSpelling(429),
+        "overloaded": ErrorSpelling(503),
+        "content_filter": ErrorSpelling(400),
+        "timeout": ErrorSpelling(504),
+        "unreachable": ErrorSpelling(502),
+        "server": ErrorSpelling(500),
+        "bad_output": ErrorSpelling(500),
     },
 )
 

@@ -56,7 +56,7 @@ _CUT_MESSAGE: Final = re.compile(r'"(?:message|msg|error|detail)"\s{0,20}:\s{0,2
 _EVENT_DATA: Final = re.compile(r"^data:[ ]{0,4}(\{.*)$", re.MULTILINE)
 
 
-class Found(Struct, frozen=True):
+class ParsedError(Struct, frozen=True):
     """What was read from an error object."""
 
     message: str = ""
@@ -159,16 +159,16 @@ def error_in(document: object) -> object:
     return document
 
 
-def read_error(error: object, document: object) -> Found:
+def read_error(error: object, document: object) -> ParsedError:
     """What an error object says; the document around it may name the request."""
     outer = document[0] if isinstance(document, list) and document else document
     around = outer if isinstance(outer, dict) else {}
     if not isinstance(error, dict):
-        return Found(message_of(_said(error)), request_id=_first(around, _IDS))
+        return ParsedError(message_of(_said(error)), request_id=_first(around, _IDS))
     upstream = _upstream(error)
     message = message_of(": ".join(part for part in (_said(error), upstream.message if upstream else "") if part))
     parts = [error, *_details(error)]
-    return Found(
+    return ParsedError(
         message,
         tuple(dict.fromkeys((*_codes(parts), *(upstream.codes if upstream else ())))),
         _status(error),
@@ -234,7 +234,7 @@ def _param(fields: Fields) -> str:
     return word_of(fields.get("param")) or _place(fields)
 
 
-def _upstream(error: Fields) -> Found | None:
+def _upstream(error: Fields) -> ParsedError | None:
     """What a router's provider said, which the router hands on as text (`metadata.raw` of OpenRouter)."""
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
@@ -243,7 +243,7 @@ def _upstream(error: Fields) -> Found | None:
         inner = error_in(document)
         plain = {key: value for key, value in inner.items() if key != "metadata"} if isinstance(inner, dict) else inner
         return read_error(plain, document)
-    return Found(message_of(raw, PAGE_CHARACTERS)) if isinstance(raw, str) else None
+    return ParsedError(message_of(raw, PAGE_CHARACTERS)) if isinstance(raw, str) else None
 
 
 def _first(fields: Fields, keys: tuple[str, ...]) -> str:

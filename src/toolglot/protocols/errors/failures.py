@@ -3,8 +3,8 @@
     failure = openai_chat.errors.decode(429, body, headers)
     status, body = anthropic.errors.encode(failure)
 
-A protocol's `errors.py` is a `Shape` and its three methods: where an error can stand inside an answer, which status
-and words each kind of failure has, and how they are written. The rest is here, once.
+A protocol's `errors.py` is a `ErrorShape` and its three methods: where an error can stand inside an answer, which
+status and words each kind of failure has, and how they are written. The rest is here, once.
 
 Laws: decoding never raises. At home a JSON object comes back equal, but for masked secrets, unless the failure was
 changed since. Abroad its kind, its message and the time to wait come through.
@@ -23,7 +23,7 @@ from toolglot.conversation import Failure, FailureKind
 from toolglot.errors import InputError, LimitError, ProfileError, StoredHistoryError, ToolglotError, cut
 from toolglot.protocols.errors import retry_after
 from toolglot.protocols.errors.bodies import (
-    Found,
+    ParsedError,
     error_in,
     kept,
     message_of,
@@ -54,7 +54,7 @@ class ProviderError(ToolglotError):
         return cut(f"{self.failure.kind}: {self.failure.message}")
 
 
-class Spelling(Struct, frozen=True):
+class ErrorSpelling(Struct, frozen=True):
     """How a protocol says one kind of failure."""
 
     status: int
@@ -64,14 +64,14 @@ class Spelling(Struct, frozen=True):
     """Words that the protocol's clients look for in the message."""
 
 
-class Shape(Struct, frozen=True):
+class ErrorShape(Struct, frozen=True):
     """What one protocol has of its own."""
 
     protocol: str
     in_band: Callable[[Fields], object]
     """The error inside an answer of status 200; None if there is none."""
-    write: Callable[[Failure, Spelling, str], Fields]
-    spellings: dict[FailureKind, Spelling]
+    write: Callable[[Failure, ErrorSpelling, str], Fields]
+    spellings: dict[FailureKind, ErrorSpelling]
     request_id: str = "x-request-id"
     """The header that names the request."""
     names_exception: bool = False
@@ -118,7 +118,7 @@ class Shape(Struct, frozen=True):
 # --- from a provider --------------------------------------------------------------------------------
 
 
-def _decode(shape: Shape, status: int, body: object, headers: Mapping[str, str], target: str) -> Failure | None:
+def _decode(shape: ErrorShape, status: int, body: object, headers: Mapping[str, str], target: str) -> Failure | None:
     document, text = read_document(body)
     succeeded = 200 <= status <= 299
     error = _in_band(shape, document)
@@ -131,19 +131,26 @@ def _decode(shape: Shape, status: int, body: object, headers: Mapping[str, str],
     return _failure(shape, status, found, headers, target=target, home=home, in_band=succeeded)
 
 
-def _in_band(shape: Shape, document: object) -> object:
+def _in_band(shape: ErrorShape, document: object) -> object:
     single = document[0] if isinstance(document, list) and document else document
     return shape.in_band(single) if isinstance(single, dict) else None
 
 
-def _found(error: object, document: object, text: str) -> Found:
+def _found(error: object, document: object, text: str) -> ParsedError:
     if document is None:
-        return Found(message_of_page(text))
+        return ParsedError(message_of_page(text))
     return read_error(error if error is not None else error_in(document), document)
 
 
 def _failure(
-    shape: Shape, status: int, found: Found, headers: Mapping[str, str], *, target: str, home: object, in_band: bool
+    shape: ErrorShape,
+    status: int,
+    found: ParsedError,
+    headers: Mapping[str, str],
+    *,
+    target: str,
+    home: object,
+    in_band: bool,
 ) -> Failure:
     codes = found.codes
     if ERROR_TYPE in headers:
@@ -166,7 +173,7 @@ def _failure(
     )
 
 
-def _telling_status(status: int, found: Found) -> int:
+def _telling_status(status: int, found: ParsedError) -> int:
     """The status that says most: the body's own, where the answer as a whole says that all is well."""
     return status if 400 <= status <= 599 or found.status is None else found.status
 
@@ -180,7 +187,7 @@ def _unsaid(status: int, codes: tuple[str, ...]) -> str:
     return f"status {status}: {codes[0]}" if codes else f"status {status}, and no reason given"
 
 
-def _wait(kind: FailureKind, found: Found, headers: Mapping[str, str], message: str) -> float | None:
+def _wait(kind: FailureKind, found: ParsedError, headers: Mapping[str, str], message: str) -> float | None:
     """The time to wait: what is said to programs before what is said to people."""
     said = retry_after.from_headers(headers)
     if said is None:
@@ -227,13 +234,13 @@ def from_answer_limit(error: LimitError) -> Failure:
 # --- to a client ------------------------------------------------------------------------------------
 
 
-def _home(shape: Shape, failure: Failure) -> Fields | None:
+def _home(shape: ErrorShape, failure: Failure) -> Fields | None:
     """The document that a failure was read from, if that was in this protocol and still says the same."""
     home = note(failure.extra, shape.protocol, "body")
     return home if type(home) is dict and failure.status is not None and _still_says(shape, home, failure) else None
 
 
-def _still_says(shape: Shape, home: Fields, failure: Failure) -> bool:
+def _still_says(shape: ErrorShape, home: Fields, failure: Failure) -> bool:
     """Whether the document that a failure was read from says what the failure says now."""
     status = failure.status or 0
     found = _found(_in_band(shape, home), home, "")
@@ -242,7 +249,7 @@ def _still_says(shape: Shape, home: Fields, failure: Failure) -> bool:
     return message == failure.message and kind_of(_telling_status(status, found), codes, message) == failure.kind
 
 
-def _worded(spelling: Spelling, failure: Failure) -> str:
+def _worded(spelling: ErrorSpelling, failure: Failure) -> str:
     """The message, with the words that make it understood in front where they are missing."""
     text = message_of(failure.message) or PHRASES[failure.kind]
     if spelling.said and spelling.said.lower() not in text.lower():

@@ -10,7 +10,7 @@ from typing import Final
 
 from toolglot.conversation import Failure
 from toolglot.protocols.errors.bodies import own_error
-from toolglot.protocols.errors.failures import Shape, Spelling
+from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.gemini.blocks import PROTOCOL
 
@@ -47,7 +47,7 @@ def _unusable(candidate: object) -> object:
     return {"message": said or f"The model wrote an unusable answer: {reason}", "code": reason}
 
 
-def _write(failure: Failure, spelling: Spelling, message: str) -> Fields:
+def _write(failure: Failure, spelling: ErrorSpelling, message: str) -> Fields:
     error: Fields = {"code": spelling.status, "message": message, "status": spelling.type}
     details: list[Fields] = []
     if spelling.code:
@@ -62,28 +62,28 @@ def _write(failure: Failure, spelling: Spelling, message: str) -> Fields:
     return {"error": error}
 
 
-SHAPE = Shape(
+SHAPE = ErrorShape(
     PROTOCOL,
     _in_band,
     _write,
     {
-        "bad_request": Spelling(400, "INVALID_ARGUMENT"),
-        "auth": Spelling(401, "UNAUTHENTICATED"),
-        "permission": Spelling(403, "PERMISSION_DENIED"),
-        "billing": Spelling(400, "FAILED_PRECONDITION", "BILLING_DISABLED"),
-        "not_found": Spelling(404, "NOT_FOUND"),
-        "too_large": Spelling(413, "INVALID_ARGUMENT", "REQUEST_TOO_LARGE"),
-        "context_overflow": Spelling(
+        "bad_request": ErrorSpelling(400, "INVALID_ARGUMENT"),
+        "auth": ErrorSpelling(401, "UNAUTHENTICATED"),
+        "permission": ErrorSpelling(403, "PERMISSION_DENIED"),
+        "billing": ErrorSpelling(400, "FAILED_PRECONDITION", "BILLING_DISABLED"),
+        "not_found": ErrorSpelling(404, "NOT_FOUND"),
+        "too_large": ErrorSpelling(413, "INVALID_ARGUMENT", "REQUEST_TOO_LARGE"),
+        "context_overflow": ErrorSpelling(
             *(400, "INVALID_ARGUMENT", "CONTEXT_LENGTH_EXCEEDED"),
             "The input token count exceeds the maximum number of tokens allowed",
         ),
-        "rate_limit": Spelling(429, "RESOURCE_EXHAUSTED"),
-        "overloaded": Spelling(503, "UNAVAILABLE"),
-        "content_filter": Spelling(400, "INVALID_ARGUMENT", "CONTENT_FILTER"),
-        "timeout": Spelling(504, "DEADLINE_EXCEEDED"),
-        "unreachable": Spelling(502, "INTERNAL", "UPSTREAM_UNREACHABLE"),
-        "server": Spelling(500, "INTERNAL"),
-        "bad_output": Spelling(500, "INTERNAL", "MODEL_OUTPUT_ERROR"),
+        "rate_limit": ErrorSpelling(429, "RESOURCE_EXHAUSTED"),
+        "overloaded": ErrorSpelling(503, "UNAVAILABLE"),
+        "content_filter": ErrorSpelling(400, "INVALID_ARGUMENT", "CONTENT_FILTER"),
+        "timeout": ErrorSpelling(504, "DEADLINE_EXCEEDED"),
+        "unreachable": ErrorSpelling(502, "INTERNAL", "UPSTREAM_UNREACHABLE"),
+        "server": ErrorSpelling(500, "INTERNAL"),
+        "bad_output": ErrorSpelling(500, "INTERNAL", "MODEL_OUTPUT_ERROR"),
     },
 )
 

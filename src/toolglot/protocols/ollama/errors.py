@@ -6,34 +6,34 @@ from typing import Final
 
 from toolglot.conversation import Failure
 from toolglot.protocols.errors.bodies import own_error
-from toolglot.protocols.errors.failures import Shape, Spelling
+from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.ollama.messages import PROTOCOL
 
 
-def _write(_failure: Failure, _spelling: Spelling, message: str) -> Fields:
+def _write(_failure: Failure, _spelling: ErrorSpelling, message: str) -> Fields:
     return {"error": message}
 
 
-SHAPE = Shape(
+SHAPE = ErrorShape(
     PROTOCOL,
     own_error,
     _write,
     {
-        "bad_request": Spelling(400),
-        "auth": Spelling(401),
-        "permission": Spelling(403),
-        "billing": Spelling(402),
-        "not_found": Spelling(404),
-        "too_large": Spelling(413),
-        "context_overflow": Spelling(400, said="the prompt exceeds the context length"),
-        "rate_limit": Spelling(429),
-        "overloaded": Spelling(503),
-        "content_filter": Spelling(400),
-        "timeout": Spelling(504),
-        "unreachable": Spelling(502),
-        "server": Spelling(500),
-        "bad_output": Spelling(500),
+        "bad_request": ErrorSpelling(400),
+        "auth": ErrorSpelling(401),
+        "permission": ErrorSpelling(403),
+        "billing": ErrorSpelling(402),
+        "not_found": ErrorSpelling(404),
+        "too_large": ErrorSpelling(413),
+        "context_overflow": ErrorSpelling(400, said="the prompt exceeds the context length"),
+        "rate_limit": ErrorSpelling(429),
+        "overloaded": ErrorSpelling(503),
+        "content_filter": ErrorSpelling(400),
+        "timeout": ErrorSpelling(504),
+        "unreachable": ErrorSpelling(502),
+        "server": ErrorSpelling(500),
+        "bad_output": ErrorSpelling(500),
     },
 )
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from toolglot.conversation import Failure, FailureKind
 from toolglot.protocols.errors.bodies import own_error
-from toolglot.protocols.errors.failures import Shape, Spelling
+from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.openai_chat.blocks import PROTOCOL
 
@@ -56,7 +56,7 @@ _OWN_CODES: Final = frozenset({"model_not_found"})
 """Codes of OpenAI's own that say more than the kind of a failure does: clients read them."""
 
 
-def write(failure: Failure, spelling: Spelling, message: str) -> Fields:
+def write(failure: Failure, spelling: ErrorSpelling, message: str) -> Fields:
     return {
         "error": {
             "message": message,
@@ -67,26 +67,26 @@ def write(failure: Failure, spelling: Spelling, message: str) -> Fields:
     }
 
 
-SPELLINGS: Final[dict[FailureKind, Spelling]] = {
-    "bad_request": Spelling(400, "invalid_request_error"),
-    "auth": Spelling(401, "invalid_request_error", "invalid_api_key"),
-    "permission": Spelling(403, "permission_error", "permission_denied"),
-    "billing": Spelling(429, "insufficient_quota", "insufficient_quota"),
-    "not_found": Spelling(404, "invalid_request_error"),
-    "too_large": Spelling(413, "invalid_request_error", "request_too_large"),
-    "context_overflow": Spelling(
+SPELLINGS: Final[dict[FailureKind, ErrorSpelling]] = {
+    "bad_request": ErrorSpelling(400, "invalid_request_error"),
+    "auth": ErrorSpelling(401, "invalid_request_error", "invalid_api_key"),
+    "permission": ErrorSpelling(403, "permission_error", "permission_denied"),
+    "billing": ErrorSpelling(429, "insufficient_quota", "insufficient_quota"),
+    "not_found": ErrorSpelling(404, "invalid_request_error"),
+    "too_large": ErrorSpelling(413, "invalid_request_error", "request_too_large"),
+    "context_overflow": ErrorSpelling(
         400, "invalid_request_error", "context_length_exceeded", "This exceeds the model's maximum context length"
     ),
-    "rate_limit": Spelling(429, "rate_limit_error", "rate_limit_exceeded"),
-    "overloaded": Spelling(503, "server_error", "server_is_overloaded"),
-    "content_filter": Spelling(400, "invalid_request_error", "content_filter"),
-    "timeout": Spelling(504, "server_error", "timeout"),
-    "unreachable": Spelling(502, "server_error", "upstream_unreachable"),
-    "server": Spelling(500, "server_error"),
-    "bad_output": Spelling(500, "server_error", "model_output_error"),
+    "rate_limit": ErrorSpelling(429, "rate_limit_error", "rate_limit_exceeded"),
+    "overloaded": ErrorSpelling(503, "server_error", "server_is_overloaded"),
+    "content_filter": ErrorSpelling(400, "invalid_request_error", "content_filter"),
+    "timeout": ErrorSpelling(504, "server_error", "timeout"),
+    "unreachable": ErrorSpelling(502, "server_error", "upstream_unreachable"),
+    "server": ErrorSpelling(500, "server_error"),
+    "bad_output": ErrorSpelling(500, "server_error", "model_output_error"),
 }
 
-SHAPE = Shape(PROTOCOL, _in_band, write, SPELLINGS)
+SHAPE = ErrorShape(PROTOCOL, _in_band, write, SPELLINGS)
 
 decode: Final = SHAPE.decode
 encode: Final = SHAPE.encode

@@ -36,7 +36,7 @@ _REASONING_FIELDS: Final = frozenset(_REASONING)
 _ASSISTANT = _MESSAGE | {"tool_calls", "refusal", "function_call"}
 
 
-class Style(NamedTuple):
+class HostStyle(NamedTuple):
     """How hosts of this protocol differ in what they want written."""
 
     thinking: str = "reasoning_content"
@@ -51,11 +51,11 @@ class Style(NamedTuple):
     """Whether a refusal from elsewhere has a field of its own."""
 
 
-PLAIN: Final = Style()
+PLAIN: Final = HostStyle()
 _CARRIERS: Final = frozenset({"reasoning_content", "reasoning", "thinking_chunks", "think_tags"})
 
 
-def style_of(profile: Profile | None) -> Style:
+def style_of(profile: Profile | None) -> HostStyle:
     """What a target's profile says about the form of its messages."""
     if profile is None:
         return PLAIN
@@ -63,9 +63,9 @@ def style_of(profile: Profile | None) -> Style:
 
 
 @lru_cache(maxsize=64)
-def _style(carrier: str, has_developer: bool, nothing: Literal["null", "empty", "omit"]) -> Style:
+def _style(carrier: str, has_developer: bool, nothing: Literal["null", "empty", "omit"]) -> HostStyle:
     thinking = "reasoning" if carrier == "reasoning_details" else carrier if carrier in _CARRIERS else PLAIN.thinking
-    return Style(thinking, "developer" if has_developer else "system", nothing=nothing)
+    return HostStyle(thinking, "developer" if has_developer else "system", nothing=nothing)
 
 
 def read_message(fields: Fields) -> Turn:
@@ -133,7 +133,7 @@ _ROLES: Final[dict[str, Callable[[Fields], Turn]]] = {
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def write_turn(turn: Turn, messages: list[Fields], style: Style = PLAIN) -> None:
+def write_turn(turn: Turn, messages: list[Fields], style: HostStyle = PLAIN) -> None:
     """Add a turn's messages: its results one each, and one for the rest if there is any."""
     if turn.role == "assistant":
         said: Fields = {"role": "assistant"}
@@ -174,14 +174,14 @@ def _plain_text(turn: Turn) -> str | None:
     return block.text if turn.extra is None or PROTOCOL not in turn.extra else None
 
 
-def _write_nothing(fields: Fields, style: Style) -> None:
+def _write_nothing(fields: Fields, style: HostStyle) -> None:
     if style.nothing == "empty":
         fields["content"] = ""
     else:
         del fields["content"]
 
 
-def _written_role(role: Role, style: Style) -> Role:
+def _written_role(role: Role, style: HostStyle) -> Role:
     return "user" if role == "tool" else style.developer if role == "developer" else role
 
 
@@ -189,14 +189,14 @@ def _place(block: Text | Opaque) -> Any:
     return note(block.extra, PROTOCOL, "place")
 
 
-def write_assistant(turn: Turn, style: Style = PLAIN) -> Fields:
+def write_assistant(turn: Turn, style: HostStyle = PLAIN) -> Fields:
     """The one message of a model's turn; results, which would be messages of their own, have no place in it."""
     said: Fields = {"role": "assistant"}
     _write_assistant(turn, said, [], style)
     return said
 
 
-def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Style) -> None:
+def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: HostStyle) -> None:
     """Fill the message of a model's turn. What is a message of its own is put into `apart`."""
     calls: list[Fields] = []
     parts: list[str | Fields] = []
@@ -236,7 +236,7 @@ def _join_texts(fields: Fields) -> None:
             fields[key] = "".join(value)
 
 
-def _write_thinking(block: Thinking, fields: Fields, parts: list[str | Fields], style: Style) -> None:
+def _write_thinking(block: Thinking, fields: Fields, parts: list[str | Fields], style: HostStyle) -> None:
     """Thinking where it stood; that from elsewhere where the host wants it, if it has words."""
     field = note(block.extra, PROTOCOL, "field")
     if field is None:
@@ -254,7 +254,7 @@ def _write_thinking(block: Thinking, fields: Fields, parts: list[str | Fields], 
         fields.setdefault(field, []).append(block.text)
 
 
-def _write_placed(block: Block, fields: Fields, calls: list[Fields], apart: list[Fields], style: Style) -> bool:
+def _write_placed(block: Block, fields: Fields, calls: list[Fields], apart: list[Fields], style: HostStyle) -> bool:
     """Write what stood beside the content, or stands there for this client; whether it did."""
     place = _place(block) if isinstance(block, Text | Opaque) else None
     if place is None and style.refusals and isinstance(block, Text) and is_refusal(block):

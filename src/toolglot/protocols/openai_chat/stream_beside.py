@@ -28,7 +28,7 @@ class _Pieces(list[str]):
     """A text that comes in pieces, joined once."""
 
 
-class Beside:
+class ReplyState:
     """What is known of the reply, of its choice and of its message so far."""
 
     def __init__(self, limits: Limits) -> None:

@@ -36,7 +36,7 @@ from toolglot.protocols.fields.reading import Fields, with_notes
 from toolglot.protocols.framing.json_end import ObjectEnd
 from toolglot.protocols.framing.sequence import NO_TYPE, Sequence
 from toolglot.protocols.openai_chat.blocks import FUNCTION_CALL, PROTOCOL, placed
-from toolglot.protocols.openai_chat.stream_chunks import Piece
+from toolglot.protocols.openai_chat.stream_chunks import CallPiece
 
 _OWN_KINDS: Final = frozenset({"function", "custom"})
 _EMPTY_FIRST: Final = frozenset({"{", "{}"})
@@ -73,7 +73,7 @@ class _Call:
         *("kind", "looked", "matched", "name", "pieces", "rival", "text"),
     )
 
-    def __init__(self, key: int, piece: Piece) -> None:
+    def __init__(self, key: int, piece: CallPiece) -> None:
         self.key = key
         self.index: int | None = piece.index
         self.id = ""
@@ -160,7 +160,7 @@ class Calls:
 
     # --- what a decoder says ------------------------------------------------------------------------
 
-    def read(self, pieces: list[Piece], *, are_whole: bool = False) -> None:
+    def read(self, pieces: list[CallPiece], *, are_whole: bool = False) -> None:
         """The pieces of one chunk. Those of a message, which `are_whole`, are a call each."""
         self._in_list.clear()
         for piece in pieces:
@@ -196,7 +196,7 @@ class Calls:
         """Whether there is a call."""
         return self._count > 0
 
-    def _check_beginning(self, piece: Piece, count: int) -> None:
+    def _check_beginning(self, piece: CallPiece, count: int) -> None:
         """Look for what a client cannot put together: it goes by the index, and by the first piece of a call."""
         if piece.index is not None and piece.index != count:
             self.sequence.tell("the indexes of calls do not count up from 0")
@@ -253,7 +253,7 @@ class Calls:
 
     # --- which call ---------------------------------------------------------------------------------
 
-    def _of(self, piece: Piece) -> _Call:
+    def _of(self, piece: CallPiece) -> _Call:
         if piece.index is None:
             self.sequence.tell("a call has no index")
         at = self.by_index.get(piece.index) if piece.index is not None else self._last
@@ -266,14 +266,14 @@ class Calls:
             return self._begin_beside(piece)
         return at if self._continues(at, piece) else self._begin(piece)
 
-    def _of_known_id(self, known: _Call, at: _Call | None, piece: Piece) -> _Call:
+    def _of_known_id(self, known: _Call, at: _Call | None, piece: CallPiece) -> _Call:
         call = at if at is not None and at.id == piece.id else known
         if at is None and piece.name and self._is_whole(call):
             self.sequence.tell("two calls have the same id")
             return self._begin(piece)
         return call if self._continues(call, piece) else self._begin(piece)
 
-    def _of_new_id(self, at: _Call | None, piece: Piece) -> _Call:
+    def _of_new_id(self, at: _Call | None, piece: CallPiece) -> _Call:
         if at is None:
             return self._begin(piece)
         if at.key in self._in_list and piece.name:
@@ -286,13 +286,13 @@ class Calls:
             return at
         return self._begin_beside(piece)
 
-    def _begin_beside(self, piece: Piece) -> _Call:
+    def _begin_beside(self, piece: CallPiece) -> _Call:
         """A call at an index that another one has: a client that goes by it would take both for one."""
         if piece.index is not None:
             self.sequence.tell("several calls have the same index")
         return self._begin(piece)
 
-    def _of_new_index(self, piece: Piece) -> _Call:
+    def _of_new_index(self, piece: CallPiece) -> _Call:
         """Nothing but arguments at an index that was not said before: a host that lost count, if they cannot begin."""
         text = piece.text.lstrip()
         if piece.name or self._last is None or not text or text[0] == "{":
@@ -300,7 +300,7 @@ class Calls:
         self.sequence.tell("the index of a call changes; its arguments go on")
         return self._last
 
-    def _continues(self, call: _Call, piece: Piece) -> bool:
+    def _continues(self, call: _Call, piece: CallPiece) -> bool:
         """Whether a piece for a call is more of it, by its name."""
         if self._joins(call, piece.name):
             return True
@@ -366,7 +366,7 @@ class Calls:
 
     # --- a call's way -------------------------------------------------------------------------------
 
-    def _begin(self, piece: Piece) -> _Call:
+    def _begin(self, piece: CallPiece) -> _Call:
         self.pause()
         call = _Call(self._count, piece)
         self._count += 1
@@ -375,7 +375,7 @@ class Calls:
             self.by_index[piece.index] = call
         return call
 
-    def _learn(self, call: _Call, piece: Piece) -> None:
+    def _learn(self, call: _Call, piece: CallPiece) -> None:
         if piece.id and not call.id:
             call.id = piece.id
             self._by_id[piece.id] = call
@@ -448,7 +448,7 @@ class Calls:
 
     def _begin_again(self, before: _Call, said: str) -> None:
         """An object follows the whole arguments of a call: the same again, or another call."""
-        call = self._begin(Piece(before.index, kind=before.kind))
+        call = self._begin(CallPiece(before.index, kind=before.kind))
         call.name, call.is_object, call.rival = before.name, before.is_object, said.strip()
         self._next[before.key] = call
         if before.id:
@@ -552,7 +552,7 @@ class Calls:
         self._drop(call, "a call is of a type that is not known; it is carried as it is")
         self.sequence.whole(Opaque(PROTOCOL, value, call.kind, placed("tool_calls")))
 
-    def _read_unknown(self, piece: Piece) -> None:
+    def _read_unknown(self, piece: CallPiece) -> None:
         """An entry that holds neither a function nor free text."""
         value: dict[str, Any] = {**(piece.extra or {}), "id": piece.id, "type": piece.kind}
         self.sequence.tell("a call is of a type that is not known; it is carried as it is")

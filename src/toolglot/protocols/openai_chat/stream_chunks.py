@@ -23,21 +23,21 @@ class Called(Struct, gc=False, forbid_unknown_fields=True):
     arguments: str | None = None
 
 
-class Written(Struct, gc=False, forbid_unknown_fields=True):
+class FreeTextCall(Struct, gc=False, forbid_unknown_fields=True):
     """The inner object of a call with free text."""
 
     name: str | None = None
     input: str | None = None
 
 
-class Entry(Struct, gc=False, forbid_unknown_fields=True):
+class CallEntry(Struct, gc=False, forbid_unknown_fields=True):
     """An entry of `tool_calls`."""
 
     index: int | None = None
     id: str | None = None
     type: str | None = None
     function: Called | None = None
-    custom: Written | None = None
+    custom: FreeTextCall | None = None
 
 
 class Delta(Struct, gc=False, forbid_unknown_fields=True):
@@ -46,11 +46,11 @@ class Delta(Struct, gc=False, forbid_unknown_fields=True):
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
-    tool_calls: list[Entry] | None = None
+    tool_calls: list[CallEntry] | None = None
     reasoning_details: Any = None
 
 
-class Choice(Struct, gc=False):
+class ChunkChoice(Struct, gc=False):
     """A choice that holds nothing but more of the first reply: what is None here says nothing, or is not read typed."""
 
     delta: Delta
@@ -63,14 +63,14 @@ class Choice(Struct, gc=False):
 
 
 class Chunk(Struct, gc=False):
-    choices: tuple[Choice]
+    choices: tuple[ChunkChoice]
     object: Literal["chat.completion.chunk"]
     usage: None = None
     error: None = None
     base_resp: None = None
 
 
-class Piece(Struct, gc=False):
+class CallPiece(Struct, gc=False):
     """A piece of a call, whatever it was written like."""
 
     index: int | None = None
@@ -98,7 +98,7 @@ _NOT_TEXT: Final = "an id or a name of a call is not text; it is left out"
 _NOT_WHOLE: Final = "the index of a call is not a whole number"
 
 
-def piece_of(entry: Entry) -> Piece:
+def piece_of(entry: CallEntry) -> CallPiece:
     """An entry that the typed reading took."""
     function, custom = entry.function, entry.custom
     if function is not None:
@@ -108,10 +108,10 @@ def piece_of(entry: Entry) -> Piece:
     else:
         kind, name, text = entry.type or "", None, None
     oddities = ("a call has an empty id or name",) if entry.id == "" or name == "" else ()
-    return Piece(entry.index, entry.id or "", kind, name or "", text or "", oddities=oddities)
+    return CallPiece(entry.index, entry.id or "", kind, name or "", text or "", oddities=oddities)
 
 
-def read_piece(fields: Fields) -> Piece:
+def read_piece(fields: Fields) -> CallPiece:
     """Any other entry. What has another type than it should is what it can be, or nothing."""
     key = "custom" if type(fields.get("custom")) is dict and type(fields.get("function")) is not dict else "function"
     inner: Any = fields.get(key)
@@ -127,7 +127,7 @@ def read_piece(fields: Fields) -> Piece:
         *((_NOT_TEXT,) if is_odd else ()),
         *((_NOT_WHOLE,) if index is not None and type(index) is not int else ()),
     )
-    return Piece(
+    return CallPiece(
         _index(index),
         id if type(id) is str else "",
         kind,

@@ -37,10 +37,10 @@ from toolglot.protocols.framing.sequence import (
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.openai_chat import errors, reply
 from toolglot.protocols.openai_chat.blocks import PROTOCOL, placed, read_said
-from toolglot.protocols.openai_chat.stream_beside import Beside
+from toolglot.protocols.openai_chat.stream_beside import ReplyState
 from toolglot.protocols.openai_chat.stream_calls import Calls
-from toolglot.protocols.openai_chat.stream_chunks import Delta, Entry, Piece, decode_chunk, piece_of, read_piece
-from toolglot.protocols.openai_chat.stream_shapes import TEXT, Shape, Shapes, decode_text
+from toolglot.protocols.openai_chat.stream_chunks import CallEntry, CallPiece, Delta, decode_chunk, piece_of, read_piece
+from toolglot.protocols.openai_chat.stream_shapes import TEXT, ChunkShape, Shapes, decode_text
 from toolglot.protocols.openai_chat.stream_snapshots import Snapshots
 
 _DONE: Final = b"[DONE]"
@@ -63,7 +63,7 @@ class Decoder:
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         self._calls = Calls(tools, limits)
         self.sequence: Sequence = self._calls.sequence
-        self._beside = Beside(limits)
+        self._beside = ReplyState(limits)
         self._limits = limits
         self._is_started = False
         self._is_over = False
@@ -96,7 +96,7 @@ class Decoder:
         self._by_index = self._calls.by_index
         self._say = self.sequence.say
         self._shapes = Shapes()
-        self._shape: Shape | None = None
+        self._shape: ChunkShape | None = None
         """What the last chunk was like."""
 
     def read(self, frame: Frame) -> list[Event]:
@@ -127,7 +127,7 @@ class Decoder:
             self._read_delta(delta)
         return self.sequence.take()
 
-    def _read_same(self, shape: Shape, text: str) -> bool:
+    def _read_same(self, shape: ChunkShape, text: str) -> bool:
         """Take the one string of a chunk that is otherwise like the one before it, if it has its place still."""
         if shape.index == TEXT:
             if not self._in_text:
@@ -141,7 +141,7 @@ class Decoder:
         self._shapes.was_same()
         return True
 
-    def _goes_on(self, delta: Delta, entries: list[Entry]) -> bool:
+    def _goes_on(self, delta: Delta, entries: list[CallEntry]) -> bool:
         """Take a delta that holds nothing but more arguments of a call that is open."""
         if len(entries) != 1 or delta.content or delta.reasoning_content or delta.reasoning or delta.refusal:
             return False
@@ -201,7 +201,7 @@ class Decoder:
             self.sequence.tell(_SNAPSHOTS)
         self._say(SAYING, text)
 
-    def _read_pieces(self, pieces: list[Piece], *, are_whole: bool = False) -> None:
+    def _read_pieces(self, pieces: list[CallPiece], *, are_whole: bool = False) -> None:
         self._release()
         self._stop_refusing()
         self._in_text = False

@@ -20,7 +20,7 @@ _TRIES: Final = 8
 decode_text: Final = msgspec.json.Decoder(str).decode
 
 
-class Shape:
+class ChunkShape:
     """What stands around the string of a chunk."""
 
     __slots__ = ("after", "before", "index", "left", "right")
@@ -41,7 +41,7 @@ class Shapes:
     def __init__(self) -> None:
         self._tries = _TRIES
 
-    def of(self, data: bytes, delta: Delta) -> Shape | None:
+    def of(self, data: bytes, delta: Delta) -> ChunkShape | None:
         """The shape of a chunk that says one plain string; None if it says more, or nobody looks any more."""
         if self._tries == 0:
             return None
@@ -63,7 +63,7 @@ class Shapes:
         self._tries = _TRIES
 
 
-def _around(data: bytes, key: bytes, text: str | None, index: int) -> Shape | None:
+def _around(data: bytes, key: bytes, text: str | None, index: int) -> ChunkShape | None:
     if not text or not text.isascii() or index < TEXT:
         return None
     written = b'"' + text.encode() + b'"'
@@ -71,4 +71,4 @@ def _around(data: bytes, key: bytes, text: str | None, index: int) -> Shape | No
     before, after = data[:start], data[start + len(written) :]
     if data[start : start + len(written)] != written or key in after or before.count(key) != 1:
         return None
-    return Shape(before, after, index)
+    return ChunkShape(before, after, index)

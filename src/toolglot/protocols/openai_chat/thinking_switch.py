@@ -23,7 +23,7 @@ _WORDS: Final = {mode: word for word, mode in _MODES.items()}
 _FLAGS: Final[dict[bool, ReasoningMode]] = {True: "on", False: "off"}
 
 
-class Asked(NamedTuple):
+class ThinkingRequest(NamedTuple):
     mode: ReasoningMode | None = None
     budget: int | None = None
     effort: str | None = None
@@ -31,19 +31,19 @@ class Asked(NamedTuple):
 
 def claimed(body: Fields) -> Fields:
     """The fields of a body that say whether to think, as far as they can be understood."""
-    return {key: body[key] for key in FIELDS if key in body and read({key: body[key]}) != Asked()}
+    return {key: body[key] for key in FIELDS if key in body and read({key: body[key]}) != ThinkingRequest()}
 
 
-def read(fields: Fields) -> Asked:
+def read(fields: Fields) -> ThinkingRequest:
     thinking, reasoning = fields.get("thinking"), fields.get("reasoning")
     flag = fields.get("enable_thinking")
-    asked = Asked(_FLAGS[flag] if type(flag) is bool else None, _whole(fields.get("thinking_budget")))
+    asked = ThinkingRequest(_FLAGS[flag] if type(flag) is bool else None, _whole(fields.get("thinking_budget")))
     if type(thinking) is dict and type(thinking.get("type")) is str:
-        asked = Asked(_MODES.get(thinking["type"]), _whole(thinking.get("budget_tokens")))
+        asked = ThinkingRequest(_MODES.get(thinking["type"]), _whole(thinking.get("budget_tokens")))
     if type(reasoning) is dict:
         enabled, effort = reasoning.get("enabled"), reasoning.get("effort")
         budget = _whole(reasoning.get("max_tokens"))
-        asked = Asked(
+        asked = ThinkingRequest(
             _FLAGS[enabled] if type(enabled) is bool else "on" if budget else asked.mode,
             budget or asked.budget,
             effort if type(effort) is str else None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.protocols.errors.bodies import own_error
-from toolglot.protocols.errors.failures import Shape, Spelling
+from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.openai_chat.errors import SPELLINGS, write
 from toolglot.protocols.openai_responses.parts import PROTOCOL
@@ -25,13 +25,13 @@ def _in_band(body: Fields) -> object:
     return body if failed else None
 
 
-SHAPE = Shape(
+SHAPE = ErrorShape(
     PROTOCOL,
     _in_band,
     write,
     {
         **SPELLINGS,
-        "context_overflow": Spelling(
+        "context_overflow": ErrorSpelling(
             400,
             "invalid_request_error",
             "context_length_exceeded",

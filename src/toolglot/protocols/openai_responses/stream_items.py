@@ -45,7 +45,7 @@ DELTAS: Final = {
 """The events that are more of a block's own text, and the items that they belong to."""
 
 
-class Piece(Struct, gc=False):
+class DeltaEvent(Struct, gc=False):
     """An event that has a delta."""
 
     type: str = ""
@@ -56,7 +56,7 @@ class Piece(Struct, gc=False):
     summary_index: int | None = None
 
 
-class Item:
+class OutputItem:
     """An item that began. Its blocks have keys: its number, and which of its parts they are."""
 
     __slots__ = (
@@ -118,15 +118,15 @@ class Assembly:
 
     def __init__(self, limits: Limits) -> None:
         self.sequence: Sequence = Sequence(build_call=_built_call, limits=limits)
-        self.items: list[Item] = []
+        self.items: list[OutputItem] = []
         self.spoken: dict[bool, Text] = {}
         """One text that is a refusal and one that is none, if there are such."""
         self._limits = limits
         self._left = limits.max_bytes
         self._held = 0
         """How many calls wait for their names."""
-        self._by_id: dict[str, Item] = {}
-        self._by_index: dict[int, Item] = {}
+        self._by_id: dict[str, OutputItem] = {}
+        self._by_index: dict[int, OutputItem] = {}
 
     def take_over(self, output: Any) -> None:
         """The last response: what was not streamed comes from it, what did not end is ended by it."""
@@ -180,7 +180,7 @@ class Assembly:
             for part in sorted(item.whole):
                 self._close(item, part)
 
-    def add(self, piece: Piece) -> Hashable:
+    def add(self, piece: DeltaEvent) -> Hashable:
         """A piece of text. The key of its block, if the next piece that is alike can follow at once."""
         kind, text = DELTAS[piece.type], piece.delta or ""
         item = self._located(piece.item_id, piece.output_index, kind)
@@ -197,7 +197,7 @@ class Assembly:
             self._open_part(item, index, {"type": "refusal"} if piece.type == "response.refusal.delta" else {})
         return self._add_to(item, index, text)
 
-    def _add_to(self, item: Item, part: int, text: str) -> Hashable:
+    def _add_to(self, item: OutputItem, part: int, text: str) -> Hashable:
         key = item.key(part)
         if item.held is not None:
             self.keep(len(text))
@@ -211,14 +211,14 @@ class Assembly:
 
     # --- which item an event is about ---------------------------------------------------------------
 
-    def _named(self, fields: Fields) -> Item | None:
+    def _named(self, fields: Fields) -> OutputItem | None:
         id = fields.get("id")
         return self._by_id.get(id) if type(id) is str else None
 
-    def _found(self, fields: Fields, kind: str) -> Item:
+    def _found(self, fields: Fields, kind: str) -> OutputItem:
         return self._located(fields.get("item_id"), fields.get("output_index"), kind)
 
-    def _located(self, id: Any, index: Any, kind: str) -> Item:
+    def _located(self, id: Any, index: Any, kind: str) -> OutputItem:
         """The item that an event names; if none began, one begins."""
         item = self._find(id, index, kind)
         if item is not None:
@@ -231,7 +231,7 @@ class Assembly:
         self._begin_item(item)
         return item
 
-    def _find(self, id: Any, index: Any, kind: str) -> Item | None:
+    def _find(self, id: Any, index: Any, kind: str) -> OutputItem | None:
         """By its id, which some leave out or change with each event; by its index, which some leave at 0."""
         item = self._by_id.get(id) if type(id) is str else None
         if item is not None and item.kind == kind:
@@ -258,8 +258,8 @@ class Assembly:
             self.sequence.tell("an item does not say its place")
         self._begin_item(self._new_item(inner, index))
 
-    def _new_item(self, fields: Fields, index: Any) -> Item:
-        item = Item(len(self.items), _kind_of(fields), fields)
+    def _new_item(self, fields: Fields, index: Any) -> OutputItem:
+        item = OutputItem(len(self.items), _kind_of(fields), fields)
         self.items.append(item)
         id = fields.get("id")
         self.keep(64 + len(id) if type(id) is str else 64)
@@ -275,7 +275,7 @@ class Assembly:
         if self._left < 0:
             raise jsontext.exceeds("max_bytes", self._limits.max_bytes, "$")
 
-    def _begin_item(self, item: Item) -> None:
+    def _begin_item(self, item: OutputItem) -> None:
         """Show what began. The parts of a message begin themselves."""
         if item.kind == "message":
             return
@@ -287,7 +287,7 @@ class Assembly:
             item.parts[0] = None
             self.sequence.open(item.key(), _unspoken(block))
 
-    def _begin_call(self, item: Item) -> None:
+    def _begin_call(self, item: OutputItem) -> None:
         fields = _under_way({**item.fields, INPUTS[item.kind]: ""})
         if not fields.get("name") or not (fields.get("call_id") or fields.get("id")):
             self.sequence.tell("a call began without a name or an id; it waits for them")
@@ -300,7 +300,7 @@ class Assembly:
         item.parts[0] = None
         self.sequence.open(item.key(), _unspoken(block))
 
-    def _hold(self, item: Item) -> None:
+    def _hold(self, item: OutputItem) -> None:
         item.held = []
         self._held += 1
 
@@ -333,7 +333,7 @@ class Assembly:
             item = self._new_item(inner, index)
         self._end_with(item, inner)
 
-    def _end_with(self, item: Item, fields: Fields) -> None:
+    def _end_with(self, item: OutputItem, fields: Fields) -> None:
         """The item as it ended: it says everything but the text that was said already."""
         item.is_done = True
         fields = self._with_first_names(item, fields)
@@ -347,14 +347,14 @@ class Assembly:
         else:
             self._end_block(item, 0, self._block(fields), cut=cut)
 
-    def _with_first_names(self, item: Item, fields: Fields) -> Fields:
+    def _with_first_names(self, item: OutputItem, fields: Fields) -> Fields:
         """Names and ids once given stay (H5)."""
         lost = {key: item.fields[key] for key in _NAMES if item.fields.get(key) and not fields.get(key)}
         if lost:
             self.sequence.tell("an item ended without its id or its name; the first counts")
         return {**fields, **lost} if lost else fields
 
-    def _end_block(self, item: Item, part: int, block: Block | None, *, cut: bool = False) -> None:
+    def _end_block(self, item: OutputItem, part: int, block: Block | None, *, cut: bool = False) -> None:
         """A block, with all that is known of it in the end."""
         key = item.key(part)
         if block is None:
@@ -373,7 +373,7 @@ class Assembly:
             self.sequence.update(key, _unspoken(block))
         self._close(item, part, cut=cut)
 
-    def _end_otherwise(self, item: Item, part: int, block: Block, *, cut: bool) -> None:
+    def _end_otherwise(self, item: OutputItem, part: int, block: Block, *, cut: bool) -> None:
         """A block that ends as something else than it began as: what was said counts, if anything was."""
         self.sequence.tell("what ended is of another type than what was said in pieces; the pieces count")
         is_said = bool(self.sequence.said(item.key(part)))
@@ -392,7 +392,7 @@ class Assembly:
         self.sequence.tell("what ended holds more than what was said in pieces")
         self.sequence.add(key, text[len(said) :])
 
-    def _close(self, item: Item, part: int, *, cut: bool = False) -> None:
+    def _close(self, item: OutputItem, part: int, *, cut: bool = False) -> None:
         key = item.key(part)
         block = self.sequence.block(key)
         if isinstance(block, Text) and is_refusal(block) not in self.spoken:
@@ -411,7 +411,7 @@ class Assembly:
         else:
             self.begin_thought(fields, "content")
 
-    def _open_part(self, item: Item, index: int, part: Fields) -> None:
+    def _open_part(self, item: OutputItem, index: int, part: Fields) -> None:
         """A part of a message begins, so those before it are over."""
         if index in item.parts or item.is_done:
             self.sequence.tell("a part of a message began twice, or after its message")
@@ -422,7 +422,7 @@ class Assembly:
         item.parts[index] = None
         self.sequence.open(item.key(index), block)
 
-    def _part(self, item: Item, part: Fields, *, is_first: bool) -> Block:
+    def _part(self, item: OutputItem, part: Fields, *, is_first: bool) -> Block:
         """A part of a message, as far as it is known, without its text."""
         plain = {"type": "refusal", "refusal": ""} if part.get("type") == "refusal" else {"type": OUTPUT, "text": ""}
         content = [{**part, **plain}] if is_first else [plain, {**part, **plain}]
@@ -454,7 +454,7 @@ class Assembly:
         if annotation is not None:
             item.annotations.setdefault(_index(fields.get("content_index")), []).append(annotation)
 
-    def _end_message(self, item: Item, fields: Fields, *, cut: bool) -> None:
+    def _end_message(self, item: OutputItem, fields: Fields, *, cut: bool) -> None:
         content = fields.get("content")
         places: list[int] = []
         if type(content) is list:
@@ -473,7 +473,7 @@ class Assembly:
         for index in item.parts:
             self._close(item, index, cut=cut)
 
-    def _annotated(self, item: Item, index: int, part: Any) -> Any:
+    def _annotated(self, item: OutputItem, index: int, part: Any) -> Any:
         """A part with the annotations that came beside it, if it ended without them."""
         came = item.annotations.get(index)
         if not came or type(part) is not dict or part.get("annotations"):
@@ -487,7 +487,7 @@ class Assembly:
         """A part of what was thought begins."""
         self._think(self._found(fields, "reasoning"), voice, fields.get(f"{voice}_index"), "")
 
-    def _think(self, item: Item, voice: str, place: Any, text: str) -> None:
+    def _think(self, item: OutputItem, voice: str, place: Any, text: str) -> None:
         if 0 not in item.parts:
             self._begin_item(item)
         if item.voice is None:
@@ -513,7 +513,7 @@ class Assembly:
             self.sequence.tell("what ended holds more than what was said in pieces")
             self._think(item, voice, item.position, text)
 
-    def _end_reasoning(self, item: Item, fields: Fields, *, cut: bool) -> None:
+    def _end_reasoning(self, item: OutputItem, fields: Fields, *, cut: bool) -> None:
         said = self.sequence.said(item.key())
         voice = item.voice
         if voice is not None and said and not fields.get(voice):
@@ -538,7 +538,7 @@ class Assembly:
         elif self.sequence.is_open(item.key()):
             self._complete(item.key(), text)
 
-    def _end_call(self, item: Item, fields: Fields, *, cut: bool) -> None:
+    def _end_call(self, item: OutputItem, fields: Fields, *, cut: bool) -> None:
         said = self.sequence.said(item.key())
         if item.held is not None:
             said = "".join(item.held)
@@ -553,11 +553,11 @@ class Assembly:
             fields = {**fields, "name": item.fields["name"]}
         self._end_block(item, 0, self._block(fields), cut=cut)
 
-    def _changed_name(self, item: Item, fields: Fields) -> bool:
+    def _changed_name(self, item: OutputItem, fields: Fields) -> bool:
         return 0 in item.parts and fields.get("name") != item.fields.get("name")
 
 
-def _places(item: Item, count: int) -> list[int]:
+def _places(item: OutputItem, count: int) -> list[int]:
     """Under which index each part of a message that ended was streamed.
 
     Some servers count the parts of the whole response (vLLM, Bedrock), so that a part is found by its order in its own

@@ -24,7 +24,7 @@ from toolglot.protocols.framing.sequence import DAMAGED, Sequence
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.openai_responses import errors, reply
 from toolglot.protocols.openai_responses.parts import PROTOCOL
-from toolglot.protocols.openai_responses.stream_items import DELTAS, Assembly, Piece
+from toolglot.protocols.openai_responses.stream_items import DELTAS, Assembly, DeltaEvent
 
 _SILENT: Final = (
     *("response.web_search_call.", "response.file_search_call.", "response.code_interpreter_call"),
@@ -50,7 +50,7 @@ _KEPT: Final = frozenset(
 )
 """Events that hold what is kept until the end."""
 
-_read_piece: Final = msgspec.json.Decoder(Piece).decode
+_read_piece: Final = msgspec.json.Decoder(DeltaEvent).decode
 
 
 class Decoder:
@@ -63,7 +63,7 @@ class Decoder:
         self._assembly = Assembly(limits)
         self.sequence = self._assembly.sequence
         self._limits = limits
-        self._last: Piece | None = None
+        self._last: DeltaEvent | None = None
         """The piece before this one, if nothing came between them."""
         self._last_key: Hashable = None
         self._id = ""
@@ -107,7 +107,7 @@ class Decoder:
         extra = {PROTOCOL: {"~status": "completed"}}
         self.sequence.finish_unsaid(is_ended=is_ended, closes_blocks=True, extra=extra)
 
-    def _add_piece(self, piece: Piece) -> None:
+    def _add_piece(self, piece: DeltaEvent) -> None:
         """A piece that does not continue the one before it."""
         self._last_key = self._assembly.add(piece)
         self._last = piece if self._last_key is not None else None
@@ -122,7 +122,7 @@ class Decoder:
         self.sequence.tell("a piece of text is not well-formed")
         id, *places = (fields.get(key) for key in ("item_id", "output_index", "content_index", "summary_index"))
         indexes = [place if type(place) is int else None for place in places]
-        self._assembly.add(Piece(fields["type"], text, id if type(id) is str else None, *indexes))
+        self._assembly.add(DeltaEvent(fields["type"], text, id if type(id) is str else None, *indexes))
 
     def _read_with_care(self, frame: Frame) -> None:
         """Any event, whatever it holds."""

@@ -107,7 +107,7 @@ def taken(session: str, holder: str) -> SessionTakenError:
 _ADVICE: Final = "close it there, or wait until its claim runs out; a fork of it can be used at once"
 
 
-class Claim:
+class SessionClaim:
     """A claim on one session, renewed by a task from `take` to `give_back`.
 
     free ──take()──▶ held ──give_back()──▶ free

@@ -79,7 +79,7 @@ class Log(Protocol):
 
 
 @runtime_checkable
-class Spent(Protocol):
+class SpendingLog(Protocol):
     """A log that knows what its session has taken until now: one that was opened again."""
 
     @property

@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 """Told how many of how many sessions were looked through."""
 
 
-class Found(Struct, frozen=True):
+class SearchHit(Struct, frozen=True):
     """Where a text stands first in a session."""
 
     session: SessionInfo
@@ -48,7 +48,7 @@ async def search_sessions(
     limit: int = 20,
     progress: Progress | None = None,
     limits: LogLimits = DEFAULT_LOG_LIMITS,
-) -> list[Found]:
+) -> list[SearchHit]:
     """The sessions that hold a text, upper or lower case, the newest first; at most so many."""
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_TEXT:
         raise InputError(f"expected a text of 1 to {MAX_TEXT} characters", path="$.text")
@@ -57,7 +57,7 @@ async def search_sessions(
     pattern = re.compile(re.escape(text), re.IGNORECASE)
     infos, _ = await all_infos(store, owner=owner)
     infos.sort(key=lambda info: (-info.updated, info.id))
-    found: list[Found] = []
+    found: list[SearchHit] = []
     for number, info in enumerate(infos):
         hit = _in_title(info, pattern) or await _in_turns(store, info, pattern, owner, limits)
         if hit is not None:
@@ -69,23 +69,23 @@ async def search_sessions(
     return found
 
 
-def _in_title(info: SessionInfo, pattern: re.Pattern[str]) -> Found | None:
+def _in_title(info: SessionInfo, pattern: re.Pattern[str]) -> SearchHit | None:
     match = pattern.search(info.title)
-    return Found(info, one_line(info.title)) if match is not None else None
+    return SearchHit(info, one_line(info.title)) if match is not None else None
 
 
 async def _in_turns(
     store: Store, info: SessionInfo, pattern: re.Pattern[str], owner: str, limits: LogLimits
-) -> Found | None:
+) -> SearchHit | None:
     try:
         known, standing = await read_session(store, info.id, owner=owner, limits=limits)
     except InputError as error:  # damaged, or removed meanwhile: told, and the search goes on
-        return Found(info, "", problem=str(error))
+        return SearchHit(info, "", problem=str(error))
     for turn in standing.turns:
         for said in _texts(turn):
             match = pattern.search(said)
             if match is not None:
-                return Found(known, snippet(said, match.start(), match.end()), turn.key, turn.role)
+                return SearchHit(known, snippet(said, match.start(), match.end()), turn.key, turn.role)
     return None
 
 

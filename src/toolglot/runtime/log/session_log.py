@@ -34,7 +34,7 @@ from toolglot.conversation.report import Entry as ReportEntry
 from toolglot.errors import HistoryError, InputError, LimitError, quote
 from toolglot.history.attempts import Attempt
 from toolglot.history.history import History
-from toolglot.runtime.log.claim import LEASE, Claim, taken
+from toolglot.runtime.log.claim import LEASE, SessionClaim, taken
 from toolglot.runtime.log.entries import (
     Entry,
     Opened,
@@ -111,7 +111,7 @@ class SessionLog:
     """The log of one session, held by this process. `create` and `open` make one."""
 
     def __init__(
-        self, store: Store, info: SessionInfo, claim: Claim, rows: LogRows, standing: Standing, **settings: Any
+        self, store: Store, info: SessionInfo, claim: SessionClaim, rows: LogRows, standing: Standing, **settings: Any
     ) -> None:
         self._store = store
         self._info = info
@@ -167,7 +167,7 @@ class SessionLog:
         """
         now = clock()
         id = new_id(now) if id is None else check_id(id)
-        claim = Claim(store, id, owner=owner, holder=holder, lease=lease, clock=clock)
+        claim = SessionClaim(store, id, owner=owner, holder=holder, lease=lease, clock=clock)
         await claim.take()
         rows = LogRows(store, id, owner=owner, limits=limits)
         try:
@@ -210,7 +210,7 @@ class SessionLog:
         caller: those stay open. `wait` is how many seconds to wait for another process to let go.
         """
         await find_info(store, id, owner=owner)
-        claim = Claim(store, id, owner=owner, holder=holder, lease=lease, clock=clock)
+        claim = SessionClaim(store, id, owner=owner, holder=holder, lease=lease, clock=clock)
         await claim.take(wait=wait)
         try:
             info = await find_info(store, id, owner=owner)  # as its last holder left it
@@ -620,7 +620,7 @@ def _parts(turns: tuple[Turn, ...], max_bytes: int) -> list[tuple[Turn, ...]]:
     return [tuple(part) for part in parts]
 
 
-async def _given_back(claim: Claim) -> None:
+async def _given_back(claim: SessionClaim) -> None:
     """A claim that cannot be given back runs out by itself."""
     with anyio.CancelScope(shield=True), suppress(StoreError):
         await claim.give_back()

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Conversation
 from toolglot.errors import InputError, LimitError
 from toolglot.history.history import History
-from toolglot.runtime.log.claim import LEASE, Claim
+from toolglot.runtime.log.claim import LEASE, SessionClaim
 from toolglot.runtime.log.entries import Opened, Reset, SessionDamagedError, damaged, encode, is_beginning
 from toolglot.runtime.log.info import (
     FENCED,
@@ -181,7 +181,7 @@ async def remove_session(
     opened = -1
     with suppress(SessionDamagedError):
         opened = (await find_info(store, id, owner=owner)).opened
-    claim = Claim(store, id, owner=owner, lease=lease, clock=clock)
+    claim = SessionClaim(store, id, owner=owner, lease=lease, clock=clock)
     await claim.take(wait=wait)
     try:
         with suppress(SessionDamagedError):

@@ -52,7 +52,7 @@ class _Call:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
 
-class Connection:
+class McpConnection:
     """A client that is connected once. When it is over it stays so."""
 
     def __init__(

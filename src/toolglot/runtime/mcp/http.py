@@ -18,7 +18,7 @@ from toolglot.runtime.mcp.limits import McpLimits, McpServerError
 CONNECT_SECONDS = 30.0
 
 
-class Address(Struct, frozen=True):
+class McpAddress(Struct, frozen=True):
     """Where a server is, and what it is told with every request."""
 
     url: str
@@ -29,7 +29,7 @@ class Address(Struct, frozen=True):
 
 
 @contextlib.asynccontextmanager
-async def http_transport(address: Address, limits: McpLimits) -> AsyncIterator[tuple[Any, Any]]:
+async def http_transport(address: McpAddress, limits: McpLimits) -> AsyncIterator[tuple[Any, Any]]:
     """The two streams that a client of the `mcp` package speaks through."""
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - only when a server is used
 

@@ -24,11 +24,11 @@ import msgspec
 
 from toolglot.conversation import ToolSpec
 from toolglot.errors import InputError, cut, quote
-from toolglot.runtime.mcp.connection import Connection, Handshake, Transport
+from toolglot.runtime.mcp.connection import Handshake, McpConnection, Transport
 from toolglot.runtime.mcp.limits import Masking, McpLimits, McpServerError
 from toolglot.runtime.mcp.naming import Joined, Names, clashing
 from toolglot.runtime.mcp.results import output_of
-from toolglot.runtime.mcp.stdio import Command, Ending, command_of, stdio_transport
+from toolglot.runtime.mcp.stdio import Ending, McpCommand, command_of, stdio_transport
 from toolglot.runtime.tools.toolbox import Output, Run, Tool, ToolBox, ToolContext, ToolError
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ class McpServer:
         self._trust_hints = trust_hints
         self._handshake: Handshake = handshake
         self._limits = limits or McpLimits()
-        self._connection: Connection | None = None
-        self._opening: asyncio.Task[Connection] | None = None
+        self._connection: McpConnection | None = None
+        self._opening: asyncio.Task[McpConnection] | None = None
         self._is_wanted = False
         self._offered: list[Tool] = []
         self._joined = [Joined(self.tools, name, names)]
@@ -179,7 +179,7 @@ class McpServer:
     ) -> None:
         await self.close()
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> McpConnection:
         """The open connection; a new one where the last is over.
 
         It is opened in a task of its own: who waits for it may go, and the next one finds it further on.
@@ -198,15 +198,15 @@ class McpServer:
             raise McpServerError(f"the MCP server {self.name!r} was closed while it started")
         return opening.result()
 
-    def _has_opened(self, opening: asyncio.Task[Connection]) -> None:
+    def _has_opened(self, opening: asyncio.Task[McpConnection]) -> None:
         self._opening = None
         if not opening.cancelled():
             opening.exception()  # an error that nobody has fetched would be printed
 
-    async def _opened(self) -> Connection:
+    async def _opened(self) -> McpConnection:
         if self._connection is not None:
             await self._connection.close()
-        connection = Connection(
+        connection = McpConnection(
             self._transport,
             self._limits,
             handshake=self._handshake,
@@ -381,7 +381,7 @@ def _size_of(schema: dict[str, Any]) -> int:
 class _StdioTransport:
     """Starts a process for each connection. Its representation holds no secret."""
 
-    def __init__(self, command: Command, limits: McpLimits) -> None:
+    def __init__(self, command: McpCommand, limits: McpLimits) -> None:
         self._command = command
         self._limits = limits
 
@@ -398,6 +398,6 @@ class _HttpTransport:
         self._limits = limits
 
     def __call__(self, ending: Ending) -> Transport:  # noqa: ARG002 - HTTP tells the end by itself
-        from toolglot.runtime.mcp.http import Address, http_transport  # noqa: PLC0415 - httpx2 comes with mcp
+        from toolglot.runtime.mcp.http import McpAddress, http_transport  # noqa: PLC0415 - httpx2 comes with mcp
 
-        return http_transport(Address(self._url, self._headers), self._limits)
+        return http_transport(McpAddress(self._url, self._headers), self._limits)

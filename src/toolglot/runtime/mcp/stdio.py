@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 
-class Command(Struct, frozen=True):
+class McpCommand(Struct, frozen=True):
     """How a server is started."""
 
     command: str
@@ -64,12 +64,12 @@ class Ending:
         return self._errors.decode("utf-8", "replace")
 
 
-def command_of(command: str, args: Sequence[str], env: Mapping[str, str] | None, cwd: str | Path | None) -> Command:
-    return Command(command, tuple(args), dict(env) if env else None, None if cwd is None else str(cwd))
+def command_of(command: str, args: Sequence[str], env: Mapping[str, str] | None, cwd: str | Path | None) -> McpCommand:
+    return McpCommand(command, tuple(args), dict(env) if env else None, None if cwd is None else str(cwd))
 
 
 @contextlib.asynccontextmanager
-async def stdio_transport(command: Command, limits: McpLimits, ending: Ending) -> AsyncIterator[tuple[Any, Any]]:
+async def stdio_transport(command: McpCommand, limits: McpLimits, ending: Ending) -> AsyncIterator[tuple[Any, Any]]:
     """A running server and the two streams that a client of the `mcp` package speaks through."""
     process = await _started(command)
     incoming, to_read = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
@@ -87,7 +87,7 @@ async def stdio_transport(command: Command, limits: McpLimits, ending: Ending) -
                 tasks.cancel_scope.cancel()
 
 
-async def _started(command: Command) -> Process:
+async def _started(command: McpCommand) -> Process:
     from mcp.client.stdio import get_default_environment  # noqa: PLC0415 - only when a server is used
 
     environment = {**get_default_environment(), **(command.env or {})}

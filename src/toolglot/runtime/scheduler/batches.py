@@ -23,7 +23,7 @@ from toolglot.runtime.scheduler.argument_checks import Checked
 from toolglot.runtime.scheduler.call_states import CallState
 from toolglot.runtime.scheduler.leaving import Raised
 from toolglot.runtime.scheduler.progress import Progress
-from toolglot.runtime.tools.output import Given, given
+from toolglot.runtime.tools.output import ToolOutcome, given
 from toolglot.runtime.tools.values import Tool, ToolContext, ToolError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ served_by: ContextVar[Batch | None] = ContextVar("served_by", default=None)
 """The batch that code runs for: tools, and whoever is asked."""
 
 
-class Job:
+class CallJob:
     """A call that is being served."""
 
     __slots__ = ("arguments", "call", "decided", "is_changed", "outcome", "place", "resources", "room", "state", "tool")
@@ -57,7 +57,7 @@ class Job:
         """Set when nobody needs to be asked about it any more."""
 
 
-class Tried(NamedTuple):
+class AttemptOutcome(NamedTuple):
     """What came of one attempt, and whether another one could do better."""
 
     result: ToolResult
@@ -81,10 +81,10 @@ class Batch:
         self._scheduler = scheduler
         self._limits = scheduler.limits
         self._calls = calls
-        self._jobs: dict[str, Job] = {}
-        self._order: list[Job | ToolResult] = []
+        self._jobs: dict[str, CallJob] = {}
+        self._order: list[CallJob | ToolResult] = []
         self._admission = Admission(self._limits.parallel, self._give_room)
-        self._by_place: list[Job] = []
+        self._by_place: list[CallJob] = []
 
     def stop_for(self, reason: str) -> None:
         """Cancel the batch; the first reason stays."""
@@ -122,7 +122,7 @@ class Batch:
         cut = [new.call_id for new, old in zip(fitted, whole, strict=True) if new is not old]
         if cut:
             self._scheduler.tell("compressed", f"results were cut to {self._limits.max_output} characters", *cut)
-        self.results = tuple([fitted[held.place] if isinstance(held, Job) else held for held in self._order])
+        self.results = tuple([fitted[held.place] if isinstance(held, CallJob) else held for held in self._order])
 
     # --- before anything runs -----------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class Batch:
         tool = self._scheduler.tools.find(call.name)
         if tool is not None and tool.run is None:
             return
-        job = Job(call, len(self._by_place), CallState(call, self._scheduler.tell_change))
+        job = CallJob(call, len(self._by_place), CallState(call, self._scheduler.tell_change))
         self._jobs[call.id] = job
         self._by_place.append(job)
         self._order.append(job)
@@ -145,10 +145,10 @@ class Batch:
         except BaseException as error:  # noqa: BLE001 - as in `_serve`; nothing is waited for, so nothing is cancelled
             job.outcome = self._failed(job, error)
 
-    def _never_started(self, job: Job) -> ToolResult | None:
+    def _never_started(self, job: CallJob) -> ToolResult | None:
         return outcomes.never_started(job.call, self.stop.result()) if self.stop.done() else None
 
-    def _check(self, job: Job, tool: Tool | None) -> ToolResult | None:
+    def _check(self, job: CallJob, tool: Tool | None) -> ToolResult | None:
         """Why a call cannot be run as it is; None: it can."""
         if job.place >= self._limits.max_calls:
             return outcomes.refused(job.call, f"One turn may hold no more than {self._limits.max_calls} calls.")
@@ -162,7 +162,7 @@ class Batch:
             job.decided = asyncio.Event()
         return self._join(job, tool, checked)
 
-    def _join(self, job: Job, tool: Tool, checked: Checked) -> ToolResult | None:
+    def _join(self, job: CallJob, tool: Tool, checked: Checked) -> ToolResult | None:
         """Take the arguments, and a place in line for the resources that they name."""
         job.arguments, job.is_changed = checked
         if tool.resources is not None:
@@ -189,7 +189,7 @@ class Batch:
                 group.start_soon(self._serve, job, before)
                 before = job.decided or before
 
-    async def _serve(self, job: Job, before: asyncio.Event | None) -> None:
+    async def _serve(self, job: CallJob, before: asyncio.Event | None) -> None:
         """Bring a call to its end. `before` is set when nobody is asked any more about the calls before it."""
         try:
             job.outcome = self._noted(job, job.outcome or await self._outcome(job, before))
@@ -204,14 +204,14 @@ class Batch:
         await self._record_finished(job, job.outcome)
         job.state.end(job.outcome)
 
-    def _noted(self, job: Job, result: ToolResult) -> ToolResult:
+    def _noted(self, job: CallJob, result: ToolResult) -> ToolResult:
         """The result as it goes on record: with what the tool really got, and no longer than a whole batch may be."""
         if job.is_changed and job.state.state == "executing":
             result = outcomes.with_executed(result, job.arguments)
             self._scheduler.tell("replaced", "the tool was given other arguments than the call shows", job.call.id)
         return output_budget.within(result, self._limits.max_output)
 
-    async def _outcome(self, job: Job, before: asyncio.Event | None) -> ToolResult:
+    async def _outcome(self, job: CallJob, before: asyncio.Event | None) -> ToolResult:
         tool = job.tool
         assert tool is not None  # noqa: S101 - for the type checker: without a tool a call was refused
         if job.decided is not None:
@@ -223,7 +223,7 @@ class Batch:
         refusal = await self._wait_for_room(job) or await self._record_started(job, tool) or self._never_started(job)
         return refusal or await self._try(job, tool)
 
-    async def _approve(self, job: Job, tool: Tool, before: asyncio.Event | None) -> ToolResult | None:
+    async def _approve(self, job: CallJob, tool: Tool, before: asyncio.Event | None) -> ToolResult | None:
         """Ask, when those before have been asked; why the call is not run, or None."""
         if before is not None:
             await before.wait()
@@ -245,7 +245,7 @@ class Batch:
         checked = self._scheduler.check_of(tool).check_edited(job.call, decision.arguments)
         return checked if isinstance(checked, ToolResult) else self._join(job, tool, checked)
 
-    async def _ask(self, job: Job, tool: Tool) -> Decision | None:
+    async def _ask(self, job: CallJob, tool: Tool) -> Decision | None:
         """What was decided; None where the question was cancelled."""
         approve = self._scheduler.approve
         if approve is None:
@@ -260,7 +260,7 @@ class Batch:
             return None
         return approvals.failed(answer.error) if type(answer) is Raised else approvals.decision_of(answer)
 
-    async def _wait_for_room(self, job: Job) -> ToolResult | None:
+    async def _wait_for_room(self, job: CallJob) -> ToolResult | None:
         """Wait for a slot and for the resources; why the call is not run, or None."""
         job.room = self._loop.create_future()
         self._admission.ready(job.place)
@@ -279,7 +279,7 @@ class Batch:
 
     # --- the journal --------------------------------------------------------------------------------
 
-    async def _record_started(self, job: Job, tool: Tool) -> ToolResult | None:
+    async def _record_started(self, job: CallJob, tool: Tool) -> ToolResult | None:
         """Have it on record that a tool with side effects starts; why it does not, or None."""
         journal = self._scheduler.journal
         if journal is None or not tool.side_effects:
@@ -297,7 +297,7 @@ class Batch:
         )
         return outcomes.never_started(job.call, f"The start of the tool could not be recorded ({problem}).")
 
-    async def _record_finished(self, job: Job, result: ToolResult) -> None:
+    async def _record_finished(self, job: CallJob, result: ToolResult) -> None:
         """Have the result on record. Where that fails it is told, and the result is published all the same."""
         journal = self._scheduler.journal
         if journal is None:
@@ -317,7 +317,7 @@ class Batch:
 
     # --- running ------------------------------------------------------------------------------------
 
-    async def _try(self, job: Job, tool: Tool) -> ToolResult:
+    async def _try(self, job: CallJob, tool: Tool) -> ToolResult:
         """Run the tool, and again where it may be."""
         job.state.become("executing")
         tried = await self._attempt(job, tool)
@@ -330,7 +330,7 @@ class Batch:
             tried = await self._attempt(job, tool)
         return tried.result
 
-    async def _attempt(self, job: Job, tool: Tool) -> Tried:
+    async def _attempt(self, job: CallJob, tool: Tool) -> AttemptOutcome:
         scheduler = self._scheduler
         context = ToolContext(
             call_id=job.call.id,
@@ -370,41 +370,45 @@ class Batch:
         waited_for = context.waits_for if has_ended and type(context.waits_for) is str else ""
         if why == "stopped":
             never = self._never_started(job) if waited_for else None
-            return Tried(never or self._stopped(job, tool, task, has_ended=has_ended))
+            return AttemptOutcome(never or self._stopped(job, tool, task, has_ended=has_ended))
         if waited_for:
-            return Tried(outcomes.not_ready(job.call, seconds, waited_for), again=True)
+            return AttemptOutcome(outcomes.not_ready(job.call, seconds, waited_for), again=True)
         return self._timed_out(job, tool, task, seconds, has_ended=has_ended)
 
-    def _given(self, job: Job, value: object) -> Given:
+    def _given(self, job: CallJob, value: object) -> ToolOutcome:
         """What a tool returned; what is shown in another way is told."""
         read = given(value)
         for note in read.notes:
             self._scheduler.tell("converted", note, job.call.id, fault="loss")
         return read
 
-    def _ended(self, job: Job, task: leaving.Task) -> Tried:
+    def _ended(self, job: CallJob, task: leaving.Task) -> AttemptOutcome:
         """What came of a tool that ended by itself."""
         if task.cancelled():
-            return Tried(outcomes.error(job.call, f"The tool did not end. {leaving.CANCELLED_ITSELF}"), again=True)
+            return AttemptOutcome(
+                outcomes.error(job.call, f"The tool did not end. {leaving.CANCELLED_ITSELF}"), again=True
+            )
         said = leaving.outcome(task)
         if type(said) is Raised:
             # What a tool says to the model in its own words is its answer; it would be the same again.
             is_answer = issubclass(type(said.error), ToolError)
-            return Tried(outcomes.raised(job.call, said.error), again=not is_answer)
-        return Tried(self._given(job, said).of(job.call))
+            return AttemptOutcome(outcomes.raised(job.call, said.error), again=not is_answer)
+        return AttemptOutcome(self._given(job, said).of(job.call))
 
-    def _timed_out(self, job: Job, tool: Tool, task: leaving.Task, seconds: float, *, has_ended: bool) -> Tried:
+    def _timed_out(
+        self, job: CallJob, tool: Tool, task: leaving.Task, seconds: float, *, has_ended: bool
+    ) -> AttemptOutcome:
         """What is known of a tool that ran out of time; one that gave something while it ended has told it itself."""
         said = leaving.outcome(task) if has_ended else None
         if has_ended and not task.cancelled() and type(said) is not Raised:
-            return Tried(outcomes.timed_out(job.call, seconds, self._given(job, said).content))
+            return AttemptOutcome(outcomes.timed_out(job.call, seconds, self._given(job, said).content))
         is_known = not tool.side_effects or (has_ended and tool.on_timeout == "error")
         if is_known:
-            return Tried(outcomes.timed_out(job.call, seconds), again=has_ended)
+            return AttemptOutcome(outcomes.timed_out(job.call, seconds), again=has_ended)
         unknown = outcomes.outcome_unknown(job.call, f"The tool did not end within {seconds:g} seconds.")
-        return Tried(unknown, again=has_ended)
+        return AttemptOutcome(unknown, again=has_ended)
 
-    def _stopped(self, job: Job, tool: Tool, task: leaving.Task, *, has_ended: bool) -> ToolResult:
+    def _stopped(self, job: CallJob, tool: Tool, task: leaving.Task, *, has_ended: bool) -> ToolResult:
         """What is known of a tool that was cancelled."""
         reason = self.stop.result()
         if not has_ended:
@@ -417,12 +421,12 @@ class Batch:
 
     # --- when toolglot itself cannot go on ------------------------------------------------------------
 
-    def _interrupted(self, job: Job) -> ToolResult:
+    def _interrupted(self, job: CallJob) -> ToolResult:
         if job.state.state == "executing":
             return outcomes.outcome_unknown(job.call, INTERRUPTED)
         return outcomes.never_started(job.call, INTERRUPTED)
 
-    def _failed(self, job: Job, error: BaseException) -> ToolResult:
+    def _failed(self, job: CallJob, error: BaseException) -> ToolResult:
         said = outcomes.described(error)
         self._scheduler.tell("dropped", f"serving a call failed: {said}", job.call.id, fault="canonical")
         text = f"Running the tool failed inside of toolglot ({said})."

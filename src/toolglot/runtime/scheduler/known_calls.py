@@ -22,7 +22,7 @@ from toolglot.conversation.completion import completion_key
 RUN_BEFORE: Final = "[This call was run before, and is not run again. Its result was given then: see above.]"
 
 
-class Kept(NamedTuple):
+class KeptResults(NamedTuple):
     """How much a scheduler keeps of what is over."""
 
     calls: int = 10_000
@@ -37,7 +37,7 @@ class KnownCalls:
 
     __slots__ = ("_bytes", "_kept", "_results", "_whole")
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: KeptResults) -> None:
         self._kept = kept
         self._results: OrderedDict[str, ToolResult] = OrderedDict()
         self._whole: OrderedDict[str, int] = OrderedDict()

@@ -32,7 +32,7 @@ from toolglot.runtime.scheduler.approvals import Approve
 from toolglot.runtime.scheduler.argument_checks import ArgumentCheck
 from toolglot.runtime.scheduler.batches import Batch, served_by
 from toolglot.runtime.scheduler.call_states import CallChange
-from toolglot.runtime.scheduler.known_calls import Kept, KnownCalls
+from toolglot.runtime.scheduler.known_calls import KeptResults, KnownCalls
 from toolglot.runtime.tools.toolbox import ToolBox
 from toolglot.runtime.tools.values import Tool
 
@@ -71,7 +71,7 @@ class RunLimits(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_RUN_LIMITS: Final = RunLimits()
-_KEPT: Final = Kept()
+_KEPT: Final = KeptResults()
 
 
 class Journal(Protocol):
@@ -108,7 +108,7 @@ class Scheduler:
         journal: Journal | None = None,
         session_id: str = "",
         session: object | None = None,
-        _kept: Kept = _KEPT,
+        _kept: KeptResults = _KEPT,
     ) -> None:
         self.tools = tools
         self.limits = limits

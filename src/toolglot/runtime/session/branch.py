@@ -11,26 +11,26 @@ from decimal import Decimal
 from toolglot.conversation import Usage
 from toolglot.errors import InputError
 from toolglot.runtime.session.limits import SessionLimits
-from toolglot.runtime.session.run import Flight, Tally, added
+from toolglot.runtime.session.run import SessionRun, UsageTotal, added
 
 Spent = tuple[Usage | None, Decimal | None]
 
 
-class Branch:
+class SessionFamily:
     """What sessions of one family know of each other."""
 
     def __init__(self, limits: SessionLimits) -> None:
         self.limits = limits
-        self.parent: Branch | None = None
+        self.parent: SessionFamily | None = None
         self.depth: int = 0
-        self.sum: Tally = Tally()
+        self.sum: UsageTotal = UsageTotal()
         self._unwritten: Spent = (None, None)
-        self.flight: Flight | None = None
-        self._stop_own: Callable[[Flight, str], None] | None = None
-        self._running: dict[int, Branch] = {}
+        self.flight: SessionRun | None = None
+        self._stop_own: Callable[[SessionRun, str], None] | None = None
+        self._running: dict[int, SessionFamily] = {}
         """Those below that run, however deep."""
 
-    def grow_from(self, parent: Branch) -> None:
+    def grow_from(self, parent: SessionFamily) -> None:
         """Become a child of another one."""
         if parent.depth >= parent.limits.max_depth:
             raise InputError(
@@ -38,7 +38,7 @@ class Branch:
             )
         self.parent, self.depth = parent, parent.depth + 1
 
-    def take_off(self, flight: Flight, stop: Callable[[Flight, str], None]) -> None:
+    def take_off(self, flight: SessionRun, stop: Callable[[SessionRun, str], None]) -> None:
         """A run begins; `stop` stops it."""
         self.flight, self._stop_own = flight, stop
         for above in self._above():
@@ -50,13 +50,13 @@ class Branch:
         for above in self._above():
             above._running.pop(id(self), None)  # noqa: SLF001 - one of its own kind
 
-    def _above(self) -> Iterator[Branch]:
+    def _above(self) -> Iterator[SessionFamily]:
         above = self.parent
         while above is not None:
             yield above
             above = above.parent
 
-    def flights(self) -> list[Flight]:
+    def flights(self) -> list[SessionRun]:
         """The runs that are under way, below and here."""
         own = [branch.flight for branch in (*self._running.values(), self)]
         return [flight for flight in own if flight is not None]

@@ -35,7 +35,7 @@ from toolglot.runtime.log.fitting import fits
 from toolglot.runtime.log.memory_log import Log, resume
 from toolglot.runtime.scheduler import outcomes
 from toolglot.runtime.scheduler.scheduler import Scheduler
-from toolglot.runtime.session.branch import Branch
+from toolglot.runtime.session.branch import SessionFamily
 from toolglot.runtime.session.compacting import (
     Cut,
     Summarise,
@@ -49,7 +49,7 @@ from toolglot.runtime.session.events import Answer, Asking, Compressed, Stop, Sw
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.model_call import LEFT, Prepared, ask, attempt, drop, prepare
 from toolglot.runtime.session.models import ModelChoice, Models
-from toolglot.runtime.session.run import Flight
+from toolglot.runtime.session.run import SessionRun
 from toolglot.runtime.session.spending import took
 from toolglot.runtime.tools.toolbox import ToolBox
 from toolglot.upstream import prices
@@ -70,7 +70,7 @@ INTERRUPTED: Final = "Interrupted by an error."
 _STOPS: Final[dict[str | None, Stop]] = {"length": "length", "filter": "filter"}
 
 
-class Asked(NamedTuple):
+class ModelReply(NamedTuple):
     """An answer that is whole and not yet written."""
 
     trial: Attempt
@@ -86,7 +86,7 @@ class OpenAttempt(NamedTuple):
     prepared: Prepared
 
 
-class Tries:
+class ModelAttempts:
     """What was done to get an answer of one model."""
 
     __slots__ = ("count", "has_shrunk", "is_bare", "refused")
@@ -116,7 +116,7 @@ class Loop:
         overrides: Overrides | None,
         limits: SessionLimits,
         summarise: Summarise | None,
-        branch: Branch,
+        branch: SessionFamily,
         keep_interrupted: bool = True,
     ) -> None:
         self.log = log
@@ -156,7 +156,7 @@ class Loop:
 
     # --- the loop -----------------------------------------------------------------------------------
 
-    async def run(self, flight: Flight, said: Sequence[Turn] = (), results: Sequence[ToolResult] = ()) -> Answer:
+    async def run(self, flight: SessionRun, said: Sequence[Turn] = (), results: Sequence[ToolResult] = ()) -> Answer:
         """Go on until the model calls no more tools."""
         self.scheduler.forget(self.history.ledger)  # what was taken back since
         self._open = None
@@ -167,7 +167,7 @@ class Loop:
             if answer := self._still_open(flight, None):
                 return answer
             await self.land()
-        last: Asked | None = None
+        last: ModelReply | None = None
         for _ in range(self.limits.max_turns):
             if self.branch.is_overspent():
                 return self._answer(flight, last, "budget")
@@ -182,26 +182,26 @@ class Loop:
                 return ended
         return self._answer(flight, last, "loop_limit")
 
-    async def _asked(self, flight: Flight) -> Asked | Failure | None:
+    async def _asked(self, flight: SessionRun) -> ModelReply | Failure | None:
         """A whole answer, or why there is none; None: the run was stopped before there was one."""
         if flight.is_stopping:
             return None
-        found: Asked | Failure | None = None
+        found: ModelReply | Failure | None = None
         with flight.leavable():
             found = await self._ask(flight)
-        if isinstance(found, Asked):
+        if isinstance(found, ModelReply):
             self._open = None
             return found
         return self._whole_attempt(flight) if flight.is_stopping else found
 
-    def _whole_attempt(self, flight: Flight) -> Asked | None:
+    def _whole_attempt(self, flight: SessionRun) -> ModelReply | None:
         """An answer that was finished just before the run was stopped."""
         if self._open is None or self._open.trial.state != "open" or not self._open.trial.is_whole:
             return None
         (trial, prepared), self._open = self._open, None
-        return Asked(trial, prepared, *self._counted(flight, prepared.choice, trial.reply, self.conversation))
+        return ModelReply(trial, prepared, *self._counted(flight, prepared.choice, trial.reply, self.conversation))
 
-    async def _finished(self, flight: Flight, asked: Asked) -> Answer | None:
+    async def _finished(self, flight: SessionRun, asked: ModelReply) -> Answer | None:
         """Write a turn, run its calls, write their results. The answer, where that was the last turn."""
         turn = await self._committed(asked.trial)
         self._measure(turn, asked.reply.usage)
@@ -221,7 +221,7 @@ class Loop:
             return None
         return self._answer(flight, asked, _STOPS.get(asked.reply.stop, "stop"))
 
-    def _still_open(self, flight: Flight, asked: Asked | None) -> Answer | None:
+    def _still_open(self, flight: SessionRun, asked: ModelReply | None) -> Answer | None:
         """The answer with the calls that whoever asked runs; None: there are none."""
         calls = self.open_calls()
         self._given_out = frozenset(call.id for call in calls)
@@ -233,7 +233,7 @@ class Loop:
         own = {call.id for call in last.calls} if last is not None else set()
         return tuple(found.call for found in self.history.ledger.pending if found.id in own)
 
-    async def _run_tools(self, flight: Flight, calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
+    async def _run_tools(self, flight: SessionRun, calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
         """The results of a whole turn's calls, whatever happens. Where this is cancelled they are written as the turn
         is ended."""
         self._runs_tools = True
@@ -298,18 +298,18 @@ class Loop:
 
     # --- stopping -----------------------------------------------------------------------------------
 
-    def stop(self, flight: Flight, reason: str) -> None:
+    def stop(self, flight: SessionRun, reason: str) -> None:
         """Stop a run: what is asked is left, what runs is cancelled by the scheduler."""
         flight.stop(reason)
         if self._runs_tools:
             self.scheduler.cancel(reason)
 
-    async def settled(self, flight: Flight, last: Asked | None = None) -> Answer:
+    async def settled(self, flight: SessionRun, last: ModelReply | None = None) -> Answer:
         """The end of a run that was stopped: no turn is in flight, no call without its result."""
         await self.land(flight.reason or "")
         return self._answer(flight, last, "cancelled")
 
-    async def keep_open_attempt(self, flight: Flight) -> Asked | None:
+    async def keep_open_attempt(self, flight: SessionRun) -> ModelReply | None:
         """Keep what a model said until it was interrupted, if there is anything to keep."""
         opened, self._open = self._open, None
         if opened is None or opened.trial.state != "open":
@@ -322,7 +322,7 @@ class Loop:
             return None
         turn = await self._committed(trial)
         flight.tell(TurnKept(turn, reply.usage, cost))
-        return Asked(trial, prepared, reply, cost)
+        return ModelReply(trial, prepared, reply, cost)
 
     async def land(self, reason: str = "") -> None:
         """End the turn in flight, if there is one. Calls without a result get the one that their tools gave; the others
@@ -354,8 +354,8 @@ class Loop:
 
     def _answer(
         self,
-        flight: Flight,
-        last: Asked | None,
+        flight: SessionRun,
+        last: ModelReply | None,
         stop: Stop,
         *,
         calls: tuple[ToolCall, ...] = (),
@@ -390,7 +390,7 @@ class Loop:
         """Who is asked, one after the other, until one answers."""
         return tuple(dict.fromkeys((self.model, self.chosen, *self.fallback)))
 
-    async def _ask(self, flight: Flight) -> Asked | Failure:
+    async def _ask(self, flight: SessionRun) -> ModelReply | Failure:
         """The answer of the first that gives one."""
         if self._logged_model != self.model:
             await self._written(self.log.switched(self.model))
@@ -401,7 +401,7 @@ class Loop:
             if before:
                 self._tell_fallback(flight, before, name, failure)
             found = await self._ask_model(flight, name)
-            if isinstance(found, Asked):
+            if isinstance(found, ModelReply):
                 if before and self.chosen is chosen:  # unless somebody has chosen anew meanwhile
                     self.model = name
                 return found
@@ -410,17 +410,17 @@ class Loop:
                 break
         return failure
 
-    def _tell_fallback(self, flight: Flight, before: str, after: str, failure: Failure) -> None:
+    def _tell_fallback(self, flight: SessionRun, before: str, after: str, failure: Failure) -> None:
         reason = f"{before} did not answer ({failure.kind}); {after} is asked instead"
         flight.tell(Switched(before, after, reason))
         self._tell(flight, [Entry(action="replaced", reason=reason, fault="policy", target=after.partition("/")[0])])
 
-    async def _ask_model(self, flight: Flight, name: str) -> Asked | Failure:
+    async def _ask_model(self, flight: SessionRun, name: str) -> ModelReply | Failure:
         """The answer of one model, with the patience that there is."""
         choice = self.models.find(name)
         self._refuse_unpriced(choice)
         await self._shrink_if_full(flight, choice)
-        tries, failure = Tries(), Failure("bad_request")
+        tries, failure = ModelAttempts(), Failure("bad_request")
         while True:
             try:
                 prepared = self._prepared(choice)
@@ -429,7 +429,7 @@ class Loop:
             if prepared.out.data == tries.refused:
                 return failure
             found = await self._try(flight, prepared, tries)
-            if isinstance(found, Asked):
+            if isinstance(found, ModelReply):
                 return found
             failure = found
             await self.land()
@@ -451,7 +451,7 @@ class Loop:
         held = self.history.conversation
         return replace(held, tools=(*held.tools, *self.tools.specs), options=self.options)
 
-    async def _try(self, flight: Flight, prepared: Prepared, tries: Tries) -> Asked | Failure:
+    async def _try(self, flight: SessionRun, prepared: Prepared, tries: ModelAttempts) -> ModelReply | Failure:
         tries.count += 1
         choice, target = prepared.choice, prepared.profile.name
         self.history.begin_turn(target, overrides=self.overrides)
@@ -465,9 +465,9 @@ class Loop:
         self._tell(flight, found.entries)
         is_answer = found.failure is None
         reply, cost = self._counted(flight, choice, found.reply, self.conversation, is_answer=is_answer)
-        return found.failure if found.failure is not None else Asked(trial, prepared, reply, cost)
+        return found.failure if found.failure is not None else ModelReply(trial, prepared, reply, cost)
 
-    async def _is_helped(self, flight: Flight, prepared: Prepared, failure: Failure, tries: Tries) -> bool:
+    async def _is_helped(self, flight: SessionRun, prepared: Prepared, failure: Failure, tries: ModelAttempts) -> bool:
         """Whether it is worth asking the same model again, after what can be done was done."""
         if not failure.retryable:
             tries.refused = prepared.out.data
@@ -489,7 +489,7 @@ class Loop:
     # --- counting and telling -----------------------------------------------------------------------
 
     def _counted(
-        self, flight: Flight, choice: ModelChoice, reply: Reply, asked: Conversation, *, is_answer: bool = True
+        self, flight: SessionRun, choice: ModelChoice, reply: Reply, asked: Conversation, *, is_answer: bool = True
     ) -> tuple[Reply, Decimal | None]:
         """Count what an answer cost; the answer with what can be believed of its own counts, and the cost."""
         spent = took(reply, asked.turns, asked.tools, is_answer=is_answer)
@@ -511,7 +511,7 @@ class Loop:
                 hint="set max_tokens instead",
             )
 
-    def _tell(self, flight: Flight, entries: Sequence[Entry]) -> None:
+    def _tell(self, flight: SessionRun, entries: Sequence[Entry]) -> None:
         """Tell what was changed, each thing once."""
         for entry in entries:
             key = (entry.action, entry.reason, entry.target)
@@ -538,7 +538,7 @@ class Loop:
         """Tokens that fit into a model's context; None: not known."""
         return profile_for(choice.upstream, choice.model, self.conversation, overrides=self.overrides).context.window
 
-    async def _shrink_if_full(self, flight: Flight, choice: ModelChoice) -> None:
+    async def _shrink_if_full(self, flight: SessionRun, choice: ModelChoice) -> None:
         """Compress where the conversation nears the end of the model's context, and it is worth it."""
         window = self.window(choice) if self.limits.compress_at else None
         if window is None or (length := self.length()) < self.limits.compress_at * window:
@@ -547,7 +547,7 @@ class Loop:
         if cut is not None and estimated_tokens(cut.turns) >= WORTH * length:
             await self._compress_or_tell(flight, choice, self.limits.keep_turns)
 
-    async def _shrink(self, flight: Flight, choice: ModelChoice) -> bool:
+    async def _shrink(self, flight: SessionRun, choice: ModelChoice) -> bool:
         """Make the conversation shorter because its model says that it is too long; whether it became so."""
         for keep in dict.fromkeys((self.limits.keep_turns, min(2, self.limits.keep_turns))):
             if await self._compress_or_tell(flight, choice, keep):
@@ -558,7 +558,7 @@ class Loop:
         self._measured = None
         return shorter > 0
 
-    async def _compress_or_tell(self, flight: Flight, choice: ModelChoice, keep: int) -> int:
+    async def _compress_or_tell(self, flight: SessionRun, choice: ModelChoice, keep: int) -> int:
         """Compress; where there is no summary, say so and go on: that is never worth a run."""
         cut = cut_of(self.history, keep)
         if cut is None:
@@ -571,12 +571,12 @@ class Loop:
             return 0
         return await self._replaced(flight, cut, summary)
 
-    async def compress(self, flight: Flight, choice: ModelChoice, keep: int) -> int:
+    async def compress(self, flight: SessionRun, choice: ModelChoice, keep: int) -> int:
         """Put a summary in the place of all but the last turns; how many it took the place of."""
         cut = cut_of(self.history, keep)
         return 0 if cut is None else await self._replaced(flight, cut, await self._summary(flight, choice, cut.turns))
 
-    async def _replaced(self, flight: Flight, cut: Cut, summary: str) -> int:
+    async def _replaced(self, flight: SessionRun, cut: Cut, summary: str) -> int:
         text, shortest = summary_of(summary, len(cut.turns)), self.limits.max_result_characters
         await self._written(
             self.log.change(
@@ -587,7 +587,7 @@ class Loop:
         flight.tell(Compressed(len(cut.turns)))
         return len(cut.turns)
 
-    async def _summary(self, flight: Flight, choice: ModelChoice, turns: tuple[Turn, ...]) -> str:
+    async def _summary(self, flight: SessionRun, choice: ModelChoice, turns: tuple[Turn, ...]) -> str:
         """A summary: the caller's, or the model's own."""
         if self.summarise is not None:
             return await summarised(self.summarise, turns)

@@ -57,7 +57,7 @@ class Prepared(NamedTuple):
     out: ConvertedRequest
 
 
-class Found(NamedTuple):
+class AttemptResult(NamedTuple):
     """What came of asking once."""
 
     reply: Reply
@@ -95,15 +95,15 @@ def _bare(conversation: Conversation, refused: frozenset[str]) -> Conversation:
 
 async def ask(
     prepared: Prepared, *, policy: Policy, overrides: Overrides | None, take: Take, heard: Heard | None = None
-) -> Found:
+) -> AttemptResult:
     """Ask once. `take` gets the events of the answer as they come; `heard` is awaited where a listener is behind."""
     out = prepared.out
     try:
         answer = await prepared.choice.upstream.ask(out)
         if answer.status >= 300:
-            return Found(_NOTHING, _told(await failure_of(answer, out), prepared))
+            return AttemptResult(_NOTHING, _told(await failure_of(answer, out), prepared))
     except ProviderError as error:
-        return Found(_NOTHING, _told(error.failure, prepared))
+        return AttemptResult(_NOTHING, _told(error.failure, prepared))
     reader = StreamReader(source=out.target.name, request=out, policy=policy, overrides=overrides)
     try:
         await _read(answer.pieces(), reader, take, heard)
@@ -116,7 +116,7 @@ async def ask(
     failure = reader.failure
     if failure is None and reader.reply.stop == "error":
         failure = STOPPED_WITH_ERROR
-    return Found(reader.reply, failure and _told(failure, prepared), reader.report.entries)
+    return AttemptResult(reader.reply, failure and _told(failure, prepared), reader.report.entries)
 
 
 def _told(failure: Failure, prepared: Prepared) -> Failure:
@@ -181,7 +181,7 @@ async def attempt(
     overrides: Overrides | None,
     tell: Callable[[Event], None],
     heard: Heard,
-) -> Found:
+) -> AttemptResult:
     """Ask once for a turn. What failed is discarded, and taken back from who listens. Where this is cancelled the
     attempt stays open: whoever stopped it decides what is kept."""
 

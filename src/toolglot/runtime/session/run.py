@@ -29,7 +29,7 @@ MOST_WAITING: Final = 1_000
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
 
 
-class Tally:
+class UsageTotal:
     """Tokens and money, summed."""
 
     __slots__ = ("_cost", "_is_known", "usage")
@@ -71,11 +71,11 @@ def added(one: Usage, other: Usage) -> Usage:
     return Usage(**sums)
 
 
-class Flight:
+class SessionRun:
     """A run, from what was said to its answer."""
 
     def __init__(self, *, listens: bool = False) -> None:
-        self.sum: Tally = Tally()
+        self.sum: UsageTotal = UsageTotal()
         self.answer: Answer | None = None
         self.error: BaseException | None = None
         """What no answer can tell: a mistake of the caller's, a store that failed."""

@@ -44,18 +44,18 @@ from toolglot.errors import InputError, quote
 from toolglot.history.history import History
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
-from toolglot.runtime.log.memory_log import Log, MemoryLog, Spent
+from toolglot.runtime.log.memory_log import Log, MemoryLog, SpendingLog
 from toolglot.runtime.log.writer import until_done
 from toolglot.runtime.scheduler.approvals import Approve
 from toolglot.runtime.scheduler.call_states import CallChange
 from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
-from toolglot.runtime.session.branch import Branch
+from toolglot.runtime.session.branch import SessionFamily
 from toolglot.runtime.session.compacting import Summarise, is_summary
 from toolglot.runtime.session.events import Answer, CallChanged, Ended, Event, Switched
 from toolglot.runtime.session.limits import DEFAULT_SESSION_LIMITS, SessionLimits
 from toolglot.runtime.session.loop import INTERRUPTED, Loop
 from toolglot.runtime.session.models import Models, ProviderModels
-from toolglot.runtime.session.run import Flight
+from toolglot.runtime.session.run import SessionRun
 from toolglot.runtime.tools.toolbox import ToolBox, Toolish
 
 __all__ = ["CANCELLED", "Message", "Session", "SessionLimits"]
@@ -69,13 +69,13 @@ SETTLING: Final = 10.0
 
 Message = str | Turn | Sequence[Block]
 """What can be said to a model: a text, blocks, or a turn."""
-Work = Callable[[Flight], Awaitable[Answer]]
+Work = Callable[[SessionRun], Awaitable[Answer]]
 
-_INSIDE: ContextVar[frozenset[Flight]] = ContextVar("toolglot_runs", default=frozenset())
+_INSIDE: ContextVar[frozenset[SessionRun]] = ContextVar("toolglot_runs", default=frozenset())
 """The runs that the code is part of. A task that a tool began, and that is still there, was part of one."""
 
 
-class Settings(TypedDict, total=False):
+class SpawnSettings(TypedDict, total=False):
     """What a session that comes of another one may have otherwise. What is None is as it is there."""
 
     model: str | None
@@ -145,8 +145,8 @@ class Session:
         self._system = system
         self._run_limits = run_limits if run_limits is not None else RunLimits()
         self._approve = approve
-        self._branch = Branch(limits)
-        if isinstance(self._log, Spent) and self._log.usage != Usage():
+        self._branch = SessionFamily(limits)
+        if isinstance(self._log, SpendingLog) and self._log.usage != Usage():
             self._branch.sum.add(self._log.usage, self._log.cost)
         self._group: TaskGroup | None = None
         self._host: Session | None = None
@@ -245,7 +245,7 @@ class Session:
 
     async def stream(self, said: Message | None = None) -> AsyncIterator[Event]:
         """The same, told live; the last event is `Ended`. Leaving early cancels."""
-        flight = Flight(listens=True)
+        flight = SessionRun(listens=True)
         try:
             await self._take_off(flight, self._going_on(said))
             async for event in flight.events():
@@ -264,7 +264,7 @@ class Session:
         """Put a summary in the place of all but the last turns now; how many it took the place of."""
         done: list[int] = []
 
-        async def work(flight: Flight) -> Answer:
+        async def work(flight: SessionRun) -> Answer:
             await self._refuse_open("compress")
             if not flight.is_stopping:
                 with flight.leavable():
@@ -279,7 +279,7 @@ class Session:
         """Take back the last thing that the user said, with everything after it; None: there is nothing."""
         taken: list[Turn] = []
 
-        async def work(_: Flight) -> Answer:
+        async def work(_: SessionRun) -> Answer:
             await self._refuse_open("undo")
             turns = self.history.turns
             last = next((place for place in range(len(turns) - 1, -1, -1) if turns[place].role == "user"), None)
@@ -316,14 +316,14 @@ class Session:
 
     # --- branching ----------------------------------------------------------------------------------
 
-    def spawn(self, **given: Unpack[Settings]) -> Session:
+    def spawn(self, **given: Unpack[SpawnSettings]) -> Session:
         """A subagent: its own history and scheduler, this one's models, and unless they are given its settings.
 
         It lives no longer than this session, a cancel of this one reaches it, and what it uses counts here too.
         """
         return self._made(given, self._branch)
 
-    def fork(self, **given: Unpack[Settings]) -> Session:
+    def fork(self, **given: Unpack[SpawnSettings]) -> Session:
         """A session of its own with the same history up to here. It lives no longer than this one."""
         if "log" not in given:
             history = self.history.fork()
@@ -331,7 +331,7 @@ class Session:
             given = {"history": history, **given}
         return self._made(given)
 
-    def _made(self, given: Settings, parent: Branch | None = None) -> Session:
+    def _made(self, given: SpawnSettings, parent: SessionFamily | None = None) -> Session:
         """A session with this one's settings, in this one's task group."""
         loop = self._loop
         settings: dict[str, Any] = {
@@ -363,7 +363,7 @@ class Session:
     def _going_on(self, said: Message | None) -> Work:
         turn = None if said is None else turn_of(said)
 
-        async def work(flight: Flight) -> Answer:
+        async def work(flight: SessionRun) -> Answer:
             await self._refuse_open("run")
             opening = self._opening()
             if turn is None and not self.history and not opening:
@@ -373,7 +373,7 @@ class Session:
         return work
 
     def _going_on_with(self, results: Sequence[ToolResult]) -> Work:
-        async def work(flight: Flight) -> Answer:
+        async def work(flight: SessionRun) -> Answer:
             await self._loop.settle()
             pending = {call.id for call in self._loop.open_calls()}
             for place, result in enumerate(results):
@@ -406,7 +406,7 @@ class Session:
             )
 
     async def _run(self, work: Work) -> Answer:
-        flight = Flight()
+        flight = SessionRun()
         try:
             await self._take_off(flight, work)
             await flight.over.wait()
@@ -415,7 +415,7 @@ class Session:
             raise
         return _result(flight)
 
-    async def _take_off(self, flight: Flight, work: Work) -> None:
+    async def _take_off(self, flight: SessionRun, work: Work) -> None:
         """Start a run when the one before it is over."""
         group = self._entered()
         if self._is_inside():
@@ -432,7 +432,7 @@ class Session:
         self._branch.take_off(flight, self._loop.stop)
         group.start_soon(self._fly, flight, work, name=f"session {self.id}")
 
-    async def _fly(self, flight: Flight, work: Work) -> None:
+    async def _fly(self, flight: SessionRun, work: Work) -> None:
         """The task of a run."""
         _INSIDE.set(frozenset(run for run in _INSIDE.get() if not run.over.is_set()) | {flight})
         before = self.history.in_flight
@@ -453,7 +453,7 @@ class Session:
             self._turn_taking.release()
             flight.end()
 
-    async def _landed_anyhow(self, flight: Flight) -> None:
+    async def _landed_anyhow(self, flight: SessionRun) -> None:
         """Leave no turn in flight after an error; one that comes of that too says less than the first. What cannot be
         written now is written before the session goes on."""
         with CancelScope(shield=True):
@@ -466,14 +466,14 @@ class Session:
             except Exception as error:  # noqa: BLE001 - the first error is told
                 flight.error = flight.error or error
 
-    async def _leave(self, flight: Flight) -> None:
+    async def _leave(self, flight: SessionRun) -> None:
         """Whoever listened is gone: stop the run, and wait until all is in order."""
         if self._branch.flight is not flight:
             return
         self._branch.stop(LEFT)
         await until_done(asyncio.ensure_future(self._settled(flight)))
 
-    async def _settled(self, *flights: Flight) -> None:
+    async def _settled(self, *flights: SessionRun) -> None:
         """Wait for the end of runs that were stopped; not for ever, whatever their tools and their store do."""
         with move_on_after(self._run_limits.grace + SETTLING):
             for flight in flights:
@@ -572,7 +572,7 @@ def turn_of(said: Message) -> Turn:
     return Turn("user", blocks)
 
 
-def _result(flight: Flight) -> Answer:
+def _result(flight: SessionRun) -> Answer:
     """What came of a run that is over."""
     if flight.error is not None:
         raise flight.error

@@ -19,7 +19,7 @@ from toolglot.runtime.session.compacting import CHARACTERS_A_TOKEN, estimated_to
 ESTIMATED: Final = "the provider does not say how many tokens an answer took: they are estimated"
 
 
-class Took(NamedTuple):
+class ReplyCost(NamedTuple):
     """What an answer took."""
 
     said: Usage | None
@@ -29,17 +29,17 @@ class Took(NamedTuple):
     told: tuple[str, ...] = ()
 
 
-def took(reply: Reply, turns: Iterable[Turn], tools: Iterable[ToolSpec] = (), *, is_answer: bool = True) -> Took:
+def took(reply: Reply, turns: Iterable[Turn], tools: Iterable[ToolSpec] = (), *, is_answer: bool = True) -> ReplyCost:
     """What an answer to these turns took. One that failed took what its provider says, or what it said itself."""
     said = believed(reply.usage)
     told = (NOT_BELIEVED,) if said != reply.usage else ()
     known = said if said is not None else Usage()
     is_whole = bool(known.input_tokens) and (bool(known.output_tokens) or not reply.turn.blocks)
     if is_whole or not (is_answer or reply.turn.blocks):
-        return Took(said, said, told)
+        return ReplyCost(said, said, told)
     read = known.input_tokens or _read(turns, tools)
     written = known.output_tokens or estimated_tokens([reply.turn])
-    return Took(said, replace(known, input_tokens=read, output_tokens=written), (*told, ESTIMATED))
+    return ReplyCost(said, replace(known, input_tokens=read, output_tokens=written), (*told, ESTIMATED))
 
 
 def _read(turns: Iterable[Turn], tools: Iterable[ToolSpec]) -> int:

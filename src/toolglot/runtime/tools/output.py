@@ -35,7 +35,7 @@ Part = Text | Media | Opaque
 _PARTS: Final = (Text, Media, Opaque)
 
 
-class Given(NamedTuple):
+class ToolOutcome(NamedTuple):
     """What came of a tool: its content, whether it says that it failed, and the value behind it."""
 
     content: Content
@@ -50,27 +50,27 @@ class Given(NamedTuple):
         return made(call, self.content, result=self.result)
 
 
-def given(value: object) -> Given:
+def given(value: object) -> ToolOutcome:
     """What a tool returned, as content."""
     if type(value) is str:
-        return Given(mend_text(value))
+        return ToolOutcome(mend_text(value))
     if value is None:
-        return Given("")
+        return ToolOutcome("")
     try:
         return _given(value)
     except BaseException as problem:  # noqa: BLE001 - it is the tool's object, and may raise anything while it is read
         return _unshown(value, problem)
 
 
-def _given(value: object) -> Given:
+def _given(value: object) -> ToolOutcome:
     if isinstance(value, str):
-        return Given(mend_text(str.__str__(value)))
+        return ToolOutcome(mend_text(str.__str__(value)))
     if value is None:
-        return Given("")
+        return ToolOutcome("")
     if isinstance(value, Output):
         return _of_output(value)
     if isinstance(value, bytes | bytearray):
-        return Given(_of_bytes(bytes(value)))
+        return ToolOutcome(_of_bytes(bytes(value)))
     if isinstance(value, _PARTS):
         return _of_parts((value,))
     if _holds_parts(value):
@@ -85,12 +85,12 @@ def _holds_parts(value: object) -> bool:
     return isinstance(value, list | tuple) and any(issubclass(kind, _PARTS) for kind in set(map(type, value)))
 
 
-def _unshown(value: object, problem: BaseException) -> Given:
+def _unshown(value: object, problem: BaseException) -> ToolOutcome:
     text = f"The tool ran, and returned a {type_name(value)} that cannot be shown ({outcomes.described(problem)})."
-    return Given(text, is_error=True)
+    return ToolOutcome(text, is_error=True)
 
 
-def _of_output(output: Output) -> Given:
+def _of_output(output: Output) -> ToolOutcome:
     result = _plain(output.result)
     is_value = output.content is None and output.result is not None
     inner = _of_value(output.result) if is_value else _given(output.content)
@@ -134,17 +134,17 @@ class _Gathered:
         else:
             self.put(_of_value(part) if isinstance(part, list | tuple) else _given(part))
 
-    def put(self, inner: Given) -> None:
+    def put(self, inner: ToolOutcome) -> None:
         self.parts += inner.content if isinstance(inner.content, tuple) else (Text(inner.content or ""),)
         self.notes += inner.notes
         self.is_error = self.is_error or inner.is_error
 
-    def given(self) -> Given:
+    def given(self) -> ToolOutcome:
         whole = _of_parts(tuple(self.parts))
         return whole._replace(is_error=whole.is_error or self.is_error, notes=(*self.notes, *whole.notes)[:MOST_NOTES])
 
 
-def _of_parts(parts: tuple[Part, ...]) -> Given:
+def _of_parts(parts: tuple[Part, ...]) -> ToolOutcome:
     """Parts as a history takes them: a tool may have put anything into their fields."""
     try:
         turn, changes = checked(Turn("tool", (ToolResult("", parts),)))
@@ -156,15 +156,15 @@ def _of_parts(parts: tuple[Part, ...]) -> Given:
         gathered = _Gathered()
         for part in parts:
             gathered.put(_of_parts((part,)))
-        return Given(tuple(gathered.parts), gathered.is_error, notes=tuple(gathered.notes[:MOST_NOTES]))
+        return ToolOutcome(tuple(gathered.parts), gathered.is_error, notes=tuple(gathered.notes[:MOST_NOTES]))
     notes = [f"a part of the output was changed: {change.reason}" for change in changes]
     content = turn.results[0].content
     shown = tuple(_readable(part, notes) for part in content) if isinstance(content, tuple) else content
-    return Given(shown, notes=tuple(notes[:MOST_NOTES]))
+    return ToolOutcome(shown, notes=tuple(notes[:MOST_NOTES]))
 
 
-def _refused(problem: InputError) -> Given:
-    return Given(f"The tool ran, and what it returned cannot be shown ({problem}).", is_error=True)
+def _refused(problem: InputError) -> ToolOutcome:
+    return ToolOutcome(f"The tool ran, and what it returned cannot be shown ({problem}).", is_error=True)
 
 
 def _readable(part: Part, notes: list[str]) -> Part:
@@ -195,7 +195,7 @@ def _inline(media: Media) -> Media:
 # --- other values -----------------------------------------------------------------------------------
 
 
-def _of_value(value: object) -> Given:
+def _of_value(value: object) -> ToolOutcome:
     try:
         text = _encode(value).decode()
     except UnicodeEncodeError:
@@ -203,18 +203,18 @@ def _of_value(value: object) -> Given:
     except Exception as problem:  # noqa: BLE001 - it is the tool's object, and may raise anything while it is read
         return _unshown(value, problem)
     if "null" in text and not _is_finite(value):
-        return Given(f"{text}\n{NOT_FINITE}", notes=("numbers of the output that are not finite became null",))
-    return Given(text)
+        return ToolOutcome(f"{text}\n{NOT_FINITE}", notes=("numbers of the output that are not finite became null",))
+    return ToolOutcome(text)
 
 
-def _of_mended(value: object) -> Given:
+def _of_mended(value: object) -> ToolOutcome:
     """A value with half a surrogate pair somewhere in it."""
     try:
         cloned = jsontext.clone(msgspec.to_builtins(value, str_keys=True))
     except InputError as problem:
         return _unshown(value, problem)
     notes = [f"the output was changed at {change.path}: {change.reason}" for change in cloned.changes[:MOST_NOTES]]
-    return Given(_encode(cloned.value).decode(), notes=tuple(map(mend_text, notes)))
+    return ToolOutcome(_encode(cloned.value).decode(), notes=tuple(map(mend_text, notes)))
 
 
 def _is_finite(value: object) -> bool:
