@@ -56,7 +56,7 @@ def server_of(gateway: Gateway, *, grace: float | None = None) -> Any:
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE,
     )
-    return importlib.import_module("toolglot.gateway.http.uvicorn_server").DrainingServer(config, gateway, grace)
+    return importlib.import_module("toolglot.gateway.http.uvicorn_server").UvicornServer(config, gateway, grace)
 
 
 def _bounded_protocol() -> Any:
