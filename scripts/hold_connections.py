@@ -41,7 +41,7 @@ SPARE: Final = 1_500
 _PATIENT_GATEWAY: Final = """\
 import sys
 from toolglot.cli.main import main
-from toolglot.gateway import connections, serving
+from toolglot.gateway.http import connections, serving
 connections.BoundedProtocol.head_seconds = 3600.0
 serving.KEEP_ALIVE = 3600
 sys.exit(main())

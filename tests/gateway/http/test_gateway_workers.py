@@ -250,7 +250,7 @@ def test_a_place_is_read_once_and_nonsense_is_none() -> None:
 
 STUBBORN = """
 import signal, sys, time
-from toolglot.gateway import workers
+from toolglot.gateway.http import workers
 from toolglot.simulator.serving import listening
 workers.KILL_SECONDS = 0.2
 sock = listening()
