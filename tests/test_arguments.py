@@ -547,7 +547,7 @@ def test_a_key_that_needs_no_change_keeps_its_name() -> None:
 
 
 def test_xml_is_a_text() -> None:
-    with pytest.raises(ArgumentsError, match="expected a text, got None"):
+    with pytest.raises(ArgumentsError, match="expected a string, got None"):
         parse_xml(None)  # type: ignore[arg-type]
 
 

@@ -254,7 +254,7 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
         ),
         ('[profiles.x.rules]\n"ids.required" = "null"', r"allowed: true or false"),
         ('[profiles.x.rules]\n"tools.max_count" = 1.5', r'allowed: a whole number or "null"'),
-        ('[profiles.x.rules]\n"turns.media" = [1]', r"allowed: a list of texts"),
+        ('[profiles.x.rules]\n"turns.media" = [1]', r"allowed: a list of strings"),
         (
             '[profiles.x.rules]\n"ids.pattern" = "("',
             r'rules."ids.pattern": \'\(\' is not a regular expression',

@@ -76,7 +76,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for field in _TEXTS:
             text = getattr(self, field)
             if not isinstance(text, str) or not text.strip():
-                raise InputError(f"expected a text, got {quote(text)}", path=f"policy.{field}")
+                raise InputError(f"expected a string, got {quote(text)}", path=f"policy.{field}")
 
 
 DEFAULT_POLICY = Policy()

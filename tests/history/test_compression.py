@@ -262,7 +262,7 @@ def test_what_compress_takes_out_can_be_seen_before() -> None:
 
 def test_a_summary_is_a_text_that_says_something() -> None:
     for summary in ("", " ", 3):
-        with pytest.raises(InputError, match="summary: expected a text that is not blank"):
+        with pytest.raises(InputError, match="summary: expected a string that is not blank"):
             History().compress(summary=summary)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no turn has the key 'nope'"):
         History().compress(summary="s", before="nope")

@@ -159,7 +159,7 @@ def test_a_key_that_a_different_turn_has_is_refused_and_nothing_is_written() -> 
 
 @pytest.mark.parametrize("key", ["", 3])
 def test_a_key_is_a_text_that_is_not_empty(key: Any) -> None:
-    with pytest.raises(InputError, match="key: expected a text"):
+    with pytest.raises(InputError, match="key: expected a string"):
         History().append(user(), key=key)
 
 

@@ -34,7 +34,7 @@ def parse_xml(text: str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") ->
     Only an element that is not closed shows a cut: bare siblings that end between two are complete.
     """
     if not isinstance(text, str):
-        raise ArgumentsError(f"expected a text, got {quote(text)}", path=path, hint="pass str")
+        raise ArgumentsError(f"expected a string, got {quote(text)}", path=path, hint="pass str")
     jsontext.refuse_large(text, limits, path)
     fields = _XmlReader(mend_text(text), limits, path).read()
     only = next(iter(fields.values())) if len(fields) == 1 else None

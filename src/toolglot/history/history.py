@@ -230,7 +230,7 @@ class History:
         if not isinstance(turn, Turn):
             raise InputError(f"expected a Turn, got {quote(turn)}", path=path)
         if key is not None and (not isinstance(key, str) or not key):
-            raise InputError("expected a text that is not empty", path=f"{path}.key")
+            raise InputError("expected a string that is not empty", path=f"{path}.key")
         turn, changes = checked(turn, limits=self._limits, path=path)
         issuer = self._issuer(turn, provider, path)
         chosen = turn.key if key is None else mend_text(str.__str__(key))
@@ -327,7 +327,7 @@ class History:
         """
         self._refuse_in_flight("compress")
         if not isinstance(summary, str) or not summary.strip():
-            raise InputError("expected a text that is not blank", path="summary")
+            raise InputError("expected a string that is not blank", path="summary")
         if max_result_characters is not None:
             _refuse_no_length(max_result_characters, "max_result_characters")
         removed = self.compressible(before=before)

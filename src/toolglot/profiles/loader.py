@@ -171,10 +171,12 @@ def _in_words(kind: Any) -> str:
         return "one of " + ", ".join(f'"{value}"' for value in args)
     if origin is tuple:
         element = _in_words(args[0])
-        return "a list of texts" if element == "a text" else f"a list whose entries are {element}"
+        return "a list of strings" if element == "a string" else f"a list whose entries are {element}"
     if origin in (Union, types.UnionType):
         return " or ".join(_in_words(arg) for arg in args)
-    return {str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): '"null"'}[kind]
+    return {str: "a string", int: "a whole number", float: "a number", bool: "true or false", type(None): '"null"'}[
+        kind
+    ]
 
 
 def _lowest(kind: Any) -> str:

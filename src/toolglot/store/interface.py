@@ -159,7 +159,7 @@ LARGEST_AMOUNT: Final = 1e15
 def name_bytes(name: str, path: str, limits: StoreLimits) -> int:
     """How long a kind, client or key is, if it can be one. Nothing of it is quoted: it may be a secret."""
     if not isinstance(name, str):
-        raise InputError(f"expected a text, not {quote(name)}", path=path)
+        raise InputError(f"expected a string, not {quote(name)}", path=path)
     if len(name) > limits.max_name_bytes:
         raise LimitError(f"longer than max_name_bytes, {limits.max_name_bytes}", path=path, hint="hash it")
     try:

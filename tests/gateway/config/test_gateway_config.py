@@ -187,7 +187,7 @@ def test_credentials_of_aws_are_a_key_of_bedrock() -> None:
         ('[gateway]\nstore = "a\\u0000"', "toolglot.toml:2: gateway.store", "no name of a file", ""),
         ("[policy]\nrequird = 1", "toolglot.toml:2: policy.requird", "no setting", "did you mean required?"),
         ('[policy]\nrequired = "x"', "toolglot.toml:2: policy.required", "auto, keep, filter, aggressive", ""),
-        ("[policy]\nbridge_user = {}", "toolglot.toml:2: policy.bridge_user", "expected a text", ""),
+        ("[policy]\nbridge_user = {}", "toolglot.toml:2: policy.bridge_user", "expected a string", ""),
         ("policy = []", "toolglot.toml:1: policy", "expected a table, got a list", ""),
         ('[profiles.b.rules]\n"ids.x" = 1', "toolglot.toml:2: profiles.b.rules.'ids.x'", "no key", "ids."),
         ('[profiles.b]\nextends = "nope"', "toolglot.toml:1: profiles", "does not exist", "allowed"),
@@ -355,7 +355,7 @@ def test_a_key_may_have_limits() -> None:
         (f'[keys.a]\nkey = "{KEY}"', "keys.a.key", "a key itself must not stand in the file"),
         ('[keys.a]\nkey = "store"', "keys.a.key", "a key itself must not stand in the file"),
         ('[keys.a]\nkey = "env:NOWHERE"', "keys.a.key", "'NOWHERE' is not set in the environment"),
-        ("[keys.a]\nkey = 7", "keys.a.key", "expected a text, got a whole number"),
+        ("[keys.a]\nkey = 7", "keys.a.key", "expected a string, got a whole number"),
         ('[keys.a]\nkey = "env:TEAM"\nrpm = 7', "keys.a.rpm", "there is no setting of this name"),
         (
             '[keys.a]\nkey = "env:TEAM"\ntokens_total = 0',
@@ -383,7 +383,7 @@ def test_too_many_keys_belong_into_the_store() -> None:
 
 
 def test_client_keys_that_are_no_list_are_not_quoted() -> None:
-    assert wrong(f'[gateway]\nclient_keys = "{KEY}"').message == "expected a list of texts, got a text"
+    assert wrong(f'[gateway]\nclient_keys = "{KEY}"').message == "expected a list of strings, got a string"
 
 
 def test_a_short_client_key_is_told_of() -> None:
@@ -517,7 +517,7 @@ def test_a_provider_that_needs_no_key_gets_the_one_that_is_there() -> None:
         ('url = "http://127.0.0.1.example.com"', "url", "plain http to another machine", ""),
         ('url = "http://127.1"', "url", "plain http to another machine", ""),
         ('url = "http://0.0.0.0"', "url", "plain http to another machine", ""),
-        ("headers = 1", "headers", "expected a table of texts, got a whole number", ""),
+        ("headers = 1", "headers", "expected a table of strings, got a whole number", ""),
         ('headers = { "a b" = "x" }', "headers.'a b'", "no name of a header", ""),
         ('headers = { "Host" = "x" }', "headers.Host", "written by the gateway itself", ""),
         ('headers = { "authorization" = "Bearer x" }', "headers.authorization", "looks like a key", "env:NAME"),
@@ -564,7 +564,7 @@ def test_an_upstream_that_cannot_work_is_told_when_the_file_is_read(name: str, b
 
 
 def test_upstreams_that_are_no_tables_are_told() -> None:
-    assert "expected a table, got a text" in wrong('[upstreams]\nopenai = "x"').message
+    assert "expected a table, got a string" in wrong('[upstreams]\nopenai = "x"').message
     assert "expected a table" in wrong("upstreams = 1").message
 
 
@@ -671,8 +671,8 @@ def test_a_long_chain_of_names_is_followed_in_bounded_time() -> None:
         (b"[profiles]\n" + b"a." * 900 + b"b = 1", "unknown field"),
         (b"[profiles.x.rules]\n" + b"a." * 1900 + b"b = 1", "unknown field"),
         (b'[profiles.x.rules."ids.pattern"]\nvalue.' + b"a." * 1900 + b"b = 1", "is not a value for ids.pattern"),
-        (b"[gateway]\n" + b"host." * 700 + b"b = 1", "expected a text, got a table"),
-        (b"[upstreams.openai]\nheaders." + b"a." * 900 + b"b = 1", "expected a table of texts, got a table"),
+        (b"[gateway]\n" + b"host." * 700 + b"b = 1", "expected a string, got a table"),
+        (b"[upstreams.openai]\nheaders." + b"a." * 900 + b"b = 1", "expected a table of strings, got a table"),
         (b"[policy]\nrequired." + b"a." * 900 + b"b = 1", "got a dict"),
     ],
 )

@@ -165,7 +165,7 @@ def test_the_policy_of_the_file_is_what_a_name_changes() -> None:
         (f'headers = {{ a = "{KEY}" }}', "models.x.headers.a", "looks like a key", ""),
         ("retries = 11", "models.x.retries", "from 0 to 10, got 11", ""),
         ("idle_seconds = 0", "models.x.idle_seconds", "a number of seconds above 0, at most 86400, got 0", ""),
-        ("system = 7", "models.x.system", "a text", ""),
+        ("system = 7", "models.x.system", "a string", ""),
     ],
 )
 def test_a_mistake_is_told_with_its_line_its_key_and_what_to_do(

@@ -378,7 +378,7 @@ def test_a_single_text_is_one_resource() -> None:
 @pytest.mark.parametrize(
     ("resources", "text"),
     [
-        (lambda _: [1], "expected a text"),
+        (lambda _: [1], "expected a string"),
         (lambda arguments: arguments["missing"], "KeyError: 'missing'"),
         (lambda _: iter(lambda: "x", ""), "more than 1000 resources"),
     ],

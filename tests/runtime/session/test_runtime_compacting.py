@@ -122,7 +122,7 @@ def test_results_in_the_ledger_can_be_shortened() -> None:
 def test_a_summary_that_says_nothing_changes_nothing(said: Any) -> None:
     history = history_of(1, 1)
     turns = history.turns
-    with pytest.raises(InputError, match="expected a text that is not blank"):
+    with pytest.raises(InputError, match="expected a string that is not blank"):
         settled(history, lambda _: said, keep_turns=0)
     assert history.turns == turns
 

@@ -97,7 +97,7 @@ def test_an_error_of_the_callers_stays_what_it_is() -> None:
         ({"model": ""}, "expected the name of a model"),
         ({"model": "opanai/gpt"}, "did you mean 'openai/gpt'"),
         ({"fallback": ["nobody/x"]}, "unknown model 'nobody/x'"),
-        ({"fallback": "openai/gpt-4.1"}, "expected a list of models, got a text"),
+        ({"fallback": "openai/gpt-4.1"}, "expected a list of models, got a string"),
         ({"log": MemoryLog(), "history": History()}, "not both"),
     ],
 )

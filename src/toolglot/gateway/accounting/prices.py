@@ -36,15 +36,15 @@ Dollars = Annotated[float, Meta(ge=0, le=1_000_000, title="a number from 0")]
 class PriceSettings(Struct, frozen=True, kw_only=True):
     """`[prices."PATTERN"]`: what models cost, in US dollars for a million tokens."""
 
-    input: Annotated[Dollars, Meta(description="Tokens of the prompt.")]
-    output: Annotated[Dollars, Meta(description="Tokens of the answer, thinking included.")]
+    input: Annotated[Dollars, Meta(description="Prompt tokens.")]
+    output: Annotated[Dollars, Meta(description="Reply tokens, including thinking.")]
     cache_read: Annotated[
         Dollars | None,
-        Meta(title="a number from 0", description="Tokens of the prompt that came from a cache. Default: as `input`."),
+        Meta(title="a number from 0", description="Prompt tokens that were read from a cache. Default: as `input`."),
     ] = None
     cache_write: Annotated[
         Dollars | None,
-        Meta(title="a number from 0", description="Tokens of the prompt that went into a cache. Default: as `input`."),
+        Meta(title="a number from 0", description="Prompt tokens that were written to a cache. Default: as `input`."),
     ] = None
 
     def price(self) -> Price:

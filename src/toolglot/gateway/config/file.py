@@ -284,7 +284,7 @@ def _is_scalar(value: Any) -> bool:
     return isinstance(value, bool | int | float)
 
 
-_KINDS: Final = {str: "a text", dict: "a table", list: "a list", bool: "true or false", int: "a whole number"}
+_KINDS: Final = {str: "a string", dict: "a table", list: "a list", bool: "true or false", int: "a whole number"}
 
 
 def _kind(value: Any) -> str:

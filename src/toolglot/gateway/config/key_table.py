@@ -35,24 +35,26 @@ class KeySettings(Struct, frozen=True, kw_only=True):
 
     key: Annotated[
         str,
-        Meta(title="a text", description='`"env:NAME"`, the variable that holds the key, or `"sha256:HEX"`, its hash.'),
+        Meta(
+            title="a string", description='`"env:NAME"`, the variable that holds the key, or `"sha256:HEX"`, its hash.'
+        ),
     ]
     models: Annotated[
         tuple[str, ...],
         Meta(
             max_length=1000,
-            title="a list of texts",
-            description="Patterns of the models that it may ask for, as it asks for them. Without any: all.",
+            title="a list of strings",
+            description="Patterns of the model names that it may request. Default: all.",
         ),
     ] = ()
-    requests_per_minute: Annotated[Count, Meta(description="Requests in a minute.")] = None
-    tokens_per_minute: Annotated[Count, Meta(description="Tokens of prompts and answers in a minute.")] = None
-    tokens_per_day: Annotated[Count, Meta(description="Tokens in a day.")] = None
-    tokens_per_month: Annotated[Count, Meta(description="Tokens in a month.")] = None
-    tokens_total: Annotated[Count, Meta(description="Tokens in all its time.")] = None
-    spend_per_day: Annotated[Dollars, Meta(description="What it may cost in a day, in US dollars.")] = None
-    spend_per_month: Annotated[Dollars, Meta(description="What it may cost in a month.")] = None
-    spend_total: Annotated[Dollars, Meta(description="What it may cost in all its time.")] = None
+    requests_per_minute: Annotated[Count, Meta(description="Requests per minute.")] = None
+    tokens_per_minute: Annotated[Count, Meta(description="Tokens per minute, of prompts and replies.")] = None
+    tokens_per_day: Annotated[Count, Meta(description="Tokens per day.")] = None
+    tokens_per_month: Annotated[Count, Meta(description="Tokens per month.")] = None
+    tokens_total: Annotated[Count, Meta(description="Tokens in total.")] = None
+    spend_per_day: Annotated[Dollars, Meta(description="Spending per day, in US dollars.")] = None
+    spend_per_month: Annotated[Dollars, Meta(description="Spending per month, in US dollars.")] = None
+    spend_total: Annotated[Dollars, Meta(description="Spending in total, in US dollars.")] = None
 
     def limits(self) -> dict[str, Any]:
         """All but the key, with money as it was written."""

@@ -43,51 +43,57 @@ _Penalty = Annotated[Annotated[float, Meta(ge=-2, le=2)] | None, Meta(title="a n
 class RequestSettings(Struct, frozen=True, kw_only=True):
     """`default` and `force` of a name of `[models]`: what a request asks of the model."""
 
-    max_tokens: Annotated[_Count, Meta(description="The longest answer.")] = None
+    max_tokens: Annotated[_Count, Meta(description="The maximum length of a reply.")] = None
     temperature: Annotated[
         Annotated[float, Meta(ge=0, le=2)] | None,
-        Meta(title="a number from 0 to 2", description="How freely the model chooses its words."),
+        Meta(title="a number from 0 to 2", description="The sampling temperature."),
     ] = None
     top_p: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(title="a number from 0 to 1", description="The share of likely words that it chooses from."),
+        Meta(title="a number from 0 to 1", description="Nucleus sampling: the probability mass to choose from."),
     ] = None
-    top_k: Annotated[_Count, Meta(description="The number of words that it chooses from.")] = None
+    top_k: Annotated[_Count, Meta(description="The number of tokens to choose from.")] = None
     stop: Annotated[
         Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=1000)], ...], Meta(max_length=16)] | None,
-        Meta(title="a list of texts", description="What ends an answer."),
+        Meta(title="a list of strings", description="Stop sequences."),
     ] = None
     seed: Annotated[
         Annotated[int, Meta(ge=0, le=2**63 - 1)] | None,
-        Meta(title="a whole number from 0", description="What makes chance repeatable, where a provider has that."),
+        Meta(
+            title="a whole number from 0", description="The seed for repeatable sampling, if the provider supports one."
+        ),
     ] = None
-    presence_penalty: Annotated[_Penalty, Meta(description="Against words that were said.")] = None
-    frequency_penalty: Annotated[_Penalty, Meta(description="Against words that were said often.")] = None
+    presence_penalty: Annotated[_Penalty, Meta(description="The penalty for tokens that already occur.")] = None
+    frequency_penalty: Annotated[_Penalty, Meta(description="The penalty for tokens that occur often.")] = None
     reasoning_mode: Annotated[
         Literal["off", "on", "adaptive", "between_tools"] | None,
-        Meta(title='one of "off", "on", "adaptive", "between_tools"', description="Whether the model thinks first."),
+        Meta(
+            title='one of "off", "on", "adaptive", "between_tools"',
+            description="Whether the model thinks before it replies.",
+        ),
     ] = None
     reasoning_effort: Annotated[
         Effort | None,
         Meta(
-            title='one of "none", "minimal", "low", "medium", "high", "xhigh", "max"', description="How much it thinks."
+            title='one of "none", "minimal", "low", "medium", "high", "xhigh", "max"',
+            description="How much the model thinks.",
         ),
     ] = None
-    reasoning_budget_tokens: Annotated[_Count, Meta(description="The same in tokens, where a provider has that.")] = (
-        None
-    )
+    reasoning_budget_tokens: Annotated[
+        _Count, Meta(description="The same in tokens, if the provider supports that.")
+    ] = None
     tool_choice: Annotated[
         Literal["auto", "none", "required"] | None,
         Meta(
             title='one of "auto", "none", "required"',
-            description="Whether it may, must not or must call a tool, in requests that offer some.",
+            description="Whether the model may, must not or must call a tool, in requests that have tools.",
         ),
     ] = None
     parallel_tool_calls: Annotated[
         bool | None,
         Meta(
             title="true or false",
-            description="Whether it may call several tools at once, in requests that offer some.",
+            description="Whether the model may call several tools at once, in requests that have tools.",
         ),
     ] = None
 
@@ -99,33 +105,33 @@ class RouteTable(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             max_length=LONGEST_SYSTEM,
-            title=f"a text of at most {LONGEST_SYSTEM} characters",
-            description="A system prompt that is put before the client's own.",
+            title=f"a string of at most {LONGEST_SYSTEM} characters",
+            description="A system prompt that is put before the client's.",
         ),
     ] = ""
     default: Annotated[
         dict[str, Any],
-        Meta(title="a table", description="[Settings](#default-and-force) where the client says nothing."),
+        Meta(title="a table", description="[Settings](#default-and-force) for what the client leaves out."),
     ] = {}
     force: Annotated[
         dict[str, Any],
-        Meta(title="a table", description="[Settings](#default-and-force) whatever the client says."),
+        Meta(title="a table", description="[Settings](#default-and-force) that replace the client's."),
     ] = {}
     policy: Annotated[
         dict[str, Any],
-        Meta(title="a table", description="Fields of [`[policy]`](#policy), where this name has its own."),
+        Meta(title="a table", description="Fields of [`[policy]`](#policy) that differ for this name."),
     ] = {}
     target: Annotated[
         str,
         Meta(
-            title="a text",
-            description="The [profile](profiles.md) that its upstream is taken for, also one of your own.",
+            title="a string",
+            description="The [profile](profiles.md) to use for its upstream, built-in or your own.",
         ),
     ] = ""
     headers: HEADERS = {}
     retries: Annotated[
         Annotated[int, Meta(ge=0, le=10)] | None,
-        Meta(title="a whole number from 0 to 10", description="As for an upstream, in the place of its own."),
+        Meta(title="a whole number from 0 to 10", description="As for an upstream, instead of its own."),
     ] = None
     retry_seconds: Annotated[
         Annotated[float, Meta(ge=0, le=600)] | None,

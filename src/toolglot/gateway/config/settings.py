@@ -68,21 +68,21 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
 
     host: Annotated[
         str,
-        Meta(title="a text", description="The address to listen on. Any but loopback demands `client_keys`."),
+        Meta(title="a string", description="The address to listen on. Any other than loopback requires `client_keys`."),
     ] = "127.0.0.1"
     port: Annotated[
         int,
-        Meta(ge=0, le=65535, title="a whole number from 0 to 65535", description="The port; 0 is a free one."),
+        Meta(ge=0, le=65535, title="a whole number from 0 to 65535", description="The port; 0 picks a free one."),
     ] = 8400
     client_keys: Annotated[
         tuple[str, ...],
         Meta(
             max_length=1000,
-            title="a list of texts",
-            description='The keys that clients must have one of: `"env:NAME"`, the variable that holds it, or '
-            '`"sha256:HEX"`, its hash; `"store"`: those of [`toolglot keys`](keys.md), which count here or not, and '
-            "are demanded then even while there is none. Without any, and none in the store, every key and none is "
-            "accepted.",
+            title="a list of strings",
+            description='The keys that clients may use: `"env:NAME"`, the variable that holds a key; `"sha256:HEX"`, '
+            'its hash; or `"store"`, the keys made by [`toolglot keys`](keys.md). Keys in the store are '
+            'always accepted; with `"store"` a key is required even while the store has none. If no key '
+            "is configured and the store has none, any request is accepted.",
         ),
     ] = ()
     allowed_origins: Annotated[
@@ -90,22 +90,22 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         Meta(
             max_length=100,
             title="a list of origins",
-            description="[Web pages](gateway.md#safety) whose browser may show them answers, and that may use a "
-            'gateway without client keys: `"https://chat.example"`, `"http://localhost:3000"`, `"app://obsidian.md"`, '
-            '`"vscode-webview://*"` (any host of this scheme, not of http and https), `"null"` (every local file and '
-            "sandboxed frame).",
+            description="[Web pages](gateway.md#safety) that may read responses, and that may use a gateway without "
+            'client keys: `"https://chat.example"`, `"http://localhost:3000"`, `"app://obsidian.md"`, '
+            '`"vscode-webview://*"` (any host of this scheme; not for http and https), `"null"` (every '
+            "local file and sandboxed frame).",
         ),
     ] = ()
     store: Annotated[
         str,
         Meta(
-            title="a text",
-            description="The SQLite file of the vault and of stored responses, relative to the configuration, or the "
-            "address of a server that several gateways share: `postgres://…`, `redis://…`, or `env:NAME`, the variable "
-            "that holds it, since an address has a password ([stores](stores.md)); "
-            "`:memory:` forgets at the end, `off` stores no responses, and the vault forgets at the end. "
-            "Default: `toolglot/gateway.db` in "
-            "`$XDG_STATE_HOME` or `~/.local/state`.",
+            title="a string",
+            description="Where the vault and stored responses are: a SQLite file, relative to the configuration, or a"
+            " server that several gateways share: `postgres://…`, `redis://…`, or `env:NAME`, the "
+            "variable that holds the address, since an address has a password ([stores](stores.md)). "
+            "`:memory:` keeps everything in memory until the gateway stops; `off` does the same and "
+            "stores no responses. Default: `toolglot/gateway.db` in `$XDG_STATE_HOME` or "
+            "`~/.local/state`.",
         ),
     ] = ""
     store_seconds: Annotated[
@@ -114,13 +114,16 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             gt=0,
             le=3600,
             title="a number above 0",
-            description="How long a request waits for the store. What is good without it goes on then; what needs it "
-            "is answered with 503. [When the server is away](stores.md#when-the-server-is-away).",
+            description="How long a request waits for the store. After that, a request that can do without the store "
+            "continues; one that needs it gets a 503. [When the server is "
+            "away](stores.md#when-the-server-is-away).",
         ),
     ] = 3
     retention_hours: Annotated[
         float,
-        Meta(gt=0, le=876_000, title="a number above 0", description="How long what is stored is kept."),
+        Meta(
+            gt=0, le=876_000, title="a number above 0", description="How long the vault and stored responses are kept."
+        ),
     ] = 168
     usage_days: Annotated[
         int,
@@ -128,7 +131,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             ge=1,
             le=36_500,
             title="a whole number from 1",
-            description="How long what each client used is kept, by day, for `toolglot usage`.",
+            description="How long the daily usage of each client is kept, for `toolglot usage`.",
         ),
     ] = 400
     max_body_bytes: Annotated[
@@ -137,7 +140,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             ge=1024,
             le=1 << 40,
             title="a whole number from 1024",
-            description="The longest request that is read.",
+            description="The maximum size of a request body.",
         ),
     ] = 64 * 1024 * 1024
     max_answer_bytes: Annotated[
@@ -146,8 +149,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             ge=1024,
             le=1024 * 1024 * 1024,
             title="a whole number from 1024",
-            description="The longest answer of an upstream that is read, whole or streamed. A longer one is the "
-            "upstream's failure: the next one of a chain is asked.",
+            description="The maximum size of an upstream's response, complete or streamed. A longer one counts as a "
+            "failure of the upstream: the next one of a chain is called.",
         ),
     ] = 64 * 1024 * 1024
     max_bytes_in_flight: Annotated[
@@ -156,8 +159,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             ge=1024,
             le=1 << 40,
             title="a whole number from 1024",
-            description="Bytes of requests and whole answers that are held at the same time; the next one is told to "
-            "come again. This bounds the [memory](operations.md#memory) of the gateway.",
+            description="The maximum size of all request and response bodies that are in memory at the same time; "
+            "further requests get a 503. This limits the [memory](operations.md#memory) of the gateway.",
         ),
     ] = 256 * 1024 * 1024
     max_concurrent: Annotated[
@@ -166,7 +169,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             ge=1,
             le=1_000_000,
             title="a whole number from 1",
-            description="Requests that are served at the same time; the next one is told to come again.",
+            description="The maximum number of concurrent requests; further ones get a 503.",
         ),
     ] = 1000
     max_connections: Annotated[
@@ -175,8 +178,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             ge=1,
             le=1_000_000,
             title="a whole number from 1",
-            description="Connections that are held at the same time, used or idle; the next one is told to come again. "
-            "[Descriptors](operations.md#connections) may allow fewer.",
+            description="The maximum number of open connections, active or idle; further ones get a 503. The limit on"
+            " [file descriptors](operations.md#connections) may allow fewer.",
         ),
     ] = 20_000
     ping_seconds: Annotated[
@@ -185,7 +188,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             ge=0,
             le=86_400,
             title="a number from 0",
-            description="How long a stream may be silent before the client gets a sign of life; 0: it gets none.",
+            description="How long a stream may be silent before the client gets a keep-alive ping; 0 turns pings off.",
         ),
     ] = 15
     drain_seconds: Annotated[
@@ -194,7 +197,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             ge=0,
             le=86_400,
             title="a number from 0",
-            description="How long [answers that are open](operations.md#stopping) go on when the gateway is told to "
+            description="How long [open responses](operations.md#stopping) may continue after the gateway is told to "
             "stop.",
         ),
     ] = 30
@@ -208,50 +211,50 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             ge=0,
             le=1_000_000,
             title="a whole number from 0",
-            description="How many requests `/toolglot/requests` remembers; 0: none.",
+            description="How many requests `/toolglot/requests` keeps; 0 for none.",
         ),
     ] = 500
     metrics: Annotated[
         Literal["keyed", "open", "off"],
         Meta(
             title='one of "keyed", "open", "off"',
-            description="Who may read [`/metrics`](observability.md): who has the `metrics_key`, or, without one, the "
-            "only client key that there is, and everybody where none is demanded; everybody; nobody, and nothing is "
-            "counted.",
+            description="Who may read [`/metrics`](observability.md). `keyed`: whoever has the `metrics_key`; without"
+            " a `metrics_key`, whoever has the client key if there is only one, and everybody if there is"
+            " none. `open`: everybody. `off`: nobody, and nothing is counted.",
         ),
     ] = "keyed"
     metrics_key: Annotated[
         str,
         Meta(
-            title="a text",
+            title="a string",
             description='The key for `/metrics`, and for nothing else: `"env:NAME"`, the variable that holds it, or '
-            '`"sha256:HEX"`, its hash. Where there are several client keys, nobody sees the sums over all of them '
-            "without it.",
+            '`"sha256:HEX"`, its hash. With several client keys, `/metrics` needs this key, because it '
+            "shows the totals of all of them.",
         ),
     ] = ""
     tracing: Annotated[
         bool,
         Meta(
             title="true or false",
-            description="Spans of [OpenTelemetry](observability.md#traces), where its packages are installed "
-            "(`pip install '.[otel]'` in a clone).",
+            description="Send [OpenTelemetry](observability.md#traces) spans, if its packages are installed (`pip "
+            "install '.[otel]'` in a clone).",
         ),
     ] = False
     middleware: Annotated[
         tuple[str, ...],
         Meta(
             max_length=100,
-            title="a list of texts",
-            description='Middleware of your own, in the order of requests: `"package.module:Name"`.',
+            title="a list of strings",
+            description='Your own middleware, in the order in which requests go through it: `"package.module:Name"`.',
         ),
     ] = ()
     simulate: Annotated[
         bool | None,
         Meta(
             title="true or false",
-            description="The [built-in simulated models](gateway.md#simulated-models) answer names that begin with "
-            "`simulated/`, and no others: `true` lists them as well, `false` forbids them. Default: they answer and "
-            "are not listed.",
+            description="[Built-in simulated models](gateway.md#simulated-models) answer to names that begin with "
+            "`simulated/`, and to no others. `true` also lists them; `false` turns them off. Default: "
+            "they answer and are not listed.",
         ),
     ] = None
 

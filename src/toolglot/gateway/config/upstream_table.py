@@ -38,62 +38,64 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
 
     provider: Annotated[
         str,
-        Meta(title="a text", description="A provider that toolglot knows. Default: the name of the section."),
+        Meta(title="a string", description="A provider that toolglot knows. Default: the name of the section."),
     ] = ""
     target: Annotated[
         str,
         Meta(
-            title="a text",
-            description="The [profile](profiles.md) of it, also one of your own. Default: the provider's; without a "
-            "provider, the profile of the section's name, or `openai_compatible`.",
+            title="a string",
+            description="Its [profile](profiles.md), built-in or your own. Default: the provider's; without a "
+            "provider, the profile with the section's name, or `openai_compatible`.",
         ),
     ] = ""
     url: Annotated[
         str,
         Meta(
-            title="a text",
-            description="The base address, as the provider's own SDK is given it. Default: the provider's.",
+            title="a string",
+            description="The base URL, as you would give it to the provider's SDK. Default: the provider's.",
         ),
     ] = ""
     key_env: Annotated[
         str,
         Meta(
             title="the name of an environment variable",
-            description="The variable that holds the key. Default: the first of the provider's that is set.",
+            description="The environment variable that holds the key. Default: the first of the provider's variables "
+            "that is set.",
         ),
     ] = ""
     auth: Annotated[
         Auth | None,
         Meta(
             title="one of " + ", ".join(f'"{word}"' for word in get_args(Auth)),
-            description="How the key is sent: as `Authorization: Bearer`, in the header of this name, as a signature "
-            "of AWS, or not at all: with `none`, a key that is there is sent as a bearer token, and none is "
-            "demanded. Default: the provider's; without a provider, `bearer` with `key_env` and else `none`.",
+            description="How the key is sent: as `Authorization: Bearer`, in the header of this name, as an AWS "
+            "signature, or not at all. With `none`, no key is required, and a key that is set is sent as "
+            "a bearer token. Default: the provider's; without a provider, `bearer` with `key_env`, "
+            "otherwise `none`.",
         ),
     ] = None
     headers: HEADERS = {}
     proxy: Annotated[
         str,
         Meta(
-            title="a text",
-            description='The HTTP proxy to go through, or `"env:NAME"`, which may hold a password. Default: what '
-            "`HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` say.",
+            title="a string",
+            description='The HTTP proxy to use, or `"env:NAME"`, which may contain a password. Default: '
+            "`HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.",
         ),
     ] = ""
     insecure: Annotated[
         bool,
         Meta(title="true or false", description="Allow plain `http://` to another machine."),
     ] = False
-    connect_seconds: Annotated[Seconds, Meta(description="How long connecting may take.")] = 10
-    first_byte_seconds: Annotated[Seconds, Meta(description="How long the answer may take to begin.")] = 600
-    idle_seconds: Annotated[Seconds, Meta(description="How long an answer that has begun may be silent.")] = 300
+    connect_seconds: Annotated[Seconds, Meta(description="The timeout for connecting.")] = 10
+    first_byte_seconds: Annotated[Seconds, Meta(description="The timeout for the first byte of the response.")] = 600
+    idle_seconds: Annotated[Seconds, Meta(description="How long a response may be silent after it has begun.")] = 300
     keep_alive_seconds: Annotated[
         Seconds | None,
         Meta(
             title="a number of seconds above 0",
-            description="How long a connection is kept without a request. It should be shorter than its server waits "
-            "before it closes one, because a POST that was on its way then is not sent again. Default: the provider's, "
-            "30 for hosted ones; 4 at an address of your own.",
+            description="How long an idle connection is kept. It should be shorter than the server's own timeout, "
+            "because a POST that meets a closing connection is not sent again. Default: the provider's; "
+            "30 for hosted providers, 4 for an address of your own.",
         ),
     ] = None
     retries: Annotated[
@@ -102,9 +104,9 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
             ge=0,
             le=10,
             title="a whole number from 0 to 10",
-            description="How often a request is sent again where the provider is busy, down or silent, before the next "
-            "one of a chain is asked. What was refused for what it says is not sent again. Most clients try again "
-            "themselves.",
+            description="How often a request is sent again if the provider is busy, down or silent, before the next "
+            "upstream of a chain is called. A request that was refused because of its content is not sent"
+            " again. Most clients retry themselves.",
         ),
     ] = 0
     retry_seconds: Annotated[
@@ -113,12 +115,17 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
             ge=0,
             le=600,
             title="a number of seconds",
-            description="The longest wait before a try. A provider that asks for more is not waited for.",
+            description="The longest wait before a retry. If the provider asks for more, the request is not retried.",
         ),
     ] = 8
     max_concurrent: Annotated[
         int,
-        Meta(ge=0, le=1_000_000, title="a whole number", description="Requests to it at the same time; 0: any number."),
+        Meta(
+            ge=0,
+            le=1_000_000,
+            title="a whole number",
+            description="The maximum number of concurrent requests to it; 0 for no limit.",
+        ),
     ] = 0
     breaker_failures: Annotated[
         int,
@@ -126,17 +133,18 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
             ge=1,
             le=10_000,
             title="a whole number from 1",
-            description="Failures in a row after which it is not asked for a while.",
+            description="After this many failures in a row the circuit breaker opens: the upstream is not called for "
+            "a while.",
         ),
     ] = 5
-    breaker_seconds: Annotated[Seconds, Meta(description="How long that while is.")] = 20
+    breaker_seconds: Annotated[Seconds, Meta(description="How long the circuit breaker stays open.")] = 20
     models: Annotated[
         tuple[str, ...],
         Meta(
             max_length=10_000,
             title="a list of names",
-            description="Models that it serves: they need no prefix, and listings show them. A pattern such as "
-            "`llama-*` is not shown.",
+            description="Models that it serves. They need no prefix, and listings show them. A pattern such as "
+            "`llama-*` is not listed.",
         ),
     ] = ()
 

@@ -24,7 +24,7 @@ HEADERS = Annotated[
     dict[str, str],
     Meta(
         max_length=100,
-        title="a table of texts",
+        title="a table of strings",
         description='Headers to send along; `"env:NAME"` is the value of a variable.',
     ),
 ]

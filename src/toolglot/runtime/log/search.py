@@ -51,7 +51,7 @@ async def search_sessions(
 ) -> list[SearchHit]:
     """The sessions that hold a text, upper or lower case, the newest first; at most so many."""
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_TEXT:
-        raise InputError(f"expected a text of 1 to {MAX_TEXT} characters", path="$.text")
+        raise InputError(f"expected a string of 1 to {MAX_TEXT} characters", path="$.text")
     if type(limit) is not int or limit < 1:
         raise InputError("expected a whole number from 1", path="$.limit")
     pattern = re.compile(re.escape(text), re.IGNORECASE)

@@ -96,5 +96,5 @@ def resource_names(told: Iterable[str]) -> frozenset[str]:
         raise InputError(f"a call cannot use more than {MOST_RESOURCES} resources", path="resources")
     for name in names:
         if not isinstance(name, str):
-            raise InputError(f"expected a text, got {quote(name)}", path="resources")
+            raise InputError(f"expected a string, got {quote(name)}", path="resources")
     return frozenset(names)

@@ -97,7 +97,7 @@ async def summarised(summarise: Summarise, turns: tuple[Turn, ...]) -> str:
     said = summarise(turns)
     text = await said if inspect.isawaitable(said) else said
     if not isinstance(text, str) or not text.strip():
-        raise InputError(f"expected a text that is not blank, got {quote(text)}", path="summarise")
+        raise InputError(f"expected a string that is not blank, got {quote(text)}", path="summarise")
     return text
 
 

@@ -138,7 +138,9 @@ class Session:
         if log is not None and history is not None:
             raise InputError("expected a log or a history, not both: a log has its own", path="history")
         if isinstance(fallback, str):
-            raise InputError("expected a list of models, got a text", path="fallback", hint=f"fallback=[{fallback!r}]")
+            raise InputError(
+                "expected a list of models, got a string", path="fallback", hint=f"fallback=[{fallback!r}]"
+            )
         self._log: Log = log if log is not None else MemoryLog(history)
         self._owns_models = models is None
         self._models: Models = models if models is not None else ProviderModels()
@@ -559,13 +561,13 @@ def turn_of(said: Message) -> Turn:
         return said
     if isinstance(said, str):
         if not said.strip():
-            raise InputError("expected a text that is not blank", path="said")
+            raise InputError("expected a string that is not blank", path="said")
         return Turn("user", (Text(said),))
     given: Sequence[object] = said if isinstance(said, Sequence) else ()
     blocks = tuple(block for block in given if isinstance(block, Text | Media | Opaque))
     if not blocks or len(blocks) < len(given):
         raise InputError(
-            f"expected a text, a turn of the user's, or blocks of text and media, got {quote(said)}",
+            f"expected a string, a turn of the user's, or blocks of text and media, got {quote(said)}",
             path="said",
             hint="results of calls go to session.answer(…)",
         )
