@@ -59,13 +59,6 @@ class Forks:
         self._process.stdout.close()
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """In memory where that can be: what a process has written outlives it there as well, and the disk is slow."""
-    with tempfile.TemporaryDirectory(dir=memory_folder()) as name:
-        yield Path(name)
-
-
 def made(folder: Path) -> Path:
     folder.mkdir()
     return folder
@@ -73,3 +66,19 @@ def made(folder: Path) -> Path:
 
 MOST_RUNS = 40
 """Of one session: each gets a little further."""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """In memory where that can be: what a process has written outlives it there as well, and the disk is slow."""
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def forks() -> Iterator[Forks]:
+    started = Forks()
+    try:
+        yield started
+    finally:
+        started.end()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,6 @@ pytestmark = pytest.mark.skipif(
 RANDOM_KILLS = 60
 """Of each of the two seeds, with SQLite; the moments are some 120 more."""
 SERVER_KILLS = 20
-
-
-@pytest.fixture
-def forks() -> Iterator[Forks]:
-    made = Forks()
-    try:
-        yield made
-    finally:
-        made.end()
 
 
 def finished(forks: Forks, folder: Path, **order: Any) -> None:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import random
 import signal
-import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kill_target import CALLS, STEPS, STORE_FAILED, WORDS, lines_of
 from killed_sessions import Forks, made
-from run_folder import memory_folder
 from store_faults import SERVERS, url_of
 from store_proxy import StoreProxy
 
@@ -28,21 +25,6 @@ EVERY = 5
 MOST_RUNS = 20
 DATABASE_KILLS = 2
 MOST_TRIES = 20
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=memory_folder()) as name:
-        yield Path(name)
-
-
-@pytest.fixture
-def forks() -> Iterator[Forks]:
-    started = Forks()
-    try:
-        yield started
-    finally:
-        started.end()
 
 
 def finish(forks: Forks, place: Path, url: str) -> int:

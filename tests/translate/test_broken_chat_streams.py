@@ -16,10 +16,8 @@ import chat_chunks
 from broken_chat_streams import BROKEN, Broken, begin, with_choice, without
 from chat_chunks import DONE, sse
 from chat_client import ASKED, client_of
-from javascript_readers import JavaScript, javascript
+from javascript_readers import JavaScript
 from toolglot import StreamTranslator
-
-__all__ = ["javascript"]
 
 CUTS = (1, 7, 64, 100_000)
 VERCEL = {"stop": "stop", "tool_calls": "tool-calls", "length": "length"}

@@ -11,15 +11,13 @@ from typing import Any, Final
 
 import pytest
 
-from javascript_readers import READERS, JavaScript, javascript
+from javascript_readers import READERS, JavaScript
 from toolglot import StreamReader, StreamTranslator
 from toolglot.conversation import Reply, Text, ToolCall, Turn, Usage
 from toolglot.conversation.reply_events import of_reply
 from toolglot.protocols.base import codec
 from toolglot.protocols.framing.sequence import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
-
-__all__ = ["javascript"]
 
 END: Final = {
     "anthropic": b'"message_delta"',

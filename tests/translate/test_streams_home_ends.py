@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from javascript_readers import JavaScript, javascript
+from javascript_readers import JavaScript
 from toolglot.protocols.openai_responses.stream import CLOSING
 from toolglot.translate.streams import StreamTranslator
-
-__all__ = ["javascript"]
 
 RESPONSE = {
     "id": "resp_1",
