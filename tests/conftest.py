@@ -15,7 +15,7 @@ from hypothesis.internal.constants_ast import Constants
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts into the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["javascript_readers", "killed_sessions", "llama.fixture", "run_folder", "soak_part"]
+pytest_plugins = ["run_folder", "soak_part", "llama.fixture", "javascript_readers", "killed_sessions"]
 
 settings.register_profile(
     "default",
