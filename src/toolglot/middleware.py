@@ -25,7 +25,7 @@ from toolglot.conversation import Conversation, Text, ToolCall, ToolSpec, Turn, 
 from toolglot.errors import InputError, quote
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides
-from toolglot.protocols.base import codec
+from toolglot.protocols.base import codec, get
 from toolglot.translate.parsers import ToolParser, get_parser, validate_tool_call
 from toolglot.translate.requests import ConvertedRequest, convert
 
@@ -37,8 +37,6 @@ _SHAPES: Final[dict[str, Callable[[ToolCall], Fields]]] = {
     "openai": ToolCall.to_openai,
     "generic": ToolCall.to_generic,
 }
-_TURNS: Final = {"anthropic": "messages", "openai_chat": "messages", "openai_responses": "input"}
-"""The protocols whose tool definitions are recognised, and the field that holds the turns of a request."""
 
 
 # --- requests and responses -------------------------------------------------------------------------
@@ -186,7 +184,7 @@ def _as_request(tools: Sequence[Fields | ToolSpec]) -> tuple[str, Fields]:
 
 def _request(protocol: str, tools: list[Any]) -> Fields:
     """A request for the sake of its tools."""
-    return {_TURNS[protocol]: [{"role": "user", "content": "?"}], "tools": tools}
+    return {get(protocol).turns: [{"role": "user", "content": "?"}], "tools": tools}
 
 
 def _shape_of(tool: object, index: int) -> str | None:

@@ -14,12 +14,14 @@ from toolglot.protocols import base
 
 _FILES = ("endpoint", "request", "reply", "stream", "errors")
 _TOY = """
-from toolglot.protocols.base import MessageForm, Protocol
+from toolglot.protocols.base import MessageForm, ModelList, Protocol
 
 PROTOCOL = Protocol(
     name="{name}",
     package=__package__,
     provider="openai",
+    path="/toy",
+    models=ModelList(path="/toys"),
     turns="lines",
     messages=MessageForm(roles=frozenset({{"user"}})),
     reply_marks={{"toy": list}},

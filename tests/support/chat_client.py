@@ -9,7 +9,7 @@ from openai import OpenAI
 from openai.types.chat import ChatCompletionMessageParam
 
 from sdk.loopback import serving
-from toolglot.protocols.openai_chat import stream
+from toolglot.protocols.base import get
 
 ASKED: list[ChatCompletionMessageParam] = [{"role": "user", "content": "?"}]
 
@@ -18,6 +18,6 @@ ASKED: list[ChatCompletionMessageParam] = [{"role": "user", "content": "?"}]
 def client_of(data: bytes) -> Iterator[OpenAI]:
     """The SDK, whose requests are answered with these bytes."""
     with serving() as loopback:
-        loopback.give(data, stream.CONTENT_TYPE)
+        loopback.give(data, get("openai_chat").stream_type)
         with OpenAI(api_key="key", base_url=f"{loopback.url}/v1", max_retries=0) as client:
             yield client

@@ -21,6 +21,7 @@ from toolglot.cli.writing import Write
 from toolglot.conversation.report import Entry
 from toolglot.errors import InputError, RefusedError, quote
 from toolglot.profiles import Overrides
+from toolglot.protocols.base import get
 from toolglot.protocols.errors.masking import mask
 from toolglot.protocols.request_detection import examine
 from toolglot.translate.requests import is_foreign_model
@@ -146,7 +147,7 @@ class Converter:
         found = examine(body)
         if found.by != "structure" or found.protocol in (None, profiles.get(source, overrides=self.overrides).protocol):
             return error
-        hint = f"this looks like a request of {found.protocol}: {self.option} {targets.MAIN[found.protocol]}"
+        hint = f"this looks like a request of {found.protocol}: {self.option} {get(found.protocol).provider}"
         if self.option == "--for":
             hint += f", or toolglot convert --to {source}"
         return InputError(error.message, path=error.path, hint=hint)
@@ -168,7 +169,7 @@ class Converter:
         if found.by == "model" and found.protocol not in self._noted and not self.is_quiet:
             self._noted.add(found.protocol)
             self.terminal.note(f"{targets.told(found, record.where)}; {self.option} decides")
-        return targets.MAIN[found.protocol]
+        return get(found.protocol).provider
 
 
 class ForeignModelError(InputError):

@@ -18,6 +18,7 @@ from toolglot.cli.targets import Target
 from toolglot.cli.terminal import Terminal, TerminalPage, clean
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides
+from toolglot.protocols.base import get
 from toolglot.protocols.errors.masking import mask
 from toolglot.protocols.request_detection import examine
 from toolglot.referee import Violation
@@ -167,7 +168,7 @@ class _Judge:
             self._note(found.protocol, targets.told(found, record.where))
         if self.wants_all:
             return targets.of_protocol(found.protocol, self.overrides)
-        return (Target(targets.MAIN[found.protocol]),)
+        return (Target(get(found.protocol).provider),)
 
     def _note_foreign(self, body: dict[str, Any], record: Record, target: Target, *, is_refused: bool) -> None:
         """A body of another protocol is refused for every field; say why, once.

@@ -13,20 +13,10 @@ from msgspec import Struct
 from toolglot import profiles
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides
+from toolglot.protocols.base import names
 from toolglot.protocols.request_detection import ProtocolDetection, examine
 
 ALL: Final = "all"
-
-MAIN: Final = {
-    "anthropic": "anthropic",
-    "openai_chat": "openai",
-    "openai_responses": "openai_responses",
-    "gemini": "gemini",
-    "bedrock": "bedrock",
-    "cohere": "cohere",
-    "ollama": "ollama",
-}
-"""The provider that a protocol is named after."""
 
 
 class Target(Struct, frozen=True):
@@ -74,7 +64,7 @@ def protocol_of(body: dict[str, Any], where: str, option: str) -> ProtocolDetect
         return found
     if not found.candidates:
         message = "this is no request of a protocol that toolglot knows"
-        hint = f"say what it is with {option}; known protocols: {', '.join(MAIN)}"
+        hint = f"say what it is with {option}; known protocols: {', '.join(names())}"
     else:
         message = f"this request could be of several protocols: {', '.join(found.candidates)}"
         hint = f"say which with {option}"

@@ -22,27 +22,9 @@ from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import EndpointClient, ProtocolRoute, Question
 from toolglot.discovery.probe import ALL
 from toolglot.discovery.secrecy import visible
+from toolglot.protocols.base import get
 from toolglot.upstream import PROVIDERS, Auth, Provider
 
-TARGETS: Final = {
-    "openai_chat": "openai_compatible",
-    "openai_responses": "openai_responses",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-    "bedrock": "bedrock",
-    "cohere": "cohere",
-    "ollama": "ollama",
-}
-"""The profile from which an unknown endpoint of a protocol starts."""
-_AUTHS: Final[dict[str, Auth]] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key", "bedrock": "aws"}
-_LISTS: Final = {
-    "openai_chat": "/models",
-    "openai_responses": "/models",
-    "anthropic": "/v1/models",
-    "gemini": "/v1beta/models",
-    "ollama": "/api/tags",
-    "cohere": "/v1/models",
-}
 _ENDINGS: Final = re.compile(
     r"/(?:chat/completions|completions|responses|messages|api/chat|v2/chat|models(?:/[^/]+)?)/?$"
 )
@@ -88,6 +70,12 @@ class ReachedEndpoint(Struct, frozen=True, kw_only=True):
     """Why the other protocols did not answer, shortly."""
 
 
+def base_target(protocol: str) -> str:
+    """The profile from which an unknown endpoint of a protocol starts."""
+    record = get(protocol)
+    return record.base_target or record.provider
+
+
 def known_provider(url: str) -> Provider | None:
     """The provider of the table whose host it is."""
     host = urlsplit(url).netloc.lower()
@@ -120,7 +108,7 @@ def bases_for(protocol: str, url: str) -> list[str]:
 def auths_for(protocol: str, key: str, known: Provider | None) -> list[Auth]:
     if not key:
         return ["none"]
-    own = known.auth if known is not None else _AUTHS.get(protocol, "bearer")
+    own = known.auth if known is not None else get(protocol).auth
     return [own] if own in ("bearer", "aws") else [own, "bearer"]
 
 
@@ -165,15 +153,15 @@ async def _list(
 ) -> tuple[tuple[Model, ...], str]:
     line.probe = "endpoint.models"
     tried: set[str] = set()
-    for protocol in (name for name in protocols if name in _LISTS):
+    for protocol in (name for name in protocols if get(name).models.path is not None):
         for base in bases_for(protocol, url):
-            address = f"{base}{_LISTS[protocol]}"
+            address = f"{base}{get(protocol).models.path}"
             if address in tried:
                 continue
             tried.add(address)
             auth = auths_for(protocol, line.endpoint.key, known)[0]
-            route = ProtocolRoute(protocol=protocol, target=TARGETS[protocol], base=base, auth=auth)
-            heard = await line.get(route, _LISTS[protocol], "the list of models")
+            route = ProtocolRoute(protocol=protocol, target=base_target(protocol), base=base, auth=auth)
+            heard = await line.get(route, get(protocol).models.path or "", "the list of models")
             found = models_in(heard.value)
             if found:
                 return found, heard.name
@@ -220,7 +208,7 @@ async def _way(
 ) -> WorkingProtocol | str:
     """The way in of a protocol, or why there is none."""
     line.probe = f"endpoint.{protocol}"
-    own = target or _own_target(protocol, known) or TARGETS[protocol]
+    own = target or _own_target(protocol, known) or base_target(protocol)
     best: WorkingProtocol | None = None
     why = "no answer"
     for base in bases_for(protocol, url):

@@ -9,19 +9,11 @@ from urllib.parse import urlsplit
 from toolglot.discovery.findings import DiscoveryResult, Finding, ProviderInfo, SchemaStyle, SdkInfo, ToolingInfo
 from toolglot.discovery.reaching import base_of, known_provider
 from toolglot.discovery.secrecy import shown_url
+from toolglot.protocols.base import get
 
 if TYPE_CHECKING:
     from toolglot.discovery.running import Discovery
 
-_PACKAGES: Final = {
-    "openai_chat": "openai",
-    "openai_responses": "openai",
-    "anthropic": "anthropic",
-    "gemini": "google-genai",
-    "bedrock": "boto3",
-    "cohere": "cohere",
-    "ollama": "ollama",
-}
 _STYLES: Final[dict[str, SchemaStyle]] = {
     "openai_chat": "openai",
     "openai_responses": "openai",
@@ -66,7 +58,7 @@ def summarised(discovery: Discovery, stopped: str) -> DiscoveryResult:
             protocol=main,
             base_url=line.secrets.in_text(shown_url(way.route.base)) if way is not None else url,
             auth=way.route.auth if way is not None else "",
-            package=_PACKAGES.get(main, ""),
+            package=get(main).sdk if main else "",
             streaming=_value(findings, "streams.calls"),
         ),
         tooling=_tooling(findings, main),

@@ -16,7 +16,7 @@ import importlib
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, cached_property
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
@@ -31,6 +31,8 @@ from toolglot.protocols.framing.text_frames import Frame, Framer
 
 EVENTS: Final = "text/event-stream"
 """The content type of server-sent events, which most protocols stream."""
+Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "none"]
+"""How a key is sent: as a bearer token, in a header of its own, or as a signature of AWS."""
 
 
 class RequestCodec(typing.Protocol):
@@ -123,7 +125,6 @@ class StreamCodec(typing.Protocol):
     Decoder: type[StreamDecoder]
     Encoder: type[StreamEncoder]
     framer: Callable[[], Framer]
-    CONTENT_TYPE: str
 
 
 class Codec:
@@ -165,6 +166,31 @@ class MessageForm(Struct, frozen=True, kw_only=True):
     """Whether texts keep the unknown fields of their parts or messages."""
 
 
+class TokenCount(Struct, frozen=True, kw_only=True):
+    """How tokens are counted."""
+
+    request: Callable[[Fields, str], Fields] | None = None
+    """Makes the body of a count from that of a request and the model; None: no endpoint takes one."""
+    reply_field: str = ""
+    """The field of a reply that holds the count; empty: clients of this protocol have no such endpoint."""
+    reply_extra: Mapping[str, Any] = {}
+    """What a reply has besides."""
+    reply_paths: tuple[tuple[str, ...], ...] = ()
+    """Where else servers of this protocol write the count."""
+
+
+class ModelList(Struct, frozen=True, kw_only=True):
+    """How models are listed."""
+
+    path: str | None
+    """Under the base address, for GET; None: there is no list under it."""
+    name_field: str = "id"
+    name_prefix: str = ""
+    """What stands before the names in the list and is no part of them."""
+    needs: tuple[str, str] | None = None
+    """A field that lists what a model can do, and what it must list for a model to be one for chats."""
+
+
 class Protocol(Struct, frozen=True, kw_only=True):
     """What is true of one wire protocol."""
 
@@ -173,11 +199,39 @@ class Protocol(Struct, frozen=True, kw_only=True):
     """The package that has its files."""
     provider: str
     """The target that it is named after."""
+    base_target: str = ""
+    """The target from whose profile an unknown endpoint starts, where it is not `provider`."""
+    sdk: str = ""
+    """The package of the provider's own Python SDK."""
+
+    # the endpoint
+    path: str
+    """The path of a request, with `{model}` where it names the model."""
+    stream_path: str = ""
+    """The path of a request for a stream, where it is another."""
+    model_folders: tuple[str, ...] = ()
+    """Folders that a model's name in a path begins with; the first is that of a name without one."""
+    auth: Auth = "bearer"
+    """How a key is sent, unless a provider wants it otherwise."""
+    headers: Mapping[str, str] = {}
+    """Headers that every request needs."""
+    forwarded_headers: tuple[str, ...] = ()
+    """Headers of a client that mean something to a provider of its own protocol."""
+    request_id_header: str = "x-request-id"
+    """The header with which a provider names a request."""
+    client_request_id_header: str = "x-request-id"
+    """The header with which the gateway names it to a client."""
+    stream_type: str = EVENTS
+    """The content type of a stream."""
+    models: ModelList
+    counts: TokenCount = TokenCount()
 
     # where things are in a request
     turns: str
     """The field that holds the turns."""
     messages: MessageForm
+    returns_opaque: bool = False
+    """Whether clients send back all that a provider must get again: signatures, encrypted reasoning."""
     stored_history: tuple[str, ...] = ()
     """Fields with which a request continues a conversation that only its provider has."""
 

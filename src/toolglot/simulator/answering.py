@@ -17,7 +17,7 @@ from toolglot.conversation import FailureKind
 from toolglot.errors import InputError, quote
 from toolglot.jsontext import parse
 from toolglot.profiles import MAX_NAME, Overrides, Profile
-from toolglot.protocols.base import codec
+from toolglot.protocols.base import codec, get
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import lint
 from toolglot.simulator import bodies, listings, providers, refusals, returned
@@ -35,7 +35,6 @@ from toolglot.simulator.streams import StreamSettings, frames_of, pieces_of
 
 ORDERS: Final = "x-simulate"
 """The header of a request that orders a fault, or how its answer is given."""
-_REQUEST_IDS: Final = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 _JSON: Final = {"content-type": "application/json"}
 
 
@@ -336,7 +335,7 @@ class _Job:
         return outcome
 
     def _headers(self) -> dict[str, str]:
-        return {_REQUEST_IDS.get(self.protocol, "x-request-id"): self.id}
+        return {get(self.protocol).request_id_header: self.id}
 
     def _whole(self, body: Fields | bytes, status: int = 200) -> SimulatedOutcome:
         data = body if isinstance(body, bytes) else encoded(body)
@@ -357,7 +356,7 @@ class _Job:
     def _streamed(self, ask: AcceptedRequest, said: ReplyPlan, body: Fields, how: StreamSettings) -> SimulatedOutcome:
         fault = self.fault
         frames = frames_of(self.provider, ask, said, body, fault=fault, chunk=how.chunk, now=self.desk.now)
-        content_type = codec(self.protocol).stream.CONTENT_TYPE
+        content_type = get(self.protocol).stream_type
         if self.protocol == "gemini" and self.request.query.get("alt") != "sse":
             frames, content_type = _as_array(frames), "application/json"
         outcome = SimulatedOutcome(

@@ -27,7 +27,7 @@ from toolglot.conversation.events import BlockEnded, BlockStarted, Event, InputD
 from toolglot.errors import InputError, LimitError
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
-from toolglot.protocols.base import codec
+from toolglot.protocols.base import EVENTS, get
 from toolglot.protocols.errors.failures import ProviderError, from_input_error
 from toolglot.protocols.framing.text_frames import SseFramer
 from toolglot.translate.parsers import get_parser
@@ -35,7 +35,6 @@ from toolglot.translate.streams import StreamReader
 
 Form = Literal["", "stream", "json", "text"]
 
-_EVENTS: Final = "text/event-stream"
 _BOM: Final = b"\xef\xbb\xbf"
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry|error)?:")
 _MAX_FIELD: Final = len(b"event:")
@@ -107,7 +106,7 @@ class ToolCallAccumulator:
 
     def _form_of(self, data: bytes, *, is_over: bool) -> Form:
         """What an answer is made of, by its beginning; empty where that does not show yet."""
-        if self._reader is not None and codec(self._reader.source.protocol).stream.CONTENT_TYPE != _EVENTS:
+        if self._reader is not None and get(self._reader.source.protocol).stream_type != EVENTS:
             return "stream"
         begun = data.removeprefix(_BOM).lstrip()
         if not begun:

@@ -39,7 +39,7 @@ from toolglot.jsontext import refuse_deep_text, refuse_many_values
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
-from toolglot.protocols.base import ArrayWriter, StreamDecoder, StreamWish, codec
+from toolglot.protocols.base import EVENTS, ArrayWriter, StreamDecoder, StreamWish, codec, get
 from toolglot.protocols.errors.failures import ProviderError, from_answer_limit, from_input_error
 from toolglot.protocols.framing.sequence import (
     BEGAN_WITH_INPUT,
@@ -78,7 +78,6 @@ _EMPTY_DATA: Final = re.compile(rb"(?:^|[\r\n])data\b")
 _NO_FIELD: Final = re.compile(rb"(?:^|[\r\n])(?![\r\n:]|\Z|\xef\xbb\xbf|(?:event|id|retry)\b)")
 """A line of a stream of events that is neither a comment nor a field: what a broken server or a proxy wrote into it."""
 
-_EVENTS: Final = "text/event-stream"
 
 DROPPED: Final = Failure("server", "the connection to the model's provider was lost", in_band=True)
 
@@ -154,7 +153,7 @@ class StreamReader:
             reply_id=reply_id,
             reply_model=reply_model,
         )
-        self._whole: list[bytes] | None = [] if stream.CONTENT_TYPE == _EVENTS else None
+        self._whole: list[bytes] | None = [] if get(self.source.protocol).stream_type == EVENTS else None
         """The bytes so far, while they may be an answer that is no stream."""
         self._size = 0
         self._own = Accumulator()
@@ -414,7 +413,7 @@ class StreamTranslator:
         self._home = self._in if isinstance(self._in, _HomeReader) else None
         """What can be forwarded as it is: None from the first thing on that cannot."""
         stream = codec(to.protocol).stream
-        self.content_type: str = stream.CONTENT_TYPE
+        self.content_type: str = get(to.protocol).stream_type
         self._array: ArrayWriter | None = None
         """What our own events become where the provider's answer is an array, and stays one."""
         own_framer = getattr(stream, "own_framer", None) if self._home is not None and not as_events else None
@@ -493,7 +492,7 @@ class StreamTranslator:
         """What says nothing: a comment keeps the connection alive and goes at once, unless the end is near."""
         if _EMPTY_DATA.search(frame.raw) is not None:
             home.remark("an event has no data; it is left out, since clients try to read it")
-        elif self.content_type == _EVENTS and _NO_FIELD.search(frame.raw) is not None:
+        elif self.content_type == EVENTS and _NO_FIELD.search(frame.raw) is not None:
             home.remark("a line is no part of an event; it is left out")
         elif self._array is not None or (self._raw and (home.is_end_said or not frame.raw.strip())):
             self._raw.append(frame.raw)

@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toolglot.errors import InputError, how_to_install
+from toolglot.protocols.base import Auth
 from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for
 from toolglot.upstream.asgi_transport import AsgiTransport
 from toolglot.upstream.aws_signing import AwsCredentials
-from toolglot.upstream.providers import PROVIDERS, Auth, Provider, aws_credentials, checked_url, key_of, url_of
+from toolglot.upstream.providers import PROVIDERS, Provider, aws_credentials, checked_url, key_of, url_of
 from toolglot.upstream.transport import HttpRequest, HttpResponse, TimeLimits, Transport
 from toolglot.upstream.upstream import Upstream
 

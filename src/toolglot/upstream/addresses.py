@@ -14,42 +14,25 @@ from typing import Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from toolglot.profiles import Profile
-from toolglot.upstream.providers import Auth
+from toolglot.protocols.base import Auth, get
 
-_PATHS: Final = {
-    "anthropic": "/v1/messages",
-    "openai_chat": "/chat/completions",
-    "openai_responses": "/responses",
-    "cohere": "/v2/chat",
-    "ollama": "/api/chat",
-}
-"""By protocol, where the address names neither the model nor whether it is a stream."""
-_LISTS: Final = {
-    "anthropic": "/v1/models",
-    "openai_chat": "/models",
-    "openai_responses": "/models",
-    "gemini": "/v1beta/models",
-    "cohere": "/v1/models",
-    "ollama": "/api/tags",
-}
 _VERSIONS: Final = {"mistral": "/v1"}
 """What stands before the path of the protocol, where the SDK is given a base address without it."""
-_GEMINI: Final = {"vertex": "/models"}
-"""Where the models of a Gemini are, if not under the version of the Developer API: Vertex has all of it in its base."""
+_IN_BASE: Final = {"vertex": "/v1beta"}
+"""What the path of the protocol begins with and the base address has already."""
 _ROOTED: Final = frozenset({"vllm"})
 """Whose tokenizer is beside the version of the base address, not under it."""
 
-ANTHROPIC_VERSION: Final = "2023-06-01"
 _VERSION: Final = re.compile(r"v\d{1,3}(?:(?:alpha|beta)\d{0,2})?")
 
 
 def path_for(profile: Profile, model: str, stream: bool) -> str:
     """The path of a request for an answer."""
-    if profile.protocol == "gemini":
-        return _gemini_model(profile, model) + (":streamGenerateContent?alt=sse" if stream else ":generateContent")
-    if profile.protocol == "bedrock":
-        return f"/model/{_named(model)}/" + ("converse-stream" if stream else "converse")
-    return _VERSIONS.get(profile.name, "") + _PATHS[profile.protocol]
+    protocol = get(profile.protocol)
+    path = protocol.stream_path if stream and protocol.stream_path else protocol.path
+    if "{model}" in path:
+        return _with_model(profile, path, model)
+    return _VERSIONS.get(profile.name, "") + path
 
 
 def count_path(profile: Profile, model: str) -> str | None:
@@ -58,7 +41,7 @@ def count_path(profile: Profile, model: str) -> str | None:
     if not path:
         return None
     if path.startswith(":"):
-        return _gemini_model(profile, model) + path
+        return _with_model(profile, get(profile.protocol).path.partition(":")[0] + path, model)
     if profile.name in _ROOTED:
         return f"/..{path}"
     return path.replace("{modelId}", _named(model))
@@ -68,17 +51,18 @@ def models_path(profile: Profile) -> str | None:
     """The path (for GET) of the list of models; None where there is none under the base address."""
     if profile.name == "vertex":
         return None
-    path = _LISTS.get(profile.protocol)
+    path = get(profile.protocol).models.path
     return _VERSIONS.get(profile.name, "") + path if path else None
 
 
-def _gemini_model(profile: Profile, model: str) -> str:
-    """`models/…` and `tunedModels/…` are names too; the list's own word for a model has the first."""
-    folder, _, rest = model.rpartition("/")
-    models = _GEMINI.get(profile.name, "/v1beta/models")
-    if folder == "tunedModels":
-        return f"{models.removesuffix('models')}tunedModels/{_named(rest)}"
-    return f"{models}/{_named(rest if folder == 'models' else model)}"
+def _with_model(profile: Profile, path: str, model: str) -> str:
+    """A path with the model. `models/…` and `tunedModels/…` are names too; a list of models may have the first."""
+    folders = get(profile.protocol).model_folders
+    name = _named(model)
+    if folders:
+        folder, _, rest = model.rpartition("/")
+        name = f"{folder}/{_named(rest)}" if folder in folders else f"{folders[0]}/{name}"
+    return path.replace("{model}", name).removeprefix(_IN_BASE.get(profile.name, ""))
 
 
 def _named(model: str) -> str:
@@ -123,15 +107,11 @@ def protocol_headers(profile: Profile, stream: bool) -> dict[str, str]:
 
     A stream is asked for without compression: a compressor between the provider and here may hold events back.
     """
-    headers = {"content-type": "application/json"}
-    if profile.protocol == "anthropic":
-        headers["anthropic-version"] = ANTHROPIC_VERSION
+    protocol = get(profile.protocol)
+    headers = {"content-type": "application/json", **protocol.headers}
     if stream:
-        headers["accept"] = _STREAMS.get(profile.protocol, "text/event-stream")
+        headers["accept"] = protocol.stream_type
         headers["accept-encoding"] = "identity"
     else:
         headers["accept"] = "application/json"
     return headers
-
-
-_STREAMS: Final = {"bedrock": "application/vnd.amazon.eventstream", "ollama": "application/x-ndjson"}

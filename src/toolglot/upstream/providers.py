@@ -14,16 +14,15 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from toolglot.errors import InputError, quote
+from toolglot.protocols.base import Auth
 from toolglot.upstream.aws_signing import AwsCredentials
-
-Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "none"]
 
 _FILE: Final = Path(__file__).with_name("providers.toml")
 _PLACE: Final = re.compile(r"\{([a-z]+)\}")

@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 from toolglot.conversation import Issuer
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
+from toolglot.protocols.base import Auth
 from toolglot.protocols.errors.masking import MASK
 from toolglot.translate.requests import ConvertedRequest
 from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for, protocol_headers
 from toolglot.upstream.aws_signing import AwsCredentials, region_of, signing_headers
-from toolglot.upstream.providers import Auth
 from toolglot.upstream.transport import DEFAULT_LIMITS, FixedHeaders, HttpRequest, HttpResponse, TimeLimits, Transport
 
 T = TypeVar("T")

@@ -19,6 +19,7 @@ from openai.types import Model
 
 from gateway_client import ask
 from gateway_fixture import gateway
+from toolglot import profiles
 from toolglot.gateway.endpoints.model_lists import (
     MOST_READ,
     ListedModel,
@@ -93,7 +94,7 @@ def test_ollamas_sdk_reads_the_list_a_model_and_the_version() -> None:
 
 def test_the_other_shapes_are_read_by_the_reader_of_providers() -> None:
     for source in ("cohere", "bedrock", "openai", "anthropic", "gemini", "ollama"):
-        assert upstream_models(listing(source, MODELS, {}), source) == NAMES
+        assert upstream_models(listing(source, MODELS, {}), profiles.get(source).protocol) == NAMES
 
 
 def test_a_name_is_listed_once_the_first_counts() -> None:
@@ -231,7 +232,7 @@ def test_a_providers_list_is_read_within_bounds_and_without_what_cannot_be_a_nam
         st.none() | st.integers() | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["data", "models", "id", "name", "x"]), inner),
     ),
-    st.sampled_from(["openai_chat", "anthropic", "gemini", "ollama", "cohere", "bedrock", "unheard-of"]),
+    st.sampled_from(["openai_chat", "anthropic", "gemini", "ollama", "cohere", "bedrock", "openai_responses"]),
 )
 def test_law_whatever_a_provider_answers_the_names_are_names(body: Any, protocol: str) -> None:
     names = upstream_models(body, protocol)

@@ -45,8 +45,8 @@ from toolglot.conversation.events import (
 )
 from toolglot.conversation.reply_events import of_block, of_reply
 from toolglot.protocols.anthropic import errors, reply
-from toolglot.protocols.anthropic.stream import CONTENT_TYPE, Decoder, Encoder, framer
-from toolglot.protocols.base import StreamWish
+from toolglot.protocols.anthropic.stream import Decoder, Encoder, framer
+from toolglot.protocols.base import StreamWish, get
 from wire_strategies import anthropic_replies
 
 Fields = dict[str, Any]
@@ -169,7 +169,7 @@ def test_the_start_does_not_wait_for_what_it_costs() -> None:
 
 def test_a_ping_is_the_protocols_own() -> None:
     assert Encoder().ping() == b'event: ping\ndata: {"type": "ping"}\n\n'
-    assert CONTENT_TYPE == EVENT_STREAM
+    assert get("anthropic").stream_type == EVENT_STREAM
 
 
 def test_a_start_that_never_came_is_written_all_the_same() -> None:

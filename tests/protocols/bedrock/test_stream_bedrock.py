@@ -48,8 +48,9 @@ from toolglot.conversation.events import (
 from toolglot.conversation.reply_events import of_block, of_reply
 from toolglot.errors import LimitError
 from toolglot.limits import Limits
+from toolglot.protocols.base import get
 from toolglot.protocols.bedrock import reply
-from toolglot.protocols.bedrock.stream import CONTENT_TYPE, Decoder, Encoder, framer
+from toolglot.protocols.bedrock.stream import Decoder, Encoder, framer
 from toolglot.protocols.framing.aws_frames import AwsFramer, message, text_headers, written
 from toolglot.protocols.framing.text_frames import Frame
 
@@ -834,13 +835,13 @@ def understood(client: Any) -> list[Fields]:
 @pytest.mark.parametrize("name", REPLIES)
 def test_boto3_reads_every_event(provider: Loopback, client: Any, name: str) -> None:
     data = Encoder().write(of_reply(REPLIES[name]))
-    provider.give(data, CONTENT_TYPE)
+    provider.give(data, get("bedrock").stream_type)
     assert understood(client) == [{kind: fields} for kind, fields in parsed(data)]
 
 
 def test_boto3_reads_a_stream_of_the_protocol(provider: Loopback, client: Any) -> None:
     data = Encoder().write(read(*EVERYTHING).events)
-    provider.give(data, CONTENT_TYPE)
+    provider.give(data, get("bedrock").stream_type)
     found = understood(client)
     assert [next(iter(event)) for event in found] == [name for name, _ in parsed(data)]
     hidden = [
@@ -852,7 +853,7 @@ def test_boto3_reads_a_stream_of_the_protocol(provider: Loopback, client: Any) -
 
 
 def test_boto3_puts_a_call_together(provider: Loopback, client: Any) -> None:
-    provider.give(Encoder().write(of_reply(REPLIES["text_and_call"])), CONTENT_TYPE)
+    provider.give(Encoder().write(of_reply(REPLIES["text_and_call"])), get("bedrock").stream_type)
     found = understood(client)
     starts = [event["contentBlockStart"]["start"] for event in found if "contentBlockStart" in event]
     pieces = [event["contentBlockDelta"]["delta"] for event in found if "contentBlockDelta" in event]
@@ -862,6 +863,6 @@ def test_boto3_puts_a_call_together(provider: Loopback, client: Any) -> None:
 
 
 def test_boto3_raises_the_exception_that_was_written(provider: Loopback, client: Any) -> None:
-    provider.give(Encoder().write([Started(), Failed(Failure("overloaded", "too many"))]), CONTENT_TYPE)
+    provider.give(Encoder().write([Started(), Failed(Failure("overloaded", "too many"))]), get("bedrock").stream_type)
     with pytest.raises(EventStreamError, match=r"serviceUnavailableException.*too many"):
         understood(client)

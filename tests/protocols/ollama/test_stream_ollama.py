@@ -33,11 +33,11 @@ from toolglot.conversation.events import (
 from toolglot.conversation.reply_events import of_reply
 from toolglot.errors import InputError, LimitError
 from toolglot.limits import Limits
-from toolglot.protocols.base import StreamWish
+from toolglot.protocols.base import StreamWish, get
 from toolglot.protocols.framing.sequence import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.ollama import reply as one_shot
-from toolglot.protocols.ollama.stream import CONTENT_TYPE, Decoder, Encoder, framer
+from toolglot.protocols.ollama.stream import Decoder, Encoder, framer
 from wire_ollama_strategies import ollama_calls, ollama_replies
 
 Fields = dict[str, Any]
@@ -408,7 +408,7 @@ def test_ollama_reads_what_is_written(name: str) -> None:
     events = list(of_reply(reply))
     sdk = load("ollama")
     with serving() as provider, sdk.open(provider.url) as client:
-        provider.give(encoder.write(events[:1]) + encoder.ping() + encoder.write(events[1:]), CONTENT_TYPE)
+        provider.give(encoder.write(events[:1]) + encoder.ping() + encoder.write(events[1:]), get("ollama").stream_type)
         parts = list(client.chat("m", [{"role": "user", "content": "hi"}], stream=True))
     assert "".join(part.message.content or "" for part in parts) == reply.turn.text
     thought = "".join(block.text for block in reply.turn.blocks if isinstance(block, Thinking))
@@ -428,6 +428,6 @@ def test_ollama_reads_a_failure() -> None:
     out = Encoder().write([Started(), TextDelta("a"), Failed(Failure("server", "out of memory"))])
     sdk = load("ollama")
     with serving() as provider, sdk.open(provider.url) as client:
-        provider.give(out, CONTENT_TYPE)
+        provider.give(out, get("ollama").stream_type)
         with pytest.raises(ollama.ResponseError, match="out of memory"):
             list(client.chat("m", [{"role": "user", "content": "hi"}], stream=True))

@@ -59,10 +59,10 @@ from toolglot.conversation.events import (
     Used,
 )
 from toolglot.conversation.reply_events import of_block, of_reply
-from toolglot.protocols.base import StreamWish
+from toolglot.protocols.base import StreamWish, get
 from toolglot.protocols.fields.reading import note
 from toolglot.protocols.openai_responses import errors, reply
-from toolglot.protocols.openai_responses.stream import CONTENT_TYPE, Encoder, framer
+from toolglot.protocols.openai_responses.stream import Encoder, framer
 
 Fields = dict[str, Any]
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
@@ -169,7 +169,7 @@ COMPLETE = [name for name, made in REPLIES.items() if made.stop in ("stop", "too
 @pytest.mark.parametrize("name", COMPLETE)
 def test_the_sdk_puts_the_stream_together_to_the_same_reply(name: str, provider: Loopback, client: OpenAI) -> None:
     made = REPLIES[name]
-    provider.give(Encoder().write(of_reply(made)), CONTENT_TYPE)
+    provider.give(Encoder().write(of_reply(made)), get("openai_responses").stream_type)
     with client.responses.stream(model="m", input="Go") as stream:
         said = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
         response = stream.get_final_response()
@@ -190,13 +190,15 @@ def test_the_sdk_puts_the_stream_together_to_the_same_reply(name: str, provider:
 @pytest.mark.parametrize("name", REPLIES)
 def test_the_sdk_reads_every_event(name: str, provider: Loopback, client: OpenAI) -> None:
     data = Encoder().write(of_reply(REPLIES[name]))
-    provider.give(data, CONTENT_TYPE)
+    provider.give(data, get("openai_responses").stream_type)
     found = [event.type for event in client.responses.create(model="m", input="Go", stream=True)]
     assert found == [event["type"] for event in parsed(data)]
 
 
 def test_f1_the_sdk_reads_a_call_that_was_cut_as_incomplete(provider: Loopback, client: OpenAI) -> None:
-    provider.give(Encoder().write([Started("resp_1", "m"), *cut_call(), Finished("length")]), CONTENT_TYPE)
+    provider.give(
+        Encoder().write([Started("resp_1", "m"), *cut_call(), Finished("length")]), get("openai_responses").stream_type
+    )
     with client.responses.stream(model="m", input="Go") as stream:
         last = list(stream)[-1]
     assert last.type == "response.incomplete"
@@ -485,7 +487,7 @@ def test_own_ids_that_come_too_late_do_not_change_those_that_were_given(provider
     encoder = Encoder()
     data = b"".join(encoder.write([event]) for event in of_reply(own))
     check_whole(parsed(data))
-    provider.give(data, CONTENT_TYPE)
+    provider.give(data, get("openai_responses").stream_type)
     with client.responses.stream(model="m", input="Go") as stream:
         assert stream.get_final_response().output_text == own.turn.text
 

@@ -21,8 +21,9 @@ from toolglot.gateway.config.secret import ENV, NONE, Secret, is_sendable, is_va
 from toolglot.gateway.config.upstream_values import HEADERS, Seconds, read_headers, read_target, read_variable
 from toolglot.gateway.routing.model_names import SIMULATED
 from toolglot.profiles import Overrides
+from toolglot.protocols.base import Auth
 from toolglot.upstream.aws_signing import AwsCredentials, region_of
-from toolglot.upstream.providers import PROVIDERS, Auth, Provider, aws_credentials, url_of
+from toolglot.upstream.providers import PROVIDERS, Provider, aws_credentials, url_of
 
 OWN_TARGET: Final = "openai_compatible"
 """The profile of an upstream of which nothing is known but its address."""

@@ -40,6 +40,7 @@ from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply, 
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.response_items import unstored_events, wants_stored, with_request
 from toolglot.middleware import Request
+from toolglot.protocols.base import get
 from toolglot.protocols.errors.failures import ANSWER_LIMIT, ProviderError, from_answer_limit
 from toolglot.protocols.gemini.json_array import JsonArray
 from toolglot.store import StoreError
@@ -572,7 +573,7 @@ class ModelRequest:
         if out.source.protocol == out.target.protocol:
             headers.update({name: value for name, value in given.items() if name.startswith(_KEPT)})
         named = given.get("request-id") or given.get("x-request-id") or self._told.id
-        headers["request-id" if out.source.protocol == "anthropic" else "x-request-id"] = named
+        headers[get(out.source.protocol).client_request_id_header] = named
         hidden, all_of_it = self._services.own_keys.hidden, "\n".join(headers.values())
         if hidden(all_of_it) == all_of_it:
             return headers

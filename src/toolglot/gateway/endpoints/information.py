@@ -20,6 +20,7 @@ from toolglot.gateway.http.requests import ClientRequest, refusal
 from toolglot.gateway.http.worker_links import WorkerLinks
 from toolglot.gateway.observability.request_log import SIMULATED_HEADER, RequestLog, RequestRecord
 from toolglot.gateway.services import Services
+from toolglot.protocols.base import get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.translate.requests import ConvertedRequest
 from toolglot.upstream import Upstream
@@ -236,24 +237,7 @@ async def _counted(out: ConvertedRequest, upstream: Upstream) -> int | None:
     return decode_count(out.target.protocol, data) if answer.status == 200 else None
 
 
-_COUNTED: Final = {
-    "anthropic": ("model", "messages", "system", "tools", "tool_choice", "thinking", "mcp_servers"),
-    "openai_responses": (
-        *("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "truncation"),
-        *("parallel_tool_calls", "previous_response_id", "conversation"),
-    ),
-}
-"""The fields of a request that its provider's count takes."""
-
-
 def count_body(out: ConvertedRequest) -> bytes | None:
     """A request as the provider's count wants it; None where it has none."""
-    protocol, body = out.target.protocol, out.body
-    if protocol in _COUNTED:
-        return msgspec.json.encode({key: body[key] for key in _COUNTED[protocol] if key in body})
-    if protocol == "gemini":
-        return msgspec.json.encode({"generateContentRequest": {"model": f"models/{out.model}", **body}})
-    if protocol == "bedrock":
-        known = {key: body[key] for key in ("messages", "system", "toolConfig") if key in body}
-        return msgspec.json.encode({"input": {"converse": known}})
-    return None
+    request = get(out.target.protocol).counts.request
+    return msgspec.json.encode(request(out.body, out.model)) if request is not None else None

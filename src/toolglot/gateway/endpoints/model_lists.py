@@ -19,6 +19,7 @@ from toolglot import profiles
 from toolglot.conversation import Failure
 from toolglot.errors import InputError
 from toolglot.jsontext import parse
+from toolglot.protocols.base import get
 from toolglot.protocols.errors.failures import ProviderError
 
 MOST_READ: Final = 2_000
@@ -244,9 +245,6 @@ def _place(names: Sequence[str], name: str, key: str) -> int:
 
 _LISTS: Final = ("data", "models", "modelSummaries", "inferenceProfileSummaries")
 _NAMES: Final = ("id", "name", "modelId", "inferenceProfileId", "model")
-_FIRST: Final = {"ollama": "model", "gemini": "name", "cohere": "name", "bedrock": "modelId"}
-_CAN: Final = {"gemini": ("supportedGenerationMethods", "generateContent"), "cohere": ("endpoints", "chat")}
-"""Where a provider says what a model can do, and what it must be able to."""
 
 
 def upstream_models(answer: Any, protocol: str) -> list[str]:
@@ -267,13 +265,15 @@ def upstream_models(answer: Any, protocol: str) -> list[str]:
 def _name(entry: Any, protocol: str) -> str:
     if not isinstance(entry, dict):
         return _checked(entry)
-    key, needed = _CAN.get(protocol, ("", ""))
-    able = entry.get(key) if key else None
-    if isinstance(able, list) and needed not in able:
-        return ""
-    keys = (_FIRST.get(protocol, "id"), *_NAMES)
+    form = get(protocol).models
+    if form.needs is not None:
+        key, needed = form.needs
+        able = entry.get(key)
+        if isinstance(able, list) and needed not in able:
+            return ""
+    keys = (form.name_field, *_NAMES)
     name = next((found for key in keys if (found := _checked(entry.get(key)))), "")
-    return name.removeprefix("models/") if protocol == "gemini" else name
+    return name.removeprefix(form.name_prefix)
 
 
 def _checked(name: Any) -> str:

@@ -35,6 +35,7 @@ from toolglot.conversation import (
 from toolglot.errors import InputError
 from toolglot.gateway.endpoints.image_tokens import media_tokens
 from toolglot.gateway.endpoints.text_tokens import count_texts
+from toolglot.protocols.base import get
 
 PER_REQUEST: Final = 3
 """The first token, and what begins the reply."""
@@ -198,27 +199,13 @@ class CountReply(Struct, frozen=True):
     """What belongs to it besides the content type: the mark of an estimate."""
 
 
-_REPLIES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
-    "anthropic": ("input_tokens", {}),
-    "gemini": ("totalTokens", {}),
-    "openai_responses": ("input_tokens", {"object": "response.input_tokens"}),
-    "bedrock": ("inputTokens", {}),
-}
-
-_READ: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
-    **{protocol: ((field,),) for protocol, (field, _) in _REPLIES.items()},
-    # Kimi's estimate-token-count and vLLM's tokenize: the only servers of Chat Completions that count.
-    "openai_chat": (("data", "total_tokens"), ("count",)),
-}
-
-
 def encode_count(protocol: str, count: int, estimated: bool) -> CountReply:
     """The reply of a client's count endpoint."""
-    if protocol not in _REPLIES:
+    form = get(protocol).counts
+    if not form.reply_field:
         raise InputError("this protocol has no reply that counts tokens", path="protocol")
-    field, rest = _REPLIES[protocol]
     return CountReply(
-        body=msgspec.json.encode({**rest, field: count}),
+        body=msgspec.json.encode({**form.reply_extra, form.reply_field: count}),
         headers={ESTIMATE_HEADER: "true"} if estimated else {},
     )
 
@@ -229,7 +216,9 @@ def decode_count(protocol: str, body: bytes) -> int | None:
         reply = msgspec.json.decode(body)
     except (ValueError, RecursionError, msgspec.MsgspecError):
         return None
-    found = (_at(reply, path) for path in _READ.get(protocol, ()))
+    form = get(protocol).counts
+    own = ((form.reply_field,),) if form.reply_field else ()
+    found = (_at(reply, path) for path in (*own, *form.reply_paths))
     return next((count for count in found if type(count) is int and count >= 0), None)
 
 

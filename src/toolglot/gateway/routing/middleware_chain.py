@@ -14,22 +14,12 @@ import importlib
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from toolglot.conversation import Reply
 from toolglot.errors import InputError, ToolglotError, quote
 from toolglot.middleware import MiddlewareChain, Request, Response, ToolMiddleware
-from toolglot.protocols.base import codec
-
-_TURNS: Final = {
-    "anthropic": "messages",
-    "openai_chat": "messages",
-    "openai_responses": "input",
-    "gemini": "contents",
-    "bedrock": "messages",
-    "cohere": "messages",
-    "ollama": "messages",
-}
+from toolglot.protocols.base import codec, get
 
 
 class MiddlewareError(ToolglotError):
@@ -71,7 +61,7 @@ class GatewayMiddleware:
 
     def before(self, fields: dict[str, Any], *, protocol: str, model: str, provider: str) -> tuple[Request, bool]:
         """Show a request to the steps; what they made of it, and whether they changed it."""
-        turns = _TURNS[protocol]
+        turns = get(protocol).turns
         shown = copy.deepcopy({"messages": fields.get(turns), "tools": fields.get("tools")})
         messages = shown["messages"] if isinstance(shown["messages"], list) else [shown["messages"]]
         asked = Request(model=model, provider_id=provider, messages=messages, tools=shown["tools"])
@@ -90,7 +80,7 @@ class GatewayMiddleware:
     @staticmethod
     def changed(fields: dict[str, Any], asked: Request, protocol: str) -> dict[str, Any]:
         """The request as the steps left it."""
-        turns = _TURNS[protocol]
+        turns = get(protocol).turns
         given = fields.get(turns)
         messages: Any = asked.messages
         if not isinstance(given, list) and len(messages) == 1 and messages[0] == given:

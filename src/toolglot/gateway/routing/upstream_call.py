@@ -29,6 +29,7 @@ from toolglot.gateway.services import Services
 from toolglot.gateway.state.vault import without_opaque
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides, Profile
+from toolglot.protocols.base import get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import StoreError
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest
@@ -37,14 +38,6 @@ from toolglot.upstream.failures import failure_of, is_opaque_refused, wait_befor
 from toolglot.upstream.protocol_choice import RESPONSES, asking_encrypted, target_for
 
 T = TypeVar("T")
-
-_PASSED_ON: Final = {
-    "anthropic": ("anthropic-version", "anthropic-beta"),
-    "openai_chat": ("openai-beta",),
-    "openai_responses": ("openai-beta",),
-}
-"""Headers of a client that mean something to its own provider, by protocol."""
-
 
 _NOTHING_SAID: Final = Conversation()
 
@@ -220,7 +213,7 @@ class UpstreamCall:
     def _headers_for(self, out: ConvertedRequest) -> dict[str, str]:
         """What a client said in headers, for a provider of its own protocol."""
         given = self._request.headers
-        return {name: given[name] for name in _PASSED_ON.get(out.source.protocol, ()) if name in given}
+        return {name: given[name] for name in get(out.source.protocol).forwarded_headers if name in given}
 
 
 def _wait(failure: Failure, upstream: Upstream, tried: int) -> float | None:

@@ -28,6 +28,7 @@ from toolglot.conversation import Block, Conversation, Extra, Issuer, Reply, Tex
 from toolglot.conversation.report import Entry
 from toolglot.gateway.http.offloading import WorkOffloader, at_once
 from toolglot.profiles import Profile
+from toolglot.protocols.base import get
 from toolglot.store import Store
 
 KIND: Final = "vault"
@@ -40,8 +41,6 @@ AT_ONCE: Final = 5_000
 """Keys that the store is asked for in one call."""
 MOST_BYTES: Final = 1_000_000
 """Of one turn. One whose thinking is longer is not kept."""
-HAVE_PLACE: Final = frozenset({"anthropic", "openai_responses", "gemini", "bedrock"})
-"""Protocols whose clients bring everything back themselves."""
 _DULL: Final = frozenset({"id", "status"})
 """Fields of a provider's own that say nothing without the rest."""
 
@@ -101,7 +100,7 @@ class Vault:
         """
         if target.reasoning.carrier == "none":
             return False
-        return is_renamed or source.protocol != target.protocol or source.protocol not in HAVE_PLACE
+        return is_renamed or source.protocol != target.protocol or not get(source.protocol).returns_opaque
 
     # --- before a request ---------------------------------------------------------------------------
 

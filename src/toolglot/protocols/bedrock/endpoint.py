@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, Protocol
+from toolglot.protocols.base import MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.fields.reading import Fields
+
+_COUNTED: Final = ("messages", "system", "toolConfig")
+"""The fields of a request that the count takes."""
+
+
+def _count_request(body: Fields, _model: str) -> Fields:
+    return {"input": {"converse": {key: body[key] for key in _COUNTED if key in body}}}
+
 
 PROTOCOL: Final = Protocol(
     name="bedrock",
     package=__package__,
     provider="bedrock",
+    sdk="boto3",
+    path="/model/{model}/converse",
+    stream_path="/model/{model}/converse-stream",
+    auth="aws",
+    request_id_header="x-amzn-requestid",
+    stream_type="application/vnd.amazon.eventstream",
+    models=ModelList(path=None, name_field="modelId"),
+    counts=TokenCount(request=_count_request, reply_field="inputTokens"),
     turns="messages",
     messages=MessageForm(
         roles=frozenset({"user", "assistant"}),
@@ -17,6 +34,7 @@ PROTOCOL: Final = Protocol(
         content_is_list=True,
         text_keeps_fields=True,
     ),
+    returns_opaque=True,
     reply_marks={"output": dict, "stopReason": str},
     reply_rank=4,
 )

@@ -8,7 +8,6 @@ from toolglot.protocols.bedrock.stream_reader import Decoder
 from toolglot.protocols.bedrock.stream_writer import Encoder
 from toolglot.protocols.framing.aws_frames import AwsFramer
 
-__all__ = ["CONTENT_TYPE", "Decoder", "Encoder", "framer"]
+__all__ = ["Decoder", "Encoder", "framer"]
 
-CONTENT_TYPE: Final = "application/vnd.amazon.eventstream"
 framer: Final = AwsFramer

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, Protocol
+from toolglot.protocols.base import MessageForm, ModelList, Protocol
 
 PROTOCOL: Final = Protocol(
     name="cohere",
     package=__package__,
     provider="cohere",
+    sdk="cohere",
+    path="/v2/chat",
+    models=ModelList(path="/v1/models", name_field="name", needs=("endpoints", "chat")),
     turns="messages",
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system", "tool"}),

@@ -8,8 +8,7 @@ from toolglot.protocols.cohere.stream_reader import Decoder
 from toolglot.protocols.cohere.stream_writer import Encoder
 from toolglot.protocols.framing.text_frames import SseFramer
 
-__all__ = ["CONTENT_TYPE", "Decoder", "Encoder", "framer"]
+__all__ = ["Decoder", "Encoder", "framer"]
 
-CONTENT_TYPE: Final = "text/event-stream"
 
 framer: Final = SseFramer

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, Protocol
+from toolglot.protocols.base import MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.fields.reading import Fields
+
+
+def _count_request(body: Fields, model: str) -> Fields:
+    return {"generateContentRequest": {"model": f"models/{model}", **body}}
+
 
 PROTOCOL: Final = Protocol(
     name="gemini",
     package=__package__,
     provider="gemini",
+    sdk="google-genai",
+    path="/v1beta/{model}:generateContent",
+    stream_path="/v1beta/{model}:streamGenerateContent?alt=sse",
+    model_folders=("models", "tunedModels"),
+    auth="x-goog-api-key",
+    models=ModelList(
+        path="/v1beta/models",
+        name_field="name",
+        name_prefix="models/",
+        needs=("supportedGenerationMethods", "generateContent"),
+    ),
+    counts=TokenCount(request=_count_request, reply_field="totalTokens"),
     turns="contents",
     messages=MessageForm(
         roles=frozenset({"user", "model", "function"}),
@@ -17,6 +35,7 @@ PROTOCOL: Final = Protocol(
         content_is_list=True,
         text_keeps_fields=True,
     ),
+    returns_opaque=True,
     reply_marks={"candidates": list, "promptFeedback": dict, "usageMetadata": dict},
     reply_rank=1,
 )

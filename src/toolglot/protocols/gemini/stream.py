@@ -10,9 +10,8 @@ from toolglot.protocols.gemini.json_array import JsonArray
 from toolglot.protocols.gemini.stream_reader import Decoder
 from toolglot.protocols.gemini.stream_writer import Encoder
 
-__all__ = ["CONTENT_TYPE", "Array", "Decoder", "Encoder", "framer", "own_framer"]
+__all__ = ["Array", "Decoder", "Encoder", "framer", "own_framer"]
 
-CONTENT_TYPE: Final = "text/event-stream"
 
 framer: Final = GeminiFramer
 own_framer: Final = partial(GeminiFramer, keeps_array=True)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, Protocol
+from toolglot.protocols.base import MessageForm, ModelList, Protocol
 
 PROTOCOL: Final = Protocol(
     name="ollama",
     package=__package__,
     provider="ollama",
+    sdk="ollama",
+    path="/api/chat",
+    stream_type="application/x-ndjson",
+    models=ModelList(path="/api/tags", name_field="model"),
     turns="messages",
     messages=MessageForm(roles=frozenset({"user", "assistant", "system", "tool"}), has_call_list=True),
     reply_marks={"done": bool, "eval_count": int, "done_reason": str},

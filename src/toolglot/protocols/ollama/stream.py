@@ -40,7 +40,6 @@ from toolglot.protocols.framing.whole_blocks import call_as_known, say_block
 from toolglot.protocols.ollama import errors, reply
 from toolglot.protocols.ollama.messages import PROTOCOL, read_message, write_message
 
-CONTENT_TYPE: Final = "application/x-ndjson"
 COUNTS_BLOCKS: Final = False
 
 framer: Final = LineFramer

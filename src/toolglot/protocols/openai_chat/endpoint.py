@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, Protocol
+from toolglot.protocols.base import MessageForm, ModelList, Protocol, TokenCount
 
 PROTOCOL: Final = Protocol(
     name="openai_chat",
     package=__package__,
     provider="openai",
+    base_target="openai_compatible",
+    sdk="openai",
+    path="/chat/completions",
+    forwarded_headers=("openai-beta",),
+    models=ModelList(path="/models"),
+    # Kimi's estimate-token-count and vLLM's tokenize: the only servers of Chat Completions that count.
+    counts=TokenCount(reply_paths=(("data", "total_tokens"), ("count",))),
     turns="messages",
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system", "developer", "tool", "function"}),

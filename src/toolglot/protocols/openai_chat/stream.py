@@ -8,9 +8,8 @@ from toolglot.protocols.framing.text_frames import SseFramer
 from toolglot.protocols.openai_chat.stream_reader import Decoder
 from toolglot.protocols.openai_chat.stream_writer import DONE, Encoder
 
-__all__ = ["CONTENT_TYPE", "COUNTS_BLOCKS", "LAST", "Decoder", "Encoder", "framer"]
+__all__ = ["COUNTS_BLOCKS", "LAST", "Decoder", "Encoder", "framer"]
 
-CONTENT_TYPE: Final = "text/event-stream"
 framer: Final = SseFramer
 LAST: Final = DONE
 COUNTS_BLOCKS: Final = False

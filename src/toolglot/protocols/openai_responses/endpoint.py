@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, Protocol
+from toolglot.protocols.base import MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.fields.reading import Fields
+
+_COUNTED: Final = (
+    *("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "truncation"),
+    *("parallel_tool_calls", "previous_response_id", "conversation"),
+)
+"""The fields of a request that the count takes."""
+
+
+def _count_request(body: Fields, _model: str) -> Fields:
+    return {key: body[key] for key in _COUNTED if key in body}
+
 
 PROTOCOL: Final = Protocol(
     name="openai_responses",
     package=__package__,
     provider="openai_responses",
+    sdk="openai",
+    path="/responses",
+    forwarded_headers=("openai-beta",),
+    models=ModelList(path="/models"),
+    counts=TokenCount(
+        request=_count_request, reply_field="input_tokens", reply_extra={"object": "response.input_tokens"}
+    ),
     turns="input",
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system", "developer"}),
@@ -18,6 +37,7 @@ PROTOCOL: Final = Protocol(
         text_keeps_fields=True,
     ),
     stored_history=("previous_response_id", "conversation"),
+    returns_opaque=True,
     reply_marks={"output": list},
     reply_rank=3,
 )

@@ -8,9 +8,8 @@ from toolglot.protocols.framing.text_frames import SseFramer
 from toolglot.protocols.openai_responses.stream_reader import Decoder
 from toolglot.protocols.openai_responses.stream_writer import Encoder
 
-__all__ = ["CLOSING", "CONTENT_TYPE", "Decoder", "Encoder", "framer"]
+__all__ = ["CLOSING", "Decoder", "Encoder", "framer"]
 
-CONTENT_TYPE: Final = "text/event-stream"
 framer: Final = SseFramer
 CLOSING: Final = frozenset(
     {
