@@ -9,11 +9,11 @@ from toolglot.cli.session_options import add_session_options, settings_of
 from toolglot.cli.terminal import Terminal
 
 _DESCRIPTION: Final = """\
-Talks to a model: what it says appears as it comes, tools are shown while they run, and those that need it ask first.
-Everything that was said is kept as a session, which can be gone on with later, and with any other model.
+Chat with a model. Replies appear as they stream in, running tools are shown, and tools that need approval ask first.
+Everything is stored as a session, which you can continue later, also with another model.
 
-Models come from toolglot.toml (see 'toolglot init'), else from the keys in the environment. Without any, a built-in
-simulated model answers, and says so. Where stdin is no terminal, each line of it is a message."""
+Models come from toolglot.toml (see 'toolglot init'), otherwise from the keys in the environment. Without any key, a
+built-in simulated model answers, and says so. If stdin is not a terminal, each line of it is a message."""
 
 _EPILOG: Final = """\
 examples:
@@ -24,26 +24,26 @@ examples:
   toolglot chat --session 20261115-1204 --model openai/gpt-5.5
 
 commands, at the prompt:
-  /model [NAME]    who is asked from now on, a model or a provider; without a name, who can be
+  /model [NAME]    switch to a model or a provider; without a name, list them
   /tools           the tools that the model may call
-  /undo            take back what was said last, with what came of it
-  /go              let the model go on without saying anything
-  /compress        put a summary in the place of older turns
-  /fork            go on in a copy; this session stays as it is
-  /resume [ID]     go on with another session; without an id, which there are
-  /history [N]     what was said until now; with N, the last N turns
+  /undo            remove your last message and everything after it
+  /go              let the model continue without a message
+  /compress        replace older turns by a summary
+  /fork            continue in a copy; this session stays as it is
+  /resume [ID]     continue another session; without an id, list them
+  /history [N]     show the conversation; with N, the last N turns
   /save FILE       write the conversation to FILE: .md as text, else JSON
   /cost            tokens and money
   /help, /quit
 
-A backslash at the end of a line continues it; a paste of several lines is one message. Ctrl-C stops an answer and
-keeps what came of it; once more goes on without a tool that does not end; twice at the prompt, or Ctrl-D, leaves.
-Markdown is rendered where rich is installed (the extra cli). A tool that asks is answered with y (yes), n (no, and a
-reason if you like), a (always) or e (edit its arguments).
+A backslash at the end of a line continues it; pasted lines are one message. Ctrl-C stops a reply and keeps what has
+arrived; a second Ctrl-C stops waiting for a tool that does not end; twice at the prompt, or Ctrl-D, leaves. Markdown
+is rendered if rich is installed (the extra cli).
 
-Tools ask that are marked with approval=True, and those of MCP servers that do not say that they only read.
+Tools need approval if they are marked with approval=True, or if they come from an MCP server that does not declare
+them read-only. Answer with y (yes), n (no, with an optional reason), a (always) or e (edit the arguments).
 
-exit codes: 0 left; 1 an answer failed, and nobody was at the terminal to see it; 2 used wrongly; 143 SIGTERM
+exit codes: 0 left; 1 a reply failed, and stdin is not a terminal; 2 wrong usage; 143 SIGTERM
 """
 
 
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plain",
         action="store_true",
-        help="show answers as they are written: no Markdown, no line that says what is waited for",
+        help="show replies as they are written: no Markdown, no status line",
     )
 
 

@@ -57,7 +57,7 @@ async def do(chat: Chat, said: str) -> Next | None:
 
 
 async def _model(chat: Chat, rest: str) -> Next | None:
-    """/model [NAME]    who is asked from now on, a model or a provider; without a name, who can be"""
+    """/model [NAME]    switch to a model or a provider; without a name, list them"""
     page = chat.page
     if not rest:
         page.line(f"  now: {page.paint(clean(chat.session.model), 'bold')}")
@@ -103,7 +103,7 @@ async def _tools(chat: Chat, _: str) -> None:
 
 
 async def _undo(chat: Chat, _: str) -> None:
-    """/undo            take back what was said last, with what came of it"""
+    """/undo            remove your last message and everything after it"""
     taken = await stoppable(chat.session, chat.foreground, chat.session.undo())
     if taken is None:
         chat.view.note("there is nothing to take back")
@@ -113,19 +113,19 @@ async def _undo(chat: Chat, _: str) -> None:
 
 
 async def _go(chat: Chat, _: str) -> None:
-    """/go              let the model go on without saying anything"""
+    """/go              let the model continue without a message"""
     await chat.say(None)
 
 
 async def _compress(chat: Chat, _: str) -> None:
-    """/compress        put a summary in the place of older turns"""
+    """/compress        replace older turns by a summary"""
     with chat.view.busy(f"{chat.session.model} writes a summary"):
         count = await stoppable(chat.session, chat.foreground, chat.session.compress())
     chat.view.note(f"a summary took the place of {turns(count)}" if count else "there is too little to summarise")
 
 
 async def _fork(chat: Chat, _: str) -> Next:
-    """/fork            go on in a copy; this session stays as it is"""
+    """/fork            continue in a copy; this session stays as it is"""
     store = chat.host.store if chat.host is not None else None
     if store is None:
         return Next(ForkedSession(chat.session.history.fork()), chat.session.model)
@@ -135,7 +135,7 @@ async def _fork(chat: Chat, _: str) -> Next:
 
 
 async def _resume(chat: Chat, rest: str) -> Next | None:
-    """/resume [ID]     go on with another session; without an id, which there are"""
+    """/resume [ID]     continue another session; without an id, list them"""
     if chat.host is None or chat.host.store is None:
         raise InputError("nothing is kept, so there is nothing to go on with", path="/resume", hint="see --store")
     if rest:
@@ -155,7 +155,7 @@ async def _resume(chat: Chat, rest: str) -> Next | None:
 
 
 async def _history(chat: Chat, rest: str) -> None:
-    """/history [N]     what was said until now; with N, the last N turns"""
+    """/history [N]     show the conversation; with N, the last N turns"""
     if rest and not (rest.isascii() and rest.isdigit() and int(rest[:6]) > 0):
         raise InputError(f"expected a number of turns, not {quote(rest)}", path="/history", hint="/history 10")
     said = chat.session.history.turns

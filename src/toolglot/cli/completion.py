@@ -15,7 +15,7 @@ from toolglot import dialects, profiles
 from toolglot.cli.terminal import Terminal
 
 _DESCRIPTION: Final = """\
-Prints a script that completes the commands, options and targets of toolglot in your shell."""
+Print a script that completes the commands, options and targets of toolglot in your shell."""
 
 _EPILOG: Final = """\
 examples:

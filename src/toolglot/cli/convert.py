@@ -33,11 +33,11 @@ MOST_LOSSES: Final = 5
 """Different losses that are listed at the end; the report has them all."""
 
 _DESCRIPTION: Final = """\
-Turns requests of one protocol into requests that another provider accepts: messages, tools, schemas, ids, settings.
-What was changed or could not be carried is told with --report, and by 'toolglot switch-report'.
+Convert requests from one protocol to another, so that the target accepts them: messages, tools, schemas, ids,
+settings. --report and 'toolglot switch-report' show what was changed or could not be carried over.
 
-FILE is JSON, or JSONL with one request a line. One JSON file gives JSON, laid out as it was; JSONL and several files
-give JSONL. A line that cannot be converted is left out, told, and does not stop the others."""
+FILE is JSON, or JSONL with one request per line. One JSON file gives JSON with the same layout; JSONL and several
+files give JSONL. A line that cannot be converted is reported and left out; the others are still converted."""
 
 _EPILOG: Final = """\
 --from:
@@ -58,8 +58,12 @@ the target does not have (--model names one that it has)
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("files", nargs="+", metavar="FILE", help="a request, or JSONL of requests; '-' is stdin")
-    parser.add_argument("--from", dest="source", metavar="PROTOCOL", help="what the requests are; found if not given")
-    parser.add_argument("--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="who is to accept them")
+    parser.add_argument(
+        "--from", dest="source", metavar="PROTOCOL", help="the protocol of the requests (default: detected)"
+    )
+    parser.add_argument(
+        "--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="the target that must accept them"
+    )
     parser.add_argument("--model", default="", help="the model to ask for; without it, the request's own")
     add_output(parser)
     parser.add_argument("--report", metavar="FILE", help="write what was changed and lost, as JSON")

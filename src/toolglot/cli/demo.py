@@ -26,11 +26,11 @@ _FAILED: Final = 1
 _NARROWEST: Final = 40
 
 _DESCRIPTION: Final = """\
-Shows in half a minute what toolglot is for. A conversation that has been through a lot (signed thinking of one model, a
+Show in half a minute what toolglot is for. A conversation that has been through a lot (signed thinking of one model, a
 tool call that was cancelled, a switch to another provider, ids in that provider's style) is sent to five simulated
 providers, which check requests by the rules of the real ones: first as it is, then through toolglot.
 
-Everything happens in this process: no key, no network, nothing to install besides toolglot itself."""
+Everything happens in this process: no key, no network, nothing to install but toolglot itself."""
 
 _EPILOG: Final = """\
 examples:

@@ -35,9 +35,9 @@ except InputError as missing:
     WHY_NOT = missing
 
 _DESCRIPTION: Final = """\
-Looks at everything that a gateway needs: its configuration, the keys in the environment, the store, the port, every
-upstream (by asking for its list of models, which costs nothing), the clock, the installed packages, and the coding
-agents on this machine. Says of each whether it is well, and what to do where it is not.
+Check everything that a gateway needs: its configuration, the keys in the environment, the store, the port, every
+upstream (by listing its models, which costs nothing), the clock, the installed packages, and the coding agents on
+this machine. Say for each whether it works, and how to fix it if not.
 
 It changes nothing, and shows no key."""
 
@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("--config", metavar="FILE", help="default: $TOOLGLOT_CONFIG, else ./toolglot.toml, else none")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-    parser.add_argument("--no-network", action="store_true", help="ask no upstream")
+    parser.add_argument("--no-network", action="store_true", help="do not call any upstream")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:

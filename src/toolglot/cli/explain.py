@@ -40,10 +40,10 @@ _ACCEPTS: Final = "the target was seen to take this; requests that were written 
 _ASSUMED: Final = "only requests from elsewhere are held to it; one that was written for this target goes as it is"
 
 _DESCRIPTION: Final = """\
-Explains a rule that 'toolglot lint' named: what it demands, which providers demand it and with what value, in whose
-words, from what source, and how sure that is. Where there is a small example, it is really linted and
-repaired. Where a target was seen to take more than its rule says, 'accepts' says what: requests that were written for
-it are held to that.
+Explain a rule that 'toolglot lint' named: what it demands, which providers have it and with what value, their error
+message, the source, and how reliable that is. If there is a small example, it is linted and repaired. If a target is
+known to accept more than its rule says, 'accepts' says what: requests that were written for that target are held to
+that.
 
 RULE is the id of a rule (mistral-id-nine), or a key of the profiles (ids.pattern)."""
 
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for", dest="target", metavar="TARGET[@MODEL]", help="with --list: only what holds for this target"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to answer (default: text)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     add_profiles(parser)
 
 

@@ -15,10 +15,10 @@ from toolglot.gateway.config.settings import FILE
 from toolglot.gateway.config.upstream_table import discovered_upstreams
 
 _DESCRIPTION: Final = """\
-Writes a configuration for the gateway with every setting and every provider in it, as remarks. The providers whose keys
-are in the environment are on already, so it can be used as it is.
+Write a configuration for the gateway with every setting and every provider in it, commented out. The providers whose
+keys are in the environment are enabled, so you can use it as it is.
 
-No key is written into it: it names the environment variables that hold them."""
+It contains no keys: it names the environment variables that hold them."""
 
 _EPILOG: Final = """\
 examples:

@@ -21,8 +21,8 @@ from toolglot.gateway.accounting.metering import NANO, SPENT, period_of
 from toolglot.store import Store
 
 _DESCRIPTION: Final = """\
-Makes, lists and revokes the keys that clients of 'toolglot serve' must have. As soon as there is one, the gateway
-demands a key from everybody. A running gateway, with however many workers, knows of a change within seconds."""
+Create, list and revoke the keys of the clients of 'toolglot serve'. As soon as there is one, the gateway requires a
+key from everybody. A running gateway, with any number of workers, notices a change within seconds."""
 
 _EPILOG: Final = """\
 examples:
@@ -34,7 +34,7 @@ examples:
 
 Keys of the configuration (client_keys, [keys.NAME]) are listed too; to revoke one, take it out of the file.
 
-A key is shown once, when it is made; what is kept is its SHA-256. 'toolglot usage' tells what each of them used.
+A key is shown once, when it is created; only its SHA-256 is stored. 'toolglot usage' shows what each key used.
 
 exit codes: 0 done; 2 there is no such key, the name is taken, or the store cannot be used
 """
@@ -53,10 +53,10 @@ _LIMITS: Final = (
     ("--tpm", "tokens_per_minute", whole, "N", "tokens in a minute, of prompts and answers"),
     ("--tokens-per-day", "tokens_per_day", whole, "N", "tokens in a day"),
     ("--tokens-per-month", "tokens_per_month", whole, "N", "tokens in a month"),
-    ("--tokens", "tokens_total", whole, "N", "tokens in all its time"),
-    ("--spend-per-day", "spend_per_day", dollars, "USD", "what it may cost in a day, in US dollars"),
-    ("--spend-per-month", "spend_per_month", dollars, "USD", "what it may cost in a month"),
-    ("--spend", "spend_total", dollars, "USD", "what it may cost in all its time"),
+    ("--tokens", "tokens_total", whole, "N", "tokens in total"),
+    ("--spend-per-day", "spend_per_day", dollars, "USD", "spending per day, in US dollars"),
+    ("--spend-per-month", "spend_per_month", dollars, "USD", "spending per month, in US dollars"),
+    ("--spend", "spend_total", dollars, "USD", "spending in total, in US dollars"),
 )
 
 
@@ -65,32 +65,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True, parser_class=Parser
     )
-    adding = actions.add_parser("add", help="make a key, and show it once", formatter_class=Formatter)
-    adding.description, adding.epilog = "Makes a key for a client. What is not limited has no limit.", _ADD_EPILOG
-    adding.add_argument("name", metavar="NAME", help="whose it is: a person, a team, a program")
+    adding = actions.add_parser("add", help="create a key, and show it once", formatter_class=Formatter)
+    adding.description, adding.epilog = "Create a key for a client. Limits are optional.", _ADD_EPILOG
+    adding.add_argument("name", metavar="NAME", help="the owner: a person, a team, a program")
     adding.add_argument(
         "--models",
         metavar="PATTERNS",
         action="append",
         default=[],
-        help="models that it may ask for, as it asks for them",
+        help="patterns of the model names that it may use",
     )
     for option, name, kind, metavar, told in _LIMITS:
         adding.add_argument(option, dest=name, type=kind, metavar=metavar, help=told)
     adding.add_argument("--expires", metavar="WHEN", help="a day such as 2027-01-31, or a length such as 90d or 12h")
-    adding.add_argument("--format", choices=("text", "json"), default="text", help="how to tell it (default: text)")
+    adding.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     add_quiet(adding)
     listing = actions.add_parser(
         "list", help="all keys, their limits and what they used of them", formatter_class=Formatter
     )
-    listing.description = "Lists the keys, without their secrets."
+    listing.description = "List the keys, without their secrets."
     listing.add_argument("--all", action="store_true", help="also those that were revoked or have expired")
     listing.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
-    revoking = actions.add_parser("revoke", help="take a key back, for good", formatter_class=Formatter)
+    revoking = actions.add_parser("revoke", help="revoke a key permanently", formatter_class=Formatter)
     revoking.description = (
         "Revokes a key. Running gateways refuse it within five seconds; answers under way are finished."
     )
-    revoking.add_argument("name", metavar="NAME|ID", help="its name, or its id where several have the name")
+    revoking.add_argument("name", metavar="NAME|ID", help="the owner: a person, a team, a program")
     add_quiet(revoking)
     for each in (adding, listing, revoking):
         add_store(each)

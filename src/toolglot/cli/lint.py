@@ -32,10 +32,10 @@ _MARKS: Final = 40
 """Characters of a value that are marked."""
 
 _DESCRIPTION: Final = """\
-Says what a provider would refuse of a request body, before the provider does: in its own words where they are known,
-with the JSON path and the line and column of the value.
+Check a request body for what a provider would reject, before the provider does: in its own words where they are
+known, with the JSON path and the line and column of the value.
 
-FILE is JSON, or JSONL with one request a line. The model is the body's own, or the one after '@'."""
+FILE is JSON, or JSONL with one request per line. The model is the body's own, or the one after '@'."""
 
 _EPILOG: Final = """\
 --for:
@@ -100,15 +100,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="targets",
         metavar="TARGET[@MODEL],…",
-        help="who would get the request: anthropic, openai, mistral, …; 'all': everybody who speaks its protocol",
+        help="the target that would get the request: anthropic, openai, mistral, …; 'all': every target "
+        "that speaks its protocol",
     )
     parser.add_argument(
-        "--format", choices=("text", "json", "sarif"), default="text", help="how to answer (default: text)"
+        "--format", choices=("text", "json", "sarif"), default="text", help="output format (default: text)"
     )
     parser.add_argument(
         "--defaults",
         action="store_true",
-        help="hold the request to the conservative defaults too, where nothing is known of the provider",
+        help="also apply the conservative defaults where nothing is known about the provider",
     )
     add_profiles(parser)
     add_quiet(parser)

@@ -21,24 +21,24 @@ from toolglot.cli.terminal import COLOR_CHOICES, Terminal
 from toolglot.errors import InputError
 
 COMMANDS: Final = {
-    "demo": "what toolglot does, in half a minute, offline",
-    "lint": "what a provider would refuse of a request, and where",
-    "repair": "make a request one that its provider accepts",
-    "convert": "a request of one protocol as one of another",
-    "switch-report": "what moving to another provider would change or lose",
-    "parse": "the tool calls that a model wrote as text",
-    "chat": "talk to a model, with tools, at the terminal",
-    "run": "a prompt, answered with tools, for scripts",
-    "sessions": "what was said with chat and run: list, show, export, fork …",
-    "serve": "the gateway: any client on any provider",
-    "keys": "the keys of the gateway's clients, and what they may use",
-    "usage": "what the gateway's clients used, and what it cost",
-    "simulate": "simulated providers, as strict as the real ones, on a local port",
-    "probe": "how an endpoint that is not known does tools",
-    "doctor": "what is wrong with a gateway, and what to do about it",
-    "init": "a commented toolglot.toml for the gateway, to begin with",
-    "explain": "what a rule demands, who demands it, and how we know",
-    "completion": "a completion script for bash, zsh or fish",
+    "demo": "show what toolglot does, in half a minute, offline",
+    "lint": "check a request: what would a provider reject, and where",
+    "repair": "fix a request so that its provider accepts it",
+    "convert": "convert a request from one protocol to another",
+    "switch-report": "show what a switch to another provider would change or lose",
+    "parse": "extract tool calls that a model wrote as text",
+    "chat": "chat with a model that has tools, in the terminal",
+    "run": "answer one prompt with tools, for scripts",
+    "sessions": "list, search, show, export and fork sessions of chat and run",
+    "serve": "start the gateway: any client on any provider",
+    "keys": "manage the keys of the gateway's clients, and their limits",
+    "usage": "show what the gateway's clients used, and what it cost",
+    "simulate": "start simulated providers that are as strict as the real ones",
+    "probe": "find out how an unknown endpoint handles tools",
+    "doctor": "check a gateway's setup, and say how to fix it",
+    "init": "write a commented toolglot.toml for the gateway",
+    "explain": "explain a rule: what it demands, who has it, and the source",
+    "completion": "print a completion script for bash, zsh or fish",
 }
 """Every command with its one line; the file of a command is its name with `_`."""
 
@@ -59,9 +59,9 @@ examples:
   toolglot explain mistral-id-nine
 
 exit codes:
-  0    all is well
+  0    success
   1    something was found, or some requests failed
-  2    the command was used wrongly, or its input cannot be read
+  2    wrong usage, or unreadable input
   130  interrupted (Ctrl-C)
 
 'toolglot COMMAND --help' describes a command in full.

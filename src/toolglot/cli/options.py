@@ -76,15 +76,17 @@ def add_profiles(parser: argparse.ArgumentParser) -> None:
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only errors on stderr")
 
 
 def add_all(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="list housekeeping too: what changes no meaning")
+    parser.add_argument(
+        "--all", action="store_true", help="also list housekeeping: changes that do not change the meaning"
+    )
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="OUT", default="-", help="where to write; '-', which is the default, is stdout"
     )
-    parser.add_argument("--force", action="store_true", help="write over files that exist")
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")

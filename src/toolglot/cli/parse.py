@@ -25,10 +25,10 @@ _FORMS: Final = "a list of tools in any provider's form, a whole request that ha
 _LONGEST_GUESS: Final = 1 << 20
 """Characters of a text that is read once more to say what it looks like."""
 _DESCRIPTION: Final = """\
-Finds the tool calls in what a model wrote, prints them and the text without them.
+Extract the tool calls from a model's text. Print them, and the text without them.
 
-The dialect is found from the text unless it is named. Tools that were offered say which calls are meant and what the
-types of their arguments are: without them only formats with marks of their own are looked for."""
+The dialect is detected unless you name it. The tools that the model had say which calls are meant, and the types of
+their arguments. Without them, only formats with unambiguous marks are detected."""
 
 _EPILOG: Final = """\
 examples:
@@ -49,17 +49,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="what the model wrote; '-' reads stdin")
     parser.add_argument("--dialect", default="auto", metavar="NAME", help="the dialect (default: auto)")
     parser.add_argument("--tools", metavar="FILE", help="the tools that were offered, as JSON")
-    parser.add_argument("--model", default="", help="the model's name, whose dialects auto tries first")
+    parser.add_argument("--model", default="", help="the model's name; its dialects are tried first")
     parser.add_argument(
         "--unoffered",
         choices=("call", "text"),
         default="call",
-        help="what a call of a tool is that is not among those of --tools (default: call)",
+        help="what to do with a call of a tool that is not in --tools (default: call)",
     )
     parser.add_argument(
-        "--stream", type=_size, default=0, metavar="N", help="give the text in pieces of N characters, as a stream does"
+        "--stream", type=_size, default=0, metavar="N", help="feed the text in pieces of N characters, as a stream does"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to answer (default: text)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     parser.add_argument("--list", action="store_true", help="list the dialects instead")
 
 

@@ -38,11 +38,11 @@ from toolglot.upstream.prices import Price, Prices
 
 INTERRUPTED: Final = 130
 _DESCRIPTION: Final = """\
-Asks an endpoint that is not known how it does tools: which protocols answer, native calls or calls in text, streams,
-ids, results, tool choice, schemas, turns, thinking. Everything that is found has the request and the answer that show
-it. The result is a profile that 'toolglot serve' loads, a report, and JSON.
+Find out how an unknown endpoint handles tools: which protocols it speaks, native calls or calls in text, streams,
+ids, results, tool choice, schemas, turns, thinking. Each finding has the request and the response that show it. The
+result is a profile that 'toolglot serve' loads, a report, and JSON.
 
-It costs tokens: '--dry-run' prints every probe and an estimate, and sends nothing."""
+Probing costs tokens: '--dry-run' prints every probe and an estimate, and sends nothing."""
 
 _EPILOG: Final = f"""\
 groups of probes, for --only:
@@ -55,9 +55,9 @@ examples:
   toolglot probe https://api.example.com/v1 --key-env EXAMPLE_KEY --diff example.toml
 
 exit codes:
-  0    everything was asked; with --diff: it is as its profile says
-  1    with --diff: it departs from its profile; otherwise: no protocol answers, or not everything could be asked
-  2    the command was used wrongly
+  0    all probes were sent; with --diff: the endpoint matches its profile
+  1    with --diff: it differs from its profile; otherwise: no protocol works, or some probes could not be sent
+  2    wrong usage
   130  interrupted (Ctrl-C); what was found by then is written
 """
 
@@ -66,29 +66,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("url", metavar="URL", help="the base address, such as http://127.0.0.1:8000/v1")
     parser.add_argument("--key-env", metavar="NAME", help="the environment variable that holds the key")
-    parser.add_argument("--model", default="", metavar="NAME", help="the model to ask; default: the first of the list")
+    parser.add_argument(
+        "--model", default="", metavar="NAME", help="the model to call (default: the first one that it lists)"
+    )
     parser.add_argument("--protocol", default="auto", choices=("auto", *ALL), help="default: the first that answers")
     parser.add_argument(
         "--header", action="append", default=[], metavar="NAME:VALUE",
         help="a header for every request; may be repeated; 'NAME:env:VARIABLE' takes it from the environment",
     )  # fmt: skip
-    parser.add_argument("--name", default="", metavar="NAME", help="what to call it in the profile; default: its host")
-    parser.add_argument("--base", default="", metavar="TARGET", help="the profile that the found one starts from")
+    parser.add_argument("--name", default="", metavar="NAME", help="its name in the profile (default: its host)")
+    parser.add_argument("--base", default="", metavar="TARGET", help="the profile to start from")
     parser.add_argument(
         "--only", action="append", default=[], metavar="GROUP", help="a group of probes, or one; may be repeated"
     )
     parser.add_argument("--max-requests", type=int, default=300, metavar="N", help="default: %(default)s")
-    parser.add_argument("--max-tokens", type=int, default=200_000, metavar="N", help="of all; default: %(default)s")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="of a request; default: 60")
-    parser.add_argument("--max-seconds", type=float, default=900.0, metavar="SECONDS", help="of all; default: 900")
+    parser.add_argument(
+        "--max-tokens", type=int, default=200_000, metavar="N", help="limit on tokens in total (default: 200000)"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="time limit of a request (default: 60)"
+    )
+    parser.add_argument(
+        "--max-seconds", type=float, default=900.0, metavar="SECONDS", help="time limit in total (default: 900)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the probes and an estimate; send nothing")
-    parser.add_argument("--diff", metavar="PROFILE", help="a profile, or a file with one: say where it departs from it")
-    parser.add_argument("--ask", metavar="PROVIDER/MODEL", help="let a model look at the evidence; marked as opinion")
+    parser.add_argument(
+        "--diff", metavar="PROFILE", help="a profile, or a file with one: show where the endpoint differs from it"
+    )
+    parser.add_argument(
+        "--ask", metavar="PROVIDER/MODEL", help="let a model look at the evidence; its findings are marked as opinion"
+    )
     parser.add_argument("--ask-url", default="", metavar="URL", help="the address of that provider, if not its own")
-    parser.add_argument("--json", action="store_true", help="the whole result on stdout, evidence included")
+    parser.add_argument("--json", action="store_true", help="print the whole result, including evidence, on stdout")
     parser.add_argument("--report", metavar="FILE", help="a report in Markdown")
     parser.add_argument("-o", "--output", metavar="FILE", help="the found profile, as TOML for 'toolglot serve'")
-    parser.add_argument("--force", action="store_true", help="write over files that exist")
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
     add_profiles(parser)
     add_quiet(parser)
 

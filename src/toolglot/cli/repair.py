@@ -34,10 +34,10 @@ FAULTS: Final = {
 _COLOURS: Final = {"loss": ("bold", "red"), "change": ("yellow",), "housekeeping": ("dim",)}
 
 _DESCRIPTION: Final = """\
-Makes a request one that its provider accepts: every call gets its result, ids and names become legal, turns come in an
-order that is taken, schemas say only what is understood. A request that is accepted already is not touched.
+Fix a request so that its provider accepts it: every call gets its result, ids and names become legal, turns get a
+valid order, and schemas contain only what the provider supports. A valid request is not changed.
 
-The repaired request goes to stdout or OUT; what was changed, and why, to stderr."""
+The repaired request goes to stdout or OUT; the changes and their reasons go to stderr."""
 
 _EPILOG: Final = """\
 Only what is repaired is rewritten: everything else keeps its layout, so that a diff shows the repair alone.
@@ -61,10 +61,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="target",
         metavar="TARGET[@MODEL]",
-        help="who is to accept it; without it, the provider that its protocol is named after",
+        help="the target that must accept it (default: the provider that its protocol is named after)",
     )
     add_output(parser)
-    parser.add_argument("--in-place", action="store_true", help="replace FILE; what it was is kept as FILE.bak")
+    parser.add_argument("--in-place", action="store_true", help="replace FILE; the original is kept as FILE.bak")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if something would change")
     add_profiles(parser)
     add_all(parser)

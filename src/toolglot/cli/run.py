@@ -15,11 +15,11 @@ MOST_PROMPT: Final = 16 * 1024 * 1024
 STDIN: Final = "-"
 
 _DESCRIPTION: Final = """\
-Asks a model, runs the tools that it calls, and prints its answer. On a terminal, stderr tells what happens meanwhile.
+Call a model, run the tools that it calls, and print its answer. On a terminal, stderr shows the progress.
 
-Models come from toolglot.toml (see 'toolglot init'), else from the keys in the environment. Without any, a built-in
-simulated model answers, and says so. What was said is kept as a session, which --continue goes on with, also with
-another model."""
+Models come from toolglot.toml (see 'toolglot init'), otherwise from the keys in the environment. Without any key, a
+built-in simulated model answers, and says so. The conversation is stored as a session; --continue continues it, also
+with another model."""
 
 _EPILOG: Final = """\
 examples:
@@ -29,12 +29,12 @@ examples:
   toolglot run "What changed last week?" --mcp "uvx mcp-server-git" --allow 'git_*'
   toolglot run "And before that?" --continue --model openai/gpt-5.5 --json
 
-Tools that are marked with approval=True, and those of MCP servers that do not say that they only read, run when they
-are allowed: with --allow, or by whoever sits at the terminal. Otherwise the model is told that they were not.
+Tools that are marked with approval=True, and tools of MCP servers that are not declared read-only, run only if they
+are allowed: with --allow, or by you at the terminal. Otherwise the model is told that they were denied.
 
-Ctrl-C and SIGTERM stop the run in order and keep the session; a second one waits for nobody.
+Ctrl-C and SIGTERM stop the run gracefully and keep the session; a second signal does not wait.
 
-exit codes: 0 answered; 1 failed, refused, cut off, or stopped by a limit; 2 used wrongly; 130 Ctrl-C; 143 SIGTERM
+exit codes: 0 answered; 1 failed, refused, truncated, or stopped by a limit; 2 wrong usage; 130 Ctrl-C; 143 SIGTERM
 """
 
 
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompt", metavar="PROMPT", help="what to say; '-' is stdin")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document: the answer, calls, usage, the session")
-    form.add_argument("--stream-json", action="store_true", help="a line of JSON for each event, as they happen")
+    form.add_argument("--stream-json", action="store_true", help="print each event as a line of JSON, as it happens")
     add_quiet(parser)
     add_session_options(parser)
 

@@ -34,13 +34,13 @@ except InputError as missing:
     WHY_NOT = missing
 
 _DESCRIPTION: Final = """\
-Serves a gateway: clients of Anthropic, OpenAI (Chat Completions and Responses), Gemini and Ollama talk to any provider,
-with tools, whatever their history holds. Point a client at it by its base address and go on as before.
+Start the gateway. Clients of Anthropic, OpenAI (Chat Completions and Responses), Gemini and Ollama can then talk to
+any provider, with tools. Set a client's base URL to the gateway's address; nothing else changes.
 
-Providers come from toolglot.toml (see 'toolglot init'). Without one, those whose keys are in the environment are used.
-With neither, built-in simulated models answer for known ones, offline, and say so; otherwise only names that begin with
-simulated/ are simulated, and an unknown name is an error. It listens on this machine only; any other address demands
-client keys."""
+Providers come from toolglot.toml (see 'toolglot init'). Without a file, the gateway uses the providers whose keys are
+in the environment. With neither, built-in simulated models answer, offline, and say so; otherwise only names that
+begin with simulated/ are simulated, and an unknown name is an error. The gateway listens on this machine only; any
+other address requires client keys."""
 
 _EPILOG: Final = """\
 examples:
@@ -50,27 +50,27 @@ examples:
   ANTHROPIC_BASE_URL=http://127.0.0.1:8400 ANTHROPIC_API_KEY=any claude
   ANTHROPIC_BASE_URL=http://127.0.0.1:8400 ANTHROPIC_API_KEY=any claude --model openai/gpt-5.5
 
-Each request is a line on stderr: who asked, who answered, what was changed. 'GET /toolglot/requests' lists the last
-ones, 'GET /toolglot/requests/ID' tells everything of one; the header x-toolglot-request of an answer is its ID.
+Each request is logged as a line on stderr: the client, the upstream, the changes. 'GET /toolglot/requests' lists recent
+requests, 'GET /toolglot/requests/ID' shows one in full; the response header x-toolglot-request is its ID.
 
-SIGTERM and Ctrl-C end it in order: answers under way go on for drain_seconds (30); a second one waits for nobody.
+SIGTERM and Ctrl-C stop it gracefully: open responses get drain_seconds (30) to finish. A second signal does not wait.
 
-exit codes: 0 ended, as with Ctrl-C; 1 a worker could not be ended in order; 2 the configuration is wrong, or the port
-is taken
+exit codes: 0 stopped, as with Ctrl-C; 1 a worker could not be stopped gracefully; 2 the configuration is invalid, or
+the port is in use
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("--config", metavar="FILE", help="default: $TOOLGLOT_CONFIG, else ./toolglot.toml, else none")
-    parser.add_argument("--host", help="where to listen (default: 127.0.0.1, this machine only)")
-    parser.add_argument("--port", type=int, help="default: 8400; 0 is a free one")
+    parser.add_argument("--host", help="the address to listen on (default: 127.0.0.1, this machine only)")
+    parser.add_argument("--port", type=int, help="the port (default: 8400); 0 picks a free one")
     parser.add_argument(
         "--store",
         metavar="PLACE",
-        help="the file of the vault, or postgres://… or redis://…; ':memory:' and 'off' are possible",
+        help="where to store signed thinking and responses: a file, postgres://… or redis://…, ':memory:' or 'off'",
     )
-    parser.add_argument("--log", choices=("text", "json", "off"), help="how each request is told (default: text)")
+    parser.add_argument("--log", choices=("text", "json", "off"), help="the format of the request log (default: text)")
     parser.add_argument(
         "--no-simulate", action="store_true", help="no simulated models, neither without a configuration nor by name"
     )

@@ -50,9 +50,11 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     _add_tools(parser)
     _add_session(parser)
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--max-turns", type=_count, metavar="N", help="model turns of one answer (default: 50)")
-    limits.add_argument("--max-cost", type=dollars, metavar="USD", help="what it may cost, in US dollars")
-    limits.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="the longest that one answer may take")
+    limits.add_argument(
+        "--max-turns", type=_count, metavar="N", help="maximum number of model turns per reply (default: 50)"
+    )
+    limits.add_argument("--max-cost", type=dollars, metavar="USD", help="the maximum cost, in US dollars")
+    limits.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="maximum time per reply")
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +64,8 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--model",
         metavar="PROVIDER/NAME",
         default="",
-        help="who is asked; also a name of [models] of the configuration, simulated/PROVIDER/NAME, or PROVIDER alone, "
-        "for its default model "
+        help="the model to call; also a name in [models] of the configuration, simulated/PROVIDER/NAME, or PROVIDER "
+        "alone, for its default model "
         "(default: that of the session, else $TOOLGLOT_MODEL, else the first one with a key, else a simulated one)",
     )
     group.add_argument(
@@ -71,10 +73,10 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         action="append",
         default=[],
-        help="who is asked where that one does not answer; may be repeated",
+        help="the model to call if that one fails; may be repeated",
     )
     group.add_argument(
-        "--system", metavar="TEXT|@FILE", help="what a new session's model is told first; '@FILE' is the text of a file"
+        "--system", metavar="TEXT|@FILE", help="the system prompt of a new session; '@FILE' reads it from a file"
     )
     group.add_argument("--config", metavar="FILE", help="default: $TOOLGLOT_CONFIG, else ./toolglot.toml, else none")
 
@@ -112,14 +114,12 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
         "--session",
         metavar="ID",
         default="",
-        help="go on with this session, as 'toolglot sessions list' names it; 4 of its first or last letters will do",
+        help="continue this session, by its id in 'toolglot sessions list'; its first or last 4 characters are enough",
     )
-    which.add_argument(
-        "--continue", dest="go_on", action="store_true", help="go on with the session that was last used"
-    )
+    which.add_argument("--continue", dest="go_on", action="store_true", help="continue the session that was used last")
     where = group.add_mutually_exclusive_group()
     add_session_store(where)
-    where.add_argument("--no-store", action="store_true", help="keep nothing")
+    where.add_argument("--no-store", action="store_true", help="store nothing")
 
 
 def add_session_store(parser: argparse._ActionsContainer) -> None:

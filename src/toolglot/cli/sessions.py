@@ -31,8 +31,8 @@ LARGEST: Final = 256 * 1024 * 1024
 MAX_LISTED: Final = 1_000_000
 
 _DESCRIPTION: Final = """\
-Lists, searches and shows the sessions that 'toolglot chat' and 'toolglot run' have kept, and copies, cuts, moves or
-removes them. A session that is in use can be read and copied; to change it, it must be closed first."""
+List, search and show the sessions of 'toolglot chat' and 'toolglot run'; copy, cut, move or remove them. A session
+that is in use can be read and copied; to change it, close it first."""
 
 _EPILOG: Final = """\
 examples:
@@ -65,13 +65,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
             each.add_argument("id", metavar="ID", help="which session")
         add_session_store(each)
     for name in ("list", "search"):
-        made[name].add_argument("--limit", type=int, default=20, metavar="N", help="at most so many (default: 20)")
+        made[name].add_argument(
+            "--limit", type=int, default=20, metavar="N", help="the maximum number to show (default: 20)"
+        )
         made[name].add_argument("--format", choices=("table", "json"), default="table", help="default: table")
-    made["search"].add_argument("text", metavar="TEXT", help="what to look for, in upper or lower case")
+    made["search"].add_argument("text", metavar="TEXT", help="the string to look for; case-insensitive")
     made["show"].add_argument("--keys", action="store_true", help="with the key of each turn")
     made["show"].add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     made["import"].add_argument("file", metavar="FILE", help="what 'export' wrote; '-' is stdin")
-    made["fork"].add_argument("--at", metavar="KEY", help="the last turn that is taken along (default: all)")
+    made["fork"].add_argument("--at", metavar="KEY", help="the last turn to copy (default: all)")
     made["rewind"].add_argument(
         "--to", metavar="KEY", required=True, help="the last turn that stays; 'start' forgets all of them"
     )
@@ -277,12 +279,12 @@ def _read(name: str) -> bytes:
 
 
 _ACTIONS: Final[dict[str, tuple[str, Act]]] = {
-    "list": ("the sessions, those first that were used last", _list),
-    "search": ("the sessions in which a text stands", _search),
-    "show": ("what was said in a session", _show),
-    "export": ("a session as one JSON document", _export),
-    "import": ("take in what 'export' wrote", _import),
-    "fork": ("a copy of a session, up to a turn", _fork),
-    "rewind": ("forget everything after a turn", _rewind),
-    "remove": ("take a session away, for good", _remove),
+    "list": ("list the sessions, the most recently used first", _list),
+    "search": ("find sessions that contain a string", _search),
+    "show": ("show the messages of a session", _show),
+    "export": ("write a session as one JSON document", _export),
+    "import": ("read what 'export' wrote", _import),
+    "fork": ("copy a session, up to a turn", _fork),
+    "rewind": ("remove everything after a turn", _rewind),
+    "remove": ("remove a session permanently", _remove),
 }

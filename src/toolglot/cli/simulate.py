@@ -28,13 +28,14 @@ _LONGEST_REASON: Final = 140
 """Characters of a refusal in a line of the log."""
 
 _DESCRIPTION: Final = """\
-Serves simulated providers, as strict as the real ones: Anthropic, OpenAI (Chat Completions and Responses), Gemini,
-Mistral, DeepSeek, Kimi, Bedrock, Cohere, Ollama and others. Each request is judged as the provider would and refused
-in its own words; answers come from a script, or from the default one: it calls the first suitable tool and then
-answers with what the tool said. Each request is a line on stderr: its path, the status, and whose answer it got.
+Start simulated providers that are as strict as the real ones: Anthropic, OpenAI (Chat Completions and Responses),
+Gemini, Mistral, DeepSeek, Kimi, Bedrock, Cohere, Ollama and others. Each request is checked as the provider would,
+and refused with the provider's error. Replies come from a script, or from the default one: it calls the first
+suitable tool and then quotes its result. Each request is logged as a line on stderr: its path, the status, and which
+reply it got.
 
-Any API key is accepted that is not empty. The server needs uvicorn: pip install '.[simulator]' in a clone.
-The simulator has a port of its own: 8400 is where 'toolglot serve', the gateway, listens."""
+Any API key is accepted that is not empty. The server needs uvicorn: pip install '.[simulator]' in a clone. The
+simulator has its own port: 8400 is the port of 'toolglot serve', the gateway."""
 
 
 def _epilog() -> str:
@@ -58,16 +59,22 @@ exit codes: 0 ended, as with Ctrl-C; 2 the script or an option is wrong, or the 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _epilog()
-    parser.add_argument("--host", default=LOOPBACK, help="where to listen (default: %(default)s, this machine only)")
-    parser.add_argument("--port", type=int, default=0, help="0, which is the default, is a free one")
-    parser.add_argument("--script", metavar="FILE", help="what to answer: JSON, .toml or .yaml (see docs/simulator.md)")
-    parser.add_argument("--seed", type=int, metavar="N", help="another one gives other ids and signatures")
-    parser.add_argument("--chunk", type=int, metavar="N", help="characters of a delta (default: 24)")
-    parser.add_argument("--pace", type=float, metavar="SECONDS", help="time between the events of a stream")
-    parser.add_argument("--bytes", type=int, metavar="N", help="send streams in pieces of so many bytes")
-    parser.add_argument("--key", action="append", metavar="KEY", help="accept this API key only; may be repeated")
     parser.add_argument(
-        "--fault", action="append", default=[], metavar="FAULT", help="what goes wrong with a request; may be repeated"
+        "--host", default=LOOPBACK, help="the address to listen on (default: 127.0.0.1, this machine only)"
+    )
+    parser.add_argument("--port", type=int, default=0, help="the port (default: 0, which picks a free one)")
+    parser.add_argument("--script", metavar="FILE", help="the replies: JSON, .toml or .yaml (see docs/simulator.md)")
+    parser.add_argument("--seed", type=int, metavar="N", help="the seed for ids and signatures")
+    parser.add_argument("--chunk", type=int, metavar="N", help="characters per delta (default: 24)")
+    parser.add_argument("--pace", type=float, metavar="SECONDS", help="time between the events of a stream")
+    parser.add_argument("--bytes", type=int, metavar="N", help="send streams in pieces of N bytes")
+    parser.add_argument("--key", action="append", metavar="KEY", help="accept only this API key; may be repeated")
+    parser.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="FAULT",
+        help="a fault to inject into a request; may be repeated",
     )
     add_quiet(parser)
 

@@ -28,7 +28,7 @@ MAX_DOLLARS: Final = 10**6
 
 def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="default: $TOOLGLOT_CONFIG, else ./toolglot.toml, else none")
-    parser.add_argument("--store", metavar="PLACE", help="the store itself, in place of the configuration's")
+    parser.add_argument("--store", metavar="PLACE", help="the store to use instead of the configuration's")
 
 
 def configured(arguments: argparse.Namespace) -> Config | None:

@@ -26,8 +26,8 @@ FAULT_ORDER: Final = ("loss", "policy", "canonical", "renderer", "projection")
 """Fault classes, what matters most first."""
 
 _DESCRIPTION: Final = """\
-Says what would change if these requests went to another provider: what is lost, what a policy decides, what was broken
-before, and what is only written otherwise. Nothing is written but the report."""
+Show what would change if these requests went to another provider: what is lost, what a policy decides, what was
+broken before, and what is only written differently. Only the report is written."""
 
 _EPILOG: Final = """\
 gravity:
@@ -107,10 +107,14 @@ def _weight(group: ChangeGroup) -> tuple[int, int, int, str]:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("file", metavar="FILE", help="a request, or JSONL of requests; '-' is stdin")
-    parser.add_argument("--from", dest="source", metavar="PROTOCOL", help="what the requests are; found if not given")
-    parser.add_argument("--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="where they would go")
+    parser.add_argument(
+        "--from", dest="source", metavar="PROTOCOL", help="the protocol of the requests (default: detected)"
+    )
+    parser.add_argument(
+        "--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="the target that they would go to"
+    )
     parser.add_argument("--model", default="", help="the model to ask for; without it, the request's own")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to answer (default: text)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     add_policy(parser)
     add_profiles(parser)
     add_all(parser)

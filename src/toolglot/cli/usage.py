@@ -20,8 +20,8 @@ from toolglot.gateway.accounting.usage import Amounts, By, UsageRow, grouped, re
 from toolglot.store import Store
 
 _DESCRIPTION: Final = """\
-Tells what was used through the gateway, by key, model, day or upstream: requests, tokens, and what they cost by the
-providers' price lists. A running gateway writes it down once a second."""
+Show what was used through the gateway, by key, model, day or upstream: requests, tokens, and their cost according to
+the providers' price lists. A running gateway updates this once a second."""
 
 _EPILOG: Final = """\
 examples:
@@ -33,7 +33,7 @@ examples:
 Days are those of UTC. What has no known price is counted apart, and is not in the cost: prices of your own go into
 [prices] of toolglot.toml, and count from then on.
 
-exit codes: 0 told; 2 the store cannot be used, or a word makes no sense
+exit codes: 0 shown; 2 the store cannot be used, or an argument is invalid
 """
 
 _COLUMNS: Final = ("requests", "failed", "input", "output", "cache_read", "cache_write")
@@ -42,11 +42,11 @@ _COLUMNS: Final = ("requests", "failed", "input", "output", "cache_read", "cache
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument(
-        "--since", metavar="WHEN", default="30d", help="a day, a month, 'today', or a length (default: %(default)s)"
+        "--since", metavar="WHEN", default="30d", help="a day, a month, 'today', or a duration (default: 30d)"
     )
-    parser.add_argument("--until", metavar="DAY", help="the last day that counts (default: today)")
+    parser.add_argument("--until", metavar="DAY", help="the last day (default: today)")
     parser.add_argument("--by", choices=("key", "model", "day", "upstream"), default="key", help="default: %(default)s")
-    parser.add_argument("--key", metavar="NAME|ID", help="of one key only")
+    parser.add_argument("--key", metavar="NAME|ID", help="only this key")
     parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="default: %(default)s")
     add_store(parser)
     add_quiet(parser)
