@@ -11,7 +11,7 @@ from html import escape
 
 from toolglot.cli import demo
 from toolglot.cli.demo_trial import Demo
-from toolglot.cli.terminal import TerminalPage
+from toolglot.cli.screen.terminal import TerminalPage
 
 COLUMNS = 100
 CHARACTER = 8.4

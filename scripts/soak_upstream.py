@@ -24,9 +24,9 @@ from soak_plans import MARKER, RESULT, Plan, plan_in, stem
 from toolglot.simulator import Recorded, Script, Simulator
 from toolglot.simulator.answering import Responder
 from toolglot.simulator.ask import AcceptedRequest
-from toolglot.simulator.faults import misfit, read_fault
 from toolglot.simulator.memory import MOST_ANSWERS, Memory
-from toolglot.simulator.script import CallSpec, ReplySpec, ScriptRule
+from toolglot.simulator.replies.faults import misfit, read_fault
+from toolglot.simulator.scripts.script import CallSpec, ReplySpec, ScriptRule
 from toolglot.simulator.serving import listening, server_of
 
 MOST_SEEN: Final = 20_000

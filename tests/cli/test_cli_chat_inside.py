@@ -14,13 +14,13 @@ import pytest
 
 from chat_stage import Folder, folder
 from cli_run import Cli
-from toolglot.cli.chat_session import ChatSessions
-from toolglot.cli.foreground import Foreground
 from toolglot.cli.main import build_parser
-from toolglot.cli.run_once import RunOnce
-from toolglot.cli.session_host import New, SessionHost, StoredSession, as_input_error
-from toolglot.cli.session_options import SessionSettings, settings_of
-from toolglot.cli.terminal import Terminal
+from toolglot.cli.screen.foreground import Foreground
+from toolglot.cli.screen.terminal import Terminal
+from toolglot.cli.session.chat_session import ChatSessions
+from toolglot.cli.session.run_once import RunOnce
+from toolglot.cli.session.session_host import New, SessionHost, StoredSession, as_input_error
+from toolglot.cli.session.session_options import SessionSettings, settings_of
 from toolglot.errors import InputError, LimitError, ToolglotError
 from toolglot.runtime.log.session_log import SessionTakenError
 from toolglot.store import StoreError

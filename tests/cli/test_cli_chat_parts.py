@@ -20,11 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolglot import Entry, Failure, Shown, ToolCall, ToolResult, ToolSpec, Turn, Usage
-from toolglot.cli.approval import Approvals, AskedApproval
-from toolglot.cli.chat_session import Completion
-from toolglot.cli.foreground import Foreground, InterruptedReadingError
-from toolglot.cli.history_view import recent, recovery_note, show_recent, show_turns
-from toolglot.cli.line_input import (
+from toolglot.cli.main import build_parser
+from toolglot.cli.screen.foreground import Foreground, InterruptedReadingError
+from toolglot.cli.screen.history_view import recent, recovery_note, show_recent, show_turns
+from toolglot.cli.screen.line_input import (
     AnsweredLines,
     PipedLines,
     TypedLines,
@@ -33,17 +32,18 @@ from toolglot.cli.line_input import (
     remembered,
     visible,
 )
-from toolglot.cli.main import build_parser
-from toolglot.cli.run_record import RunRecord, event_line
-from toolglot.cli.session_models import ConfiguredModels
-from toolglot.cli.session_options import session_place, settings_of, state_folder
-from toolglot.cli.session_tools import load_tools, mcp_servers
-from toolglot.cli.status_line import SharedStream
-from toolglot.cli.stopped import problem_of
-from toolglot.cli.terminal import TerminalPage
-from toolglot.cli.transcript_text import markdown_of
-from toolglot.cli.transcript_view import TranscriptView, money, safe_line, safe_text, seconds
-from toolglot.cli.word_wrap import WordWrap, cells
+from toolglot.cli.screen.status_line import SharedStream
+from toolglot.cli.screen.stopped import problem_of
+from toolglot.cli.screen.terminal import TerminalPage
+from toolglot.cli.screen.transcript_text import markdown_of
+from toolglot.cli.screen.transcript_view import TranscriptView, money, safe_line, safe_text, seconds
+from toolglot.cli.screen.word_wrap import WordWrap, cells
+from toolglot.cli.session.approval import Approvals, AskedApproval
+from toolglot.cli.session.chat_session import Completion
+from toolglot.cli.session.run_record import RunRecord, event_line
+from toolglot.cli.session.session_models import ConfiguredModels
+from toolglot.cli.session.session_options import session_place, settings_of, state_folder
+from toolglot.cli.session.session_tools import load_tools, mcp_servers
 from toolglot.conversation import Media, Opaque, Text, Thinking, TurnMetadata
 from toolglot.errors import InputError, LimitError
 from toolglot.gateway.config.file import ConfigText

@@ -18,7 +18,7 @@ from cli_run import Cli, Ended, command
 from gateway_fixture import gateway
 from hostile_upstream import hostile, once, whole
 from toolglot.cli.doctor import _Progress, _show
-from toolglot.cli.terminal import TerminalPage
+from toolglot.cli.screen.terminal import TerminalPage
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.installed_clients import is_same, version_of
 from toolglot.gateway.config.settings import parse_config

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counted_work import is_linear, no_hang
-from toolglot.cli.locations import LineIndex, TextSpan, locate
+from toolglot.cli.files.locations import LineIndex, TextSpan, locate
 from toolglot.referee.paths import step
 
 KEYS = st.sampled_from(["messages", "odd key", "it's", "both '\"", "a.b", "[0]", "ö", "", "\n", "x" * 100])

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counted_work import no_hang
-from toolglot.cli.markdown_blocks import MAX_BLOCK, MarkdownBlocks, MarkdownPiece
-from toolglot.cli.markdown_view import MarkdownView
-from toolglot.cli.terminal import TerminalPage
+from toolglot.cli.screen.markdown_blocks import MAX_BLOCK, MarkdownBlocks, MarkdownPiece
+from toolglot.cli.screen.markdown_view import MarkdownView
+from toolglot.cli.screen.terminal import TerminalPage
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -10,8 +10,8 @@ import pytest
 
 from chat_stage import folder
 from cli_run import Cli, Ended
-from toolglot.cli.session_host import as_input_error
-from toolglot.cli.stored import with_store
+from toolglot.cli.session.session_host import as_input_error
+from toolglot.cli.session.stored import with_store
 from toolglot.errors import InputError
 from toolglot.store import Store
 

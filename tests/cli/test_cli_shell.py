@@ -18,7 +18,7 @@ from cli_run import Cli, chat, claude, command
 from toolglot import __version__
 from toolglot.cli import main as main_module
 from toolglot.cli.main import COMMANDS, build_parser, main
-from toolglot.cli.terminal import Terminal, TerminalPage, clean
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.errors import InputError
 
 

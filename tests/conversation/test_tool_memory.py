@@ -15,7 +15,7 @@ from toolglot.conversation.tool_memory import LARGEST, MOST_MADE, RememberedTool
 from toolglot.errors import InputError
 from toolglot.protocols.base import codec
 from toolglot.protocols.fields import argument_text
-from toolglot.render import remembered
+from toolglot.render.tools import remembered
 from toolglot.translate.requests import ReceivedRequest
 
 SCHEMA: dict[str, Any] = {

@@ -40,7 +40,7 @@ from toolglot.conversation.events import BlockEnded, Event, Failed, Finished, In
 from toolglot.conversation.reply_events import of_reply
 from toolglot.protocols.base import codec
 from toolglot.simulator import Simulator
-from toolglot.simulator.text_calls import DIALECTS
+from toolglot.simulator.scripts.text_calls import DIALECTS
 
 SERVERS = ("vllm", "llamacpp", "ollama", "openrouter", "openai_compatible")
 FIRST_PARTY = ("openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "cohere", "xai", "deepseek")

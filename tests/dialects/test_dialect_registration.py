@@ -15,7 +15,7 @@ from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.registry import register_dialect
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.text_stream import TextToolStream, parse_text
-from toolglot.dialects.writing import write_calls
+from toolglot.dialects.writers.writing import write_calls
 from toolglot.errors import InputError
 
 READ = json_in("</own_call>")

@@ -17,10 +17,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from counted_work import is_linear, no_hang
-from toolglot.dialects.json_text import pass_value, read_string, unescaped
-from toolglot.dialects.python_text import literal, number_as_json, pass_literal
 from toolglot.dialects.scanner import Marks, Scanner, Steps, marks
 from toolglot.dialects.text_stream import TextToolStream
+from toolglot.dialects.values.json_text import pass_value, read_string, unescaped
+from toolglot.dialects.values.python_text import literal, number_as_json, pass_literal
 
 Reading = Callable[[Scanner, list[str]], Steps[object]]
 """A reader, and where what it passes on goes."""

@@ -10,10 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolglot.conversation.events import InputDelta
-from toolglot.dialects.argument_writer import ArgumentWriter, Trim
 from toolglot.dialects.reading import DialectReader
-from toolglot.dialects.schema_types import Untyped, allowed_types, items_schema, named_types, property_schema, typed
 from toolglot.dialects.text_stream import TextToolStream, parse_text, said
+from toolglot.dialects.values.argument_writer import ArgumentWriter, Trim
+from toolglot.dialects.values.schema_types import (
+    Untyped,
+    allowed_types,
+    items_schema,
+    named_types,
+    property_schema,
+    typed,
+)
 
 NODE = {"type": "object", "properties": {"value": {"type": "integer"}, "next": {"$ref": "#/$defs/Node"}}}
 ROOT = {"$defs": {"Node": NODE, "Name": {"type": "string"}, "Self": {"$ref": "#/$defs/Self"}}}

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from toolglot.conversation import Conversation, Media, Text, Thinking, ToolCall, ToolResult, ToolSpec, Turn
 from toolglot.dialects import registry
 from toolglot.dialects.dialect import Dialect, json_in
-from toolglot.dialects.prompt import describe_tools, to_prompt
 from toolglot.dialects.text_stream import TextToolStream, parse_text
 from toolglot.dialects.text_stream import said as events_said
-from toolglot.dialects.writing import register_writing, write_calls, write_result, writing_of
-from toolglot.dialects.writing_forms import Writing, as_object
-from toolglot.dialects.writing_table import WRITINGS
+from toolglot.dialects.writers.prompt import describe_tools, to_prompt
+from toolglot.dialects.writers.writing import register_writing, write_calls, write_result, writing_of
+from toolglot.dialects.writers.writing_forms import Writing, as_object
+from toolglot.dialects.writers.writing_table import WRITINGS
 from toolglot.errors import InputError
 from toolglot.history.history import History
 

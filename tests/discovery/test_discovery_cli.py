@@ -21,7 +21,7 @@ from discovery_runs import HARD, TOOLS, VARIANTS
 from gateway_fixture import gateway
 from toolglot import profiles
 from toolglot.cli.probe_progress import ProgressLines, Silent, Table, progress_on
-from toolglot.cli.terminal import TerminalPage
+from toolglot.cli.screen.terminal import TerminalPage
 from toolglot.discovery import PROBES, Finding, Probed
 from toolglot.gateway.config.settings import read_config
 from toolglot.simulator import serve

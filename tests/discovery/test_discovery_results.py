@@ -43,9 +43,9 @@ from toolglot.discovery.findings import Exchange
 from toolglot.discovery.heard import ParsedReply, understood, unheard
 from toolglot.discovery.line import EndpointClient, Question, StoppedError
 from toolglot.discovery.probe import ALL, GROUPS, ProbeCase, Steps, UnclearError, highest, is_accepted
-from toolglot.discovery.probes_ids import MARKS, name_pattern, pattern_of
-from toolglot.discovery.probes_replies import carrier_of, mistyped
-from toolglot.discovery.probes_schema import TRIED, refused_among
+from toolglot.discovery.probes.ids import MARKS, name_pattern, pattern_of
+from toolglot.discovery.probes.replies import carrier_of, mistyped
+from toolglot.discovery.probes.schema import TRIED, refused_among
 from toolglot.discovery.reaching import auths_for, base_of, bases_for, known_provider, models_in, pick
 from toolglot.discovery.remedies import REMEDIES, remedy
 from toolglot.discovery.reporting import code, worded

@@ -16,8 +16,8 @@ import toolglot
 from referee_good import ONE, TARGETS, chat_call, claude_call, claude_result, claude_rich, claude_turns, good, rich
 from toolglot import InputError, JSONError, LimitError, Violation, lint, profiles
 from toolglot.referee.checking import UNSEEN
-from toolglot.referee.checks_ids import item_id_prefix
-from toolglot.referee.checks_reasoning import grouped, may_end_turn, placeholder
+from toolglot.referee.checks.ids import item_id_prefix
+from toolglot.referee.checks.reasoning import grouped, may_end_turn, placeholder
 from toolglot.referee.finding import RuleBreach, open_case
 from toolglot.referee.judging import MOST_VIOLATIONS
 from toolglot.referee.view import Message, PartView, View

@@ -69,7 +69,7 @@ DIFFERENCES: Final[dict[str, tuple[Difference, ...]]] = {
 
 def reader_refuses(protocol: str, body: Body) -> list[str]:
     """Everything that a reader has against the form of a body."""
-    view: View = importlib.import_module(f"toolglot.referee.read_{protocol}").read(body)
+    view: View = importlib.import_module(f"toolglot.referee.readers.{protocol}").read(body)
     found = [f"{shape.path}: {shape.message}" for shape in view.shapes] + [*view.extra_fields, *view.extra_paths]
     found += [name for message in view.messages for name in message.extra_fields]
     spoken = (*view.messages, *((view.system,) if view.system else ()))
@@ -113,7 +113,7 @@ def _listed(protocol: str, who: str, mutant: Mutant) -> Difference | None:
 def test_fields_that_an_sdk_does_not_know_are_told_and_are_no_shapes(protocol: str) -> None:
     unknown = [body for name, body in recorded(protocol) if name.endswith(("unknown_fields", "as_dictionary"))]
     for body in unknown:
-        view: View = importlib.import_module(f"toolglot.referee.read_{protocol}").read(body)
+        view: View = importlib.import_module(f"toolglot.referee.readers.{protocol}").read(body)
         assert view.shapes == ()
         assert view.extra_fields or view.extra_paths
     assert len(unknown) == (0 if protocol == "bedrock" else 1)

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from referee_bodies import PROTOCOLS, Body, known, mutants, recorded
 from sdk import census
 from toolglot import profiles
-from toolglot.referee.forms import MOST
+from toolglot.referee.readers.forms import MOST
 from toolglot.referee.view import Message, PartView, ToolView, View
 
 
 def read(protocol: str, body: Any) -> View:
-    reader: Callable[[Any], View] = importlib.import_module(f"toolglot.referee.read_{protocol}").read
+    reader: Callable[[Any], View] = importlib.import_module(f"toolglot.referee.readers.{protocol}").read
     return reader(body)
 
 

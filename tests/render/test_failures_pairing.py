@@ -28,7 +28,7 @@ from failure_checks import (
     told,
 )
 from toolglot import Policy, lint, profiles, repair
-from toolglot.render.empties import EMPTY_MESSAGE
+from toolglot.render.content.empties import EMPTY_MESSAGE
 from toolglot.render.exchanges import ORPHANED, SECOND
 from wire_scripts import PROTOCOLS, A, R, S, Step, U, call, exchange, written
 

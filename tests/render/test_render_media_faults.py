@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import toolglot
 from toolglot.conversation import Conversation, Media, Text, ToolCall, ToolResult, Turn
-from toolglot.render.media_faults import fault_of, has_type, is_base64, scheme_of, standard, standard_base64
+from toolglot.render.content.media_faults import fault_of, has_type, is_base64, scheme_of, standard, standard_base64
 
 TARGETS = {
     "openai": "gpt-4.1",

@@ -28,7 +28,7 @@ from toolglot import (
     request_for,
 )
 from toolglot.render import render
-from toolglot.render.foreign import lineage
+from toolglot.render.content.foreign import lineage
 
 Fields = dict[str, Any]
 

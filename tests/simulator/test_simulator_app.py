@@ -24,7 +24,7 @@ from schema_strategies import JSON
 from simulated_requests import BODIES, MODELS
 from toolglot.errors import InputError
 from toolglot.simulator import FAULTS, PROVIDERS, Server, Simulator, app, serve
-from toolglot.simulator.text_calls import DIALECTS
+from toolglot.simulator.scripts.text_calls import DIALECTS
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from counted_work import steps_of
 from schema_strategies import JSON
 from toolglot.arguments import validate
-from toolglot.simulator.sample_arguments import sample, sample_value
+from toolglot.simulator.scripts.sample_arguments import sample, sample_value
 
 FOUND: list[tuple[Any, Any]] = [
     ({"type": "string"}, "Bonn"),

@@ -11,11 +11,11 @@ import pytest
 from counted_work import is_linear
 from toolglot.errors import InputError
 from toolglot.simulator.memory import Memory
-from toolglot.simulator.patterns import LONGEST
-from toolglot.simulator.refusals import Refusal
-from toolglot.simulator.script import When
-from toolglot.simulator.script_reading import script_of
-from toolglot.simulator.seals import Sealer
+from toolglot.simulator.replies.refusals import Refusal
+from toolglot.simulator.replies.seals import Sealer
+from toolglot.simulator.scripts.patterns import LONGEST
+from toolglot.simulator.scripts.script import When
+from toolglot.simulator.scripts.script_reading import script_of
 
 # --- patterns ---------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from toolglot.conversation.events import Accumulator, BlockEnded, Failed, Finish
 from toolglot.errors import InputError
 from toolglot.protocols.base import codec
 from toolglot.simulator import FAULTS, Fault, Server, Simulator, read_fault
-from toolglot.simulator.text_calls import DIALECTS
+from toolglot.simulator.scripts.text_calls import DIALECTS
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]
 

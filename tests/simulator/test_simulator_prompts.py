@@ -16,9 +16,9 @@ from toolglot.arguments import Validator
 from toolglot.conversation import Text, ToolSpec, Turn
 from toolglot.render.roles import TAGGED
 from toolglot.simulator import Simulator
-from toolglot.simulator.prompt_cues import MAX_PROMPT, UserPrompt, joined, user_words, working_directory
-from toolglot.simulator.result_quotes import MAX_QUOTED, shortened
-from toolglot.simulator.tool_selection import Picker
+from toolglot.simulator.scripts.prompt_cues import MAX_PROMPT, UserPrompt, joined, user_words, working_directory
+from toolglot.simulator.scripts.result_quotes import MAX_QUOTED, shortened
+from toolglot.simulator.scripts.tool_selection import Picker
 
 Body = dict[str, Any]
 

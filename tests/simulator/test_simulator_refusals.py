@@ -17,7 +17,7 @@ from referee_faults import CHAT_PLANTS, CLAUDE_PLANTS
 from referee_good import rich
 from toolglot import lint, profiles
 from toolglot.simulator import Server, Simulator
-from toolglot.simulator.refusals import refused_by
+from toolglot.simulator.replies.refusals import refused_by
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]
 

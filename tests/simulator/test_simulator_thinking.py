@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from asgi_calls import Answered, ask
 from toolglot.simulator import Simulator, memory
-from toolglot.simulator.seals import Sealer, digest
+from toolglot.simulator.replies.seals import Sealer, digest
 
 Body = dict[str, Any]
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

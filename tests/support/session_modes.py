@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from toolglot.cli.chat_session import Chat
-from toolglot.cli.foreground import Foreground
-from toolglot.cli.line_input import PipedLines
-from toolglot.cli.run_once import RunOnce
-from toolglot.cli.session_options import SessionSettings
-from toolglot.cli.terminal import Terminal
+from toolglot.cli.screen.foreground import Foreground
+from toolglot.cli.screen.line_input import PipedLines
+from toolglot.cli.screen.terminal import Terminal
+from toolglot.cli.session.chat_session import Chat
+from toolglot.cli.session.run_once import RunOnce
+from toolglot.cli.session.session_options import SessionSettings
 from toolglot.runtime.log.memory_log import Log
 from toolglot.runtime.session.events import Answer, Ended
 from toolglot.runtime.session.session import Session

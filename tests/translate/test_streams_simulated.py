@@ -12,7 +12,7 @@ from simulated_requests import BODIES, MODELS
 from toolglot import StreamReader, StreamTranslator, ToolCall, profiles
 from toolglot.conversation.events import BlockEnded, Event, Failed, Finished
 from toolglot.simulator import Simulator
-from toolglot.simulator.faults import CHAT_ONLY
+from toolglot.simulator.replies.faults import CHAT_ONLY
 
 PROTOCOLS = ("anthropic", "openai_chat", "openai_responses", "gemini", "ollama", "bedrock", "cohere")
 FAULTS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from toolglot.cli.session_options import add_session_options, settings_of
-from toolglot.cli.terminal import Terminal
+from toolglot.cli.screen.terminal import Terminal
+from toolglot.cli.session.session_options import add_session_options, settings_of
 
 _DESCRIPTION: Final = """\
 Chat with a model. Replies appear as they stream in, running tools are shown, and tools that need approval ask first.
@@ -58,6 +58,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.cli.chat_session import chat  # noqa: PLC0415 - what it needs is an extra
+    from toolglot.cli.session.chat_session import chat  # noqa: PLC0415 - what it needs is an extra
 
     return chat(settings_of(arguments), terminal)

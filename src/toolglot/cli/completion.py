@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from toolglot import dialects, profiles
-from toolglot.cli.terminal import Terminal
+from toolglot.cli.screen.terminal import Terminal
 
 _DESCRIPTION: Final = """\
 Print a script that completes the commands, options and targets of toolglot in your shell."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from toolglot.cli import targets
-from toolglot.cli.conversion import (
+from toolglot.cli.files.conversion import (
     ConversionOutcome,
     Converter,
     add_policy,
@@ -18,11 +18,11 @@ from toolglot.cli.conversion import (
     policy_of,
     show_failure,
 )
-from toolglot.cli.documents import check_name, compact
+from toolglot.cli.files.documents import check_name, compact
 from toolglot.cli.lint import counted
 from toolglot.cli.options import add_output, add_profiles, add_quiet
-from toolglot.cli.terminal import Terminal, clean
-from toolglot.cli.writing import STDOUT, Write, open_output
+from toolglot.cli.screen.terminal import Terminal, clean
+from toolglot.cli.screen.writing import STDOUT, Write, open_output
 from toolglot.conversation.report import Entry, count_gravities, describe_counts
 from toolglot.errors import InputError
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from toolglot.cli.demo_trial import LAST, PROVIDERS, QUESTION, STOP, Demo, Trial
-from toolglot.cli.terminal import Terminal, TerminalPage, clean
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.jsontext import compact
 
 LINE_SECONDS: Final = 0.35

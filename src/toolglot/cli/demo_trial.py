@@ -35,7 +35,7 @@ from toolglot.history.history import History
 from toolglot.protocols.base import codec
 from toolglot.referee import lint
 from toolglot.simulator.answering import Responder, SimulatedOutcome, SimulatedRequest
-from toolglot.simulator.script import CallSpec, ReplySpec, Script, ScriptRule, When
+from toolglot.simulator.scripts.script import CallSpec, ReplySpec, Script, ScriptRule, When
 from toolglot.translate.requests import request_for
 
 OK: Final = 200

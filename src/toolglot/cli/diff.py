@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from toolglot.cli.terminal import TerminalPage, clean
+from toolglot.cli.screen.terminal import TerminalPage, clean
 
 MOST_LINES: Final = 3_000
 """Lines of either side that are compared."""

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from toolglot.cli.terminal import Terminal, TerminalPage, clean
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.errors import InputError
 
 WHY_NOT: InputError | None = None

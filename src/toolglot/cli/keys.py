@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict
 
-from toolglot.cli.configured_keys import keys_of
 from toolglot.cli.options import Formatter, Parser, add_quiet
-from toolglot.cli.stored import add_store, configured, dollars, is_there, moment, place_of, whole, with_store
-from toolglot.cli.terminal import Terminal, clean
+from toolglot.cli.screen.terminal import Terminal, clean
+from toolglot.cli.session.configured_keys import keys_of
+from toolglot.cli.session.stored import add_store, configured, dollars, is_there, moment, place_of, whole, with_store
 from toolglot.errors import InputError, quote
 from toolglot.gateway.accounting.client_keys import BUDGETS, ClientKey, named, new_key, revoke, save, saved_keys
 from toolglot.gateway.accounting.metering import NANO, SPENT, period_of

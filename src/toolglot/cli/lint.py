@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from toolglot import lint, profiles
 from toolglot.cli import targets
-from toolglot.cli.documents import Record, open_document, pretty
-from toolglot.cli.locations import LineIndex, TextSpan, locate
+from toolglot.cli.files.documents import Record, open_document, pretty
+from toolglot.cli.files.locations import LineIndex, TextSpan, locate
 from toolglot.cli.options import add_profiles, add_quiet
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.cli.targets import Target
-from toolglot.cli.terminal import Terminal, TerminalPage, clean
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides
 from toolglot.protocols.base import get
@@ -292,7 +292,7 @@ def _answer(
     if arguments.format == "json":
         terminal.write_data(pretty(_as_json(tally) | {"notes": notes}))
     elif arguments.format == "sarif":
-        from toolglot.cli.sarif import as_sarif  # noqa: PLC0415 - for this format only
+        from toolglot.cli.files.sarif import as_sarif  # noqa: PLC0415 - for this format only
 
         terminal.write_data(pretty(as_sarif(tally.kept, overrides=overrides)))
     if not arguments.quiet:

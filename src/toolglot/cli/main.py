@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from toolglot import __version__
 from toolglot.cli.options import Formatter, Parser
-from toolglot.cli.terminal import COLOR_CHOICES, Terminal
+from toolglot.cli.screen.terminal import COLOR_CHOICES, Terminal
 from toolglot.errors import InputError
 
 COMMANDS: Final = {

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from typing import Final, NoReturn
 
-from toolglot.cli.terminal import clean
+from toolglot.cli.screen.terminal import clean
 
 WIDEST_HELP: Final = 100
 

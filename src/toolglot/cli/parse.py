@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolglot import jsontext
-from toolglot.cli.documents import STDIN, check_name, compact, place_of
-from toolglot.cli.terminal import Terminal, TerminalPage, clean
+from toolglot.cli.files.documents import STDIN, check_name, compact, place_of
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.conversation import ToolCall
 from toolglot.conversation.events import BlockEnded
 from toolglot.dialects.detection import detect

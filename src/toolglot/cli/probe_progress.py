@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from toolglot.cli.terminal import TerminalPage, clean
+from toolglot.cli.screen.terminal import TerminalPage, clean
 from toolglot.discovery.findings import Finding, Probed
 from toolglot.discovery.probe import GROUPS, Probe
 from toolglot.discovery.reporting import shown

@@ -7,14 +7,14 @@ import json
 from typing import Final
 
 from toolglot.cli import targets
-from toolglot.cli.conversion import ConversionOutcome, Converter, outcomes, show_failure
 from toolglot.cli.diff import show_diff
-from toolglot.cli.documents import STDIN
+from toolglot.cli.files.conversion import ConversionOutcome, Converter, outcomes, show_failure
+from toolglot.cli.files.documents import STDIN
 from toolglot.cli.lint import counted
 from toolglot.cli.options import add_all, add_output, add_profiles, add_quiet
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
+from toolglot.cli.screen.writing import STDOUT, Write, back_up, open_output, refuse_existing, replacing
 from toolglot.cli.targets import Target
-from toolglot.cli.terminal import Terminal, TerminalPage, clean
-from toolglot.cli.writing import STDOUT, Write, back_up, open_output, refuse_existing, replacing
 from toolglot.conversation.report import Entry, order_by_gravity, summarise
 from toolglot.errors import InputError
 from toolglot.policy import DEFAULT_POLICY

@@ -7,8 +7,8 @@ import sys
 from typing import Final
 
 from toolglot.cli.options import add_quiet
-from toolglot.cli.session_options import add_session_options, settings_of
-from toolglot.cli.terminal import Terminal
+from toolglot.cli.screen.terminal import Terminal
+from toolglot.cli.session.session_options import add_session_options, settings_of
 from toolglot.errors import InputError
 
 MOST_PROMPT: Final = 16 * 1024 * 1024
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.cli.run_once import run_once  # noqa: PLC0415 - what it needs is an extra
+    from toolglot.cli.session.run_once import run_once  # noqa: PLC0415 - what it needs is an extra
 
     prompt = _prompt(arguments.prompt)
     form = "json" if arguments.json else "stream-json" if arguments.stream_json else "text"

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from toolglot.cli.options import add_quiet
-from toolglot.cli.stored import is_there, with_store
-from toolglot.cli.terminal import Terminal, clean
+from toolglot.cli.screen.terminal import Terminal, clean
+from toolglot.cli.session.stored import is_there, with_store
 from toolglot.errors import InputError, how_to_install
 from toolglot.gateway.accounting.client_keys import saved_keys
 from toolglot.gateway.config.checks import is_loopback

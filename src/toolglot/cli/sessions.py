@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from toolglot.cli.options import Formatter, Parser, add_output, add_quiet
-from toolglot.cli.session_options import add_session_store, session_place
-from toolglot.cli.stored import with_store
-from toolglot.cli.terminal import Terminal, clean
-from toolglot.cli.writing import STDOUT, open_output
+from toolglot.cli.screen.terminal import Terminal, clean
+from toolglot.cli.screen.writing import STDOUT, open_output
+from toolglot.cli.session.session_options import add_session_store, session_place
+from toolglot.cli.session.stored import with_store
 from toolglot.errors import InputError, ToolglotError
 from toolglot.store import Store, is_address
 
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _in_store(arguments: argparse.Namespace, act: Callable[[Store], Awaitable[T]], *, makes: bool = False) -> T:
     """Do something with the store of sessions. To look into one makes none."""
-    from toolglot.cli.session_host import as_input_error  # noqa: PLC0415
+    from toolglot.cli.session.session_host import as_input_error  # noqa: PLC0415
 
     place = session_place(arguments.store)
     if not makes and not is_address(place) and not Path(place).expanduser().exists():
@@ -101,7 +101,7 @@ def _in_store(arguments: argparse.Namespace, act: Callable[[Store], Awaitable[T]
 
 
 def _with_session(arguments: argparse.Namespace, act: Callable[[Store, str], Awaitable[T]]) -> T:
-    from toolglot.cli.session_host import full_id  # noqa: PLC0415
+    from toolglot.cli.session.session_host import full_id  # noqa: PLC0415
 
     async def found(store: Store) -> T:
         return await act(store, await full_id(store, arguments.id))
@@ -157,8 +157,8 @@ def _search(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _show(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.cli.transcript_text import markdown_of  # noqa: PLC0415
-    from toolglot.cli.transcript_view import safe_text  # noqa: PLC0415
+    from toolglot.cli.screen.transcript_text import markdown_of  # noqa: PLC0415
+    from toolglot.cli.screen.transcript_view import safe_text  # noqa: PLC0415
     from toolglot.runtime.log.sessions import read_session  # noqa: PLC0415
 
     info, standing = _with_session(arguments, read_session)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from toolglot.cli.options import add_quiet
-from toolglot.cli.terminal import Terminal, clean
+from toolglot.cli.screen.terminal import Terminal, clean
 from toolglot.errors import InputError
 from toolglot.simulator import FAULTS, PROVIDERS, Recorded, Script, Simulator, read_script, script_of, url_of
 from toolglot.simulator.answering import ORDERS

@@ -9,12 +9,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.cli import targets
-from toolglot.cli.conversion import ConversionOutcome, Converter, add_policy, model_target, outcomes, policy_of
-from toolglot.cli.documents import pretty
+from toolglot.cli.files.conversion import ConversionOutcome, Converter, add_policy, model_target, outcomes, policy_of
+from toolglot.cli.files.documents import pretty
 from toolglot.cli.lint import counted
 from toolglot.cli.options import add_all, add_profiles, add_quiet
 from toolglot.cli.repair import FAULTS
-from toolglot.cli.terminal import Terminal, TerminalPage, clean
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.conversation.report import GRAVITIES, Gravity, describe_counts
 from toolglot.protocols.errors.masking import mask
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from toolglot.dialects.detection import Detection, detect
     from toolglot.dialects.dialect import Dialect
-    from toolglot.dialects.prompt import Prompt, to_prompt
     from toolglot.dialects.registry import get, names, register_dialect
     from toolglot.dialects.reply_reader import CallsInText, with_calls, with_leading_thought
     from toolglot.dialects.seed_formats import detect_format
     from toolglot.dialects.text_stream import Said, TextToolStream, parse_text
-    from toolglot.dialects.writing import register_writing, write_calls
-    from toolglot.dialects.writing_forms import Writing
+    from toolglot.dialects.writers.prompt import Prompt, to_prompt
+    from toolglot.dialects.writers.writing import register_writing, write_calls
+    from toolglot.dialects.writers.writing_forms import Writing
 
 __all__ = [
     "CallsInText",
@@ -47,21 +47,21 @@ _HOMES: Final = {
     "CallsInText": "reply_reader",
     "Detection": "detection",
     "Dialect": "dialect",
-    "Prompt": "prompt",
+    "Prompt": "writers.prompt",
     "Said": "text_stream",
     "TextToolStream": "text_stream",
-    "Writing": "writing_forms",
+    "Writing": "writers.writing_forms",
     "detect": "detection",
     "detect_format": "seed_formats",
     "get": "registry",
     "names": "registry",
     "parse_text": "text_stream",
     "register_dialect": "registry",
-    "register_writing": "writing",
-    "to_prompt": "prompt",
+    "register_writing": "writers.writing",
+    "to_prompt": "writers.prompt",
     "with_calls": "reply_reader",
     "with_leading_thought": "reply_reader",
-    "write_calls": "writing",
+    "write_calls": "writers.writing",
 }
 """The module of each name."""
 

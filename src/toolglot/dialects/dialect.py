@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from toolglot.dialects.json_calls import KEYS, CallKeys, call_list
+from toolglot.dialects.families.json_calls import KEYS, CallKeys, call_list
 from toolglot.dialects.lookahead import drop_rest, is_beginning
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks

@@ -18,10 +18,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.discovery.findings import DiscoveryResult, Finding
-from toolglot.discovery.probes_ids import FIRSTS, ID_LADDER, MARKS, NAME_LADDER, NAME_MARKS
-from toolglot.discovery.probes_request import EFFORTS
-from toolglot.discovery.probes_schema import FORMATS, TRIED
-from toolglot.discovery.probes_tools import COUNT_LADDER, MODES, UNSAID
+from toolglot.discovery.probes.ids import FIRSTS, ID_LADDER, MARKS, NAME_LADDER, NAME_MARKS
+from toolglot.discovery.probes.request import EFFORTS
+from toolglot.discovery.probes.schema import FORMATS, TRIED
+from toolglot.discovery.probes.tools import COUNT_LADDER, MODES, UNSAID
 from toolglot.profiles import Profile
 
 

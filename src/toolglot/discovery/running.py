@@ -16,21 +16,19 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.discovery import (
-    baseline,
-    probes_history,
-    probes_ids,
-    probes_replies,
-    probes_request,
-    probes_schema,
-    probes_streams,
-    probes_tools,
-    probes_turns,
-)
+from toolglot.discovery import baseline
 from toolglot.discovery.findings import DiscoveryResult, Finding, Probed
 from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Budget, Endpoint, EndpointClient, StoppedError
 from toolglot.discovery.probe import ALL, GROUPS, Probe, ProbeCase, UnclearError
+from toolglot.discovery.probes import history as probes_history
+from toolglot.discovery.probes import ids as probes_ids
+from toolglot.discovery.probes import replies as probes_replies
+from toolglot.discovery.probes import request as probes_request
+from toolglot.discovery.probes import schema as probes_schema
+from toolglot.discovery.probes import streams as probes_streams
+from toolglot.discovery.probes import tools as probes_tools
+from toolglot.discovery.probes import turns as probes_turns
 from toolglot.discovery.reaching import ReachedEndpoint, WorkingProtocol, reach
 from toolglot.discovery.summary import summarised
 from toolglot.errors import InputError, quote

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from toolglot.referee import (
-    checks_calls,
-    checks_documents,
-    checks_ids,
-    checks_reasoning,
-    checks_request,
-    checks_results,
-    checks_schema,
-    checks_tools,
-    checks_turns,
-)
+from toolglot.referee.checks import calls as checks_calls
+from toolglot.referee.checks import documents as checks_documents
+from toolglot.referee.checks import ids as checks_ids
+from toolglot.referee.checks import reasoning as checks_reasoning
+from toolglot.referee.checks import request as checks_request
+from toolglot.referee.checks import results as checks_results
+from toolglot.referee.checks import schema as checks_schema
+from toolglot.referee.checks import tools as checks_tools
+from toolglot.referee.checks import turns as checks_turns
 from toolglot.referee.finding import Check
 
 CHECKS: Final[Mapping[str, Check]] = {

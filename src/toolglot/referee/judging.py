@@ -37,7 +37,8 @@ def _violations(value: Any, profile: Profile) -> Iterator[Violation]:
     if not isinstance(value, dict):
         yield _shaped(MalformedPart("$", f"a request is an object, not {quote(value)}"), profile)
         return
-    read: Callable[[dict[str, Any]], View] = importlib.import_module(f"toolglot.referee.read_{profile.protocol}").read
+    reader = importlib.import_module(f"toolglot.referee.readers.{profile.protocol}")
+    read: Callable[[dict[str, Any]], View] = reader.read
     view = read(value)
     for shape in view.shapes[:MOST_VIOLATIONS]:
         yield _shaped(shape, profile)

@@ -5,6 +5,6 @@ nothing to change returns what it was given.
 """
 
 from toolglot.render.rendering import Rendered, render
-from toolglot.render.tool_table import EmittedTool, ToolTable
+from toolglot.render.tools.tool_table import EmittedTool, ToolTable
 
 __all__ = ["EmittedTool", "Rendered", "ToolTable", "render"]

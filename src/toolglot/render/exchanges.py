@@ -19,7 +19,7 @@ from toolglot.conversation import Block, Media, Opaque, Text, ToolCall, ToolResu
 from toolglot.conversation.completion import completion_key
 from toolglot.conversation.report import Action
 from toolglot.history.ledger import Ledger
-from toolglot.render.cache_markers import is_marker
+from toolglot.render.content.cache_markers import is_marker
 from toolglot.render.job import RenderJob
 from toolglot.render.survey import Answers, Survey
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from toolglot.conversation import Block, Options, Text, ToolCall, ToolResult, Turn
 from toolglot.conversation.ids import SMUGGLED_MARK
-from toolglot.render.document_names import is_document
+from toolglot.render.content.document_names import is_document
+from toolglot.render.content.reasoning import is_thinking
 from toolglot.render.job import RenderJob
-from toolglot.render.reasoning import is_thinking
 from toolglot.render.survey import stands_among_messages
 
 

@@ -36,25 +36,25 @@ from toolglot.history.soundness import WellFormedTurns, sound_turns
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Profile
 from toolglot.render.apart import set_apart
-from toolglot.render.attribution import attribute
-from toolglot.render.cache_markers import without_markers
-from toolglot.render.calls import emit_calls, projection_for
-from toolglot.render.choice import fit_choice
-from toolglot.render.definitions import fit_tools, key_of
-from toolglot.render.empties import fill_empties
+from toolglot.render.content.cache_markers import without_markers
+from toolglot.render.content.empties import fill_empties
+from toolglot.render.content.foreign import strip_foreign
+from toolglot.render.content.media import place_media
+from toolglot.render.content.reasoning import add_demanded, drop_trailing, keep_accepted
 from toolglot.render.exchanges import pair
-from toolglot.render.foreign import strip_foreign
 from toolglot.render.job import RenderJob, unless_same
-from toolglot.render.media import place_media
 from toolglot.render.options import fit_options
 from toolglot.render.own_fields import leave_behind
 from toolglot.render.readiness import Ready, look_at
-from toolglot.render.reasoning import add_demanded, drop_trailing, keep_accepted
-from toolglot.render.remembered import fitted_before, remember_fitted
+from toolglot.render.reply.attribution import attribute
 from toolglot.render.roles import fit_roles
 from toolglot.render.serial import make_serial
 from toolglot.render.survey import Survey
-from toolglot.render.tool_table import EmittedTool, Key, ToolTable
+from toolglot.render.tools.calls import emit_calls, projection_for
+from toolglot.render.tools.choice import fit_choice
+from toolglot.render.tools.definitions import fit_tools, key_of
+from toolglot.render.tools.remembered import fitted_before, remember_fitted
+from toolglot.render.tools.tool_table import EmittedTool, Key, ToolTable
 
 _UNKNOWN: Final = "unknown"
 

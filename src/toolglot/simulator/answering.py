@@ -20,18 +20,29 @@ from toolglot.profiles import MAX_NAME, Overrides, Profile
 from toolglot.protocols.base import codec, get
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import lint
-from toolglot.simulator import bodies, listings, providers, refusals, returned
+from toolglot.simulator import listings, providers
 from toolglot.simulator.ask import AcceptedRequest, ask_of, hash_of
-from toolglot.simulator.faults import STATUSES, UNANSWERED, Fault, misfit, number, one_of, read_fault, settings, whole
-from toolglot.simulator.json_bytes import encoded
 from toolglot.simulator.memory import Memory
-from toolglot.simulator.plan import ReplyPlan, plan
 from toolglot.simulator.providers import MatchedPath, SimulatedProvider
-from toolglot.simulator.refusals import Refusal
-from toolglot.simulator.script import LONGEST_PACE, MOST_CALLS, ReplySpec, Script, ScriptRule
-from toolglot.simulator.seals import Sealer
-from toolglot.simulator.spoiling import spoil_body, spoil_plan
-from toolglot.simulator.streams import StreamSettings, frames_of, pieces_of
+from toolglot.simulator.replies import bodies, refusals, returned
+from toolglot.simulator.replies.faults import (
+    STATUSES,
+    UNANSWERED,
+    Fault,
+    misfit,
+    number,
+    one_of,
+    read_fault,
+    settings,
+    whole,
+)
+from toolglot.simulator.replies.json_bytes import encoded
+from toolglot.simulator.replies.refusals import Refusal
+from toolglot.simulator.replies.seals import Sealer
+from toolglot.simulator.replies.spoiling import spoil_body, spoil_plan
+from toolglot.simulator.replies.streams import StreamSettings, frames_of, pieces_of
+from toolglot.simulator.scripts.plan import ReplyPlan, plan
+from toolglot.simulator.scripts.script import LONGEST_PACE, MOST_CALLS, ReplySpec, Script, ScriptRule
 
 ORDERS: Final = "x-simulate"
 """The header of a request that orders a fault, or how its answer is given."""

@@ -19,9 +19,9 @@ from toolglot.limits import DEFAULT_LIMITS
 from toolglot.profiles import Overrides
 from toolglot.protocols.errors.masking import mask
 from toolglot.simulator.answering import Responder, SimulatedOutcome, SimulatedRequest
-from toolglot.simulator.faults import Order, read_fault, whole
 from toolglot.simulator.providers import PROVIDERS
-from toolglot.simulator.script_reading import ScriptSource, notes_of, script_from
+from toolglot.simulator.replies.faults import Order, read_fault, whole
+from toolglot.simulator.scripts.script_reading import ScriptSource, notes_of, script_from
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from toolglot.conversation import Conversation, ToolResult, ToolSpec, Turn
 from toolglot.profiles import Profile
-from toolglot.simulator.json_bytes import canonical
+from toolglot.simulator.replies.json_bytes import canonical
 
 
 class AcceptedRequest(Struct, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from toolglot.protocols.fields.reading import Fields
-from toolglot.simulator.plan import tokens_of
 from toolglot.simulator.providers import MatchedPath
+from toolglot.simulator.scripts.plan import tokens_of
 
 _VERSION: Final = "0.12.6"
 _WHEN: Final = "2026-01-31T00:00:00Z"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Final
 
-from toolglot.simulator.json_bytes import canonical
-from toolglot.simulator.refusals import Refusal
+from toolglot.simulator.replies.json_bytes import canonical
+from toolglot.simulator.replies.refusals import Refusal
 
 MOST_ANSWERS: Final = 500
 MOST_BYTES: Final = 64 * 1024 * 1024

@@ -16,9 +16,9 @@ from typing import Any, Final
 from toolglot import profiles
 from toolglot.errors import InputError, how_to_install, quote, unknown_name
 from toolglot.simulator.app import Recorded, Simulator
-from toolglot.simulator.faults import Order
 from toolglot.simulator.providers import PROVIDERS, url_of
-from toolglot.simulator.script_reading import ScriptSource
+from toolglot.simulator.replies.faults import Order
+from toolglot.simulator.scripts.script_reading import ScriptSource
 
 LOOPBACK: Final = "127.0.0.1"
 _LARGEST_PORT: Final = 65_535

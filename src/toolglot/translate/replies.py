@@ -27,8 +27,8 @@ from toolglot.protocols.lenient.replies import missing_fields, read_as_meant
 from toolglot.protocols.reply_detection import protocol_of_reply
 from toolglot.protocols.request_detection import detect
 from toolglot.render import Rendered
-from toolglot.render.answer import for_client
 from toolglot.render.job import RenderJob
+from toolglot.render.reply.answer import for_client
 from toolglot.translate.converted import Body, Converted, Fields, check_policy, parsed_body, profile_named, too_deep
 from toolglot.translate.reply_report import (
     report_arguments,

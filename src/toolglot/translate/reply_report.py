@@ -16,7 +16,7 @@ from toolglot.protocols.base import codec
 from toolglot.protocols.fields.argument_text import done_to_read
 from toolglot.protocols.fields.losses import unwritten
 from toolglot.protocols.lenient.malformed_bodies import Told
-from toolglot.render.foreign import SIGNATURE_LEFT_OUT
+from toolglot.render.content.foreign import SIGNATURE_LEFT_OUT
 from toolglot.render.job import RenderJob
 
 MOST_MENDED: Final = 100

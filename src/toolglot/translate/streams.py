@@ -54,8 +54,8 @@ from toolglot.protocols.framing.sequence import (
     STOP_WITH_CALLS,
 )
 from toolglot.protocols.framing.text_frames import Frame, Framer
-from toolglot.render.answer_stream import AnswerStream
 from toolglot.render.job import RenderJob
+from toolglot.render.reply.answer_stream import AnswerStream
 from toolglot.translate.replies import (
     THOUGHTS_WERE_TEXT,
     calls_were_text,

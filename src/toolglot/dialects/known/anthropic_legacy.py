@@ -9,11 +9,11 @@ The section may be missing, or be no more than the word `call` on a line of its 
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.part_calls import part_call
+from toolglot.dialects.families.part_calls import part_call
+from toolglot.dialects.families.sections import Section, calls_in
+from toolglot.dialects.families.tag_calls import TagStyle, tag_call
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.sections import Section, calls_in
-from toolglot.dialects.tag_calls import TagStyle, tag_call
 
 _NAMED, _BARE, _CALLED = "<invoke ", "<invoke>", "\ncall\n<invoke "
 _SECTION, _CLOSE = "<function_calls>", "</function_calls>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect, skip_closer
-from toolglot.dialects.json_calls import named_calls
+from toolglot.dialects.families.json_calls import named_calls
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 

@@ -7,7 +7,7 @@ counts only if there is exactly one such tool.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.shell_tools import read_command
+from toolglot.dialects.families.shell_tools import read_command
 
 BASH_TAG = Dialect(name="bash_tag", openers=("<tool>",), inside=r"\s*+[^\s<{\[]", read=read_command("</tool>"))
 

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect, json_in
-from toolglot.dialects.json_calls import CallKeys
+from toolglot.dialects.families.json_calls import CallKeys
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 

@@ -10,10 +10,10 @@ be empty, or stand alone. The mark may be missing altogether.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.tag_calls import TagStyle, tags_in
 
 _MARKS = ("\uff5cDSML\uff5c", "\u2016DSML\u2016", "\uff5c\uff5cDSML\uff5c\uff5c", "|DSML|", "||DSML||")
 _SECTIONS = ("function_calls", "tool_calls")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.section_calls import SectionStyle, name_in_head, section_call
+from toolglot.dialects.families.section_calls import SectionStyle, name_in_head, section_call
 
 _STYLE = SectionStyle(
     open_section=(

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from toolglot.dialects.dialect import Dialect, skip_closer
-from toolglot.dialects.json_calls import BARE, call_list
+from toolglot.dialects.families.json_calls import BARE, call_list
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 

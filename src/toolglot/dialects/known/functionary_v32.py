@@ -15,10 +15,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.json_calls import arguments_of
-from toolglot.dialects.json_text import quoted
+from toolglot.dialects.families.json_calls import arguments_of
 from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.values.json_text import quoted
 
 _NAME: Final = re.compile(r"[\w.:-]+")
 _CODE: Final = ("python", "ipython")

@@ -6,7 +6,7 @@ It quotes numbers too: what stands between the marks is a string only where the 
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.gemma_calls import GemmaStyle, gemma_in
+from toolglot.dialects.families.gemma_calls import GemmaStyle, gemma_in
 
 FUNCTIONGEMMA = Dialect(
     name="functiongemma",

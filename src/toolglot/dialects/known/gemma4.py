@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import THINK, Dialect
-from toolglot.dialects.gemma_calls import GemmaStyle, gemma_in
+from toolglot.dialects.families.gemma_calls import GemmaStyle, gemma_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 

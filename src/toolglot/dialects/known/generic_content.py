@@ -11,10 +11,10 @@ import re
 from typing import Final
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.json_messages import LONGEST_TEXT, message
-from toolglot.dialects.json_text import read_string
+from toolglot.dialects.families.json_messages import LONGEST_TEXT, message
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.values.json_text import read_string
 
 _AHEAD: Final = 64
 _ANSWER: Final = re.compile(r'\s*"response"\s*:\s*"')

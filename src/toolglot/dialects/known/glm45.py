@@ -15,7 +15,7 @@ import re
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.pair_calls import INSIDE, pairs_in
+from toolglot.dialects.families.pair_calls import INSIDE, pairs_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect, json_in
-from toolglot.dialects.json_calls import BARE, call_list
+from toolglot.dialects.families.json_calls import BARE, call_list
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 

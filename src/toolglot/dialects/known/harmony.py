@@ -10,7 +10,7 @@ The prompt ends with the role, so that a text may begin with the recipient.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.harmony_messages import ENDS, STARTS, message
+from toolglot.dialects.families.harmony_messages import ENDS, STARTS, message
 
 HARMONY = Dialect(
     name="harmony",

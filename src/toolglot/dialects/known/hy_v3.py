@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.pair_calls import INSIDE, pairs_in
+from toolglot.dialects.families.pair_calls import INSIDE, pairs_in
 
 HY_V3 = Dialect(
     name="hy_v3",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.json_messages import message, ordinary
+from toolglot.dialects.families.json_messages import message, ordinary
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 

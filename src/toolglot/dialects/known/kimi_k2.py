@@ -10,7 +10,7 @@ A bare number in place of the id means the only tool that fits.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.section_calls import SectionStyle, name_in_id, section_call
+from toolglot.dialects.families.section_calls import SectionStyle, name_in_id, section_call
 
 _STYLE = SectionStyle(
     open_section=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),

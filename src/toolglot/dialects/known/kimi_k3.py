@@ -9,9 +9,9 @@ The marks around the response and the message say nothing and are dropped.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.tag_calls import TagStyle, tags_in
 
 _SECTION = "<|open|>tools<|sep|>"
 _STYLE = TagStyle(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.python_calls import python_in
+from toolglot.dialects.families.python_calls import python_in
 
 LFM2 = Dialect(
     name="lfm2",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.dialects.dialect import Dialect, skip_closer
-from toolglot.dialects.json_calls import BARE, BARE_KEY, call_list, call_object
-from toolglot.dialects.json_messages import ordinary
-from toolglot.dialects.python_calls import python_in
+from toolglot.dialects.families.json_calls import BARE, BARE_KEY, call_list, call_object
+from toolglot.dialects.families.json_messages import ordinary
+from toolglot.dialects.families.python_calls import python_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.families.python_calls import python_in
 from toolglot.dialects.known.pythonic import ANYWHERE
-from toolglot.dialects.python_calls import python_in
 
 LLAMA4_PYTHONIC = Dialect(
     name="llama4_pythonic",

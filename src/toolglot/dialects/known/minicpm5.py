@@ -8,7 +8,7 @@ The space in a tag may be missing, or be a tokenizer's mark for one.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.tag_calls import TagStyle, tags_in
+from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 
 _SPACES = (" ", "", "\u0120")
 _STYLE = TagStyle(

@@ -9,7 +9,7 @@ Values are kept as they are, white space included.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.tag_calls import TagStyle, tags_in
+from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 
 
 def _style(section: str) -> TagStyle:

@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 from toolglot.dialects.dialect import THINK, Dialect
-from toolglot.dialects.nested_tags import nested_call
+from toolglot.dialects.families.nested_tags import nested_call
+from toolglot.dialects.families.sections import Section, calls_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.sections import Section, calls_in
 
 PREFIX = "]<]minimax[>["
 _INVOKE = f"{PREFIX}<invoke "

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import THINK, Dialect, json_in
-from toolglot.dialects.json_calls import CallKeys, arguments_of
+from toolglot.dialects.families.json_calls import CallKeys, arguments_of
 from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.families.tag_calls import TagStyle, read_head, tags_in, undoubled
 from toolglot.dialects.lookahead import give_back, next_of
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
-from toolglot.dialects.tag_calls import TagStyle, read_head, tags_in, undoubled
 
 _SECTION, _ENDS = "<atem:function_calls>", ("<|eom|>", "<|eot|>")
 _FIRST = tuple(f"\n{space}to={whom}<|message|>" for space in ("", " ") for whom in ("self", "user"))

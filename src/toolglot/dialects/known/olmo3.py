@@ -9,7 +9,7 @@ The tag is also that of older Claude models, which have tags inside.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.python_calls import CALL_AHEAD, python_in
+from toolglot.dialects.families.python_calls import CALL_AHEAD, python_in
 
 OLMO3 = Dialect(
     name="olmo3",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.python_calls import CALL_AHEAD, python_in
+from toolglot.dialects.families.python_calls import CALL_AHEAD, python_in
 
 PYTHONIC = Dialect(
     name="pythonic",

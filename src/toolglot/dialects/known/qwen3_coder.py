@@ -7,9 +7,9 @@ The outer tag may be missing. Values stand on lines of their own.
 
 from __future__ import annotations
 
-from toolglot.dialects.argument_writer import Trim
 from toolglot.dialects.dialect import THINK, Dialect
-from toolglot.dialects.tag_calls import TagStyle, tags_in
+from toolglot.dialects.families.tag_calls import TagStyle, tags_in
+from toolglot.dialects.values.argument_writer import Trim
 
 _INSIDE = r"\s*+(?:<function=|[{\[]|[^\s<>{}]++\s*+>?\s*+(?:\{|</?(?:function|parameter|tool_call|seed)|<?/?\Z))"
 

@@ -15,7 +15,7 @@ invents it: whatever follows is text.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.react_steps import FENCED_ACTION, step
+from toolglot.dialects.families.react_steps import FENCED_ACTION, step
 
 REACT = Dialect(
     name="react",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.tag_calls import TagStyle, tags_in
+from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 
 _BEGIN, _SEPARATOR = "<\uff5ctool_call_begin\uff5c>", "<\uff5ctool_sep\uff5c>"
 _STYLE = TagStyle(

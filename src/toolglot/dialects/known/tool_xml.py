@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.dialects.dialect import Dialect, json_in, skip_closer
-from toolglot.dialects.json_calls import arguments_of
+from toolglot.dialects.families.json_calls import arguments_of
+from toolglot.dialects.families.tool_elements import NAMES, ElementCall, attributes, element_text, read_tag
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.tool_elements import NAMES, ElementCall, attributes, element_text, read_tag
 
 _OBJECT: Final = json_in("</tool>")
 

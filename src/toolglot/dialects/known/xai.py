@@ -10,11 +10,11 @@ behind the `<`. The second form may also hold a name and arguments in tags of th
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect, skip_closer
-from toolglot.dialects.json_calls import call_list
-from toolglot.dialects.part_calls import part_call
+from toolglot.dialects.families.json_calls import call_list
+from toolglot.dialects.families.part_calls import part_call
+from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.tag_calls import TagStyle, tags_in
 
 _TAGS = ("xai:function_call", "x.ai:function_call", "xai:tool_call", "x.ai:tool_call")
 _CLOSERS = tuple(f"{start}{tag}" for tag in _TAGS for start in ("</", "</ ", "< /", "< / "))

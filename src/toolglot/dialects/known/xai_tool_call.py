@@ -9,10 +9,10 @@ The arguments are JSON, or tags that are named as they are.
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.part_calls import INSIDE, part_call
+from toolglot.dialects.families.part_calls import INSIDE, part_call
+from toolglot.dialects.families.tag_calls import named_by, read_head
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
-from toolglot.dialects.tag_calls import named_by, read_head
 
 _NAMED = "<tool_call "
 

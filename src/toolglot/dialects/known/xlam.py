@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect, skip_closer
-from toolglot.dialects.json_calls import BARE, BARE_KEY, call_list
+from toolglot.dialects.families.json_calls import BARE, BARE_KEY, call_list
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 

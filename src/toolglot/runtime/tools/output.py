@@ -19,7 +19,7 @@ from toolglot.conversation.canonical_json import checked
 from toolglot.errors import InputError, LimitError, type_name
 from toolglot.jsontext import mend_text
 from toolglot.protocols.fields.media import read_data_url
-from toolglot.render import media_faults
+from toolglot.render.content import media_faults
 from toolglot.runtime.scheduler import outcomes
 from toolglot.runtime.tools.values import Content, Output
 

@@ -1,0 +1,1 @@
+"""Files that commands read: transcripts, places in them, what is found there."""

@@ -1,0 +1,222 @@
+"""Input: files and stdin, JSON or JSONL, as one record a request.
+
+A file is JSONL if its name says so (`.jsonl`, `.ndjson`) or if its first line is a whole object and another follows.
+Laws: JSONL is read line by line, so that its size does not matter; everything else is bounded by `Limits.max_bytes`;
+an error says file, line and column.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+from msgspec import Struct
+
+from toolglot import jsontext
+from toolglot.cli.screen import json_layout
+from toolglot.errors import InputError, JSONError, quote
+from toolglot.limits import DEFAULT_LIMITS
+
+STDIN: Final = "-"
+_LINES: Final = (".jsonl", ".ndjson")
+_BOM: Final = b"\xef\xbb\xbf"
+_MAX: Final = DEFAULT_LIMITS.max_bytes
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """One request as it stands in its file."""
+
+    file: str
+    data: bytes
+    line: int = 1
+    """The line of the file on which it starts."""
+    is_line: bool = False
+    """It is a line of a JSONL file."""
+    blank: bytes = b""
+    """The blank lines of a JSONL file that stand before it."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line}" if self.is_line else self.file
+
+    @property
+    def text(self) -> str:
+        """The text that positions refer to."""
+        return self.data.removeprefix(_BOM).decode(errors="replace")
+
+    @property
+    def is_compact(self) -> bool:
+        """It was written on one line, and so is what becomes of it."""
+        return self.is_line or b"\n" not in self.data.strip()
+
+    def parse(self) -> dict[str, Any]:
+        """The body; an error has the place in the file as its path."""
+        try:
+            value = jsontext.parse(self.data).value
+        except JSONError as error:
+            line, column = place_of(self.text, error.position)
+            where = f"{self.file}:{line + self.line - 1}:{column}"
+            reason = error.message.rpartition(" at character ")[0].rstrip(",") or error.message
+            raise InputError(reason, path=where, hint="a request is one JSON object; JSONL has one a line") from None
+        except InputError as error:
+            raise InputError(error.message, path=self.where, hint=error.hint) from None
+        if not isinstance(value, dict):
+            kind = "a list" if isinstance(value, list) else quote(value)
+            hint = "put each of its requests on a line of its own (JSONL)" if isinstance(value, list) else ""
+            raise InputError(f"expected a request, which is a JSON object, got {kind}", path=self.where, hint=hint)
+        return value
+
+    def written(self, body: dict[str, Any]) -> bytes:
+        """A body, on one line or over several, as this record is."""
+        return compact(body) if self.is_compact else pretty(body)
+
+    def rewritten(self, before: dict[str, Any], body: dict[str, Any]) -> bytes:
+        """This record with another body: what is equal in both keeps its layout."""
+        head = _BOM if self.data.startswith(_BOM) else b""
+        try:
+            text = json_layout.rewrite(self.data.removeprefix(_BOM).decode(), before, body)
+            return self.written(body) if text is None else head + text.encode()
+        except UnicodeError:  # bytes or escapes that are no characters, and were replaced when they were read
+            return self.written(body)
+
+
+class InputDocument(Struct, frozen=True, kw_only=True):
+    """An input file while it is read."""
+
+    file: str
+    size: int
+    """Bytes, as far as known; 0 for a pipe."""
+    is_lines: bool
+    records: Iterator[Record]
+    trailing: bytearray
+    """The blank lines at the end of a JSONL file, once all its records are read."""
+
+
+def place_of(text: str, position: int) -> tuple[int, int]:
+    """Line and column of a character, both from 1."""
+    return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
+
+
+def compact(body: Any) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
+
+
+def pretty(body: Any) -> bytes:
+    return json.dumps(body, ensure_ascii=False, indent=2).encode(errors="replace") + b"\n"
+
+
+@contextlib.contextmanager
+def open_document(name: str) -> Iterator[InputDocument]:
+    """An input by its name; `-` is stdin."""
+    if name == STDIN:
+        if sys.stdin is None:
+            raise InputError("is closed", path="<stdin>", hint="name a file")
+        yield _document("<stdin>", sys.stdin.buffer, 0)
+        return
+    try:
+        size = os.stat(name).st_size  # noqa: PTH116 - a name with a null byte is a ValueError here as in open
+        stream = open(name, "rb")  # noqa: PTH123, SIM115 - closed below; a mistake is told below
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error) from None
+    with stream:
+        yield _document(name, stream, size)
+
+
+def check_name(name: str) -> None:
+    """Raise if a file is not there, without reading: what a pipe gives can be read only once."""
+    if name == STDIN:
+        return
+    try:
+        if stat.S_ISDIR(os.stat(name).st_mode):  # noqa: PTH116 - as above
+            raise IsADirectoryError
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error) from None
+
+
+def _unreadable(name: str, error: OSError | ValueError) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError("there is no such file", path=name, hint="check the name; '-' reads stdin")
+    if isinstance(error, IsADirectoryError):
+        return InputError("is a directory", path=name, hint="name the files in it")
+    reason = getattr(error, "strerror", None) or str(error)
+    return InputError(f"cannot be read: {reason}", path=name, hint="check the name and its permissions")
+
+
+def _document(name: str, stream: BinaryIO, size: int) -> InputDocument:
+    try:
+        return _opened(name, stream, size)
+    except OSError as error:
+        raise _unreadable(name, error) from None
+
+
+def _opened(name: str, stream: BinaryIO, size: int) -> InputDocument:
+    blank, head = _first_line(stream)
+    if not head.strip():
+        raise InputError("is empty", path=name, hint="a request is one JSON object; JSONL has one a line")
+    line = blank.count(b"\n") + 1
+    trailing = bytearray()
+    if Path(name).suffix.lower() in _LINES:
+        records = _lines(name, stream, head, line, blank, trailing)
+        return InputDocument(file=name, size=size, is_lines=True, records=records, trailing=trailing)
+    if _is_object(head):
+        more, following = _first_line(stream)
+        if not following.strip():
+            return _whole(name, size, blank + head + more)
+        skipped = line + more.count(b"\n") + 1
+        first = Record(file=name, data=head, line=line, is_line=True, blank=blank)
+        records = _chain(first, _lines(name, stream, following, skipped, more, trailing))
+        return InputDocument(file=name, size=size, is_lines=True, records=records, trailing=trailing)
+    data = blank + head + stream.read(_MAX + 1)
+    jsontext.refuse_large(data, DEFAULT_LIMITS, name)
+    return _whole(name, size, data)
+
+
+def _whole(name: str, size: int, data: bytes) -> InputDocument:
+    records = iter([Record(file=name, data=data)])
+    return InputDocument(file=name, size=size, is_lines=False, records=records, trailing=bytearray())
+
+
+def _chain(first: Record, rest: Iterator[Record]) -> Iterator[Record]:
+    yield first
+    yield from rest
+
+
+def _first_line(stream: BinaryIO) -> tuple[bytes, bytes]:
+    """Blank lines, and the first that is not."""
+    blank = bytearray()
+    while True:
+        line = stream.readline(_MAX + 1)
+        if line.strip() or not line or len(blank) > _MAX:
+            return bytes(blank), line
+        blank += line
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(line.removeprefix(_BOM)), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _lines(
+    name: str, stream: BinaryIO, head: bytes, number: int, before: bytes, trailing: bytearray
+) -> Iterator[Record]:
+    line, blank = head, bytearray(before)
+    while line:
+        if len(line) > _MAX or len(blank) > _MAX:
+            raise jsontext.exceeds("max_bytes", _MAX, f"{name}:{number}")
+        if line.strip():
+            yield Record(file=name, data=line, line=number, is_line=True, blank=bytes(blank))
+            blank.clear()
+        else:
+            blank += line
+        number += 1
+        line = stream.readline(_MAX + 1)
+    trailing += blank

@@ -1,0 +1,262 @@
+"""A changed JSON value in the layout of the text that it was read from.
+
+`rewrite(text, before, after)` writes `after` and copies from `text` all that is equal in `before`: the indentation,
+spacing, number formats, escapes and key order of what did not change stay, so that a diff shows the change alone.
+
+Laws: the answer reads as `after`. Time is linear in the texts, but for the bounded alignment of changed lists. Text
+that is not plain JSON gives None: then there is no layout to keep.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from toolglot.cli.files.locations import TOKEN
+
+MAX_ALIGNED: Final = 100
+"""Items of a changed stretch of a list that are aligned by content; longer stretches are paired by position."""
+
+_WORDS: Final = {"true": True, "false": False, "null": None}
+
+
+class _Node:
+    """A value of the text: where it stands, its identity, and its items in order."""
+
+    __slots__ = ("end", "identity", "items", "start", "value")
+
+    def __init__(self, start: int, value: Any) -> None:
+        self.start = start
+        self.end = start
+        self.value = value
+        self.items: list[_Item] = []
+        self.identity = -1
+
+
+class _Item:
+    """A member of an object or of a list; `start` is where its key begins, if it has one."""
+
+    __slots__ = ("key", "node", "start")
+
+    def __init__(self, start: int, key: str | None, node: _Node) -> None:
+        self.start = start
+        self.key = key
+        self.node = node
+
+
+class _Identities:
+    """Equal values get the same number, and different ones different numbers: `1`, `1.0` and `true` differ."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, int] = {}
+        self._containers: dict[int, int] = {}
+
+    def of(self, value: Any) -> int:
+        """The number of a value. Containers are remembered by the object that they are, which must stay alive."""
+        if isinstance(value, dict):
+            found = self._containers.get(id(value))
+            if found is None:
+                found = self.of_object((key, self.of(each)) for key, each in value.items())
+                self._containers[id(value)] = found
+            return found
+        if isinstance(value, list):
+            found = self._containers.get(id(value))
+            if found is None:
+                found = self._number(("list", *map(self.of, value)))
+                self._containers[id(value)] = found
+            return found
+        return self._number((type(value), repr(value) if isinstance(value, float) else value))
+
+    def of_object(self, items: Iterator[tuple[str, int]]) -> int:
+        return self._number(("object", *sorted(dict(items).items())))
+
+    def of_list(self, items: Iterator[int]) -> int:
+        return self._number(("list", *items))
+
+    def _number(self, key: object) -> int:
+        return self._known.setdefault(key, len(self._known))
+
+
+def rewrite(text: str, before: Any, after: Any) -> str | None:
+    """`after` as JSON, in the layout of `text`, from which `before` was read; None where that cannot be told."""
+    identities = _Identities()
+    try:
+        json.loads(text)  # raises for text that is not JSON, which the walk below would not notice
+        root = _parse(text, identities)
+        if root is None or root.identity != identities.of(before):
+            return None
+        written = _Writer(text, root, identities).write(root, after)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return text[: root.start] + written + text[root.end :]
+
+
+def _parse(text: str, identities: _Identities) -> _Node | None:
+    """The value that the text holds, with the places of all its parts; None if it is not one JSON value."""
+    root: _Node | None = None
+    open_nodes: list[_Node] = []
+    key: tuple[int, str] | None = None
+    for token in TOKEN.finditer(text):
+        mark, start = token[0][0], token.start()
+        if mark in ",:":
+            continue
+        if mark in "]}":
+            node = open_nodes.pop()
+            _close(node, token.end(), identities)
+            continue
+        parent = open_nodes[-1] if open_nodes else None
+        if parent is not None and isinstance(parent.value, dict) and key is None:
+            key = start, json.loads(token[0])
+            continue
+        if parent is None and root is not None:
+            return None
+        node = _Node(start, {} if mark == "{" else [] if mark == "[" else _scalar(token[0]))
+        if parent is None:
+            root = node
+        else:
+            parent.items.append(_Item(key[0] if key else start, key[1] if key else None, node))
+        key = None
+        if mark in "{[":
+            open_nodes.append(node)
+        else:
+            node.end = token.end()
+            node.identity = identities.of(node.value)
+    return root if not open_nodes else None
+
+
+def _scalar(token: str) -> Any:
+    return _WORDS[token] if token in _WORDS else json.loads(token)
+
+
+def _close(node: _Node, end: int, identities: _Identities) -> None:
+    node.end = end
+    if isinstance(node.value, dict):
+        node.identity = identities.of_object((item.key or "", item.node.identity) for item in node.items)
+    else:
+        node.identity = identities.of_list(item.node.identity for item in node.items)
+
+
+class _Writer:
+    """Writes values; what it has to invent, it writes in the manner of the rest of the text."""
+
+    def __init__(self, text: str, root: _Node, identities: _Identities) -> None:
+        self.text = text
+        self.identities = identities
+        self.is_ascii = text.isascii() and "\\u" in text
+        self.colon = ":" if re.search(r'":[^\s]', text) and not re.search(r'":\s', text) else ": "
+        self.comma = "," if self.colon == ":" else ", "
+        self.indent = self._indent(root)
+
+    def _indent(self, root: _Node) -> str:
+        """What one level is indented by; empty: everything is on one line."""
+        if not root.items:
+            return ""
+        first = self.text[root.start + 1 : root.items[0].start]
+        return first.rpartition("\n")[2] if "\n" in first else ""
+
+    def write(self, node: _Node, after: Any) -> str:
+        if node.identity == self.identities.of(after):
+            return self.text[node.start : node.end]
+        if node.items and after:
+            if isinstance(after, dict) and isinstance(node.value, dict):
+                return self._object(node, after)
+            if isinstance(after, list) and isinstance(node.value, list):
+                return self._list(node, after)
+        return self._fresh(after, self._margin(node.start))
+
+    def _object(self, node: _Node, after: dict[str, Any]) -> str:
+        """Members that were there before stay in their order; new ones follow what they follow in `after`."""
+        names = [item.key or "" for item in node.items]
+        old = {key: index for index, key in enumerate(names)}
+        kept = [key for index, key in enumerate(names) if key in after and old[key] == index]
+        is_in_order = kept == [key for key in after if key in old]
+        keys = list(after) if is_in_order else [*kept, *(key for key in after if key not in old)]
+        parts: list[tuple[int | None, str]] = []
+        for key in keys:
+            index = old.get(key)
+            if index is None:
+                parts.append((None, self._dumped(key) + self.colon + self._fresh(after[key], self._inside(node))))
+            else:
+                item = node.items[index]
+                parts.append((index, self.text[item.start : item.node.start] + self.write(item.node, after[key])))
+        return self._joined(node, parts, "{}")
+
+    def _list(self, node: _Node, after: list[Any]) -> str:
+        parts: list[tuple[int | None, str]] = []
+        for index, position in self._paired(node, after):
+            if position is None:
+                continue
+            if index is None:
+                parts.append((None, self._fresh(after[position], self._inside(node))))
+            else:
+                parts.append((index, self.write(node.items[index].node, after[position])))
+        return self._joined(node, parts, "[]")
+
+    def _paired(self, node: _Node, after: list[Any]) -> Iterator[tuple[int | None, int | None]]:
+        """Which old item becomes which new one."""
+        old = [item.node.identity for item in node.items]
+        new = [self.identities.of(value) for value in after]
+        head = _equal(old, new)
+        tail = _equal(old[head:][::-1], new[head:][::-1])
+        yield from ((index, index) for index in range(head))
+        middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
+        for first, last, start, stop in _stretches(middle_old, middle_new):
+            for offset in range(max(last - first, stop - start)):
+                index = head + first + offset if first + offset < last else None
+                yield index, head + start + offset if start + offset < stop else None
+        yield from ((len(old) - tail + offset, len(new) - tail + offset) for offset in range(tail))
+
+    def _joined(self, node: _Node, parts: list[tuple[int | None, str]], empty: str) -> str:
+        """The container around its new parts, with the white space that stood between the old ones."""
+        if not parts:
+            return empty
+        text, items = self.text, node.items
+        opening = text[node.start + 1 : items[0].start]
+        gaps = [text[before.node.end : item.start] for before, item in itertools.pairwise(items)]
+        usual = gaps[0] if gaps else "," + opening if "\n" in opening else self.comma
+        written = [empty[0], opening, parts[0][1]]
+        for (previous, _), (index, part) in itertools.pairwise(parts):
+            follows = index is not None and previous is not None and index == previous + 1
+            written += (gaps[index - 1] if follows and index is not None else usual, part)
+        return "".join((*written, text[items[-1].node.end : node.end]))
+
+    def _margin(self, position: int) -> str:
+        """The white space at the beginning of a line, if what stands at the position may go over several lines."""
+        line = self.text[self.text.rfind("\n", 0, position) + 1 : position]
+        return line[: len(line) - len(line.lstrip())] if self.indent else ""
+
+    def _inside(self, node: _Node) -> str | None:
+        """The margin of new items of a container; None: it is all on one line."""
+        opening = self.text[node.start + 1 : node.items[0].start]
+        return opening.rpartition("\n")[2] if "\n" in opening else None
+
+    def _fresh(self, value: Any, margin: str | None) -> str:
+        """A value that was not there before."""
+        if not self.indent or margin is None:
+            return self._dumped(value)
+        return self._dumped(value, self.indent).replace("\n", "\n" + margin)
+
+    def _dumped(self, value: Any, indent: str | None = None) -> str:
+        separators = (self.comma if indent is None else ",", self.colon)
+        return json.dumps(value, ensure_ascii=self.is_ascii, indent=indent, separators=separators, allow_nan=False)
+
+
+def _equal(old: list[int], new: list[int]) -> int:
+    """How many are equal from the start."""
+    for count, (one, other) in enumerate(zip(old, new, strict=False)):
+        if one != other:
+            return count
+    return min(len(old), len(new))
+
+
+def _stretches(old: list[int], new: list[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Stretches of both lists that belong together."""
+    if max(len(old), len(new)) > MAX_ALIGNED:
+        yield 0, len(old), 0, len(new)
+        return
+    for _, first, last, start, stop in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        yield first, last, start, stop

@@ -1,0 +1,1 @@
+"""Conversations on the command line: `toolglot chat` and `toolglot run`."""

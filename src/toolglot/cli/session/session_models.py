@@ -1,0 +1,120 @@
+"""The models of a gateway's configuration, for sessions: its upstreams and names, and simulated ones by the same rule.
+
+    models = ConfiguredModels(read_config(None, os.environ))
+    models.find("opus").name                     # "anthropic/claude-opus-5", or "simulated/anthropic/claude-opus-5"
+
+Laws: a name that `find` gave leads to the same model again. A simulated model answers where it is asked for by
+`simulated/`, where `[models]` leads to it, or where nothing is configured at all: never for a name that was mistyped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from toolglot.cli.session.provider_default import known_default, with_default_model
+from toolglot.errors import InputError
+from toolglot.gateway.config.route_table import RouteSettings
+from toolglot.gateway.config.settings import Config
+from toolglot.gateway.routing.model_names import SIMULATED
+from toolglot.gateway.routing.router import NoRouteError, Route, Router
+from toolglot.gateway.routing.upstreams import Upstreams
+from toolglot.runtime.session.models import ModelChoice
+from toolglot.simulator import Simulator
+
+MODEL_VARIABLE: Final = "TOOLGLOT_MODEL"
+_SIMULATED_MODEL: Final = f"{SIMULATED}/anthropic/claude-opus-5"
+
+
+class ConfiguredModels:
+    """Finds models by the names that a configuration gives them.
+
+    only_by_name: a simulated model answers only where it was named, also where nothing is configured.
+    """
+
+    def __init__(self, config: Config, *, simulator: Simulator | None = None, only_by_name: bool = False) -> None:
+        self._config = config
+        self._only_by_name = only_by_name
+        self._router = Router(config)
+        self._upstreams = Upstreams(config, simulator=simulator)
+        self._found: dict[str, ModelChoice] = {}
+        self._routes: dict[str, Route] = {}
+        """The ways of the names that were found."""
+
+    def find(self, name: str) -> ModelChoice:
+        known = self._found.get(name)
+        return known if known is not None else self._choice(self.route(name), name)
+
+    def is_simulated(self, name: str) -> bool:
+        """Whether a name that `find` gave is that of a simulated model."""
+        return self.find(name).upstream.is_simulated
+
+    def stand_ins(self, name: str) -> tuple[str, ...]:
+        """Who the configuration names for the case that this one does not answer."""
+        return tuple(self._choice(route, "").name for route in self.route(name).others)
+
+    def settings(self, name: str) -> RouteSettings | None:
+        """What `[models]` says of a name besides where it leads; None: nothing."""
+        return self.route(name).settings
+
+    def route(self, name: str) -> Route:
+        """The way of a name, also of one that `find` gave."""
+        return self._routes[name] if name in self._routes else self._route(with_default_model(name, self._config))
+
+    def names(self) -> list[str]:
+        """What can be asked for, as far as the configuration lists it."""
+        return [found.name for found in self._router.listed()]
+
+    def first(self, environ: Mapping[str, str]) -> str:
+        """Who is asked where nobody is named."""
+        if named := environ.get(MODEL_VARIABLE, "").strip():
+            return named
+        listed = self._router.listed()
+        real = next((found.name for found in listed if not found.simulated), "")
+        real = real or next(filter(None, map(self._usual, self._config.upstreams)), "")
+        if real:
+            return real
+        if listed and self._config.simulates_known:
+            return listed[0].name
+        file = self._config.origin or "toolglot.toml"
+        some = next(iter(self._config.upstreams), "")
+        hint = f"--model {some}/NAME, or list its models in {file}"
+        if not some:
+            hint = f"write [upstreams.NAME] into {file}"
+            hint += f", or name a simulated model: --model {_SIMULATED_MODEL}" if self._config.allows_simulated else ""
+        raise InputError("no model is named", path="--model", hint=hint)
+
+    def _usual(self, upstream: str) -> str:
+        """A well known model of an upstream; empty: none."""
+        model = known_default(self._config.upstreams[upstream].provider)
+        return f"{upstream}/{model}" if model else ""
+
+    async def close(self) -> None:
+        await self._upstreams.close()
+
+    def _route(self, name: str) -> Route:
+        try:
+            route = self._router.route(name)
+            if route.is_in_place and self._only_by_name:
+                raise self._router.no_route(name.strip())
+        except NoRouteError as refused:
+            is_unknown = bool(refused.name)
+            again = self._only_by_name and is_unknown
+            error = self._router.no_route(name.strip(), only_by_name=True) if again else refused
+            raise NoRouteError(
+                error.message, path="model", hint=error.hint, name=error.name, suggestions=error.suggestions
+            ) from None
+        return route
+
+    def _choice(self, route: Route, asked: str) -> ModelChoice:
+        mark = f"{SIMULATED}/" if route.simulated else ""
+        # What an entry of [models] sets besides is found again by its own name only.
+        name = asked if route.settings is not None and asked else f"{mark}{route.upstream_name}/{route.model}"
+        choice = ModelChoice(name, route.model, self._upstreams.of(route))
+        self._found[name] = choice
+        self._routes[name] = route if name == asked else _plain(route)
+        return choice
+
+
+def _plain(route: Route) -> Route:
+    return Route(upstream_name=route.upstream_name, model=route.model, simulated=route.simulated)

@@ -1,0 +1,78 @@
+"""Sections of calls: what stands between a section's opener and its closer, each call read by the dialect.
+
+    <tool_calls> call, call … </tool_calls>
+
+Opener and closer may be missing. What is no call ends the section and stays text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from toolglot.dialects.families.json_calls import call_list
+from toolglot.dialects.lookahead import SPACES, drop_rest, next_of
+from toolglot.dialects.reading import DialectReader, Outcome
+from toolglot.dialects.scanner import Steps
+
+ReadCall = Callable[[DialectReader, str], Steps[Outcome]]
+"""Reads a call from behind the beginning of its tag, which it is given."""
+
+
+class Section(NamedTuple):
+    """The marks of a section."""
+
+    call: tuple[str, ...]
+    """What a call begins with."""
+    close: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Marks that say nothing."""
+    json: bool = False
+    """Whether calls may also stand there as JSON."""
+    gap: re.Pattern[str] = SPACES
+    """What may stand between its marks."""
+
+
+def calls_in(section: Section, read_call: ReadCall) -> Callable[[DialectReader, str], Steps[Outcome]]:
+    """Reads the calls of a section, or from a call on that stands without one."""
+    wanted = (*section.call, *section.close, *section.skipped, *(("{", "[") if section.json else ()))
+
+    def read(reader: DialectReader, opener: str) -> Steps[Outcome]:
+        scanner = reader.scanner
+        outcome: Outcome = "none"
+        if opener in section.call:
+            outcome = yield from read_call(reader, opener)
+            if outcome in ("none", "unfinished"):
+                return outcome
+        while True:
+            found = yield from next_of(scanner, wanted, section.gap)
+            if found in section.skipped:
+                continue
+            if found == "" and outcome != "none":
+                drop_rest(scanner)  # the text ends, maybe inside a mark
+            if not found or found in section.close:
+                return "unfinished" if outcome == "none" and found == "" else outcome
+            told = yield from _one(reader, found, read_call, is_first=outcome == "none")
+            if told in ("none", "unfinished"):
+                return told if outcome == "none" else outcome
+            outcome = told
+
+    return read
+
+
+def _one(reader: DialectReader, found: str, read_call: ReadCall, *, is_first: bool) -> Steps[Outcome]:
+    """One call. Behind the first, the section was already told, so that what is no call is given back here."""
+    scanner = reader.scanner
+    if not is_first:
+        scanner.at -= len(found)
+        scanner.mark()
+        scanner.at += len(found)
+    if found in "{[":
+        scanner.at -= 1
+        told = yield from call_list(reader)
+    else:
+        told = yield from read_call(reader, found)
+    if told in ("none", "unfinished") and not is_first:
+        scanner.go_back()
+    return told

@@ -1,0 +1,1 @@
+"""The probes, one file a subject: what is asked of an endpoint, and what its answer means."""

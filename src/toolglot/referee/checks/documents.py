@@ -1,0 +1,40 @@
+"""Names of documents, where a target says what they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from toolglot.errors import quote
+from toolglot.referee.checks.ids import compiled
+from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, messages_with_items
+from toolglot.referee.view import PartView
+
+LONGEST: Final = 1000
+"""How much of a name is looked at; no legal one is as long."""
+
+
+def _documents(case: RequestCase) -> Iterator[PartView]:
+    for _, item in messages_with_items(case):
+        yield from (part for part in (item, *item.content) if part.kind == "media" and part.media == "document")
+
+
+def document_name(case: RequestCase) -> Findings:
+    """A missing name is a matter of the protocol's form, and not looked at here."""
+    pattern = case.profile.turns.document_name
+    if pattern is None:
+        return
+    legal, seen = compiled(pattern), set[str]()
+    for item in _documents(case):
+        name = item.name
+        if name is None:
+            continue
+        if not legal.fullmatch(name[:LONGEST]):
+            yield RuleBreach(item.path, f"the name {quote(name)} does not match {pattern}", "rename it", name[:80])
+        elif name in seen:
+            message = f"two documents are called {quote(name)}"
+            yield RuleBreach(item.path, message, "rename one of them", name[:80], is_aside=True)
+        seen.add(name)
+
+
+CHECKS: Checks = {"turns.document_name": document_name}

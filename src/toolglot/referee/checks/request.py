@@ -1,0 +1,162 @@
+"""The rest of a request: limits, sampling, structured output, fields that nobody knows."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from toolglot.errors import quote
+from toolglot.referee.checks.tools import extra_tool_fields
+from toolglot.referee.checks.turns import extra_message_fields
+from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, short, step
+
+
+def max_tokens_field(case: RequestCase) -> Findings:
+    """`max_tokens` is understood beside its successor, save by models that think and show nothing of it."""
+    setting, field = case.view.max_tokens, case.profile.request.max_tokens_field
+    used, reasoning = case.view.max_tokens_field, case.profile.reasoning
+    is_hidden = reasoning.carrier == "none" and reasoning.default != "off"
+    is_old = used == "max_tokens" and not is_hidden
+    if setting is not None and used and used != field and not is_old and not case.ignores_fields:
+        yield RuleBreach(setting.path, f"the field {used} is not accepted", f"write {field}", used)
+
+
+def max_tokens_required(case: RequestCase) -> Findings:
+    field = case.profile.request.max_tokens_field
+    if case.profile.request.max_tokens_required and case.view.max_tokens is None:
+        yield RuleBreach(step("$", field), f"the field {field} is missing", f"add {field}", field)
+
+
+def min_max_tokens(case: RequestCase) -> Findings:
+    setting, least = case.view.max_tokens, case.profile.request.min_max_tokens
+    if setting is not None and isinstance(setting.value, int | float) and setting.value < least:
+        yield RuleBreach(setting.path, f"at least {least} is accepted", "raise it", short(setting.value))
+
+
+def sampling(case: RequestCase) -> Findings:
+    allowed = case.profile.request.sampling
+    for name, setting in case.view.sampling.items() if not case.ignores("request.sampling") else ():
+        if name not in allowed:
+            yield RuleBreach(setting.path, f"{name} is not accepted", "leave it out", name)
+
+
+def _number(case: RequestCase, name: str) -> float | None:
+    """A sampling setting that the target takes, where it is a number."""
+    setting = case.view.sampling.get(name)
+    if setting is None or name not in case.profile.request.sampling or isinstance(setting.value, bool):
+        return None
+    return setting.value if isinstance(setting.value, int | float) else None
+
+
+def temperature_max(case: RequestCase) -> Findings:
+    value, most = _number(case, "temperature"), case.profile.request.temperature_max
+    if value is not None and most is not None and value > most:
+        path = case.view.sampling["temperature"].path
+        yield RuleBreach(path, f"at most {most:g} is accepted", "lower it", short(value))
+
+
+def temperature_min(case: RequestCase) -> Findings:
+    value, least = _number(case, "temperature"), case.profile.request.temperature_min
+    if value is not None and least is not None and value < least:
+        path = case.view.sampling["temperature"].path
+        yield RuleBreach(path, f"at least {least:g} is accepted", "raise it", short(value))
+
+
+def temperature_or_top_p(case: RequestCase) -> Findings:
+    given = [_number(case, name) for name in ("temperature", "top_p")]
+    if case.profile.request.temperature_or_top_p and None not in given:
+        path = case.view.sampling["top_p"].path
+        yield RuleBreach(path, "temperature and top_p are given together", "keep one of them")
+
+
+def _stops(case: RequestCase) -> list[tuple[str, str]]:
+    """Stop sequences with their paths; a lone one may stand without a list."""
+    setting = case.view.sampling.get("stop")
+    if setting is None or "stop" not in case.profile.request.sampling:
+        return []
+    if isinstance(setting.value, str):
+        return [(setting.path, setting.value)]
+    listed = setting.value if isinstance(setting.value, list | tuple) else ()
+    return [(f"{setting.path}[{place}]", text) for place, text in enumerate(listed) if isinstance(text, str)]
+
+
+def max_stop(case: RequestCase) -> Findings:
+    stops, most = _stops(case), case.profile.request.max_stop
+    if most is not None and len(stops) > most:
+        path = case.view.sampling["stop"].path
+        yield RuleBreach(path, f"at most {most} stop sequences are accepted", "leave some out", str(len(stops)))
+
+
+def blank_stop(case: RequestCase) -> Findings:
+    for path, text in _stops(case) if not case.profile.request.blank_stop else ():
+        if not text.strip():
+            yield RuleBreach(path, "the stop sequence is nothing but white space", "leave it out")
+
+
+def output(case: RequestCase) -> Findings:
+    setting, allowed = case.view.output, case.profile.request.output
+    if setting is not None and setting.value not in allowed and (allowed or not case.ignores("request.output")):
+        hint = f"one of {', '.join(allowed)}" if allowed else "leave it out"
+        yield RuleBreach(setting.path, f"{quote(setting.value)} is not accepted as output", hint, short(setting.value))
+
+
+def output_with_tools(case: RequestCase) -> Findings:
+    setting = case.view.output
+    if setting is not None and case.has_tools and not case.profile.request.output_with_tools:
+        yield RuleBreach(setting.path, "structured output and tools do not go together", "keep one of them")
+
+
+def unknown_fields(case: RequestCase) -> Findings:
+    if case.ignores_fields:
+        return
+    for name in case.view.extra_fields:
+        yield RuleBreach(step("$", name), f"there is no field {quote(name)}", "leave it out", name[:80])
+    for path in case.view.extra_paths:
+        yield RuleBreach(path, "there is no such field", "leave it out")
+    yield from extra_message_fields(case)
+    yield from extra_tool_fields(case)
+
+
+def refused_fields(case: RequestCase) -> Findings:
+    for name in case.profile.request.refused_fields:
+        if name in case.view.fields:
+            yield RuleBreach(step("$", name), f"{name} is not accepted", "leave it out", name)
+
+
+def user(case: RequestCase) -> Findings:
+    setting = case.view.user
+    if setting is not None and not case.profile.request.user and not case.ignores("request.user"):
+        yield RuleBreach(setting.path, "no field names the end user here", "leave it out")
+
+
+def cache_markers(case: RequestCase) -> Findings:
+    for path in case.view.cache_markers if not case.profile.request.cache_markers else ():
+        if not case.ignores("request.cache_markers"):
+            yield RuleBreach(path, "cache markers are not accepted", "leave it out")
+
+
+def foreign_models(case: RequestCase) -> Findings:
+    """A name that plainly belongs to another provider; any other name may be one that nobody wrote down."""
+    model = case.profile.model
+    if any(fnmatchcase(model.lower(), pattern) for pattern in case.profile.request.foreign_models):
+        hint = f"name a model of {case.profile.name}"
+        yield RuleBreach("$.model", f"{quote(model)} is a model of another provider", hint, model[:80])
+
+
+CHECKS: Checks = {
+    "request.max_tokens_field": max_tokens_field,
+    "request.max_tokens_required": max_tokens_required,
+    "request.min_max_tokens": min_max_tokens,
+    "request.sampling": sampling,
+    "request.temperature_max": temperature_max,
+    "request.temperature_min": temperature_min,
+    "request.temperature_or_top_p": temperature_or_top_p,
+    "request.max_stop": max_stop,
+    "request.blank_stop": blank_stop,
+    "request.output": output,
+    "request.output_with_tools": output_with_tools,
+    "request.unknown_fields": unknown_fields,
+    "request.refused_fields": refused_fields,
+    "request.user": user,
+    "request.cache_markers": cache_markers,
+    "request.foreign_models": foreign_models,
+}

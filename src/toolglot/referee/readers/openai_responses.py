@@ -1,0 +1,311 @@
+"""What an OpenAI Responses request says, for the referee.
+
+Items stand in one flat list. A run of the model's items is one assistant message, a run of the client's answers to
+calls is one tool message; every other item is a message of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any, Final, Literal
+
+from msgspec.structs import replace
+
+from toolglot.referee.readers.forms import (
+    FormFaults,
+    fields,
+    flag_of,
+    look,
+    named_schema,
+    objects,
+    setting,
+    settings,
+    text_of,
+)
+from toolglot.referee.readers.forms_openai_responses import BODY
+from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
+
+_ROLES: Final[dict[str, Role]] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "developer",
+}
+_BY_CLIENT: Final[dict[str, Role]] = {
+    "function_call_output": "tool",
+    "custom_tool_call_output": "tool",
+    "computer_call_output": "tool",
+    "local_shell_call_output": "tool",
+    "shell_call_output": "tool",
+    "apply_patch_call_output": "tool",
+    "mcp_approval_response": "user",
+    "compaction_trigger": "user",
+    "additional_tools": "developer",
+    "configuration_update": "developer",
+}
+"""Whose an item is that the model did not make."""
+_OTHERS: Final = (
+    *("item_reference", "compaction", "compaction_trigger", "mcp_list_tools", "mcp_approval_request"),
+    *("mcp_approval_response", "additional_tools", "configuration_update"),
+)
+_MERGED: Final = ("assistant", "tool")
+_SAMPLING: Final = {"temperature": "temperature", "top_p": "top_p"}
+_OUTPUTS: Final = {"json_object": "json", "json_schema": "json_schema"}
+_MODES: Final[dict[str, Literal["auto", "none", "required"]]] = {
+    "auto": "auto",
+    "none": "none",
+    "required": "required",
+}
+
+
+def read(body: dict[str, Any]) -> View:
+    """The picture of a request."""
+    found = look(body, BODY)
+    given = fields(body)
+    return View(
+        system=_instructions(given.get("instructions")),
+        messages=tuple(_messages(given.get("input"), found)),
+        messages_path="$.input",
+        tools=_tools(given["tools"], "$.tools", found) if isinstance(given.get("tools"), list) else None,
+        choice=_choice(given.get("tool_choice")),
+        parallel=setting(given, "parallel_tool_calls"),
+        max_tokens=setting(given, "max_output_tokens"),
+        max_tokens_field="max_output_tokens" if given.get("max_output_tokens") is not None else "",
+        sampling=settings(given, _SAMPLING),
+        effort=setting(fields(given.get("reasoning")), "effort", "$.reasoning"),
+        summary=setting(fields(given.get("reasoning")), "summary", "$.reasoning"),
+        output=_output(fields(given.get("text"))),
+        output_schema=_output_schema(fields(fields(given.get("text")).get("format"))),
+        user=setting(given, "user"),
+        keeps_items=given.get("store") is not False,
+        is_continued=_is_continued(given),
+        extra_fields=found.take("$"),
+        extra_paths=found.left(),
+        shapes=tuple(found.shapes),
+    )
+
+
+def _is_continued(given: dict[str, Any]) -> bool:
+    """Whether the provider has stored what was said before: an earlier response, a prompt, or single items."""
+    if given.get("previous_response_id") is not None or given.get("conversation") is not None:
+        return True
+    if given.get("input") is None and given.get("prompt") is not None:
+        return True
+    return any(_kind(item) == "item_reference" for _, item in objects(given.get("input"), ""))
+
+
+def _output(text: dict[str, Any]) -> Setting | None:
+    kind = text_of(fields(text.get("format")).get("type"))
+    return Setting("$.text.format", _OUTPUTS[kind]) if kind in _OUTPUTS else None
+
+
+def _output_schema(form: dict[str, Any]) -> ToolView | None:
+    return named_schema(form, "$.text.format") if form.get("type") == "json_schema" else None
+
+
+def _instructions(written: Any) -> Message | None:
+    return _whole(written, "system", "$.instructions") if isinstance(written, str) else None
+
+
+def _whole(text: str, role: Role, path: str) -> Message:
+    """A message that is one string."""
+    items = (PartView(kind="text", path=path, text=text),) if text else ()
+    return Message(role=role, path=path, items=items, is_empty_string=not text)
+
+
+# --- tools ------------------------------------------------------------------------------------------
+
+
+def _tools(written: Any, path: str, found: FormFaults) -> tuple[ToolView, ...]:
+    return tuple(_tool(tool, place, found) for place, tool in objects(written, path))
+
+
+def _tool(tool: dict[str, Any], path: str, found: FormFaults) -> ToolView:
+    kind, name, extra = text_of(tool.get("type")) or "", text_of(tool.get("name")), found.take(path)
+    described = text_of(tool.get("description"))
+    if kind == "function":
+        return ToolView(
+            path=path,
+            name=name,
+            type=kind,
+            description=described,
+            schema=tool.get("parameters"),
+            schema_path=f"{path}.parameters",
+            schema_field="parameters",
+            strict=flag_of(tool.get("strict")),
+            extra_fields=extra,
+        )
+    if kind == "custom":
+        return ToolView(path=path, name=name, kind="custom", type=kind, description=described, extra_fields=extra)
+    if kind == "namespace":
+        inner = tuple(
+            _tool(member, place, FormFaults())
+            for place, member in objects(tool.get("tools"), f"{path}.tools")
+            if member.get("type") in ("function", "custom")
+        )
+        return ToolView(
+            path=path, name=name, kind="namespace", type=kind, description=described, members=inner, extra_fields=extra
+        )
+    return ToolView(path=path, name=None, kind="server", type=kind, description=described, extra_fields=extra)
+
+
+def _choice(written: Any) -> ChoiceView | None:
+    if isinstance(written, str):
+        mode = _MODES.get(written)
+        return None if mode is None else ChoiceView(path="$.tool_choice", mode=mode)
+    given = fields(written)
+    kind = text_of(given.get("type"))
+    if kind == "allowed_tools":
+        listed = (text_of(tool.get("name")) for _, tool in objects(given.get("tools"), ""))
+        return ChoiceView(
+            path="$.tool_choice", mode="allowed", names=tuple(name for name in listed if name is not None)
+        )
+    # A hosted tool has a type in place of a name, and one of a remote server is not in the list of tools.
+    name = text_of(given.get("name")) if kind in ("function", "custom") else None
+    return (
+        None if kind is None else ChoiceView(path="$.tool_choice", mode="named", names=() if name is None else (name,))
+    )
+
+
+# --- items ------------------------------------------------------------------------------------------
+
+
+def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
+    if isinstance(written, str):
+        yield _whole(written, "user", "$.input")
+        return
+    placed = [(path, item, _role(item)) for path, item in objects(written, "$.input")]
+    for (role, _), run in groupby(enumerate(placed), _same_message):
+        members = [(path, item) for _, (path, item, _) in run]
+        if role is not None:
+            yield _message(role, members, found)
+
+
+def _same_message(numbered: tuple[int, tuple[str, dict[str, Any], Role | None]]) -> tuple[Role | None, int]:
+    """What neighbours share that are one message."""
+    number, (_, _, role) = numbered
+    return role, -1 if role in _MERGED else number
+
+
+def _role(item: dict[str, Any]) -> Role | None:
+    kind = _kind(item)
+    if kind == "message":
+        said = item.get("role")
+        return _ROLES.get(said) if isinstance(said, str) else None
+    return _BY_CLIENT.get(kind, "assistant")
+
+
+def _kind(item: dict[str, Any]) -> str:
+    if "type" in item:
+        return text_of(item["type"]) or ""
+    return "item_reference" if "id" in item and "role" not in item else "message"
+
+
+def _message(role: Role, members: list[tuple[str, dict[str, Any]]], found: FormFaults) -> Message:
+    items, path = list[PartView](), members[0][0]
+    is_empty = all(_kind(item) == "message" and item.get("content") == "" for _, item in members)
+    extra = found.take(path) if _kind(members[0][1]) == "message" else ()
+    for place, item in members:
+        items += _items(item, place, found)
+    has_content = any(_kind(item) != "message" or item.get("content") is not None for _, item in members)
+    return Message(
+        role=role,
+        path=path,
+        items=tuple(items),
+        has_content=has_content,
+        is_empty_string=is_empty,
+        extra_fields=extra,
+    )
+
+
+def _items(item: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartView]:
+    kind = _kind(item)
+    if kind == "message":
+        id, parts = text_of(item.get("id")), tuple(_parts(item.get("content"), f"{path}.content", found))
+        yield from (replace(parts[0], item_id=id), *parts[1:]) if parts and id is not None else parts
+    elif kind in ("function_call", "custom_tool_call"):
+        is_custom = kind == "custom_tool_call"
+        yield PartView(
+            kind="call",
+            path=path,
+            type=kind,
+            id=text_of(item.get("call_id")),
+            item_id=text_of(item.get("id")),
+            name=text_of(item.get("name")),
+            arguments=item.get("input" if is_custom else "arguments"),
+            is_custom=is_custom,
+            extra_fields=found.take(path),
+        )
+    elif kind in ("function_call_output", "custom_tool_call_output"):
+        yield _result(item, kind, path, found)
+    elif kind == "reasoning":
+        yield _reasoning(item, path, found)
+    else:
+        known: Literal["other", "server"] = "other" if kind in _OTHERS else "server"
+        yield PartView(kind=known, path=path, type=kind, item_id=text_of(item.get("id")), extra_fields=found.take(path))
+
+
+def _result(item: dict[str, Any], kind: str, path: str, found: FormFaults) -> PartView:
+    output, place = item.get("output"), f"{path}.output"
+    whole = (PartView(kind="text", path=place, text=output),) if output == "" else ()
+    return PartView(
+        kind="result",
+        path=path,
+        type=kind,
+        id=text_of(item.get("call_id")),
+        item_id=text_of(item.get("id")),
+        name=text_of(item.get("name")),
+        is_custom=kind == "custom_tool_call_output",
+        content=whole or tuple(_parts(output, place, FormFaults())),
+        has_content=output is not None,
+        extra_fields=found.take(path),
+    )
+
+
+def _reasoning(item: dict[str, Any], path: str, found: FormFaults) -> PartView:
+    said = [
+        part["text"]
+        for field in ("summary", "content")
+        for _, part in objects(item.get(field), path)
+        if isinstance(part.get("text"), str)
+    ]
+    return PartView(
+        kind="thinking",
+        path=path,
+        type="reasoning",
+        text="\n".join(said) if said else None,
+        item_id=text_of(item.get("id")),
+        signature=text_of(item.get("encrypted_content")),
+        extra_fields=found.take(path),
+    )
+
+
+def _parts(content: Any, path: str, found: FormFaults) -> Iterator[PartView]:
+    if isinstance(content, str) and content:
+        yield PartView(kind="text", path=path, text=content)
+    for place, part in objects(content, path):
+        kind, extra = text_of(part.get("type")) or "", found.take(place)
+        if kind in ("input_text", "output_text"):
+            yield PartView(kind="text", path=place, type=kind, text=text_of(part.get("text")), extra_fields=extra)
+        elif kind in ("input_image", "input_file"):
+            media = "image" if kind == "input_image" else _sort_of_file(part)
+            yield PartView(kind="media", path=place, type=kind, media=media, source=_source(part), extra_fields=extra)
+        else:
+            yield PartView(kind="other", path=place, type=kind, text=text_of(part.get("refusal")), extra_fields=extra)
+
+
+def _source(part: dict[str, Any]) -> Literal["", "data", "url", "file"]:
+    url = text_of(part.get("image_url"))
+    if part.get("file_data") is not None or (url is not None and url.startswith("data:")):
+        return "data"
+    if url is not None or part.get("file_url") is not None:
+        return "url"
+    return "file" if part.get("file_id") is not None else ""
+
+
+def _sort_of_file(part: dict[str, Any]) -> str:
+    named = (text_of(part.get(field)) or "" for field in ("filename", "file_url"))
+    is_pdf = any(name[-4:].lower() == ".pdf" for name in named)
+    data = text_of(part.get("file_data")) or ""
+    return "document" if is_pdf or data.startswith("data:application/pdf") else "file"

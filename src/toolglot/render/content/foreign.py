@@ -1,0 +1,225 @@
+"""What only its issuer can read: signatures, encrypted thinking, a provider's own blocks.
+
+Law 12: opaque things go home only. Elsewhere thinking keeps its text where the target welcomes it, a
+server tool's block becomes plain text, a block nobody knows keeps the text it holds, and the rest goes.
+Each kind of loss is told once, with how often and where first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Issuer, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.profiles import resolve
+from toolglot.render.content.cache_markers import is_marker, report_lost_marker
+from toolglot.render.content.reasoning import parted
+from toolglot.render.job import RenderJob, unless_same
+
+_TEXT_FIELDS: Final = ("text", "refusal", "content", "output")
+"""Where a block that nobody knows says something in words."""
+
+_ENCRYPTED: Final = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature")
+
+SIGNATURE_LEFT_OUT: Final = "a signature or cipher that only its issuer can read was left out"
+_UNREADABLE: Final = f"housekeeping: {SIGNATURE_LEFT_OUT}"
+
+_ISSUE: Final = re.compile(r"[-@](?:latest|\d{6,8}|20\d\d-\d\d-\d\d|[01]\d-20\d\d|00\d)$")
+"""The end of a model's name that says which issue of it is meant."""
+_VERSION: Final = re.compile(r"-v\d:\d$")
+"""What Bedrock writes behind that."""
+_WAY: Final = re.compile(
+    r"(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/[^/]+/)?models/|google/|(?:us|eu|apac|global|jp|au)\."
+)
+"""The beginning of a model's name that says where it is, not which one it is."""
+
+
+_SIGNATURE: Final = "housekeeping: a signature that only its issuer can read was left out"
+_THINKING_SIGNATURE: Final = "housekeeping: the signature of thinking was left out, its text is kept"
+
+
+class _Tally:
+    """What is left out or rewritten, one entry for each kind: "dropped: …", "converted: …"; "housekeeping: …" is
+    dropped too and was nothing that the target could have read."""
+
+    def __init__(self, job: RenderJob) -> None:
+        self._job = job
+        self._seen: dict[str, tuple[int, str]] = {}
+
+    def add(self, what: str, turn: Turn) -> None:
+        count, first = self._seen.get(what, (0, turn.key))
+        self._seen[what] = (count + 1, first)
+
+    def tell(self) -> None:
+        for what, (count, first) in self._seen.items():
+            times = "" if count == 1 else f" ({count} times)"
+            action, _, reason = what.partition(": ")
+            self._job.tell(
+                "converted" if action == "converted" else "dropped",
+                f"{reason}{times}",
+                turn_key=first,
+                gravity="housekeeping" if action == "housekeeping" else None,
+            )
+
+
+def strip_foreign(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+    """The turns without what only another issuer can read."""
+    survey = job.survey(turns)
+    if not survey.has_signatures and survey.kinds <= {Media}:
+        return turns
+    tally = _Tally(job)
+    stripped = tuple(_strip_turn(turn, job, tally) for turn in turns)
+    tally.tell()
+    return unless_same(stripped, turns)
+
+
+def strip_opaque(turn: Turn, job: RenderJob) -> Turn:
+    """A model's turn for a client of another protocol, without what only the model's provider can read."""
+    for block in turn.blocks:
+        if type(block) is Thinking or (isinstance(block, Text | ToolCall) and block.signature):
+            break
+    else:
+        return turn
+    tally = _Tally(job)
+    blocks = unless_same(tuple([_readable_block(block, turn, tally) for block in turn.blocks]), turn.blocks)
+    tally.tell()
+    return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
+
+
+def _readable_block(block: Block, turn: Turn, tally: _Tally) -> Block:
+    readable = readable_block(block)
+    if readable is not block:
+        tally.add(_UNREADABLE, turn)
+    return readable
+
+
+def readable_block(block: Block) -> Block:
+    """A block without what only the model's provider can read; the block itself where it holds nothing of the kind."""
+    if isinstance(block, Text | ToolCall) and block.signature:
+        return replace(block, signature=None)
+    if isinstance(block, Thinking) and (block.signature or block.redacted):
+        return replace(block, signature=None, redacted=None)
+    return block
+
+
+def is_at_home(issuer: Issuer | None, job: RenderJob) -> bool:
+    """Whether the target is the issuer, as far as both are known."""
+    if issuer is None or resolve(issuer.provider) != job.profile.name:
+        return False
+    home = job.home or Issuer(job.profile.name)
+    known = {
+        "model": (lineage(issuer.model), lineage(job.profile.model)),
+        "endpoint": (issuer.endpoint, home.endpoint),
+        "account": (issuer.account, home.account),
+    }
+    bound = job.profile.reasoning.bound_to
+    return not any(theirs and ours and theirs != ours for key, (theirs, ours) in known.items() if key in bound)
+
+
+def lineage(model: str) -> str:
+    """The model that a name means, whichever issue of it and whichever way to it the name tells besides."""
+    way = _WAY.match(model)
+    return _ISSUE.sub("", _VERSION.sub("", model[way.end() :] if way is not None else model))
+
+
+def _strip_turn(turn: Turn, job: RenderJob, tally: _Tally) -> Turn:
+    home = is_at_home(turn.issuer, job)
+    stripped = (_strip_block(block, turn, home, job, tally) for block in turn.blocks)
+    blocks = unless_same(tuple(block for block in stripped if block is not None), turn.blocks)
+    if blocks is turn.blocks:
+        return turn
+    has_lost_thinking = _thoughts(blocks) < _thoughts(turn.blocks)
+    return replace(turn, blocks=parted(blocks, job) if has_lost_thinking else blocks)
+
+
+def _thoughts(blocks: tuple[Block, ...]) -> int:
+    return sum(isinstance(block, Thinking) for block in blocks)
+
+
+def _strip_block(block: Block, turn: Turn, home: bool, job: RenderJob, tally: _Tally) -> Block | None:
+    if isinstance(block, Text | Media):
+        return _unsigned(block, turn, tally) if isinstance(block, Text) and block.signature and not home else block
+    if isinstance(block, ToolCall):
+        return _unsigned(block, turn, tally) if block.signature and not home else block
+    if isinstance(block, ToolResult):
+        return _strip_result(block, turn, job, tally)
+    if isinstance(block, Thinking):
+        return block if home else _strip_thinking(block, turn, job, tally)
+    if block.protocol == job.profile.protocol and (home or job.goes_home or isinstance(block, Opaque)):
+        return block
+    return _as_text(block, turn, tally)
+
+
+def _unsigned(block: Any, turn: Turn, tally: _Tally) -> Any:
+    tally.add(_SIGNATURE, turn)
+    return replace(block, signature=None)
+
+
+def _strip_thinking(block: Thinking, turn: Turn, job: RenderJob, tally: _Tally) -> Thinking | None:
+    report_lost_marker(block, job)
+    if job.profile.reasoning.foreign == "text" and block.text:
+        if block.signature is not None or block.redacted is not None:
+            tally.add(_THINKING_SIGNATURE, turn)
+        return Thinking(block.text)
+    tally.add(f"dropped: thinking of another model is refused {job.rule('reasoning.foreign')}", turn)
+    return None
+
+
+def _strip_result(result: ToolResult, turn: Turn, job: RenderJob, tally: _Tally) -> ToolResult:
+    if not isinstance(result.content, tuple):
+        return result
+    parts = unless_same(tuple(_kept_parts(result.content, turn, job, tally)), result.content)
+    return result if parts is result.content else replace(result, content=parts)
+
+
+def _kept_parts(
+    parts: Iterable[Text | Media | Opaque], turn: Turn, job: RenderJob, tally: _Tally
+) -> Iterable[Text | Media | Opaque]:
+    for part in parts:
+        if isinstance(part, Opaque) and part.protocol != job.profile.protocol:
+            text = _as_text(part, turn, tally)
+            if text is not None:
+                yield text
+        else:
+            yield part
+
+
+def _as_text(block: Opaque | ServerTool, turn: Turn, tally: _Tally) -> Text | None:
+    """What another provider's own block says, in words."""
+    if isinstance(block, ServerTool):
+        tally.add(f"converted: a block of {block.protocol}'s own tools became text", turn)
+        said = msgspec.json.encode(_readable(block.value)).decode()
+        return Text(f"[{block.name or 'server tool'} {block.phase}] {said}")
+    text = "\n".join(_words(block.value))
+    if text:
+        tally.add(f"converted: a {block.kind or 'block'} of {block.protocol} became text", turn)
+        return Text(text)
+    weight = "housekeeping" if is_marker(block) else "dropped"
+    tally.add(f"{weight}: {block.kind or 'a block'} of {block.protocol} has no form here", turn)
+    return None
+
+
+def _words(value: Any) -> Iterable[str]:
+    """What a value says in words, at whatever depth."""
+    if isinstance(value, list):
+        for inner in value:
+            yield from _words(inner)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, dict | list):
+                yield from _words(inner)
+            elif isinstance(inner, str) and inner and key in _TEXT_FIELDS:
+                yield inner
+
+
+def _readable(value: Any) -> Any:
+    """A block without what nobody but its issuer can read."""
+    if isinstance(value, dict):
+        return {key: _readable(inner) for key, inner in value.items() if key not in _ENCRYPTED}
+    if isinstance(value, list):
+        return [_readable(inner) for inner in value]
+    return value

@@ -1,0 +1,220 @@
+"""Images, documents and sounds where the target takes them.
+
+A kind that a user turn cannot hold, a file that only its issuer can open, or a medium that nobody can read, leaves a
+line of text in its place.
+A kind that only results cannot hold (D-class: text-only tool messages) moves behind the last result of its run,
+never between two of them, with a line in the result that says so.
+
+Runs after `foreign`, which may drop blocks, and before anything that counts or joins turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, Extra, Media, Opaque, Text, ToolResult, Turn
+from toolglot.profiles import resolve
+from toolglot.render.content import media_faults
+from toolglot.render.content.document_names import name_documents
+from toolglot.render.job import RenderJob, unless_same
+
+MOVED: Final = "[{kind}: shown after the tool results]"
+SHOWN: Final = "[From the tool results:]"
+UNSEEN: Final = "[{kind}{name}: it cannot be shown here]"
+
+MAX_NAME: Final = 200
+
+_STORES: Final = {"gemini": ("gs",), "bedrock": ("s3",)}
+"""Addresses that a protocol knows besides those of the web."""
+_READS_BYTES: Final = ("gemini", "bedrock")
+"""Protocols that refuse a request whose data are no base64 before anything else is looked at."""
+
+_DETAILS: Final = {"openai_chat": "~image_url", "cohere": "~image", "openai_responses": ""}
+"""The protocols that say how closely to look at an image: the note of the object that says so, or the part itself."""
+
+_DOCUMENTS: Final = ("application/pdf", "text/")
+
+_ENDINGS: Final = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "pdf": "application/pdf",
+}
+
+
+def place_media(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+    """The turns with every medium where the target accepts it, and under a name that it accepts."""
+    return name_documents(_placed(turns, job), job)
+
+
+def _placed(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+    if Media not in job.survey(turns).kinds:
+        return turns
+    placed: list[Turn] = []
+    waiting: list[Media] = []
+    for turn in turns:
+        if waiting and not turn.results:
+            placed.append(_shown(waiting, placed[-1]))
+            waiting = []
+        placed.append(_fit_turn(turn, waiting, job))
+    if waiting:
+        placed.append(_shown(waiting, placed[-1]))
+    return unless_same(tuple(placed), turns)
+
+
+def _shown(media: Sequence[Media], near: Turn) -> Turn:
+    """A user turn for what moved out of results."""
+    return Turn("user", (Text(SHOWN), *media), key=f"{near.key}+media")
+
+
+def _fit_turn(turn: Turn, moved: list[Media], job: RenderJob) -> Turn:
+    accepted = job.profile.turns.assistant_media if turn.role == "assistant" else job.profile.turns.media
+    blocks: list[Block] = []
+    for block in turn.blocks:
+        if isinstance(block, Media):
+            blocks.append(_fit(block, accepted, turn, job))
+        elif isinstance(block, ToolResult) and isinstance(block.content, tuple):
+            blocks.append(_fit_result(block, block.content, moved, turn, job))
+        else:
+            blocks.append(block)
+    kept = unless_same(tuple(blocks), turn.blocks)
+    return turn if kept is turn.blocks else replace(turn, blocks=kept)
+
+
+def kind_of(media: Media) -> str:
+    """What a medium is; a file is what its type says."""
+    if media.kind != "file":
+        return media.kind
+    major = media.media_type.partition("/")[0]
+    if major in ("image", "audio", "video"):
+        return major
+    return "document" if media.media_type.startswith(_DOCUMENTS) else "file"
+
+
+def _kind_seen(media: Media, job: RenderJob) -> str:
+    """What the target takes a medium for: Gemini goes by the type alone."""
+    by_type = job.profile.protocol == "gemini" and not job.goes_home
+    return "file" if by_type and not (media.media_type or _type_found(media)) else kind_of(media)
+
+
+def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: RenderJob) -> Media | Text:
+    """The medium as the target takes it, or a line of text."""
+    kind = kind_of(media)
+    if _is_out_of_reach(media, turn, job):
+        reason = f"the {kind} is given by a file id, which only the provider that keeps it can open"
+    elif media.data is None and media.url is not None and not _may_be_fetched(media.url, job):
+        reason = f"the {kind} is given by an address, which is not accepted {job.rule('turns.media_sources')}"
+    elif fault := _fault_of(media, job):
+        reason = f"the {kind} cannot be read: {fault}"
+    elif kind in accepted or media.kind in accepted:
+        fitted = _typed(media if media.kind in accepted else replace(media, kind=kind), job)
+        return fitted if fitted.extra is None else _with_detail(fitted, fitted.extra, job.profile.protocol)
+    else:
+        key = "turns.assistant_media" if turn.role == "assistant" else "turns.media"
+        reason = f"{kind} is not accepted here {job.rule(key)}"
+    job.tell("converted", f"{reason}; a line of text stands for it", turn_key=turn.key, gravity="loss")
+    job.tell_fields(media.extra, "a line of text", turn.key)
+    name = media.name or media.url or ""
+    return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
+
+
+def _may_be_fetched(url: str, job: RenderJob) -> bool:
+    """Whether the target takes a medium by this address."""
+    sources = job.profile.turns.media_sources
+    in_store = url.partition(":")[0].lower() in _STORES.get(job.profile.protocol, ())
+    return "url" in sources or (in_store and "store" in sources)
+
+
+def _with_detail(media: Media, extra: Extra, protocol: str) -> Media:
+    """An image with how closely to look at it, in the place that the target has for that."""
+    place = _DETAILS.get(protocol)
+    if place is None or protocol in extra or media.kind != "image":
+        return media
+    for source, fields in extra.items():
+        held = fields.get(_DETAILS[source]) if _DETAILS.get(source) else fields if source in _DETAILS else None
+        detail = held.get("detail") if isinstance(held, dict) else None
+        if held and detail in ("low", "high"):
+            rest = {field: value for field, value in held.items() if field != "detail"}
+            left = {**fields, _DETAILS[source]: rest} if _DETAILS[source] else rest
+            own = {place: {"detail": detail}} if place else {"detail": detail}
+            return replace(media, extra={**extra, source: left, protocol: own})
+    return media
+
+
+def _fault_of(media: Media, job: RenderJob) -> str:
+    """Why the target cannot read a medium. What goes home is refused only where it would be refused there."""
+    protocol = job.profile.protocol
+    if job.goes_home:
+        refused = media.data is not None and protocol in _READS_BYTES and not media_faults.is_base64(media.data)
+        return media_faults.fault_of(media) if refused else ""
+    fault = media_faults.fault_of(media, (*media_faults.ADDRESSES, *_STORES.get(protocol, ())))
+    if fault or media.data is None or media_faults.has_type(media) or _type_found(media):
+        return fault
+    needs_none = protocol == "ollama" or (media.kind == "file" and protocol.startswith("openai"))
+    return "" if needs_none else "its type is not known"
+
+
+def _type_found(media: Media) -> str:
+    """The type by the first bytes or the name; empty where they do not tell."""
+    if media.data is not None:
+        return media_faults.type_by_start(media.data)
+    ending = (media.url or "").partition("?")[0].rpartition(".")[2].lower()
+    return _ENDINGS.get(ending, "")
+
+
+def _typed(media: Media, job: RenderJob) -> Media:
+    """The medium with its type, which some protocols do not say and others demand."""
+    if job.goes_home and (media.data is None or media_faults.is_base64(media.data)):
+        standard = media
+    else:
+        standard = media_faults.standard(media)
+    if standard is not media:
+        job.tell(
+            "converted", "base64 in another form than the standard one was written in that", gravity="housekeeping"
+        )
+        media = standard
+    if media.media_type if job.goes_home or media.data is None else media_faults.has_type(media):
+        return media
+    found = "" if job.goes_home and media.data is None else _type_found(media)
+    if not found:
+        return media
+    job.tell("assumed", f"a medium without a type is taken for {found} by its first bytes or its name", "policy")
+    return replace(media, media_type=found)
+
+
+def _is_out_of_reach(media: Media, turn: Turn, job: RenderJob) -> bool:
+    if media.file_id is None or media.data is not None or media.url is not None:
+        return False
+    home = turn.issuer is not None and resolve(turn.issuer.provider) == job.profile.name
+    return not (home or job.goes_home)
+
+
+def _fit_result(
+    result: ToolResult, content: tuple[Text | Media | Opaque, ...], moved: list[Media], turn: Turn, job: RenderJob
+) -> ToolResult:
+    results = job.profile.results
+    parts: list[Text | Media | Opaque] = []
+    for part in content:
+        if not isinstance(part, Media):
+            parts.append(part)
+            continue
+        kind = _kind_seen(part, job)
+        if kind in results.media and (results.error_media or not result.is_error):
+            parts.append(_fit(part, results.media, turn, job))
+            continue
+        fitted = _fit(part, job.profile.turns.media, turn, job)
+        if isinstance(fitted, Text):
+            parts.append(fitted)
+            continue
+        rule = "results.error_media" if kind in results.media else "results.media"
+        reason = f"a tool result takes no {kind} {job.rule(rule)}; it stands behind the results"
+        job.tell("moved", reason, turn_key=turn.key, call_ids=(result.call_id,))
+        moved.append(fitted)
+        parts.append(Text(MOVED.format(kind=kind)))
+    kept = unless_same(tuple(parts), content)
+    return result if kept is content else replace(result, content=kept)

@@ -1,0 +1,465 @@
+"""The way back: a model's answer as the client that asked knows its tools, ids and arguments.
+
+Law 11: a call that cannot be read is never handed on as one that can be run. Where the client's protocol writes
+arguments as text, it gets what the model wrote; where it wants an object, the call becomes words.
+
+Law 8: an answer that comes in pieces (`answer_stream.py`) becomes what it would have become whole. So what a block
+becomes depends on that block and on what came before it, never on what follows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from toolglot import arguments, jsontext
+from toolglot.conversation import (
+    Block,
+    Extra,
+    Issuer,
+    Reply,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMetadata,
+    Turn,
+    ids,
+)
+from toolglot.conversation.events import CUT_UNSAID
+from toolglot.conversation.report import Action
+from toolglot.errors import InputError, TruncatedArgumentsError
+from toolglot.profiles import Profile
+from toolglot.render.content.foreign import readable_block, strip_opaque
+from toolglot.render.job import RenderJob
+from toolglot.render.rendering import Rendered
+
+UNREADABLE: Final = "[The model called {name} with arguments that cannot be read: {written}]"
+NAMELESS: Final = "[The model called a tool without naming it, so that it was not run: {written}]"
+MALFORMED: Final = "Malformed function call: {name} {written}"
+AS_IT_CAME: Final = "it is handed on as it came"
+NOT_WHOLE: Final = "the client is told that it is not whole"
+NOT_SHOWN: Final = "nothing of it is shown, since nothing of its arguments came"
+CUT_SAYS: Final = frozenset({"length", "error"})
+"""The reasons that say that a reply was cut."""
+SHOWN: Final = 2_000
+_STOP_WORDS: Final = frozenset({"~stop_reason", "~finish_reason"})
+_ONLY_CALL: Final = "~function_call"
+"""The note of a call in a form that has no ids, since there is only one call: the old one of Chat Completions."""
+
+
+def for_client(
+    reply: Reply,
+    source: Profile,
+    target: Profile,
+    request: Rendered | None,
+    job: RenderJob,
+    *,
+    reply_id: str = "",
+    reply_model: str = "",
+) -> Reply:
+    """A provider's reply under the client's names and ids."""
+    answer = ReplyProjection(source, target, request, job, reply_id, reply_model)
+    id, model = answer.begin(reply.id, reply.model)
+    turn = strip_opaque(reply.turn, job) if answer.is_abroad else reply.turn
+    said = turn.blocks
+    if answer.is_abroad:
+        said = tuple([block for block in said if type(block) is ToolCall or not answer.is_void(block)])
+    last = said[-1] if said and reply.stop in CUT_SAYS else None
+    blocks: list[Block] = []
+    for block in said:
+        if type(block) is ToolCall:
+            told_as = answer.call(block, cut=block is last and answer.may_be_cut(block))
+            if told_as is not None:
+                blocks.append(told_as)
+        else:
+            blocks.append(block)
+    told = tuple(blocks)
+    if told != turn.blocks:
+        turn = Turn(turn.role, told, turn.key, turn.issuer, turn.metadata, turn.extra)
+    has_end = reply.stop is not None or answer.is_abroad or bool(told)
+    stop = answer.stop(reply.stop) if has_end else None
+    extra = reply.extra if stop == reply.stop else without_stop_word(reply.extra)
+    return Reply(turn, stop, reply.usage, id, model, answer.with_malformed(extra))
+
+
+def without_stop_word(extra: Extra | None) -> Extra | None:
+    """The fields of a reply without the provider's own word for why it ended, which is not so any more."""
+    return {
+        protocol: {key: own[key] for key in own if key not in _STOP_WORDS} for protocol, own in (extra or {}).items()
+    }
+
+
+class ReplyProjection:
+    """What one answer's ids, names and calls are for the client."""
+
+    def __init__(
+        self,
+        source: Profile,
+        target: Profile,
+        request: Rendered | None,
+        job: RenderJob,
+        reply_id: str = "",
+        reply_model: str = "",
+    ) -> None:
+        self._reply_id = reply_id
+        self._reply_model = reply_model
+        self._source = source
+        self._target = target
+        self._request = request
+        self._job = job
+        self.is_abroad: bool = source.protocol != target.protocol
+        self._own_ids: set[str] = set()
+        """The ids of calls that a client of the same protocol gets as the provider gave them."""
+        self._untold: list[tuple[ToolCall, str, bool]] = []
+        """Calls that cannot be run, as long as it is not known whether the provider itself says that they were cut."""
+        self._unchecked: tuple[ToolCall, str] | None = None
+        """The last call and its name in the provider's words, likewise."""
+        self._given: ids.Projection | None = None
+        """The ids of the client's calls, from the first one on."""
+        self._mint = _Mint(source.name, len(request.ids) if request is not None else None)
+        self._calls = 0
+        self._runnable = 0
+        self._malformed = ""
+        """What is said of a call that cannot be read to a client that has a word of its own for it."""
+        self._has_cut_call = False
+        """Whether the arguments of a call end before they are complete."""
+
+    def begin(self, id: str, model: str) -> tuple[str, str]:
+        """The id and the model of the answer, which a client of another protocol must be told."""
+        self._mint.reply_id = id
+        if self._reply_model and self._reply_model != model:
+            reason = f"the provider names {model[:80]!r} as its model; the client is told {self._reply_model[:80]!r}"
+            self._job.tell("replaced", reason, "projection", path="$.model", gravity="housekeeping")
+            model = self._reply_model
+        if not self.is_abroad:
+            return id, model
+        asked = self._request.conversation.model if self._request is not None else ""
+        return self._reply_id or id or f"reply_{self._mint.key}", model or asked
+
+    def is_void(self, block: Block) -> bool:
+        """Whether a client of another protocol has no use for a block: it says nothing."""
+        if not self.is_abroad or not isinstance(block, Text | Thinking) or block.text or block.signature:
+            return False
+        return isinstance(block, Text) or block.redacted is None
+
+    def readable(self, block: Block) -> Block:
+        """A block without what only the model's provider can read, for a client of another protocol."""
+        return readable_block(block) if self.is_abroad else block
+
+    def stop(self, said: StopReason | None) -> StopReason | None:
+        """Why the answer ended, by the calls that the client gets. One that does not say it came to its end."""
+        self.tell_rest(said)
+        if self._has_cut_call and said in (None, "stop", "tool_calls"):
+            self._job.tell("assumed", CUT_UNSAID, "canonical", path="$.stop")
+            return "length"
+        if said is None:
+            meant: StopReason = "tool_calls" if self._runnable else "error" if self._malformed else "stop"
+            what = "with calls that can be run, it ended for them" if self._runnable else "it is taken for whole"
+            self._job.tell("assumed", f"the answer does not say why it ended; {what}", "canonical", path="$.stop")
+            return meant
+        if not self._calls:
+            return said
+        if self._malformed and not self._runnable and said in ("stop", "tool_calls"):
+            return "error"
+        return "stop" if said == "tool_calls" and not self._runnable else said
+
+    def with_malformed(self, extra: Extra | None) -> Extra | None:
+        """The fields of a reply with the target's own word for a call that cannot be read, where it has one."""
+        if not self._malformed or self._runnable:
+            return extra
+        known = extra or {}
+        told = {"~malformed": {"reason": self._target.calls.malformed, "message": self._malformed}}
+        return {**known, self._target.protocol: {**known.get(self._target.protocol, {}), **told}}
+
+    # --- calls --------------------------------------------------------------------------------------
+
+    def comes_whole(self, opened: ToolCall) -> bool:
+        """Whether a call can be told only as a whole: all of its arguments say what its id or its form is."""
+        if not opened.name.strip() or self._rewrites(opened):
+            return True
+        if not opened.id.strip():
+            return not self._needs_no_id(opened)
+        return self.is_abroad and self._target.stream.calls == "whole"
+
+    def _rewrites(self, opened: ToolCall) -> bool:
+        return self._request is not None and self._request.tools.is_rewritten(opened.name)
+
+    def _needs_no_id(self, call: ToolCall) -> bool:
+        """Whether a call needs no id: the client knows this provider's calls as they are."""
+        if self.is_abroad:
+            return False
+        return not self._target.ids.required or any(_ONLY_CALL in own for own in (call.extra or {}).values())
+
+    def may_be_cut(self, call: ToolCall, *, came_blank: bool = False) -> bool:
+        """Whether the last call of an answer that was cut may not be run.
+
+        Where arguments are text and nothing of them came, the call was cut before them, unless it is known that its
+        tool has no parameters. Where the request is not known, a stream (`came_blank`) saw that nothing came; in a
+        whole answer blank stands for none, as many hosts write it. Anthropic writes a call that was cut there as one
+        that has none (F1): its tool takes it so, or it was cut.
+        """
+        if call.type == "custom":
+            return True
+        if not self.is_abroad or call.arguments != {}:
+            return False
+        if self._request is None:
+            return came_blank
+        tools = self._request.tools
+        if came_blank or (call.raw_input is not None and not call.raw_input.strip()):
+            tool = tools.of(call.name)
+            return tool is None or bool((tool.original.parameters or {}).get("properties"))
+        return self._source.calls.arguments != "string" and bool(tools.mismatches(tools.original_call(call)))
+
+    def open_call(self, opened: ToolCall) -> ToolCall:
+        """A call that has just begun, under the client's name for the tool and an id that the client can send back."""
+        emitted = self._with_id(opened)
+        return self._request.tools.original_call(emitted) if self._request is not None else emitted
+
+    def close_call(self, opened: ToolCall, whole: ToolCall) -> ToolCall:
+        """A call that was begun with `open_call`, as `opened` says, now that all of it is known."""
+        named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
+        self._check(named, whole.name)
+        self._runnable += 1
+        return whole if named == whole else named
+
+    def reads_whole(self, opened: ToolCall) -> bool:
+        """Whether a client of another protocol wants the arguments of a call as an object."""
+        return self.is_abroad and opened.type == "function"
+
+    def opened_call(self, opened: ToolCall, whole: ToolCall, *, cut: bool) -> Block | None:
+        """A call that was begun with `open_call` and never shown, now that all of it is known."""
+        named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
+        if cut and self.writes_text and not _is_readable(named):
+            self.tell_unreadable(named, NOT_WHOLE, cut=True)
+            return named
+        if cut or not _is_readable(named):
+            return self._unreadable(named, cut=cut)
+        closed = self.close_call(opened, whole)
+        return replace(closed, raw_input=None) if closed.arguments is not None else closed
+
+    def call(self, call: ToolCall, *, cut: bool = False) -> Block | None:
+        """A whole call as the client gets it. One that cannot be run may become words, or only why the reply ended."""
+        if not call.name.strip():
+            name = self._forced_name()
+            if not name:
+                return self._nameless(call)
+            self._job.tell("assumed", f"a call has no name; the tool that was forced, {name!r}, is meant", "canonical")
+            call = replace(call, name=name)
+        original = self.open_call(call)
+        if not cut:
+            self._check(original, call.name)
+        if cut or (original.type == "function" and not _is_readable(original)):
+            return self._unreadable(original, cut=cut)
+        self._runnable += 1
+        return call if original == call else original
+
+    def _with_id(self, call: ToolCall) -> ToolCall:
+        index, self._calls = self._calls, self._calls + 1
+        raw_id = call.id if call.id.strip() else None
+        if raw_id is None and self._needs_no_id(call):
+            return call
+        is_again = False
+        if raw_id is not None and not self.is_abroad:
+            # Whoever gave it will know it again, legal elsewhere or not; only one that it gave twice is of no use.
+            is_again = raw_id in self._own_ids
+            if not is_again:
+                self._own_ids.add(raw_id)
+                return call
+        issuer = self._source.name if self.is_abroad else self._target.name
+        if self._given is None:
+            self._given = ids.Projection(
+                self._target,
+                policy="reversible",
+                canonical_id=self._mint.canonical_id,
+                issuer=issuer,
+                keeps_legal=False,
+            )
+        self._mint.call, self._mint.index = call, index
+        if raw_id is not None and not is_again and raw_id not in self._given and call.metadata is None:
+            given = self._given.add(call)
+        else:
+            named = None if is_again else raw_id
+            origin = ToolMetadata(named, Issuer(issuer if named is not None else self._source.name))
+            given = self._given.add(replace(call, id=self._mint.canonical_id(), metadata=origin))
+        if given == raw_id:
+            return call
+        if raw_id is None and self._source.ids.required:
+            reason = f"a call of {call.name[:80]} came without an id; it is {given!r} for the client"
+            self._job.tell("added", reason, "projection", call_ids=(given,))
+        if raw_id is not None and not (self.is_abroad and ids.are_alike(raw_id, given)):
+            reason = f"the id {raw_id[:80]!r} is used twice, or is not as the client's protocol writes ids"
+            reason += f"; it is {given!r} there"
+            self._job.tell("replaced", reason, "projection", call_ids=(given,))
+        return replace(call, id=given)
+
+    def _forced_name(self) -> str:
+        """The name of the only tool that the model could call, as it knows it; empty: there is no such."""
+        asked = self._request.conversation if self._request is not None else None
+        choice = asked.options.tool_choice if asked is not None else None
+        if asked is None or choice is None or choice.mode not in ("named", "required"):
+            return ""
+        names = choice.names if choice.mode == "named" else tuple(tool.name for tool in asked.tools)
+        return names[0] if len(names) == 1 else ""
+
+    def _nameless(self, call: ToolCall) -> Text:
+        """A call that nobody can run, since it does not say of what it is; a client would fail at its empty name."""
+        self._calls += 1
+        written = _shown(call) or jsontext.compact(call.arguments or {})[:SHOWN]
+        self._job.tell(
+            "converted",
+            f"a call has no name, so that it cannot be run; it became text: {written}",
+            "loss",
+            gravity="loss",
+        )
+        return Text(NAMELESS.format(written=written), None if self.is_abroad else call.signature)
+
+    def _check(self, call: ToolCall, emitted_name: str) -> None:
+        """Tell where the model left what the client declared; of the last call, once it is known that it is whole."""
+        if self._request is None:
+            return
+        if self.is_abroad:
+            self._tell_mismatches(call, emitted_name)
+            return
+        before, self._unchecked = self._unchecked, (call, emitted_name)
+        if before is not None:
+            self._tell_mismatches(*before)
+
+    def _tell_mismatches(self, call: ToolCall, emitted_name: str) -> None:
+        if self._request is None:
+            return
+        if self._request.conversation.tools and self._request.tools.of(emitted_name) is None:
+            reason = f"the model called {call.name[:80]!r}, which is no tool of the request"
+            self._job.tell("mismatched", reason, "canonical", call_ids=(call.id,))
+        for mismatch in self._request.tools.mismatches(call):
+            where = f"arguments of {call.name[:80]} at {mismatch.path}"
+            self._job.tell("mismatched", f"{where}: {mismatch.message}", "canonical", call_ids=(call.id,))
+
+    @property
+    def writes_text(self) -> bool:
+        """Whether the client's protocol has arguments as text, which need not be an object."""
+        return self._target.calls.arguments == "string"
+
+    def tell_unreadable(self, call: ToolCall, outcome: str, *, cut: bool = False) -> None:
+        """Tell that a call cannot be run, what became of it, and what the model wrote.
+
+        A client of the same protocol gets it as it came. Where the provider says that the answer was cut, that is all
+        there is to say.
+        """
+        if self.is_abroad or outcome not in (AS_IT_CAME, NOT_WHOLE):
+            self._tell_unreadable(call, outcome, cut=cut)
+        else:
+            self._untold.append((call, outcome, cut))
+
+    def tell_rest(self, said: StopReason | None) -> None:
+        """Tell what waited for why the answer ended; None: it broke off, or does not say it."""
+        untold, self._untold = self._untold, []
+        last, self._unchecked = self._unchecked, None
+        if said not in ("length", "error"):
+            for call, outcome, cut in untold:
+                self._tell_unreadable(call, outcome, cut=cut)
+            if last is not None:
+                self._tell_mismatches(*last)
+
+    def _tell_unreadable(self, call: ToolCall, outcome: str, *, cut: bool) -> None:
+        why = "its arguments were cut off" if cut else _why_unreadable(call.raw_input or "")
+        reason = f"the call of {call.name[:80]} cannot be run ({why}); {outcome}"
+        if outcome == NOT_SHOWN:
+            self._job.tell("dropped", reason, "canonical", call_ids=(call.id,))
+            return
+        action: Action = "mismatched" if self.writes_text else "converted"
+        self._job.tell(action, f"{reason}: {_shown(call)}", "canonical", call_ids=(call.id,))
+
+    def _unreadable(self, call: ToolCall, *, cut: bool) -> Block | None:
+        """A call whose arguments are cut or no object."""
+        ends_early = self.is_abroad and not cut and _ends_early(call.raw_input or "")
+        self._has_cut_call = self._has_cut_call or ends_early
+        if self.writes_text and not cut:
+            self.tell_unreadable(call, NOT_WHOLE if ends_early else AS_IT_CAME)
+            self._runnable += not ends_early
+            return call
+        return self.words_for(call, cut=cut)
+
+    def words_for(self, call: ToolCall, *, cut: bool) -> Text | None:
+        """What stands for a call that cannot be run; None: the client is told of it only by why the reply ended."""
+        if not _shown(call).strip():
+            self.tell_unreadable(call, NOT_SHOWN, cut=cut)
+            return None
+        if self._target.calls.malformed and self.is_abroad:
+            self.tell_unreadable(call, "the client is told why the reply ended", cut=cut)
+            self._malformed = MALFORMED.format(name=call.name, written=_shown(call))
+            return None
+        self.tell_unreadable(call, "it became text", cut=cut)
+        return words_for(call)
+
+
+def words_for(call: ToolCall) -> Text:
+    """What is said of a call that cannot be run, where it cannot be shown."""
+    return Text(UNREADABLE.format(name=call.name, written=_shown(call)))
+
+
+_NO_CALL: Final = ToolCall("", "")
+
+
+class _Mint:
+    """Ids that a history would give to the calls of one answer; most calls get theirs without."""
+
+    __slots__ = ("_so_far", "_source", "call", "index", "reply_id")
+
+    def __init__(self, source: str, so_far: int | None) -> None:
+        self._source = source
+        self._so_far = so_far
+        self.reply_id = ""
+        self.call = _NO_CALL
+        """The call that is given an id just now."""
+        self.index = 0
+
+    @property
+    def key(self) -> str:
+        """What tells this answer from others."""
+        so_far = "" if self._so_far is None else self._so_far
+        return hashlib.sha256(f"{self._source}|{self.reply_id}|{so_far}".encode()).hexdigest()[:22]
+
+    def canonical_id(self, _: str = "") -> str:
+        call = self.call
+        raw_id = call.id if call.id.strip() else None
+        key = self.key if raw_id is not None else f"{self.key}|{_said(call)}"
+        return ids.mint(self._source, raw_id, call.name, key, self.index)
+
+
+def _shown(call: ToolCall) -> str:
+    written = call.raw_input or ""
+    return written if len(written) <= SHOWN else written[:SHOWN] + "…"
+
+
+def _is_readable(call: ToolCall) -> bool:
+    return call.arguments is not None or not (call.raw_input or "").strip()
+
+
+def _why_unreadable(written: str) -> str:
+    try:
+        arguments.parse(written)
+    except InputError as error:
+        return error.message
+    return "its arguments are no JSON object"
+
+
+def _ends_early(written: str) -> bool:
+    """Whether arguments end before they are complete, so that they were cut."""
+    try:
+        arguments.parse(written)
+    except TruncatedArgumentsError:
+        return True
+    except InputError:
+        return False
+    return False
+
+
+def _said(call: ToolCall) -> str:
+    """What a call without an id says, which tells it from others."""
+    said = call.raw_input if call.arguments is None else msgspec.json.encode(call.arguments, order="deterministic")
+    data = said.encode("utf-8", "surrogatepass") if isinstance(said, str) else said or b""
+    return hashlib.sha256(data).hexdigest()[:22]

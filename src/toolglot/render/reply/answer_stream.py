@@ -1,0 +1,262 @@
+"""An answer that comes in pieces, as the client knows its tools, ids and arguments.
+
+What `answer.py` does with a whole reply, event by event. Deltas go through as they are. A call goes through as it comes
+unless something about it can be told only when it is whole; then it is kept until it is. It starts with its first
+argument, since one that was cut before that must not look like one that has none. For a client of another protocol,
+text and thinking start with their first word too: empty ones are left out there.
+
+Law: the grammar of events stays; an event that needs no change is passed on as the very object that came.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from toolglot.conversation import Block, StopReason, Text, Thinking, ToolCall
+from toolglot.conversation.events import (
+    BlockEnded,
+    BlockStarted,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    MediaDelta,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+)
+from toolglot.conversation.reply_events import of_block
+from toolglot.profiles import Profile
+from toolglot.render.job import RenderJob
+from toolglot.render.rendering import Rendered
+from toolglot.render.reply.answer import (
+    AS_IT_CAME,
+    CUT_SAYS,
+    NOT_SHOWN,
+    NOT_WHOLE,
+    ReplyProjection,
+    without_stop_word,
+    words_for,
+)
+
+_CUT_WORDS: Final = frozenset({"length", "max_tokens", "model_length", "MAX_TOKENS", "incomplete"})
+_DELTAS: Final = frozenset({TextDelta, ThinkingDelta, InputDelta, MediaDelta})
+
+
+class _Held(NamedTuple):
+    """A call that ended, and what of it the client has not seen."""
+
+    opened: ToolCall | None
+    call: ToolCall
+    event: BlockEnded
+    unsaid: list[Event]
+
+
+class AnswerStream:
+    """The events of one answer for the client."""
+
+    def __init__(
+        self,
+        source: Profile,
+        target: Profile,
+        request: Rendered | None,
+        job: RenderJob,
+        *,
+        whole_calls: bool = False,
+        reply_id: str = "",
+        reply_model: str = "",
+    ) -> None:
+        self._answer = ReplyProjection(source, target, request, job, reply_id, reply_model)
+        self._whole_calls = whole_calls
+        self._opened: ToolCall | None = None
+        """The call that is open and shown, as the client knows it."""
+        self._is_kept = False
+        """Whether the block that is open is kept until it is whole."""
+        self._unsaid: list[Event] = []
+        """The start of a block that has said nothing so far, and what was blank of it."""
+        self._held: _Held | None = None
+        """The last call, while only what follows it can tell whether it was cut."""
+        self._showed_unreadable = False
+        self._is_failing = False
+        """Whether the events that are passed on end with a failure: nothing is said beside it."""
+        self._is_strange = False
+        """Whether the call that is open does not begin as an object, so that nothing of it is shown before its end."""
+        self.signatures = 0
+        """How many blocks had something that only the model's provider can read, and that the client does not get."""
+
+    def goes_through(self, events: list[Event]) -> bool:
+        """Whether all of these are deltas of a block that is shown, so that nothing about them is for us to say."""
+        if self._is_kept or self._unsaid:
+            return False
+        for event in events:  # noqa: SIM110 - a generator would cost more than all the rest
+            if type(event) not in _DELTAS:
+                return False
+        return True
+
+    def pass_on(self, events: list[Event]) -> list[Event]:
+        """The events for the client."""
+        passed: list[Event] = []
+        self._is_failing = bool(events) and isinstance(events[-1], Failed)
+        for event in events:
+            if type(event) in _DELTAS:
+                self._pass_delta(event, passed)
+            elif isinstance(event, BlockStarted):
+                self._release(passed)
+                self._start_block(event, passed)
+            elif isinstance(event, BlockEnded):
+                self._end_block(event, passed)
+            elif isinstance(event, Started):
+                id, model = self._answer.begin(event.id, event.model)
+                is_same = id == event.id and model == event.model
+                passed.append(event if is_same else replace(event, id=id, model=model))
+            elif isinstance(event, Finished):
+                self._finish(event, passed)
+            else:
+                if isinstance(event, Failed):
+                    self._release(passed)
+                    self._answer.tell_rest(None)
+                passed.append(event)
+        return passed
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing of what came waits."""
+        return not self._is_kept and not self._unsaid and self._held is None
+
+    def _pass_delta(self, event: Event, passed: list[Event]) -> None:
+        if self._is_kept or self._is_strange:
+            return
+        if self._unsaid:
+            self._unsaid.append(event)
+            if isinstance(event, InputDelta):
+                begun = event.text.lstrip()
+                if not begun:
+                    return
+                if begun[0] != "{" and self._opened is not None and self._answer.reads_whole(self._opened):
+                    self._is_strange = True  # no object, or one in a text: what it is can be told only when it is whole
+                    return
+            self._say_start(passed)
+        else:
+            passed.append(event)
+
+    def _say_start(self, passed: list[Event]) -> None:
+        passed += self._unsaid
+        self._unsaid = []
+
+    def _start_block(self, event: BlockStarted, passed: list[Event]) -> None:
+        block = event.block
+        if isinstance(block, ToolCall):
+            if self._whole_calls or self._answer.comes_whole(block):
+                self._is_kept = True
+                return
+            self._opened = self._answer.open_call(block)
+            event = event if self._opened is block else BlockStarted(self._opened)
+        elif self._answer.is_abroad:
+            block = self._answer.readable(block)
+            event = event if block is event.block else BlockStarted(block)
+        self._unsaid = [event]
+        if not (isinstance(block, ToolCall) or (self._answer.is_abroad and isinstance(block, Text | Thinking))):
+            self._say_start(passed)
+
+    def _end_block(self, event: BlockEnded, passed: list[Event]) -> None:
+        block = self._answer.readable(event.block)
+        if block is not event.block:
+            self.signatures += 1
+            event = replace(event, block=block)
+        if isinstance(block, ToolCall):
+            self._held = _Held(self._opened, block, event, self._unsaid)
+            self._opened, self._is_kept = None, False
+            if event.cut or block.arguments != {} or not self._answer.may_be_cut(block):
+                self._release(passed)
+            else:
+                self._unsaid = []
+            return
+        if self._unsaid and self._answer.is_void(block):
+            self._unsaid = []
+            return
+        if self._unsaid:
+            self._say_start(passed)
+        passed.append(event)
+
+    def _release(self, passed: list[Event], stop: StopReason | None = None) -> None:
+        """The end of a call, now that it is known what follows it: more of the answer, or why that ended."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        self._unsaid = held.unsaid
+        event = replace(held.event, cut=True) if stop in CUT_SAYS else held.event
+        if held.opened is not None:
+            self._end_call(held.opened, held.call, event, passed)
+        else:
+            self._say_kept(held.call, event, passed)
+
+    def _end_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
+        """The end of a call that was begun under its own id."""
+        if self._is_strange:
+            self._is_strange, self._unsaid = False, []
+            told_as = self._answer.opened_call(opened, whole, cut=event.cut)
+            is_cut_call = event.cut and isinstance(told_as, ToolCall)
+            self._showed_unreadable = self._showed_unreadable or is_cut_call
+            self._say_whole(told_as, passed, cut=is_cut_call)
+            return
+        if self._unsaid and self._answer.is_abroad:
+            if self._is_cut(whole, event):  # without any arguments it would look like one that has none
+                self._unsaid = []
+                named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
+                self._answer.tell_unreadable(named, NOT_SHOWN, cut=True)
+                return
+            event = replace(event, cut=False) if event.cut else event
+        if self._unsaid:
+            self._say_start(passed)
+        shown = self._shown_call(opened, whole, event)
+        passed.append(shown)
+        if shown.cut and not event.cut and self._answer.is_abroad and isinstance(shown.block, ToolCall):
+            self._say_whole(words_for(shown.block), passed)
+
+    def _is_cut(self, call: ToolCall, event: BlockEnded) -> bool:
+        """Whether a call that the answer ended in may not be run. One whose arguments are blank may need none."""
+        if not event.cut or self._is_failing or not self._answer.is_abroad or call.arguments != {}:
+            return event.cut
+        return self._answer.may_be_cut(call, came_blank=True)
+
+    def _say_kept(self, call: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
+        """A call that was kept until it is whole."""
+        self._say_whole(self._answer.call(call, cut=self._is_cut(call, event)), passed)
+
+    def _say_whole(self, block: Block | None, passed: list[Event], *, cut: bool = False) -> None:
+        if block is not None:
+            passed += of_block(block, piece=1 << 24, cut=cut)
+
+    def _shown_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded) -> BlockEnded:
+        """The end of a call whose pieces the client has seen. What cannot be run is not whole."""
+        is_unreadable = whole.type == "function" and whole.arguments is None and bool((whole.raw_input or "").strip())
+        if event.cut or is_unreadable:
+            named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
+            if event.cut or not self._answer.writes_text:
+                self._answer.tell_unreadable(named, NOT_WHOLE, cut=event.cut)
+                self._showed_unreadable = True
+                return BlockEnded(named, True)
+            self._answer.tell_unreadable(named, AS_IT_CAME)
+        call = self._answer.close_call(opened, whole)
+        return event if call is whole else replace(event, block=call)
+
+    def _finish(self, event: Finished, passed: list[Event]) -> None:
+        self._release(passed, event.stop)
+        self._answer.tell_rest(event.stop if _says_cut(event) else None)
+        stop = self._stop(event.stop)
+        extra = self._answer.with_malformed(event.extra if stop == event.stop else without_stop_word(event.extra))
+        passed.append(event if extra is event.extra else replace(event, stop=stop, extra=extra))
+
+    def _stop(self, said: StopReason) -> StopReason:
+        """Why the answer ended. Where a call that cannot be run was shown, the answer was cut short."""
+        stop = self._answer.stop(said) or said
+        return "length" if self._showed_unreadable and stop in ("stop", "tool_calls") else stop
+
+
+def _says_cut(finished: Finished) -> bool:
+    """Whether the provider's own word says that the reply was cut; a reader may have found that out by itself."""
+    return any(
+        word in _CUT_WORDS for own in (finished.extra or {}).values() for word in own.values() if type(word) is str
+    )

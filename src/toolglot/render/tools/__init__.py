@@ -1,0 +1,1 @@
+"""Tools, calls and the choice between them, as the target takes them."""

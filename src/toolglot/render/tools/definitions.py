@@ -1,0 +1,154 @@
+"""Tool definitions for a target: which tools there are.
+
+The steps, in their order: tools that only another provider runs are refused or left out, since nothing after
+this could carry them; tools beyond the target's limit go, so that no work is spent on them; then each gets its
+form (`tool_form.py`). Names come last (`tool_table.py`), because they need to know all tools that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from toolglot.conversation import Conversation, ToolChoice, ToolSpec
+from toolglot.errors import ServerToolError, ToolProtocolError
+from toolglot.render.content.cache_markers import report_lost_marker
+from toolglot.render.job import RenderJob
+from toolglot.render.tools.tool_form import fit_forms, output_cost
+from toolglot.render.tools.tool_table import EmittedTool, Key
+from toolglot.schema import choose_tools
+from toolglot.schema.client_tools import as_function
+
+STUB: Final = "A tool that was used earlier in this conversation. It is not available now."
+
+
+def fit_tools(conversation: Conversation, job: RenderJob) -> list[EmittedTool]:
+    """The tools that the target is told of, each with what it was."""
+    if conversation.tools and job.profile.tools.protocol:
+        raise ToolProtocolError(
+            f"{job.profile.model or job.profile.title} takes no tools over this protocol {job.rule('tools.protocol')}",
+            path="$.tools",
+            hint=f"send the request to the target {job.profile.tools.protocol!r}",
+        )
+    runnable = _runnable(conversation.tools, conversation.options.tool_choice, job)
+    tools = _within_limit(_once(runnable, job), conversation, job)
+    tools += _stubs(tools, conversation, job)
+    if job.profile.tools.namespaces:
+        tools = _grouped(tools)
+    return fit_forms(tools, job, output_cost(conversation.options.output, job))
+
+
+def _grouped(tools: list[ToolSpec]) -> list[ToolSpec]:
+    """The tools of one namespace side by side, where its first one stands: a namespace is declared once."""
+    places: dict[object, int] = {}
+    for place, tool in enumerate(tools):
+        places.setdefault(tool.namespace or place, place)
+    keyed = [(places[tool.namespace or place], place) for place, tool in enumerate(tools)]
+    return [tools[place] for _, place in sorted(keyed)]
+
+
+def _stubs(tools: list[ToolSpec], conversation: Conversation, job: RenderJob) -> list[ToolSpec]:
+    """Tools that the history calls and nobody declared, for a target that wants them declared (E6)."""
+    if tools or not job.profile.tools.required_with_history:
+        return []
+    names = dict.fromkeys((call.namespace, call.name) for turn in conversation.turns for call in turn.calls)
+    if names:
+        reason = f"the history calls tools, so they must be declared {job.rule('tools.required_with_history')}"
+        job.tell("added", f"{reason}; stubs were put in", path="$.tools")
+    empty: dict[str, Any] = {"type": "object", "properties": {}}
+    return [ToolSpec(name, STUB, {**empty, "properties": {}}, namespace=namespace) for namespace, name in names]
+
+
+def key_of(tool: ToolSpec) -> Key:
+    return tool.namespace, tool.name
+
+
+# --- which tools ------------------------------------------------------------------------------------
+
+
+def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, job: RenderJob) -> list[ToolSpec]:
+    """The tools that this target or the client can run."""
+    found: list[ToolSpec] = []
+    for index, tool in enumerate(tools):
+        if tool.issuer is None or _is_run_by(tool, job):
+            found.append(tool)
+            continue
+        function = as_function(tool)
+        path = f"$.tools[{index}]"
+        if function is not None:
+            reason = f"{tool.type} is run by the client; it became a function with its published parameters"
+            job.tell("converted", reason, path=path)
+            found.append(function)
+        elif _may_go(tool, tools, choice, job):
+            job.tell("dropped", f"only {tool.issuer.provider} runs {tool.type}", "policy", path=path)
+            report_lost_marker(tool, job)
+        else:
+            raise ServerToolError(
+                f"{tool.type} is a tool that {tool.issuer.provider} runs itself; {job.profile.title} cannot",
+                path=path,
+                hint='take the tool out, or let it be left out with Policy(server_tools="drop")',
+            )
+    return found
+
+
+def _may_go(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None, job: RenderJob) -> bool:
+    """Whether a tool that nobody here can run is left out; otherwise the request is refused for it."""
+    if job.policy.server_tools != "spare":
+        return job.policy.server_tools == "drop"
+    is_asked_for = choice is not None and tool.name in choice.names
+    return not is_asked_for and any(other.issuer is None for other in tools)
+
+
+def _is_run_by(tool: ToolSpec, job: RenderJob) -> bool:
+    """Whether the target runs a tool itself. At home a type that nobody listed yet is trusted."""
+    if tool.issuer is None or tool.issuer.provider != job.profile.protocol:
+        return False
+    return job.goes_home or any(tool.type.startswith(known.removesuffix("*")) for known in job.profile.tools.server)
+
+
+def _once(tools: list[ToolSpec], job: RenderJob) -> list[ToolSpec]:
+    """The tools without those whose name another has already (E5)."""
+    if not job.profile.names.unique or len({(tool.namespace, tool.name) for tool in tools}) == len(tools):
+        return tools
+    seen: set[Key] = set()
+    kept: list[ToolSpec] = []
+    again: dict[str, None] = {}
+    for tool in tools:
+        key = key_of(tool)
+        if tool.issuer is None and key in seen:
+            again[tool.name] = None
+            report_lost_marker(tool, job)
+            continue
+        seen.add(key)
+        kept.append(tool)
+    if not again:
+        return tools
+    reason = f"a name may stand for one tool {job.rule('names.unique')}; the first stays of {_listed(tuple(again))}"
+    job.tell("dropped", reason, "canonical", path="$.tools")
+    return kept
+
+
+def _within_limit(tools: list[ToolSpec], conversation: Conversation, job: RenderJob) -> list[ToolSpec]:
+    limit = job.profile.tools.max_count
+    if limit is None or len(tools) <= limit:
+        return tools
+    choice = conversation.options.tool_choice
+    used = [*(choice.names if choice is not None else ())]
+    used += [call.name for turn in reversed(conversation.turns) for call in turn.calls]
+    chosen = choose_tools([tool.name for tool in tools], used, job.profile)
+    kept = frozenset(chosen.kept)
+    job.tell(
+        "dropped",
+        f"the target takes at most {limit} {'tool' if limit == 1 else 'tools'} {job.rule('tools.max_count')}; "
+        f"left out: {_listed(chosen.dropped)}",
+        path="$.tools",
+    )
+    for tool in tools:
+        if tool.name not in kept:
+            report_lost_marker(tool, job)
+    return [tool for tool in tools if tool.name in kept][:limit]
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(name[:40] for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,326 @@
+"""The form of one tool definition for a target: free text, required names, `strict`, the schema.
+
+Agents send the same tools with every request, and fitting a schema costs more than all the rest of a render, so
+what came of a definition is remembered. Law: what is remembered is bytes and frozen values; nobody's later
+change of a request can reach it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolglot.conversation import FREE_TEXT, OutputFormat, ToolSpec
+from toolglot.conversation.report import Entry, Gravity
+from toolglot.errors import InputError
+from toolglot.policy import Policy
+from toolglot.profiles import Profile
+from toolglot.render.job import RenderJob
+from toolglot.render.tools.tool_table import EmittedTool
+from toolglot.schema import Lowered, filter_required, lower
+from toolglot.schema.accepted import is_accepted
+from toolglot.schema.keywords import OPEN_ENDED, SILENT
+from toolglot.schema.lower import Loss
+from toolglot.schema.strict import strict_cost
+
+_FILTERED: Final = frozenset({("anthropic", "openai_chat"), ("anthropic", "openai_responses")})
+"""Ways on which required names are filtered unless a policy says otherwise: seed 002."""
+
+REMEMBERED: Final = 64
+LARGEST: Final = 262_144
+"""A longer list of definitions is fitted anew each time."""
+HASHED: Final = 256
+
+_PLAIN: Final = ("type", "description", "strict", "format", "extra")
+"""Fields of a definition that fitting may set, apart from its schema."""
+
+_Schema = dict[str, Any]
+
+
+class _Form(Struct, frozen=True):
+    """What came of a definition: the fields that changed. A schema that did not change the caller has."""
+
+    entries: tuple[Entry, ...]
+    changes: tuple[tuple[str, str | bool | None], ...] = ()
+    parameters: bytes | None = None
+    checked_by: bytes | None = None
+
+
+_AS_IT_IS: Final = _Form(())
+
+
+class WrittenTools:
+    """Definitions as bytes, found by how long they are and how they end: to hash them all would take as long as to
+    write them. Whether they are the same is decided by every byte."""
+
+    __slots__ = ("_hash", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data: bytes = data
+        self._hash = hash((len(data), data[-HASHED:]))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WrittenTools) and self.data == other.data
+
+
+Cost = tuple[int, int]
+"""How many optional properties a schema has, and how many of several types."""
+NOTHING: Final[Cost] = (0, 0)
+
+
+def output_cost(output: OutputFormat | None, job: RenderJob) -> Cost:
+    """What the schema of the output takes of the limits that it shares with strict tools."""
+    rules, when = job.profile.schema, job.profile.request.output_closed
+    if output is None or output.schema is None or when == "no" or (when == "strict" and not output.strict):
+        return NOTHING
+    has_limits = rules.strict_max_optional is not None or rules.strict_max_unions is not None
+    return strict_cost(output.schema) if has_limits else NOTHING
+
+
+def fit_forms(tools: list[ToolSpec], job: RenderJob, spent: Cost = NOTHING) -> list[EmittedTool]:
+    """Tools as the target is to be told of them, each with what it was; `spent` is what the output costs already."""
+    fitted = []
+    for tool, form in zip(tools, _forms(tools, job, spent), strict=True):
+        if form is _AS_IT_IS:
+            fitted.append(EmittedTool(tool, tool))
+            continue
+        job.entries += form.entries
+        changes: dict[str, Any] = dict(form.changes)
+        if form.parameters is not None:
+            changes["parameters"] = msgspec.json.decode(form.parameters)
+        emitted = replace(tool, **changes) if changes else tool
+        fitted.append(EmittedTool(tool, emitted, form.checked_by))
+    return fitted
+
+
+def _forms(tools: list[ToolSpec], job: RenderJob, spent: Cost) -> tuple[_Form, ...]:
+    written = written_tools(tools)
+    if written is None:
+        _refuse_unwritable(tools)
+        return _made_forms(tools, job.profile, job.policy, job.source, spent)
+    return _remembered(written, job.profile, job.policy, job.source, spent)
+
+
+def written_tools(tools: Sequence[ToolSpec]) -> WrittenTools | None:
+    """What definitions are known by; None for such as are not worth remembering, or cannot be written so."""
+    try:
+        encoded = msgspec.msgpack.encode(tools)  # in half the time of JSON, and it tells 1 from 1.0 and from true too
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
+    return WrittenTools(encoded) if len(encoded) <= LARGEST else None
+
+
+def _refuse_unwritable(tools: list[ToolSpec]) -> None:
+    """Raise for tools that no request could hold. What only MessagePack cannot write, as large numbers, may stay."""
+    try:
+        msgspec.json.encode(tools)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"the tools cannot be written as JSON: {error}", path="$.tools") from None
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _remembered(
+    tools: WrittenTools, profile: Profile, policy: Policy, source: Profile | None, spent: Cost
+) -> tuple[_Form, ...]:
+    return _made_forms(msgspec.msgpack.decode(tools.data, type=list[ToolSpec]), profile, policy, source, spent)
+
+
+def _made_forms(
+    tools: Sequence[ToolSpec], profile: Profile, policy: Policy, source: Profile | None, spent: Cost
+) -> tuple[_Form, ...]:
+    forms = tuple(_form(tool, RenderJob(profile, policy, source)) for tool in tools)
+    if not any(tool.strict for tool in tools):
+        return forms
+    return _within_strict_limits(tools, forms, RenderJob(profile, policy, source), spent)
+
+
+def _within_strict_limits(
+    tools: Sequence[ToolSpec], forms: tuple[_Form, ...], job: RenderJob, spent: Cost
+) -> tuple[_Form, ...]:
+    """The forms with `strict` on no more tools, optional properties and unions than a request may have."""
+    rules = job.profile.schema
+    limits = {
+        "schema.strict_max_tools": rules.strict_max_tools,
+        "schema.strict_max_optional": rules.strict_max_optional,
+        "schema.strict_max_unions": rules.strict_max_unions,
+    }
+    if all(limit is None for limit in limits.values()):
+        return forms
+    kept: list[_Form] = []
+    used = dict(zip(limits, (0, *spent), strict=True))
+    for tool, form in zip(tools, forms, strict=True):
+        if not dict(form.changes).get("strict", tool.strict) or tool.issuer is not None:
+            kept.append(form)
+            continue
+        schema = tool.parameters if form.parameters is None else msgspec.json.decode(form.parameters)
+        costs = dict(zip(limits, (1, *strict_cost(schema or {})), strict=True))
+        over = next(
+            (key for key, limit in limits.items() if limit is not None and used[key] + costs[key] > limit), None
+        )
+        if over is None:
+            used = {key: used[key] + costs[key] for key in used}
+            kept.append(form)
+            continue
+        reason = f"a request may not hold so much in strict mode {job.rule(over)}; {tool.name[:80]} is not strict here"
+        job.entries.clear()
+        job.tell("dropped", reason, path=_path(tool))
+        changes = (*(pair for pair in form.changes if pair[0] != "strict"), ("strict", False))
+        kept.append(replace(form, entries=(*form.entries, *job.entries), changes=changes))
+    return tuple(kept)
+
+
+def _form(tool: ToolSpec, job: RenderJob) -> _Form:
+    if tool.issuer is not None or (tool.type == "custom" and job.profile.tools.custom):
+        return _AS_IT_IS
+    emitted, checked_by = _fitted(tool, job)
+    if emitted is tool and checked_by is tool.parameters and not job.entries:
+        return _AS_IT_IS
+    changes = [(field, getattr(emitted, field)) for field in _PLAIN if getattr(emitted, field) != getattr(tool, field)]
+    keeps = emitted.parameters is tool.parameters
+    return _Form(
+        tuple(job.entries),
+        tuple(changes),
+        None if keeps else msgspec.json.encode(emitted.parameters),
+        None if checked_by is tool.parameters else msgspec.json.encode(checked_by),
+    )
+
+
+def _fitted(tool: ToolSpec, job: RenderJob) -> tuple[ToolSpec, _Schema | None]:
+    """The tool as the target is to be told of it, and what its arguments are checked against."""
+    if tool.type == "custom":
+        return _described(_lowered(_as_function(tool, job), job), job), None
+    filtered, checked_by = _with_required_filtered(tool, job)
+    return _described(_lowered(filtered, job), job), checked_by
+
+
+def _as_function(tool: ToolSpec, job: RenderJob) -> ToolSpec:
+    """A free-text tool as a function of one string, with its grammar where the model can read it."""
+    job.tell("converted", f"the free-text tool {tool.name[:80]} became a function of one string", path=_path(tool))
+    form = tool.format or {}
+    grammar = form.get("definition")
+    about = "The whole input of the tool, as plain text: no JSON, no quotes around it."
+    if isinstance(grammar, str):
+        about += f"\nIt must match this grammar ({form.get('syntax', 'grammar')}):\n{grammar}"
+    parameters = {
+        "type": "object",
+        "properties": {FREE_TEXT: {"type": "string", "description": about}},
+        "required": [FREE_TEXT],
+    }
+    return replace(tool, type="function", format=None, parameters=parameters, extra=None)
+
+
+def _path(tool: ToolSpec) -> str:
+    return f"$.tools[{tool.name[:80]!r}]"
+
+
+def _with_required_filtered(tool: ToolSpec, job: RenderJob) -> tuple[ToolSpec, _Schema | None]:
+    """The tool without needless required names, and the schema that arguments are checked against."""
+    way = job.policy.required
+    if way == "auto" and job.source is not None:
+        way = "filter" if (job.source.protocol, job.profile.protocol) in _FILTERED else "keep"
+    if tool.parameters is None or way not in ("filter", "aggressive"):
+        return tool, tool.parameters
+    filtered = filter_required(tool.parameters, aggressive=way == "aggressive")
+    for removed in filtered.removed:
+        reason = f"{removed.name[:80]} is no longer required: {removed.reason}"
+        job.tell("filtered", reason, "policy", path=_path(tool) + removed.path.removeprefix("$"))
+    return replace(tool, parameters=filtered.schema) if filtered.removed else tool, filtered.schema
+
+
+_SCHEMA_FIELD: Final = "~schema"
+"""The note of the field in which a schema came, where its protocol has several."""
+
+
+def _takes_any_schema(tool: ToolSpec, job: RenderJob) -> bool:
+    """Whether a schema stands in a field of the target's protocol that takes any JSON Schema."""
+    rules = job.profile.schema
+    field = (tool.extra or {}).get(job.profile.protocol, {}).get(_SCHEMA_FIELD)
+    return field is not None and field == rules.free_field != rules.field
+
+
+def _lowered(tool: ToolSpec, job: RenderJob) -> ToolSpec:
+    if _takes_any_schema(tool, job):
+        return tool
+    if tool.strict and job.goes_home and job.profile.takes_any_strict and job.profile.tools.strict != "omit":
+        return replace(_lowered(replace(tool, strict=None), job), strict=True)
+    asked = {} if tool.parameters is None and tool.strict else tool.parameters
+    if asked == {} and not tool.strict and job.profile.tools.empty_schema:
+        lowered = Lowered(asked)
+    else:
+        lowered = lower(asked, job.profile, strict=bool(tool.strict))
+    is_changed = lowered.schema is not asked or lowered.strict != bool(tool.strict)
+    if is_changed and job.goes_home and asked and is_accepted(asked, job.profile, strict=bool(tool.strict)):
+        lowered = Lowered(asked, strict=bool(tool.strict))
+    for loss in lowered.losses:
+        where = "; the description says it" if loss.described else ""
+        reason = f"{loss.keyword}: {loss.reason}{where}"
+        path = _path(tool) + loss.path.removeprefix("$")
+        job.tell("lowered", reason, path=path, gravity=_gravity(loss))
+    if (
+        not lowered.losses
+        and lowered.schema is not tool.parameters
+        and not _says_the_same(lowered.schema, tool.parameters)
+    ):
+        reason = "the schema is written in words that the target takes; it means the same"
+        job.tell("lowered", reason, path=_path(tool), gravity="housekeeping")
+    strict = _strict(tool, lowered, job)
+    if lowered.schema is tool.parameters and strict == tool.strict:
+        return tool
+    return replace(tool, parameters=lowered.schema, strict=strict)
+
+
+def _gravity(loss: Loss) -> Gravity:
+    """How much a keyword that is not sent matters. Arguments are checked against the client's schema anyway."""
+    if loss.keyword in SILENT:
+        return "housekeeping"
+    return "change" if loss.described or loss.keyword in OPEN_ENDED else "loss"
+
+
+def _says_the_same(new: _Schema | None, old: _Schema | None) -> bool:
+    """Whether two schemas differ in nothing, or in how they say that there are no parameters."""
+    if new == old:
+        return True
+    return not new and old is not None and not any(value for name, value in old.items() if name != "type")
+
+
+def _strict(tool: ToolSpec, lowered: Lowered, job: RenderJob) -> bool | None:
+    """The switch as the target wants it: refused, free, or false in so many words."""
+    form = job.profile.tools.strict
+    if form == "request":
+        return tool.strict  # the switch asks nothing of the schemas
+    if tool.strict and not lowered.strict:
+        job.tell("dropped", f"strict cannot be kept for {tool.name[:80]} without loss", path=_path(tool))
+    if form == "omit":
+        if tool.strict is False and job.goes_home:
+            reason = f"'strict' is refused {job.rule('tools.strict')}; false is what holds without it"
+            job.tell("dropped", reason, path=_path(tool), gravity="housekeeping")
+        return None
+    if form == "only_false":
+        return False if tool.strict is False and job.goes_home else None
+    if lowered.strict:
+        return True
+    is_relayed = job.source is not None and (job.source.protocol, job.profile.protocol) in _FILTERED
+    wants_saying = tool.strict is not None or form == "explicit_false" or is_relayed
+    return False if wants_saying and not _was_unsaid_at_home(tool, job) else tool.strict
+
+
+def _was_unsaid_at_home(tool: ToolSpec, job: RenderJob) -> bool:
+    """A client of the target itself that left the switch out meant what leaving it out means there."""
+    return tool.strict is None and job.goes_home
+
+
+def _described(tool: ToolSpec, job: RenderJob) -> ToolSpec:
+    """A tool with the description that the target demands, and without an empty one from elsewhere."""
+    if tool.description or (tool.description is None and not job.profile.tools.description_required):
+        return tool
+    if job.profile.tools.description_required:
+        return replace(tool, description=tool.name)
+    return tool if job.profile.tools.empty_description else replace(tool, description=None)

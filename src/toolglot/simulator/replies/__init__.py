@@ -1,0 +1,1 @@
+"""Answers of the simulated providers in their own protocols, right ones and broken ones."""

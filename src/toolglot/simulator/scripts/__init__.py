@@ -1,0 +1,1 @@
+"""What a simulated model answers: from a script, or from the request itself."""
