@@ -1,4 +1,4 @@
-"""DeepSeek as seed 003 has it: a tag `tool` with JSON in it, or with the arguments as attributes or nested tags.
+"""DeepSeek in an older form: a tag `tool` with JSON in it, or with the arguments as attributes or nested tags.
 
 <tool>{"name": "ls", "arguments": {"p": "/"}}</tool>
 <tool name="ls" p="/"/>

@@ -58,94 +58,95 @@ _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 
 REQUESTS: Final = Family(
     "toolglot_requests_total",
     "counter",
-    "Requests that are over. status: the class of the HTTP status; `broken`: it went wrong after the answer had begun; "
-    "`gone`: it ended before its answer did, as when the client goes away.",
+    "Completed requests. status: the class of the HTTP status; `broken`: it failed after the "
+    "response had begun; `gone`: it ended before its response did, for example because the client"
+    " disconnected.",
     ("action", "protocol", "upstream", "model", "status"),
 )
 TOKENS: Final = Family(
     "toolglot_tokens_total",
     "counter",
-    "Tokens as the upstreams count them. kind: `input` with what came from a cache, `output` with thinking; "
-    "`cache_read` and `cache_write` are parts of the input, `reasoning` is one of the output.",
+    "Tokens as the upstreams count them. kind: `input` includes cached tokens, `output` includes "
+    "thinking; `cache_read` and `cache_write` are parts of the input, `reasoning` is a part of "
+    "the output.",
     ("upstream", "model", "kind"),
 )
 REPAIRS: Final = Family(
     "toolglot_repairs_total",
     "counter",
-    "Changes of requests on their way there. rule: the rule that demands it; the action again, where there is none. "
+    "Changes in requests. rule: the rule that requires it, or the action if there is none. "
     "gravity: loss, change or housekeeping.",
     ("rule", "action", "gravity"),
 )
-REPLY_CHANGES: Final = Family(
-    "toolglot_reply_changes_total", "counter", "Changes of answers on their way back.", ("action", "gravity")
-)
+REPLY_CHANGES: Final = Family("toolglot_reply_changes_total", "counter", "Changes in replies.", ("action", "gravity"))
 ERRORS: Final = Family(
     "toolglot_upstream_errors_total",
     "counter",
-    "Times that an upstream was asked and did not answer, or broke off. kind: the kind of failure.",
+    "Calls of an upstream that failed or broke off. kind: the kind of failure.",
     ("upstream", "kind"),
 )
 RETRIES: Final = Family(
     "toolglot_retries_total",
     "counter",
-    "Times that an upstream was asked after another try for the same request had failed.",
+    "Calls of an upstream after an earlier attempt for the same request had failed.",
     ("upstream",),
 )
 REFUSALS: Final = Family(
     "toolglot_refusals_total",
     "counter",
-    "Requests that the gateway itself refused, or failed on, before any upstream was asked.",
+    "Requests that the gateway itself refused, or failed on, before it called an upstream.",
     ("action", "status"),
 )
 ADDED: Final = Family(
     "toolglot_added_seconds",
     "histogram",
-    "What the gateway itself adds: from the end of the request until the upstream is asked, and from what the upstream "
-    "answers (of a stream the piece that gives the client something, otherwise all) until the client is sent it.",
+    "Latency that the gateway adds: from the end of the request to the call of the upstream, and "
+    "from the upstream's response (for a stream the piece that produces output, otherwise all of "
+    "it) to the first write to the client.",
     ("stream",),
 )
 FIRST_BYTE: Final = Family(
     "toolglot_first_byte_seconds",
     "histogram",
-    "From the end of the request until the client is sent the first of the answer.",
+    "From the end of the request to the first byte of the response.",
     ("upstream", "stream"),
 )
 DURATION: Final = Family(
     "toolglot_request_duration_seconds",
     "histogram",
-    "From the beginning of a request to the end of its answer, where an upstream was asked.",
+    "From the beginning of a request to the end of its response, if an upstream was called.",
     ("upstream", "stream"),
 )
-OPEN: Final = Family("toolglot_open_requests", "gauge", "Requests that are being answered.")
-STREAMS: Final = Family("toolglot_open_streams", "gauge", "Of them, streams that have begun.")
+OPEN: Final = Family("toolglot_open_requests", "gauge", "Open requests.")
+STREAMS: Final = Family("toolglot_open_streams", "gauge", "Open requests whose stream has begun.")
 VAULT: Final = Family(
     "toolglot_vault_lookups_total",
     "counter",
-    "Turns of models that were looked for in the vault. result: `hit`: something was kept of it; `miss`: nothing was, "
-    "as of turns that held nothing to keep.",
+    "Lookups of a model's turn in the vault. result: `hit`: something was stored for it; `miss`: "
+    "nothing was, for example because there was nothing to store.",
     ("result",),
 )
 STORE: Final = Family(
-    "toolglot_store_errors_total", "counter", "Times that the store failed, or took too long to keep an answer."
+    "toolglot_store_errors_total", "counter", "Failures of the store, and writes of a reply that took too long."
 )
 BODY_BYTES: Final = Family(
     "toolglot_body_bytes_in_flight",
     "gauge",
-    "What the bodies of requests and whole answers hold now, of `max_bytes_in_flight`.",
+    "Current size of request and response bodies in memory, limited by `max_bytes_in_flight`.",
 )
 BODY_REFUSALS: Final = Family(
     "toolglot_body_refusals_total",
     "counter",
-    "Requests that were refused with 503 because bodies held `max_bytes_in_flight`.",
+    "Requests that got a 503 because bodies had reached `max_bytes_in_flight`.",
 )
 BUILD: Final = Family("toolglot_build_info", "gauge", "Always 1.", ("version", "python"))
-UPTIME: Final = Family("toolglot_uptime_seconds", "gauge", "Since the gateway was made.")
+UPTIME: Final = Family("toolglot_uptime_seconds", "gauge", "Time since the gateway started.")
 CPU: Final = Family("process_cpu_seconds_total", "counter", "CPU time of the process, user and system.")
-RESIDENT: Final = Family("process_resident_memory_bytes", "gauge", "Memory that the process has in use.")
-VIRTUAL: Final = Family("process_virtual_memory_bytes", "gauge", "Memory that the process has reserved.")
-OPEN_FDS: Final = Family("process_open_fds", "gauge", "Open files and connections.")
-MAX_FDS: Final = Family("process_max_fds", "gauge", "How many of them there may be.")
-STARTED: Final = Family("process_start_time_seconds", "gauge", "When the gateway was made, in seconds since 1970.")
+RESIDENT: Final = Family("process_resident_memory_bytes", "gauge", "Resident memory of the process.")
+VIRTUAL: Final = Family("process_virtual_memory_bytes", "gauge", "Virtual memory of the process.")
+OPEN_FDS: Final = Family("process_open_fds", "gauge", "Open file descriptors.")
+MAX_FDS: Final = Family("process_max_fds", "gauge", "Maximum number of open file descriptors.")
+STARTED: Final = Family("process_start_time_seconds", "gauge", "When the gateway started, in seconds since 1970.")
 
 FAMILIES: Final = (
     *(REQUESTS, REFUSALS, TOKENS, REPAIRS, REPLY_CHANGES, ERRORS, RETRIES, ADDED, FIRST_BYTE, DURATION, OPEN, STREAMS),
