@@ -230,7 +230,7 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
             "[profiles.x]\nfoo = 1",
             r"my.toml: profiles.x: Object contains unknown field `foo` \(allowed: title, ",
         ),
-        ('[profiles.x]\nprotocol = "smtp"', r"my.toml: profiles.x: Invalid enum value 'smtp'"),
+        ('[profiles.x]\nprotocol = "smtp"', r"my.toml: profiles.x: unknown protocol 'smtp'"),
         (
             '[profiles.x.rules]\n"ids.patern" = 1',
             r'my.toml: profiles.x.rules."ids.patern": there is no key .*did you mean "ids.pattern"',

@@ -48,14 +48,18 @@ def test_a_package_registers_a_protocol(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "__init__.py").write_text("")
     (folder / "endpoint.py").write_text(_TOY.format(name="toy"))
+    (tmp_path / "toys.toml").write_text('[profiles.toys]\nprotocol = "toy"\n')
     program = (
+        "from toolglot import profiles\n"
         "from toolglot.protocols import base\n"
         "from toolglot.protocols.reply_detection import protocol_of_reply\n"
         "base.register('toy_package')\n"
-        "print(base.get('toy').turns, base.names()[-1], protocol_of_reply({'toy': []}))"
+        "mine = profiles.read_overrides('toys.toml')\n"
+        "print(base.get('toy').turns, base.names()[-1], protocol_of_reply({'toy': []}))\n"
+        "print(profiles.get('toys', overrides=mine).protocol)\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == ["lines", "toy", "toy"]
+    assert ran.stdout.split() == ["lines", "toy", "toy", "toy"]
 
 
 def test_a_package_cannot_take_the_name_of_another_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

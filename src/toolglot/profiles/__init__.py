@@ -35,7 +35,6 @@ from toolglot.profiles.loader import (
     Fact,
     ModelLayer,
     ProfileFile,
-    Protocol,
     Rule,
     allowed_values,
     builtin_names,
@@ -129,7 +128,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    protocol: Protocol
+    protocol: str
     model: str
     layers: tuple[str, ...]
     """What was applied, lowest first."""

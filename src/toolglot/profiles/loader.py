@@ -40,7 +40,9 @@ from toolglot.profiles.aliases import TARGETS, resolve
 from toolglot.profiles.rules import Rules
 
 Confidence = Literal["documented", "observed", "guess", "user", "default"]
-Protocol = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "bedrock", "cohere", "ollama"]
+
+PROTOCOLS: list[str] = ["anthropic", "openai_chat", "openai_responses", "gemini", "bedrock", "cohere", "ollama"]
+"""The wire protocols that a profile can name. `toolglot.protocols.base.register` adds one."""
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 DATA = Path(__file__).with_name("data")
@@ -90,7 +92,7 @@ class ProfileFile(Struct, frozen=True, kw_only=True):
     name: str
     origin: str
     title: str = ""
-    protocol: Protocol | None = None
+    protocol: str | None = None
     extends: str | None = None
     rules: dict[str, Rule]
     models: tuple[ModelLayer, ...] = ()
@@ -124,7 +126,7 @@ class _ModelTable(Struct, kw_only=True, forbid_unknown_fields=True):
 
 class _ProfileTable(Struct, kw_only=True, forbid_unknown_fields=True):
     title: str = ""
-    protocol: Protocol | None = None
+    protocol: str | None = None
     extends: str | None = None
     assumed: bool = False
     rules: dict[str, Any] = {}
@@ -215,7 +217,7 @@ def _hint(error: msgspec.ValidationError, table: type[Struct]) -> str:
     """What is allowed in the place where a table is wrong."""
     place = str(error).rpartition(" - at `")[2]
     if place.startswith("$.protocol"):
-        return "allowed: " + ", ".join(get_args(Protocol))
+        return "allowed: " + ", ".join(PROTOCOLS)
     if "confidence" in place:
         return "allowed: " + ", ".join(get_args(Confidence))
     if place.startswith("$.models"):
@@ -277,6 +279,12 @@ def _profile(name: str, table: Any, *, origin: str, where: str, layer: str) -> P
         raw = msgspec.convert(table, _ProfileTable)
     except msgspec.ValidationError as error:
         raise ProfileError(f"{error}", path=f"{origin}: {where or name}", hint=_hint(error, _ProfileTable)) from None
+    if raw.protocol is not None and raw.protocol not in PROTOCOLS:
+        raise ProfileError(
+            f"unknown protocol {quote(raw.protocol)}",
+            path=f"{origin}: {where or name}",
+            hint="allowed: " + ", ".join(PROTOCOLS),
+        )
     prefix = f"{where}." if where else ""
     models = tuple(
         ModelLayer(

@@ -25,6 +25,7 @@ from toolglot.conversation.events import Event
 from toolglot.errors import InputError, quote
 from toolglot.limits import Limits
 from toolglot.profiles import Profile
+from toolglot.profiles.loader import PROTOCOLS
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.sequence import Sequence
 from toolglot.protocols.framing.text_frames import Frame, Framer
@@ -191,6 +192,24 @@ class ModelList(Struct, frozen=True, kw_only=True):
     """A field that lists what a model can do, and what it must list for a model to be one for chats."""
 
 
+ClientAction = Literal["generate", "count", "models", "model", "response", "input_items", "cancel", "show", "version"]
+
+
+class ClientRoute(Struct, frozen=True, kw_only=True):
+    """Paths that clients of a protocol know, and what they ask for there."""
+
+    action: ClientAction
+    paths: tuple[str, ...]
+    is_pattern: bool = False
+    """Whether the paths are regular expressions, with the groups `model` and `name`."""
+    stream: bool | None = None
+    """Whether the path asks for a stream; None: the request says so."""
+    streams_by_default: bool = False
+    """Whether a request that does not say so asks for a stream."""
+    is_array: bool = False
+    """Whether a stream is one JSON array, not events."""
+
+
 class Protocol(Struct, frozen=True, kw_only=True):
     """What is true of one wire protocol."""
 
@@ -226,6 +245,14 @@ class Protocol(Struct, frozen=True, kw_only=True):
     models: ModelList
     counts: TokenCount = TokenCount()
 
+    # its clients
+    routes: tuple[ClientRoute, ...] = ()
+    """Where clients look for it in the gateway."""
+    client_header: str = ""
+    """A header that only its clients send."""
+    client_prefixes: tuple[str, ...] = ()
+    """How paths begin that only its clients know."""
+
     # where things are in a request
     turns: str
     """The field that holds the turns."""
@@ -248,10 +275,7 @@ class Protocol(Struct, frozen=True, kw_only=True):
 
 # --- the registry -----------------------------------------------------------------------------------
 
-_packages: dict[str, str] = {
-    name: f"{__package__}.{name}"
-    for name in ("anthropic", "openai_chat", "openai_responses", "gemini", "bedrock", "cohere", "ollama")
-}
+_packages: dict[str, str] = {name: f"{__package__}.{name}" for name in PROTOCOLS}
 
 
 def names() -> tuple[str, ...]:
@@ -296,5 +320,7 @@ def register(package: str) -> Protocol:
             path=f"{package}.endpoint.PROTOCOL.name",
             hint="give it a name of its own",
         )
+    if record.name not in PROTOCOLS:
+        PROTOCOLS.append(record.name)
     _packages[record.name] = package
     return record

@@ -16,16 +16,10 @@ from urllib.parse import unquote
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolglot.protocols.base import ClientAction, ClientRoute, Protocol, records
+
 Action = Literal[
-    "generate",
-    "count",
-    "models",
-    "model",
-    "response",
-    "input_items",
-    "cancel",
-    "show",
-    "version",
+    ClientAction,
     "root",
     "health",
     "ready",
@@ -55,19 +49,7 @@ class GatewayEndpoint(Struct, frozen=True):
 
 _READ: Final = ("GET", "HEAD")
 
-_EXACT: Final[dict[str, GatewayEndpoint]] = {
-    "/v1/messages": GatewayEndpoint("anthropic", "generate"),
-    "/v1/messages/count_tokens": GatewayEndpoint("anthropic", "count"),
-    "/v1/chat/completions": GatewayEndpoint("openai", "generate"),
-    "/v1/responses": GatewayEndpoint("openai_responses", "generate"),
-    "/v1/responses/input_tokens": GatewayEndpoint("openai_responses", "count"),
-    "/v1/models": GatewayEndpoint("openai", "models", _READ),
-    "/v1beta/models": GatewayEndpoint("gemini", "models", _READ),
-    "/v2/chat": GatewayEndpoint("cohere", "generate"),
-    "/api/chat": GatewayEndpoint("ollama", "generate", streams_unless_told=True),
-    "/api/tags": GatewayEndpoint("ollama", "models", _READ),
-    "/api/show": GatewayEndpoint("ollama", "show"),
-    "/api/version": GatewayEndpoint("ollama", "version", _READ),
+_OWN: Final = {
     "/": GatewayEndpoint("openai", "root", _READ),
     "/health": GatewayEndpoint("openai", "health", _READ),
     "/ready": GatewayEndpoint("openai", "ready", _READ),
@@ -75,47 +57,48 @@ _EXACT: Final[dict[str, GatewayEndpoint]] = {
     "/toolglot/requests": GatewayEndpoint("openai", "requests", _READ),
     "/openapi.json": GatewayEndpoint("openai", "openapi", _READ),
 }
-for _path in (
-    "/messages",
-    "/messages/count_tokens",
-    "/chat/completions",
-    "/responses",
-    "/responses/input_tokens",
-    "/models",
-):
-    _EXACT[_path] = _EXACT[f"/v1{_path}"]
+"""What is the gateway's, and no provider's."""
+_OWN_PATTERNS: Final = ((r"/toolglot/requests/(?P<name>[^/]+)", GatewayEndpoint("openai", "request", _READ)),)
 
 
-def _all_of(pattern: str) -> re.Pattern[str]:
-    """A name may hold anything, once it is unquoted."""
-    return re.compile(pattern, re.DOTALL)
+def _endpoint(protocol: Protocol, route: ClientRoute) -> GatewayEndpoint:
+    return GatewayEndpoint(
+        protocol.provider,
+        route.action,
+        _METHODS[route.action],
+        stream=route.stream,
+        streams_unless_told=route.streams_by_default,
+        is_array=route.is_array,
+    )
 
 
-_PATTERNS: Final[tuple[tuple[re.Pattern[str], GatewayEndpoint], ...]] = (
-    (
-        _all_of(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):generateContent"),
-        GatewayEndpoint("gemini", "generate", stream=False),
-    ),
-    (
-        _all_of(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):streamGenerateContent"),
-        GatewayEndpoint("gemini", "generate", stream=True, is_array=True),
-    ),
-    (_all_of(r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+):countTokens"), GatewayEndpoint("gemini", "count")),
-    (_all_of(r"/v1(?:beta|alpha)/models/(?P<model>.+)"), GatewayEndpoint("gemini", "model", _READ)),
-    (_all_of(r"/(?:v1/)?models/(?P<model>.+)"), GatewayEndpoint("openai", "model", _READ)),
-    (_all_of(r"/model/(?P<model>.+)/converse"), GatewayEndpoint("bedrock", "generate", stream=False)),
-    (_all_of(r"/model/(?P<model>.+)/converse-stream"), GatewayEndpoint("bedrock", "generate", stream=True)),
-    (
-        _all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)"),
-        GatewayEndpoint("openai_responses", "response", ("GET", "DELETE")),
-    ),
-    (
-        _all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)/input_items"),
-        GatewayEndpoint("openai_responses", "input_items", _READ),
-    ),
-    (_all_of(r"/(?:v1/)?responses/(?P<name>[^/]+)/cancel"), GatewayEndpoint("openai_responses", "cancel")),
-    (_all_of(r"/toolglot/requests/(?P<name>[^/]+)"), GatewayEndpoint("openai", "request", _READ)),
+_METHODS: Final[dict[ClientAction, tuple[str, ...]]] = {
+    "generate": ("POST",),
+    "count": ("POST",),
+    "models": _READ,
+    "model": _READ,
+    "response": ("GET", "DELETE"),
+    "input_items": _READ,
+    "cancel": ("POST",),
+    "show": ("POST",),
+    "version": _READ,
+}
+
+_ROUTES: Final = [(route, _endpoint(protocol, route)) for protocol in records() for route in protocol.routes]
+_ROUTES.sort(key=lambda entry: entry[0].action == "model")  # its name may be anything: whoever knows more is first
+_EXACT: Final[dict[str, GatewayEndpoint]] = {
+    **{path: endpoint for route, endpoint in _ROUTES if not route.is_pattern for path in route.paths},
+    **_OWN,
+}
+_PATTERNS: Final = tuple(
+    (re.compile(path, re.DOTALL), endpoint)  # a name may hold anything, once it is unquoted
+    for path, endpoint in (
+        *((path, endpoint) for route, endpoint in _ROUTES if route.is_pattern for path in route.paths),
+        *_OWN_PATTERNS,
+    )
 )
+_KNOWN_BY: Final = [protocol for protocol in records() if protocol.client_header or protocol.client_prefixes]
+"""The protocols whose clients are known by a header, or by how their paths begin."""
 LONGEST_PATH: Final = 2_000
 
 
@@ -130,7 +113,7 @@ def find(method: str, path: str, query: Mapping[str, str], headers: Mapping[str,
     if door is None or (door.action == "model" and method not in door.methods):
         return None  # what is done with a model besides looking at it is its provider's own
     if door.is_array and query.get("alt") == "sse":
-        return GatewayEndpoint("gemini", "generate", model=door.model, stream=True)
+        return replace(door, is_array=False)
     if door.action in ("models", "model") and door.source == "openai":
         door = replace(door, source=_listed_for(headers))
     if door.source == "openai" and "mistral" in headers.get("user-agent", "").lower():
@@ -140,9 +123,7 @@ def find(method: str, path: str, query: Mapping[str, str], headers: Mapping[str,
 
 def _listed_for(headers: Mapping[str, str]) -> str:
     """Whose list of models is asked for: three providers have theirs at the same address."""
-    if "anthropic-version" in headers:
-        return "anthropic"
-    return "gemini" if "x-goog-api-key" in headers else "openai"
+    return next((protocol.provider for protocol in _KNOWN_BY if protocol.client_header in headers), "openai")
 
 
 def _matching(path: str) -> GatewayEndpoint | None:
@@ -166,10 +147,7 @@ def _matching(path: str) -> GatewayEndpoint | None:
 
 def spoken_at(path: str, headers: Mapping[str, str]) -> str:
     """The protocol that a client at an unknown address most likely speaks, so that it understands the answer."""
-    if "anthropic-version" in headers or path.startswith("/v1/messages"):
-        return "anthropic"
-    if "x-goog-api-key" in headers or path.startswith(("/v1beta", "/v1alpha")):
-        return "gemini"
-    if path.startswith("/api/"):
-        return "ollama"
+    for protocol in _KNOWN_BY:
+        if protocol.client_header in headers or path.startswith(protocol.client_prefixes):
+            return protocol.provider
     return "openai"

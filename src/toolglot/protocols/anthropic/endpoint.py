@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
 from toolglot.protocols.fields.reading import Fields
 
 _COUNTED: Final = ("model", "messages", "system", "tools", "tool_choice", "thinking", "mcp_servers")
@@ -28,6 +28,12 @@ PROTOCOL: Final = Protocol(
     client_request_id_header="request-id",
     models=ModelList(path="/v1/models"),
     counts=TokenCount(request=_count_request, reply_field="input_tokens"),
+    routes=(
+        ClientRoute(action="generate", paths=("/v1/messages", "/messages")),
+        ClientRoute(action="count", paths=("/v1/messages/count_tokens", "/messages/count_tokens")),
+    ),
+    client_header="anthropic-version",
+    client_prefixes=("/v1/messages",),
     turns="messages",
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system"}),

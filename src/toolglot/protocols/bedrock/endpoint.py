@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
 from toolglot.protocols.fields.reading import Fields
 
 _COUNTED: Final = ("messages", "system", "toolConfig")
@@ -27,6 +27,10 @@ PROTOCOL: Final = Protocol(
     stream_type="application/vnd.amazon.eventstream",
     models=ModelList(path=None, name_field="modelId"),
     counts=TokenCount(request=_count_request, reply_field="inputTokens"),
+    routes=(
+        ClientRoute(action="generate", paths=(r"/model/(?P<model>.+)/converse",), is_pattern=True, stream=False),
+        ClientRoute(action="generate", paths=(r"/model/(?P<model>.+)/converse-stream",), is_pattern=True, stream=True),
+    ),
     turns="messages",
     messages=MessageForm(
         roles=frozenset({"user", "assistant"}),

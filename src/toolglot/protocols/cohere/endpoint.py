@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, ModelList, Protocol
+from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol
 
 PROTOCOL: Final = Protocol(
     name="cohere",
@@ -13,6 +13,7 @@ PROTOCOL: Final = Protocol(
     sdk="cohere",
     path="/v2/chat",
     models=ModelList(path="/v1/models", name_field="name", needs=("endpoints", "chat")),
+    routes=(ClientRoute(action="generate", paths=("/v2/chat",)),),
     turns="messages",
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system", "tool"}),

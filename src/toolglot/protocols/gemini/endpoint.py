@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
 from toolglot.protocols.fields.reading import Fields
+
+_MODEL: Final = r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+)"
 
 
 def _count_request(body: Fields, model: str) -> Fields:
@@ -28,6 +30,17 @@ PROTOCOL: Final = Protocol(
         needs=("supportedGenerationMethods", "generateContent"),
     ),
     counts=TokenCount(request=_count_request, reply_field="totalTokens"),
+    routes=(
+        ClientRoute(action="generate", paths=(f"{_MODEL}:generateContent",), is_pattern=True, stream=False),
+        ClientRoute(
+            action="generate", paths=(f"{_MODEL}:streamGenerateContent",), is_pattern=True, stream=True, is_array=True
+        ),
+        ClientRoute(action="count", paths=(f"{_MODEL}:countTokens",), is_pattern=True),
+        ClientRoute(action="models", paths=("/v1beta/models",)),
+        ClientRoute(action="model", paths=(r"/v1(?:beta|alpha)/models/(?P<model>.+)",), is_pattern=True),
+    ),
+    client_header="x-goog-api-key",
+    client_prefixes=("/v1beta", "/v1alpha"),
     turns="contents",
     messages=MessageForm(
         roles=frozenset({"user", "model", "function"}),

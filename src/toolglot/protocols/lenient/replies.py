@@ -30,9 +30,12 @@ from toolglot.protocols.lenient.malformed_bodies import (
 
 def read_as_meant(body: Fields, protocol: str) -> tuple[Fields, Told]:
     """The reply as it is meant, and what was done to it; the body itself where nothing could be done."""
+    calls_of = _CALLS.get(protocol)
+    if calls_of is None:
+        return body, []
     copied = msgspec.json.decode(msgspec.json.encode(body))
     told: Told = []
-    for path, call, form in _CALLS[protocol](copied, told):
+    for path, call, form in calls_of(copied, told):
         _mend_call_fields(call, path, form, told)
     return (copied, told) if told else (body, [])
 

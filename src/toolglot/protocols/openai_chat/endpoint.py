@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
 
 PROTOCOL: Final = Protocol(
     name="openai_chat",
@@ -17,6 +17,11 @@ PROTOCOL: Final = Protocol(
     models=ModelList(path="/models"),
     # Kimi's estimate-token-count and vLLM's tokenize: the only servers of Chat Completions that count.
     counts=TokenCount(reply_paths=(("data", "total_tokens"), ("count",))),
+    routes=(
+        ClientRoute(action="generate", paths=("/v1/chat/completions", "/chat/completions")),
+        ClientRoute(action="models", paths=("/v1/models", "/models")),
+        ClientRoute(action="model", paths=(r"/(?:v1/)?models/(?P<model>.+)",), is_pattern=True),
+    ),
     turns="messages",
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system", "developer", "tool", "function"}),

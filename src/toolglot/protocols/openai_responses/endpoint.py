@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
 from toolglot.protocols.fields.reading import Fields
 
 _COUNTED: Final = (
@@ -28,6 +28,13 @@ PROTOCOL: Final = Protocol(
     models=ModelList(path="/models"),
     counts=TokenCount(
         request=_count_request, reply_field="input_tokens", reply_extra={"object": "response.input_tokens"}
+    ),
+    routes=(
+        ClientRoute(action="generate", paths=("/v1/responses", "/responses")),
+        ClientRoute(action="count", paths=("/v1/responses/input_tokens", "/responses/input_tokens")),
+        ClientRoute(action="response", paths=(r"/(?:v1/)?responses/(?P<name>[^/]+)",), is_pattern=True),
+        ClientRoute(action="input_items", paths=(r"/(?:v1/)?responses/(?P<name>[^/]+)/input_items",), is_pattern=True),
+        ClientRoute(action="cancel", paths=(r"/(?:v1/)?responses/(?P<name>[^/]+)/cancel",), is_pattern=True),
     ),
     turns="input",
     messages=MessageForm(
