@@ -29,7 +29,7 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
-from toolglot.protocols.base import codec
+from toolglot.protocols.base import codec, records
 
 Body = dict[str, Any]
 
@@ -216,8 +216,7 @@ def _with_signature(turn: Turn) -> Turn:
 
 def messages_of(body: Body) -> list[Body]:
     """The list of turns of a request, whatever its protocol calls it."""
-    field = {"gemini": "contents"}
-    for name in ("messages", "contents", "input", *field.values()):
+    for name in {protocol.turns: None for protocol in records()}:
         if isinstance(body.get(name), list):
             found: list[Body] = body[name]
             return found

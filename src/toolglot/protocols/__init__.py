@@ -1,6 +1,7 @@
 """Wire formats: what goes over a connection, to canonical values and back.
 
-One package a protocol, with the same files in each: `request.py`, `reply.py`, `errors.py`. A codec changes shape
+One package a protocol, with the same files in each: `endpoint.py` (its record), `request.py`, `reply.py`, `stream.py`,
+`errors.py`. `base.get(name)` finds the record, and `base.register(package)` adds a protocol. A codec changes shape
 only. It never repairs a conversation, and at home it loses nothing: decoding and encoding in one protocol gives back
 an equal JSON document.
 """

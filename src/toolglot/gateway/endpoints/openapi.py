@@ -19,15 +19,13 @@ import msgspec
 
 from toolglot import __version__, profiles
 from toolglot.gateway.endpoints.table import Action, GatewayEndpoint, addresses
+from toolglot.protocols.base import get
 
 Fields = dict[str, Any]
 
 OPEN: Final = frozenset({"root", "health", "ready", "openapi"})
 """What everybody may ask."""
 JSON: Final = "application/json"
-EVENTS: Final = "text/event-stream"
-_STREAMS: Final = {"ollama": "application/x-ndjson", "bedrock": "application/vnd.amazon.eventstream"}
-"""Where a stream is not one of events."""
 METRICS: Final = "text/plain"
 
 # --- addresses --------------------------------------------------------------------------------------
@@ -198,7 +196,7 @@ def _content(door: GatewayEndpoint) -> Fields:
     if door.action == "metrics":
         return {METRICS: {"schema": _TEXT}}
     whole: Fields = {JSON: {"schema": {"type": "array" if door.is_array else "object"}}}
-    stream: Fields = {_STREAMS.get(door.source, EVENTS): {}}
+    stream: Fields = {get(profiles.get(door.source).protocol).stream_type: {}}
     if door.action != "generate" or (door.stream is False):
         return whole
     if door.stream and not door.is_array:

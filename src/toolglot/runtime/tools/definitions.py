@@ -20,7 +20,7 @@ from typing import Any, Final
 from toolglot import jsontext
 from toolglot.conversation import ToolSpec
 from toolglot.errors import InputError, quote
-from toolglot.protocols.base import codec
+from toolglot.protocols.base import codec, get
 from toolglot.runtime.tools.threads import in_thread
 from toolglot.runtime.tools.values import OnTimeout, Resources, Run, Tool, ToolContext
 
@@ -111,12 +111,11 @@ def _is_shouted(schema: object) -> bool:
 
 def _request(protocol: str, entry: dict[str, Any]) -> dict[str, Any]:
     """A request for the sake of one tool."""
+    turns = get(protocol).turns
     if protocol == "gemini":
-        return {"contents": [{"role": "user", "parts": [{"text": "?"}]}], "tools": [entry]}
+        return {turns: [{"role": "user", "parts": [{"text": "?"}]}], "tools": [entry]}
     if protocol == "bedrock":
-        said = [{"role": "user", "content": [{"text": "?"}]}]
-        return {"messages": said, "toolConfig": {"tools": [entry]}}
-    turns = "input" if protocol == "openai_responses" else "messages"
+        return {turns: [{"role": "user", "content": [{"text": "?"}]}], "toolConfig": {"tools": [entry]}}
     return {turns: [{"role": "user", "content": "?"}], "tools": [entry]}
 
 
