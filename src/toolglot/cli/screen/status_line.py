@@ -134,7 +134,10 @@ class StatusLine:
         label = fitted(status.label, width - 2 - cells(ending), self._cut)
         room = width - 4 - cells(label) - cells(ending)
         detail = f": {fitted(status.detail, room, self._cut)}" if status.detail and room >= MIN_DETAIL else ""
-        return f"{frame} {label}{detail}{ending}"
+        line = f"{frame} {label}{detail}{ending}"
+        if self._page.can_write(line):
+            return line
+        return line.replace("…", self._cut).encode("ascii", "replace").decode()
 
     def _start(self) -> None:
         if self._timer is not None:
