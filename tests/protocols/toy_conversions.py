@@ -1,0 +1,31 @@
+"""Run in a folder with the toy protocol and a profile: what goes through it, as JSON. See test_toy_protocol.py."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import toolglot
+from toolglot.protocols import base
+
+
+def main() -> None:
+    base.register("toy_lines")
+    mine = toolglot.profiles.read_overrides("profiles.toml")
+    given: dict[str, Any] = json.load(sys.stdin)
+    done: dict[str, Any] = {}
+    for name, (body, source, target) in given["requests"].items():
+        done[name] = toolglot.convert(body, source=source, target=target, model="m", overrides=mine).body
+    for name, (body, source, target) in given["replies"].items():
+        done[name] = toolglot.convert_reply(body, source=source, target=target, overrides=mine).body
+    for name, (text, source, target) in given["streams"].items():
+        translator = toolglot.StreamTranslator(source=source, target=target, overrides=mine)
+        done[name] = (translator.feed(text.encode()) + translator.finish()).decode()
+    for name, (status, body, source, target) in given["errors"].items():
+        out = toolglot.convert_error(status, body, source=source, target=target, overrides=mine)
+        done[name] = [out.status, out.body]
+    json.dump(done, sys.stdout)
+
+
+main()

@@ -1,0 +1,1 @@
+"""A toy wire protocol, written as CONTRIBUTING.md says: one folder, a record, four codecs."""

@@ -1,0 +1,19 @@
+"""The record of the toy protocol."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.protocols.base import MessageForm, ModelList, Protocol
+
+PROTOCOL: Final = Protocol(
+    name="toy_lines",
+    package=__package__,
+    provider="openai",
+    path="/say",
+    stream_type="application/x-ndjson",
+    models=ModelList(path="/models"),
+    turns="lines",
+    messages=MessageForm(roles=frozenset({"user", "model", "tool", "system"})),
+    reply_marks={"line": dict},
+)
