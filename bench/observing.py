@@ -98,8 +98,8 @@ UPSTREAM: Final = Upstream(name="memory", target="openai", url="http://memory/v1
 
 def gateway(metrics: str = "off", form: LogForm = "off", tracing: Tracing | None = None) -> Gateway:
     config = parse_config(ConfigText("bench.toml", CONFIG.format(metrics)), {"KEY": "a key", "HOME": "/nowhere"})
-    teller = RequestLog(most=0, form=form, stream=io.StringIO())
-    return Gateway(config, upstreams=NearUpstreams(config), teller=teller, tracing=tracing)
+    request_log = RequestLog(most=0, form=form, stream=io.StringIO())
+    return Gateway(config, upstreams=NearUpstreams(config), request_log=request_log, tracing=tracing)
 
 
 async def ask(app: Gateway) -> None:

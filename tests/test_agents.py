@@ -198,7 +198,7 @@ def test_an_agent_works_with_nothing_configured_and_replies_that_name_a_simulate
     found = discovered({"HOME": "/nowhere"})
     config = replace(found, gateway=replace(found.gateway, store=":memory:", log="off"))
     upstreams = Upstreams(config, simulator=simulator)
-    with running(Gateway(config, upstreams=upstreams, teller=RequestLog(most=100, form="off"))) as url:
+    with running(Gateway(config, upstreams=upstreams, request_log=RequestLog(most=100, form="off"))) as url:
         run = agent.run(url + agent.base, PROMPT, work)
     assert {path.name for path in work.iterdir()} == set(PROOFS), run.told()
     assert (run.text, run.exit) == (DONE, 0), run.told()
@@ -239,7 +239,7 @@ def test_an_agent_reads_a_file_with_nothing_configured(agent: Agent, prompt: str
     """As after `make serve` on a fresh clone: the simulated model picks the agent's own tool and tells what it read."""
     (work / "a.txt").write_text("the first line\nthe second line\n", encoding="utf-8")
     config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
-    with running(Gateway(config, teller=RequestLog(most=10, form="off"))) as url:
+    with running(Gateway(config, request_log=RequestLog(most=10, form="off"))) as url:
         run = agent.run(url + agent.base, prompt, work)
     assert run.exit == 0, run.told()
     assert run.text.endswith("a.txt says: the first line\nthe second line"), run.told()
@@ -250,7 +250,7 @@ def test_claude_code_reads_a_file_with_any_simulated_model(model: str, work: Pat
     """It puts a list of its agents behind the prompt, and speaks of a working directory before it names it."""
     (work / "a.txt").write_text("the first line\n", encoding="utf-8")
     config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
-    with running(Gateway(config, teller=RequestLog(most=10, form="off"))) as url:
+    with running(Gateway(config, request_log=RequestLog(most=10, form="off"))) as url:
         run = run_claude(url, "read a.txt", work, model=model)
     assert run.exit == 0, run.told()
     assert run.text == f"{PREFACE}a.txt says: the first line", run.told()
@@ -259,7 +259,7 @@ def test_claude_code_reads_a_file_with_any_simulated_model(model: str, work: Pat
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "mistral/mistral-large-latest"])
 def test_claude_code_writes_a_file_with_any_simulated_model(model: str, work: Path) -> None:
     config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
-    with running(Gateway(config, teller=RequestLog(most=10, form="off"))) as url:
+    with running(Gateway(config, request_log=RequestLog(most=10, form="off"))) as url:
         run = run_claude(url, "Write hello into c.txt", work, model=model)
     assert (work / "c.txt").read_text(encoding="utf-8") == "hello", run.told()
     assert "] Write: " in run.text, run.told()

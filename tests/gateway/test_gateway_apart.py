@@ -75,10 +75,10 @@ def used(file: Path, requests: int) -> list[UsageRow]:
 def paths(response: str, item: str, request: str) -> list[tuple[str, str, Any]]:
     """Every address of the gateway with what A would ask there, and those that are passed on."""
     named = [*_EXACT]
-    for pattern, door in _PATTERNS:
+    for pattern, endpoint in _PATTERNS:
         text = pattern.pattern.replace("(?:beta|alpha)?", "beta").replace("(?:beta|alpha)", "beta")
         text = text.replace("(?:v1/)?", "v1/").replace("(?:models/)?", "models/").replace("(?:tuned)?", "")
-        name = request if door.action == "request" else response
+        name = request if endpoint.action == "request" else response
         named.append(text.replace("(?P<model>.+)", "gemini-2.5-pro").replace("(?P<name>[^/]+)", name))
     named += [
         "/v1/files",

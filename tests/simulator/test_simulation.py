@@ -58,7 +58,7 @@ def in_memory(config: Config) -> Config:
 
 @contextlib.contextmanager
 def served_with(config: Config) -> Iterator[Served]:
-    app = Gateway(in_memory(config), teller=RequestLog(most=100, form="off"))
+    app = Gateway(in_memory(config), request_log=RequestLog(most=100, form="off"))
     with running(app) as url:
         yield Served(url, app)
 
@@ -353,7 +353,7 @@ def test_a_file_that_appears_ends_the_simulation_while_the_gateway_runs(
     def reread() -> Config:
         return in_memory(read_config(None, NOTHING))
 
-    app = Gateway(reread(), teller=RequestLog(most=10, form="off"), reread=reread)
+    app = Gateway(reread(), request_log=RequestLog(most=10, form="off"), reread=reread)
     with running(app) as url:
         assert by_chat(url, "gpt-5.5") == "simulated/openai/gpt-5.5"
         (tmp_path / "toolglot.toml").write_text('[upstreams.box]\nurl = "http://127.0.0.1:9/v1"\n')

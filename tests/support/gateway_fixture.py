@@ -44,7 +44,7 @@ class Served:
         self.url = url
         self.app = app
         self._told: list[RequestRecord] = []
-        app.teller.listeners.append(self._told.append)
+        app.request_log.listeners.append(self._told.append)
 
     @property
     def told(self) -> list[RequestRecord]:
@@ -96,6 +96,8 @@ def gateway(
 ) -> Iterator[Served]:
     """The gateway as long as the block lasts."""
     config = config_for(simulated, models=models, settings=settings, upstreams=upstreams, environ=environ)
-    app = Gateway(config, middleware=middleware, upstreams=Upstreams(config), teller=RequestLog(most=1000, form="off"))
+    app = Gateway(
+        config, middleware=middleware, upstreams=Upstreams(config), request_log=RequestLog(most=1000, form="off")
+    )
     with running(app) as url:
         yield Served(url, app)

@@ -119,9 +119,9 @@ def _open_report(arguments: argparse.Namespace, terminal: Terminal) -> Iterator[
         yield _Teller(None)
         return
     with open_output(arguments.report, terminal, force=arguments.force) as output:
-        teller = _Teller(output.write)
-        yield teller
-        output.write(b"\n]\n" if teller.count else b"[]\n")
+        request_log = _Teller(output.write)
+        yield request_log
+        output.write(b"\n]\n" if request_log.count else b"[]\n")
 
 
 class _Teller:

@@ -131,8 +131,8 @@ async def _warnings(store: Store) -> tuple[str, ...]:
 def _work(arguments: argparse.Namespace, config: Config, place: WorkerSettings) -> int:
     """Be one of several workers."""
     gateway = Gateway(config, reread=lambda: _config(arguments))
-    gateway.teller.worker = place.number
-    gateway.siblings = WorkerLinks(place.folder, place.number) if place.folder else None
+    gateway.request_log.worker = place.number
+    gateway.worker_links = WorkerLinks(place.folder, place.number) if place.folder else None
     place.end_with_supervisor()
     with place.socket() as sock:
         run_gateway(gateway, sock)
@@ -146,14 +146,14 @@ def _supervise(arguments: argparse.Namespace, config: Config, sock: socket.socke
         if (value := getattr(arguments, name)) is not None:
             words += [f"--{name}={value}"]
     words += ["--no-simulate"] if arguments.no_simulate else []
-    teller = RequestLog(most=0, form=config.gateway.log)
+    request_log = RequestLog(most=0, form=config.gateway.log)
     settings = config.gateway
     return Supervisor(
         words,
         arguments.workers,
         sock,
         drain_seconds=settings.drain_seconds,
-        say=lambda text: teller.say(text, event="worker"),
+        say=lambda text: request_log.say(text, event="worker"),
     ).run()
 
 

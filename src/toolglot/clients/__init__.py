@@ -141,8 +141,8 @@ def _gateway(
     from toolglot.gateway.observability.request_log import RequestLog  # noqa: PLC0415
 
     read = config if isinstance(config, Config) else read_config(config, os.environ)
-    teller = RequestLog(most=read.gateway.reports, form=log)
-    return BackgroundGateway(Gateway(read, upstreams=upstreams, middleware=middleware, teller=teller))
+    request_log = RequestLog(most=read.gateway.reports, form=log)
+    return BackgroundGateway(Gateway(read, upstreams=upstreams, middleware=middleware, request_log=request_log))
 
 
 def _library(name: str | None) -> Any:

@@ -100,7 +100,7 @@ class Gateway:
         *,
         upstreams: Upstreams | None = None,
         middleware: Sequence[ToolMiddleware] = (),
-        teller: RequestLog | None = None,
+        request_log: RequestLog | None = None,
         tracing: Tracing | None = None,
         reread: Callable[[], Config] | None = None,
     ) -> None:
@@ -110,29 +110,29 @@ class Gateway:
         self._watch: ConfigWatch | None = None
         self._middleware = tuple(middleware)
         settings = config.gateway
-        self.teller: RequestLog = teller or RequestLog(most=settings.reports, form=settings.log)
+        self.request_log: RequestLog = request_log or RequestLog(most=settings.reports, form=settings.log)
         self.budget: BodyBudget = BodyBudget(lambda: self.config.gateway.max_bytes_in_flight)
         self.metrics: Metrics = Metrics(overrides=lambda: self.config.overrides, budget=self.budget)
         self.tracing = tracing
-        self.teller.listeners[:0] = [self._count]
+        self.request_log.listeners[:0] = [self._count]
         self.upstreams: Upstreams = upstreams or Upstreams(config)
         self._steps = [*load_steps(settings.middleware, config.origin), *middleware]
         self._store: Store | None = None
         self._store_watch = StoreWatch(None)
         self._services: Services | None = None
-        self._answers: InformationEndpoints | None = None
+        self._information: InformationEndpoints | None = None
         self._own_keys = OwnKeys(config)
-        self.teller.hide = self._own_keys.hidden
-        self._passing: PassThrough | None = None
+        self.request_log.hide = self._own_keys.hidden
+        self._pass_through: PassThrough | None = None
         self._tasks: list[asyncio.Task[None]] = []
         """What goes on beside the requests."""
         self._starting = asyncio.Lock()
         self.why_not_started: str = ""
         self.open: int = 0
         """Requests that are being answered."""
-        self.stopping: GracefulShutdown = GracefulShutdown()
-        self.room: ConnectionLimit = ConnectionLimit(lambda: self.config.gateway, self.teller.say)
-        self.siblings: WorkerLinks | None = None
+        self.shutdown: GracefulShutdown = GracefulShutdown()
+        self.connection_limit: ConnectionLimit = ConnectionLimit(lambda: self.config.gateway, self.request_log.say)
+        self.worker_links: WorkerLinks | None = None
         """The other workers, where there are any."""
 
     # --- beginning and end --------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class Gateway:
             self._store_watch = StoreWatch(
                 self._store,
                 file=settings.store if is_file else "",
-                say=lambda text: self.teller.say(text, event="store"),
+                say=lambda text: self.request_log.say(text, event="store"),
                 count=self.metrics.store_failed,
             )
             await saved_keys(store)  # waited for as long as it takes to connect and to make the tables
@@ -161,20 +161,22 @@ class Gateway:
         self._serve_by(services)
         meter = services.meter
         if settings.tracing and self.tracing is None:
-            self.tracing = await asyncio.to_thread(open_tracing, self.teller.say)
-        if self.siblings is not None:
-            await self.siblings.start(self.teller, self._metrics_text)
+            self.tracing = await asyncio.to_thread(open_tracing, self.request_log.say)
+        if self.worker_links is not None:
+            await self.worker_links.start(self.request_log, self._metrics_text)
         own: dict[str, Any] = {"version": __version__, "pid": os.getpid(), "config": self.config.origin}
         if self.config.simulates_known:
             own["simulated"] = True
-        self.teller.event("start", **own, upstreams=[*self.config.upstreams])
+        self.request_log.event("start", **own, upstreams=[*self.config.upstreams])
         self._tasks = [asyncio.create_task(meter.run())]
         if self._store is not None:
             self._tasks.append(asyncio.create_task(self._prune(self._store)))
             self._tasks.append(asyncio.create_task(self._store_watch.run()))
         file = watched_file(self.config)
         if self._reread is not None and file is not None:
-            watch = ConfigWatch(file, self._reread, self.reload, lambda text: self.teller.say(text, event="reload"))
+            watch = ConfigWatch(
+                file, self._reread, self.reload, lambda text: self.request_log.say(text, event="reload")
+            )
             self._tasks.append(asyncio.create_task(watch.run()))
             self._watch = watch
 
@@ -183,7 +185,7 @@ class Gateway:
         settings = config.gateway
         seconds = settings.retention_hours * 3600
         ring = KeyRing(
-            self._store, settings.client_keys, config.keys, metrics_key=settings.metrics_key, tell=self.teller.say
+            self._store, settings.client_keys, config.keys, metrics_key=settings.metrics_key, tell=self.request_log.say
         )
         await ring.start()
         usage_seconds, prices = settings.usage_days * 86_400, ConfiguredPrices(config.prices)
@@ -204,7 +206,7 @@ class Gateway:
                 ring,
                 prices,
                 usage_seconds=usage_seconds,
-                tell=self.teller.say,
+                tell=self.request_log.say,
                 patience=settings.store_seconds,
             ),
             self._store_watch,
@@ -214,9 +216,11 @@ class Gateway:
         """From now on; requests that have begun go on as they began."""
         self._services, self.config, self.upstreams = services, services.config, services.upstreams
         self._own_keys = services.own_keys
-        self.teller.hide = self._own_keys.hidden
-        self._answers = InformationEndpoints(services, self.teller, self.siblings)
-        self._passing = PassThrough(services.upstreams, services.own_keys, is_shared=lambda: services.ring.is_shared)
+        self.request_log.hide = self._own_keys.hidden
+        self._information = InformationEndpoints(services, self.request_log, self.worker_links)
+        self._pass_through = PassThrough(
+            services.upstreams, services.own_keys, is_shared=lambda: services.ring.is_shared
+        )
 
     async def reload(self, config: Config) -> None:
         """Put another configuration in force while requests go on. What is wrong with it is raised and changes nothing.
@@ -236,17 +240,19 @@ class Gateway:
         self._tasks.append(asyncio.create_task(_retired(old)))
         names = ", ".join(config.upstreams) or "none"
         rest = f"; only a new start changes {', '.join(kept)}" if kept else ""
-        self.teller.say(f"reloaded {config.origin}: upstreams {names}{rest}", event="reload")
+        self.request_log.say(f"reloaded {config.origin}: upstreams {names}{rest}", event="reload")
 
     async def drain(self, seconds: float, cut_seconds: float = 2.0) -> None:
         """Answer nothing new, let what is open go on for that long, and end the rest as an error."""
-        self.stopping.is_draining = True
-        self.teller.event("drain", open=self.open, seconds=seconds)
+        self.shutdown.is_draining = True
+        self.request_log.event("drain", open=self.open, seconds=seconds)
         if self.open:
-            self.teller.say(f"stopping: {self.open} open answers have {seconds:g} s; a second signal waits for nobody")
-        if left := await self.stopping.drained(seconds):
-            self.teller.say(f"stopping: {left} open answers are ended before their time")
-            await self.stopping.cut(cut_seconds)
+            self.request_log.say(
+                f"stopping: {self.open} open answers have {seconds:g} s; a second signal waits for nobody"
+            )
+        if left := await self.shutdown.drained(seconds):
+            self.request_log.say(f"stopping: {left} open answers are ended before their time")
+            await self.shutdown.cut(cut_seconds)
 
     def look_again(self) -> None:
         """Read the configuration anew, changed or not; as on SIGHUP."""
@@ -258,8 +264,8 @@ class Gateway:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.upstreams.close()
-        if self.siblings is not None:
-            await self.siblings.close()
+        if self.worker_links is not None:
+            await self.worker_links.close()
         if self._services is not None:
             await self._services.meter.close()
         await self._store_watch.close()
@@ -271,8 +277,8 @@ class Gateway:
         if self.tracing is not None:
             await asyncio.to_thread(self.tracing.close)
         if self._services is not None:
-            self.teller.event("stop", open=self.open)
-        self.teller.flush()
+            self.request_log.event("stop", open=self.open)
+        self.request_log.flush()
         self._services = self._store = None
         self._tasks = []
 
@@ -326,28 +332,28 @@ class Gateway:
             await self.start()
         origin = request.headers.get("origin")
         if origin is not None and is_allowed(origin, self.config.gateway.allowed_origins):
-            request.caller = PageChannel(request.caller, origin)
-        caller = request.caller
+            request.channel = PageChannel(request.channel, origin)
+        channel = request.channel
         share = request.share = self.budget.share()
-        door = find(request.method, request.path, request.query, request.headers)
+        endpoint = find(request.method, request.path, request.query, request.headers)
         told = RequestRecord(request.id, "", request.method, request.path)
-        if door is not None:
-            told.source, told.action = door.source, door.action
+        if endpoint is not None:
+            told.source, told.action = endpoint.source, endpoint.action
         else:
             told.source, told.action = spoken_at(request.path, request.headers), "pass"
         self.open += 1
-        self.stopping.begin(told, caller.task)
+        self.shutdown.begin(told, channel.task)
         if self.config.gateway.metrics != "off":
             self.metrics.begin(told)
-        caller.watch(_watcher(told, caller.task))
+        channel.watch(_watcher(told, channel.task))
         try:
-            await self._answer(door, request, told)
+            await self._answer(endpoint, request, told)
         except GoneError:
             told.error = GONE
         except asyncio.CancelledError:
             if taken_back(told):
                 await self._fail(ProviderError(STOPPING), request, told)
-            elif caller.is_gone:
+            elif channel.is_gone:
                 _go_on()
                 told.error = GONE
             else:
@@ -356,39 +362,39 @@ class Gateway:
             await self._fail(error, request, told)
         finally:
             told.is_answered = True
-            caller.let_go()
+            channel.let_go()
             share.release()
-            self.stopping.end(told)
+            self.shutdown.end(told)
             try:
-                self.teller.end(told)
+                self.request_log.end(told)
             finally:
                 self.open -= 1
 
-    async def _answer(self, door: GatewayEndpoint | None, request: ClientRequest, told: RequestRecord) -> None:
-        if request.method == "OPTIONS" and isinstance(request.caller, PageChannel):
+    async def _answer(self, endpoint: GatewayEndpoint | None, request: ClientRequest, told: RequestRecord) -> None:
+        if request.method == "OPTIONS" and isinstance(request.channel, PageChannel):
             headers = preflight_answer(request.headers)
             if headers is not None:  # a browser asks before the page does: without a key, and for nothing
                 told.status, told.is_answered = 200, True
-                await request.caller.answer(200, headers, b"")
+                await request.channel.answer(200, headers, b"")
                 return
-        admit = self._gate(door, request)
+        admit = self._gate(endpoint, request)
         if admit is not None:
             request.client = await admit(request.key)
         told.client = request.client
         if self.tracing is not None and told.action in _TRACED:
             told.trace = self.tracing.begin(told, request.headers)
-        self.stopping.refuse_new(told)
+        self.shutdown.refuse_new(told)
         settings = self.config.gateway
         if self.open > settings.max_concurrent:
             busy = "the gateway serves as many requests at once as it may (max_concurrent)"
             raise ProviderError(Failure("overloaded", busy, retry_after=1))
-        assert self._services is not None and self._answers is not None and self._passing is not None  # noqa: S101, PT018 - started
-        if door is None:
+        assert self._services is not None and self._information is not None and self._pass_through is not None  # noqa: S101, PT018 - started
+        if endpoint is None:
             with await self._services.meter.passing(request.client, told):
-                await self._passing.run(request, told, settings.max_body_bytes)
+                await self._pass_through.run(request, told, settings.max_body_bytes)
             return
-        if request.method not in door.methods:
-            allowed = ", ".join(door.methods)
+        if request.method not in endpoint.methods:
+            allowed = ", ".join(endpoint.methods)
             said = f"{request.path[:200]} takes {allowed}, not {request.method}"
             raise refusal("bad_request", said, 405, headers={"allow": allowed})
         if request.method == "POST":
@@ -396,17 +402,17 @@ class Gateway:
             request.values = await offloading.count_values(request.body)
             request.hold(VALUE_BYTES * request.values)
             told.request, told.arrived = request.body, time.perf_counter()
-        if door.action == "generate":
-            await ModelRequest(self._services, door, request, told).run()
-        elif door.action == "metrics":
+        if endpoint.action == "generate":
+            await ModelRequest(self._services, endpoint, request, told).run()
+        elif endpoint.action == "metrics":
             await self._show_metrics(self._services.vault, request, told)
-        elif door.action == "ready" and self.stopping.is_draining:
+        elif endpoint.action == "ready" and self.shutdown.is_draining:
             told.status, told.is_answered = 503, True
-            await request.caller.answer(503, {"x-toolglot-request": told.id}, b'{"status":"draining"}')
+            await request.channel.answer(503, {"x-toolglot-request": told.id}, b'{"status":"draining"}')
         else:
-            await self._answers.run(door, request, told)
+            await self._information.run(endpoint, request, told)
 
-    def _gate(self, door: GatewayEndpoint | None, request: ClientRequest) -> Callable[[str], Awaitable[str]] | None:
+    def _gate(self, endpoint: GatewayEndpoint | None, request: ClientRequest) -> Callable[[str], Awaitable[str]] | None:
         """Who decides by the key whether somebody may ask; None where everybody may."""
         if request.header_bytes > MOST_HEADER_BYTES:
             raise refusal("too_large", f"the headers are longer than {MOST_HEADER_BYTES} bytes", 431)
@@ -415,9 +421,9 @@ class Gateway:
         if not ring.is_demanded and _is_loopback(settings.host):
             refuse_pages(request, settings.allowed_origins)
         is_open = settings.metrics == "open"
-        if door is not None and (door.action in OPEN or (is_open and door.action == "metrics")):
+        if endpoint is not None and (endpoint.action in OPEN or (is_open and endpoint.action == "metrics")):
             return None
-        is_sum = door is not None and door.action == "metrics" and settings.metrics == "keyed"
+        is_sum = endpoint is not None and endpoint.action == "metrics" and settings.metrics == "keyed"
         return ring.admit_to_metrics if is_sum else ring.admit
 
     # --- what is counted ----------------------------------------------------------------------------
@@ -439,15 +445,15 @@ class Gateway:
         if self.config.gateway.metrics == "off":
             raise refusal("not_found", 'nothing is counted here (metrics = "off")', 404)
         told.status, told.is_answered = 200, True
-        if self.siblings is not None:
-            text = await self.siblings.metrics()
+        if self.worker_links is not None:
+            text = await self.worker_links.metrics()
         else:
             text = self.metrics.text(vault.hits, vault.misses)
-        await request.caller.answer(200, {"content-type": CONTENT_TYPE}, text)
+        await request.channel.answer(200, {"content-type": CONTENT_TYPE}, text)
 
     def _store_failed(self, error: StoreError) -> None:
         self.metrics.store_failed()
-        self.teller.say(f"the store: {error}", event="error")
+        self.request_log.say(f"the store: {error}", event="error")
 
     # --- errors -------------------------------------------------------------------------------------
 
@@ -471,7 +477,7 @@ class Gateway:
             converted = error_for(failure, target=source, overrides=self.config.overrides)
         except (OSError, MemoryError):  # what is needed to say it in the client's protocol cannot be read either
             told.status = 503
-            await request.caller.answer(503, {"retry-after": "2", "x-toolglot-request": told.id}, _EXHAUSTED_BODY)
+            await request.channel.answer(503, {"retry-after": "2", "x-toolglot-request": told.id}, _EXHAUSTED_BODY)
             return
         if isinstance(failure, Failure) and converted.status < 400:
             # It stood in an answer of status 200: that body is no error to whom it comes with another status.
@@ -490,8 +496,8 @@ class Gateway:
         own = error.headers if isinstance(error, GatewayRefusal) else {}
         if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal) and told.upstream:
             own = told.answered_by(told.sent_model)
-        named = {**given, **own, "x-toolglot-request": told.id, **(CLOSE if self.stopping.is_draining else {})}
-        await request.caller.answer(told.status, named, data)
+        named = {**given, **own, "x-toolglot-request": told.id, **(CLOSE if self.shutdown.is_draining else {})}
+        await request.channel.answer(told.status, named, data)
 
     def _failure_of(self, error: Exception) -> Failure | InputError:
         if isinstance(error, ProviderError):
@@ -504,12 +510,12 @@ class Gateway:
             self._store_failed(error)
             return Failure("overloaded", STORE_AWAY, 503, retry_after=1)
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR):
-            self.teller.say(f"no memory or no descriptor is left for a request: {error!r}", event="error")
+            self.request_log.say(f"no memory or no descriptor is left for a request: {error!r}", event="error")
             return EXHAUSTED
         if isinstance(error, MiddlewareError):
-            self.teller.say("".join(traceback.format_exception(error)), event="error")
+            self.request_log.say("".join(traceback.format_exception(error)), event="error")
             return Failure("server", str(error), 500)
-        self.teller.say("".join(traceback.format_exception(error)), event="error")
+        self.request_log.say("".join(traceback.format_exception(error)), event="error")
         return INTERNAL
 
 

@@ -44,13 +44,13 @@ def filled(path: str) -> str:
 
 def test_every_door_is_described_with_its_methods_and_nothing_else_is() -> None:
     described = {path: {method.upper() for method in methods} for path, methods in DOCUMENT["paths"].items()}
-    expected = {path: {*door.methods} for pattern, door in addresses() for path in templates(pattern)}
+    expected = {path: {*endpoint.methods} for pattern, endpoint in addresses() for path in templates(pattern)}
     assert described == expected
     for path, methods in described.items():
         for method in methods:
-            door = find(method, filled(path), {}, {})
-            assert door is not None
-            assert method in door.methods
+            endpoint = find(method, filled(path), {}, {})
+            assert endpoint is not None
+            assert method in endpoint.methods
 
 
 def test_a_pattern_with_choices_stands_for_an_address_each() -> None:
@@ -77,12 +77,12 @@ def test_the_document_is_served_to_everybody_and_says_who_needs_a_key(served: Se
     free = document(is_demanded=False)["paths"]
     for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
-            door = find(method.upper(), filled(path), {}, {})
-            assert door is not None
-            assert operation.get("security") == ([] if door.action in OPEN else None)
+            endpoint = find(method.upper(), filled(path), {}, {})
+            assert endpoint is not None
+            assert operation.get("security") == ([] if endpoint.action in OPEN else None)
             without = ask(served, filled(path), b"{}" if method == "post" else None, method=method.upper(), key=None)
-            assert (without.status == 401) == (door.action not in OPEN), path
-            assert ({} in free[path][method]["security"]) == (door.action not in OPEN)
+            assert (without.status == 401) == (endpoint.action not in OPEN), path
+            assert ({} in free[path][method]["security"]) == (endpoint.action not in OPEN)
 
 
 def test_errors_have_the_shape_that_is_described() -> None:
@@ -114,8 +114,8 @@ CHECKS = [
 def one_address_each() -> dict[str, Any]:
     """The document with one address of each door, and with no word of keys: made-up ones lead nowhere."""
     first: dict[int, str] = {}
-    for pattern, door in addresses():
-        first.setdefault(id(door), templates(pattern)[0])
+    for pattern, endpoint in addresses():
+        first.setdefault(id(endpoint), templates(pattern)[0])
     paths = {path: methods for path, methods in DOCUMENT["paths"].items() if path in first.values()}
     known = {name: part for name, part in DOCUMENT["components"].items() if name != "securitySchemes"}
     return {**DOCUMENT, "paths": paths, "components": known, "security": []}

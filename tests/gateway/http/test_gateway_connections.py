@@ -329,7 +329,7 @@ def played(
     wire = Wire()
 
     async def play() -> None:
-        app: Any = SimpleNamespace(serve=serve, room=Room())
+        app: Any = SimpleNamespace(serve=serve, connection_limit=Room())
         config: Any = SimpleNamespace(app=app, timeout_keep_alive=75)
         protocol = kind(config, ServerState(), {}, asyncio.get_running_loop())
         protocol.connection_made(wire)
@@ -342,7 +342,7 @@ def played(
 
 
 async def healthy(request: ClientRequest) -> None:
-    await request.caller.answer(200, {}, b"{}")
+    await request.channel.answer(200, {}, b"{}")
 
 
 async def settled() -> None:
@@ -369,7 +369,7 @@ def test_a_server_that_ends_closes_what_is_idle_and_lets_answers_end() -> None:
 
 def test_an_answer_that_says_so_ends_the_connection() -> None:
     async def serve(request: ClientRequest) -> None:
-        await request.caller.answer(299, {"connection": "close", "x": "a\r\nb: c"}, b"x" * (MOST_JOINED + 1))
+        await request.channel.answer(299, {"connection": "close", "x": "a\r\nb: c"}, b"x" * (MOST_JOINED + 1))
 
     async def script(protocol: BoundedProtocol, wire: Wire) -> None:
         protocol.data_received(HEALTH + b"\r\n")
@@ -389,7 +389,7 @@ def test_a_client_is_listened_to_after_the_last_piece_of_a_large_body() -> None:
     read: list[int] = []
 
     async def serve(request: ClientRequest) -> None:
-        read.append(len(await request.caller.read(len(body))))
+        read.append(len(await request.channel.read(len(body))))
         await asyncio.Event().wait()
 
     async def script(protocol: BoundedProtocol, wire: Wire) -> None:
@@ -427,9 +427,9 @@ def test_what_is_no_http_in_the_middle_of_an_answer_is_told_after_it() -> None:
     script_go: list[asyncio.Event] = []
 
     async def serve(request: ClientRequest) -> None:
-        await request.caller.begin(200, {})
+        await request.channel.begin(200, {})
         await script_go[0].wait()
-        await request.caller.end()
+        await request.channel.end()
 
     written = played(serve, script).written
     assert [part[:3] for part in written.split(b"HTTP/1.1 ")[1:]] == [b"200", b"400"]
@@ -441,9 +441,9 @@ def test_a_body_that_is_none_ends_its_own_request(is_begun: bool) -> None:
 
     async def serve(request: ClientRequest) -> None:
         if is_begun:
-            await request.caller.begin(200, {})
+            await request.channel.begin(200, {})
         try:
-            await request.caller.read(100)
+            await request.channel.read(100)
         except GoneError:
             seen.append("gone")
 
@@ -504,7 +504,7 @@ def test_an_upgrade_is_ignored_wherever_its_head_is_cut() -> None:
     seen: list[Any] = []
 
     async def serve(request: ClientRequest) -> None:
-        seen.append((request.method, request.path, request.raw_query, request.headers, await request.caller.read(100)))
+        seen.append((request.method, request.path, request.raw_query, request.headers, await request.channel.read(100)))
         await healthy(request)
 
     async def script(protocol: BoundedProtocol, wire: Wire) -> None:
@@ -533,9 +533,9 @@ def test_what_is_no_http_after_an_upgrade_is_told_so() -> None:
 @pytest.mark.parametrize("early", [b"\r\n", b"GET /hea"])
 def test_what_comes_during_an_answer_does_not_end_it(early: bytes) -> None:
     async def serve(request: ClientRequest) -> None:
-        await request.caller.begin(200, {})
+        await request.channel.begin(200, {})
         await asyncio.sleep(Quick.head_seconds * 5)
-        await request.caller.end()
+        await request.channel.end()
 
     async def script(protocol: BoundedProtocol, wire: Wire) -> None:
         protocol.data_received(HEALTH + b"\r\n")
@@ -576,11 +576,11 @@ def test_nothing_is_written_while_the_client_does_not_read_or_once_it_is_gone() 
     ended: list[str] = []
 
     async def serve(request: ClientRequest) -> None:
-        caller = request.caller
-        await caller.begin(200, {})
-        await caller.give(b"a")
-        await caller.end()
-        ended.append(f"{caller.is_gone}")
+        channel = request.channel
+        await channel.begin(200, {})
+        await channel.give(b"a")
+        await channel.end()
+        ended.append(f"{channel.is_gone}")
 
     async def read_late(protocol: BoundedProtocol, wire: Wire) -> None:
         protocol.pause_writing()
@@ -629,7 +629,7 @@ def test_a_client_that_left_before_its_body_was_read_has_gone() -> None:
     async def serve(request: ClientRequest) -> None:
         await asyncio.sleep(0)
         try:
-            await request.caller.read(100)
+            await request.channel.read(100)
         except GoneError:
             found.append("gone")
 
@@ -685,8 +685,8 @@ def asgi(messages: list[dict[str, Any]], use: Callable[[ClientRequest], Awaitabl
 def test_a_request_of_an_asgi_server_is_read_and_answered() -> None:
     async def use(request: ClientRequest) -> None:
         assert await request.read(100) == b"abcd"
-        await request.caller.answer(200, {"x": "é\n"}, b"{}")
-        request.caller.let_go()
+        await request.channel.answer(200, {"x": "é\n"}, b"{}")
+        request.channel.let_go()
 
     last = {"type": "http.request", "body": b"cd"}
     pieces: list[dict[str, Any]] = [{"type": "http.request", "body": b"ab", "more_body": True}, last]
@@ -700,7 +700,7 @@ def test_a_client_of_an_asgi_server_that_leaves_in_its_body_has_gone() -> None:
     async def use(request: ClientRequest) -> None:
         with pytest.raises(GoneError):
             await request.read(100)
-        assert request.caller.is_gone
+        assert request.channel.is_gone
 
     assert asgi([{"type": "http.request", "body": b"a", "more_body": True}, {"type": "http.disconnect"}], use) == []
 
@@ -708,12 +708,12 @@ def test_a_client_of_an_asgi_server_that_leaves_in_its_body_has_gone() -> None:
 def test_a_client_of_an_asgi_server_that_leaves_later_is_noticed() -> None:
     async def use(request: ClientRequest) -> None:
         left = asyncio.Event()
-        request.caller.watch(left.set)
+        request.channel.watch(left.set)
         await request.read(100)
         async with asyncio.timeout(SOON):
             await left.wait()
-        assert request.caller.is_gone
-        request.caller.let_go()
+        assert request.channel.is_gone
+        request.channel.let_go()
 
     more: dict[str, Any] = {"type": "http.request", "body": b"", "more_body": False}
     assert asgi([more, {**more}, {"type": "http.disconnect"}], use) == []

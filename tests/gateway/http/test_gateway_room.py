@@ -99,7 +99,7 @@ class Transport:
         self.done.append("ended")
 
 
-def room(settings: GatewaySettings, said: list[str], clock: Clock) -> ConnectionLimit:
+def connection_limit(settings: GatewaySettings, said: list[str], clock: Clock) -> ConnectionLimit:
     return ConnectionLimit(lambda: settings, said.append, clock=clock)
 
 
@@ -114,7 +114,7 @@ def room(settings: GatewaySettings, said: list[str], clock: Clock) -> Connection
 )
 def test_descriptors_are_left_for_upstreams(descriptors: int, concurrent: int, connections: int, most: int) -> None:
     settings = GatewaySettings(max_concurrent=concurrent, max_connections=connections)
-    found = room(settings, [], Clock())
+    found = connection_limit(settings, [], Clock())
     found.descriptors = descriptors
     assert found.most == most
 
@@ -124,7 +124,7 @@ def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
     clock = Clock()
 
     async def run() -> None:
-        full = room(GatewaySettings(max_connections=2), said, clock)
+        full = connection_limit(GatewaySettings(max_connections=2), said, clock)
         for _ in range(3):
             transport: Any = Transport()
             assert full.takes(1, transport)
@@ -145,7 +145,7 @@ def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
 
 def test_who_is_told_so_may_end_what_it_says_but_not_for_ever_and_not_all_at_once() -> None:
     async def run() -> None:
-        full = room(GatewaySettings(max_connections=2), [], Clock())
+        full = connection_limit(GatewaySettings(max_connections=2), [], Clock())
         transports: list[Any] = [Transport() for _ in range(MOST_LINGERING + 2)]
         for transport in transports[:-1]:
             assert not full.takes(2, transport)

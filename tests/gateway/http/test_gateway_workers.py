@@ -197,10 +197,10 @@ def test_a_client_sees_its_own_requests_of_all_workers_and_a_silent_worker_is_le
     async def act() -> None:
         every = [WorkerLinks(str(tmp_path), number) for number in (1, 2, 3)]
         for number, sibling in enumerate(every, 1):
-            teller = RequestLog(most=10, form="off")
+            request_log = RequestLog(most=10, form="off")
             for client in ("a", "b"):
-                teller.end(told(f"{client}{number}", client, float(number)))
-            await sibling.start(teller, f"# HELP up it is\n# TYPE up gauge\nup {number}\n".encode)
+                request_log.end(told(f"{client}{number}", client, float(number)))
+            await sibling.start(request_log, f"# HELP up it is\n# TYPE up gauge\nup {number}\n".encode)
         first = every[0]
         assert [one["id"] for one in await first.requests("a")] == ["a3", "a2", "a1"]
         assert len(await first.requests(None)) == 6

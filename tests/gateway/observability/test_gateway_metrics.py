@@ -414,12 +414,12 @@ def test_a_store_that_fails_is_counted() -> None:
 def test_the_log_is_one_object_a_line_from_start_to_stop(simulated: Server) -> None:
     stream = io.StringIO()
     config = config_for(simulated)
-    app = Gateway(config, upstreams=Upstreams(config), teller=RequestLog(most=10, form="json", stream=stream))
+    app = Gateway(config, upstreams=Upstreams(config), request_log=RequestLog(most=10, form="json", stream=stream))
     with running(app) as url:
         served = Served(url, app)
         assert say(served, "Hello", stream=True).status == 200
         assert say(served, "Be overloaded").status == 503
-        app.teller.say("a note with sk-ant-api03-0123456789abcdefghijklmnop\n")
+        app.request_log.say("a note with sk-ant-api03-0123456789abcdefghijklmnop\n")
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     start, first, second, note, stop = [line for line in lines if line["event"] != "drain"]
     events = [line["event"] for line in (start, first, second, note, stop)]
@@ -442,10 +442,10 @@ def test_the_log_is_one_object_a_line_from_start_to_stop(simulated: Server) -> N
 )
 def test_the_log_for_people_has_no_events_but_what_they_should_know(form: LogForm, lines: list[str]) -> None:
     stream = io.StringIO()
-    teller = RequestLog(most=0, form=form, stream=stream)
-    teller.event("start", version="1")
-    teller.log(over(retried="busy", error="oh", model="m\nm"))
-    teller.say("a note")
+    request_log = RequestLog(most=0, form=form, stream=stream)
+    request_log.event("start", version="1")
+    request_log.log(over(retried="busy", error="oh", model="m\nm"))
+    request_log.say("a note")
     assert stream.getvalue().splitlines() == lines
 
 
@@ -475,7 +475,7 @@ def test_the_docs_have_every_field_of_the_log() -> None:
 def test_a_store_that_fails_and_what_nobody_expected_are_events() -> None:
     stream = io.StringIO()
     config = config_for(None)
-    app = Gateway(config, teller=RequestLog(most=10, form="json", stream=stream))
+    app = Gateway(config, request_log=RequestLog(most=10, form="json", stream=stream))
     app._store_failed(StoreError("the disk is full"))
     assert app._failure_of(RuntimeError("oh")).kind == "server"  # type: ignore[union-attr]
     full, oh = [json.loads(line) for line in stream.getvalue().splitlines()]

@@ -60,8 +60,8 @@ def traced(simulated: Server) -> Iterator[Traced]:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     config = config_for(simulated, settings="tracing = true")
-    teller = RequestLog(most=10, form="off")
-    app = Gateway(config, upstreams=Upstreams(config), teller=teller, tracing=Tracing(provider))
+    request_log = RequestLog(most=10, form="off")
+    app = Gateway(config, upstreams=Upstreams(config), request_log=request_log, tracing=Tracing(provider))
     with running(app) as url:
         yield Traced(Served(url, app), exporter)
 
@@ -202,7 +202,7 @@ def test_without_keys_there_is_no_span_for_who_has_none(simulated: Server) -> No
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     config = config_for(simulated, settings='client_keys = ["env:K"]', environ={"K": KEY})
-    app = Gateway(config, teller=RequestLog(most=10, form="off"), tracing=Tracing(provider))
+    app = Gateway(config, request_log=RequestLog(most=10, form="off"), tracing=Tracing(provider))
     with running(app) as url:
         path, body = request_of("openai", "mistral/mistral-large-latest")
         assert ask(url, path, body, key="another", headers={"traceparent": PARENT}).status == 401

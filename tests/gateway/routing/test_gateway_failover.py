@@ -157,7 +157,9 @@ def test_the_spans_say_who_failed_and_that_the_request_did_not(provider: Hostile
     spans.add_span_processor(SimpleSpanProcessor(exporter))
     upstreams, models = config_of(provider)
     config = config_for(None, models=models, settings="tracing = true", upstreams=upstreams)
-    app = Gateway(config, upstreams=Upstreams(config), teller=RequestLog(most=10, form="off"), tracing=Tracing(spans))
+    app = Gateway(
+        config, upstreams=Upstreams(config), request_log=RequestLog(most=10, form="off"), tracing=Tracing(spans)
+    )
     with running(app) as url:
         served = Served(url, app)
         assert ask(served, *request(case)).status == 200
@@ -179,7 +181,7 @@ def test_the_breaker_of_the_one_that_failed_counts_and_that_of_the_other_does_no
     upstreams, models = config_of(provider)
     upstreams = upstreams.replace("breaker_failures = 10000", "breaker_failures = 1")
     config = config_for(None, models=models, upstreams=upstreams)
-    with running(Gateway(config, upstreams=Upstreams(config), teller=RequestLog(most=10, form="off"))) as url:
+    with running(Gateway(config, upstreams=Upstreams(config), request_log=RequestLog(most=10, form="off"))) as url:
         assert ask(url, *request(case)).status == 200
         asked = len(provider.heads)
         again = ask(url, *request(case))
@@ -194,7 +196,7 @@ def test_where_the_next_one_fails_too_its_own_failure_is_told(provider: Hostile,
     last = '[upstreams.last]\nurl = "http://127.0.0.1:9/v1"\n'
     models = {"all": f'["bad/limit-{stream}", "last/m"]'}
     config = config_for(None, models=models, upstreams=upstreams + last)
-    app = Gateway(config, upstreams=Upstreams(config), teller=RequestLog(most=10, form="off"))
+    app = Gateway(config, upstreams=Upstreams(config), request_log=RequestLog(most=10, form="off"))
     with running(app) as url:
         served = Served(url, app)
         got = ask(served, *request_of("anthropic", "all", stream=stream == "stream"))

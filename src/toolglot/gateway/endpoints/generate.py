@@ -89,14 +89,16 @@ UNKEPT: Final = Entry(
 class ModelRequest:
     """One request to a model."""
 
-    def __init__(self, services: Services, door: GatewayEndpoint, request: ClientRequest, told: RequestRecord) -> None:
+    def __init__(
+        self, services: Services, endpoint: GatewayEndpoint, request: ClientRequest, told: RequestRecord
+    ) -> None:
         self._services = services
         self._config = services.config
-        self._door = door
+        self._endpoint = endpoint
         self._request = request
-        self._caller = request.caller
+        self._channel = request.channel
         self._told = told
-        self._asking = UpstreamCall(services, door, request, told)
+        self._asking = UpstreamCall(services, endpoint, request, told)
         self._shown: Request | None = None
         """The request as middleware saw it."""
         self._ticket: Ticket | None = None
@@ -137,7 +139,7 @@ class ModelRequest:
         await in_step(self._services.upstreams.breaker(upstream).running)
         if self._has_rules:
             self._services.meter.afford(self._request.client, self._told)
-        if self._door.source == RESPONSES:
+        if self._endpoint.source == RESPONSES:
             received = await self._joined(received, upstream)
         self._asking.said = received.given
         asked = await self._asking.asked(received, upstream, route.model, entries)
@@ -191,16 +193,16 @@ class ModelRequest:
     def _read(self, body: bytes | dict[str, Any]) -> ReceivedRequest:
         received = read_request(
             body,
-            source=self._door.source,
+            source=self._endpoint.source,
             policy=self._config.policy,
             overrides=self._config.overrides,
             limits=self._services.limits,
             memory=_MEMORY,
         )
-        wants = self._door.stream
-        if wants is None and self._door.streams_unless_told and received.conversation.options.stream is None:
+        wants = self._endpoint.stream
+        if wants is None and self._endpoint.streams_unless_told and received.conversation.options.stream is None:
             wants = True
-        received.address(model=self._door.model, stream=wants)
+        received.address(model=self._endpoint.model, stream=wants)
         return received
 
     def _routed(self, received: ReceivedRequest) -> list[Route]:
@@ -228,7 +230,7 @@ class ModelRequest:
 
     async def _joined(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
         """The request with what it refers to of earlier answers."""
-        if self._door.source != RESPONSES:
+        if self._endpoint.source != RESPONSES:
             return received
         is_native = self._asking.target(upstream, received.conversation) == RESPONSES
         if received.fields.get("background") is True and not is_native:
@@ -277,10 +279,10 @@ class ModelRequest:
         if self._shown is not None:
             given = body
             body = self._services.chain.after_reply(
-                self._shown, given, reply.reply, source=self._door.source, provider=upstream.target
+                self._shown, given, reply.reply, source=self._endpoint.source, provider=upstream.target
             )
             written = written if body == given else msgspec.json.encode(body)
-        if (serves := self._tell_reply(out, reply.said, reply.reply)) or self._door.source == RESPONSES:
+        if (serves := self._tell_reply(out, reply.said, reply.reply)) or self._endpoint.source == RESPONSES:
             await self._keep(serves, out, reply.said, reply.reply, upstream, body)
         if self._unkept:
             self._told.reply_entries += tuple(self._unkept)
@@ -289,7 +291,7 @@ class ModelRequest:
             written = msgspec.json.encode(body)
         self._told.status, self._told.is_answered = 200, True
         self._told.sends()
-        await self._caller.answer(200, self._headers(out, answer), written)
+        await self._channel.answer(200, self._headers(out, answer), written)
         return None
 
     async def _held_whole(self, asked: UpstreamReply) -> tuple[bytes, int]:
@@ -311,7 +313,7 @@ class ModelRequest:
             reply = convert_reply(
                 data,
                 source=out.target.name,
-                target=self._door.source,
+                target=self._endpoint.source,
                 request=out,
                 policy=self._asking.policy,
                 overrides=self._config.overrides,
@@ -330,7 +332,7 @@ class ModelRequest:
         out, upstream = asked.out, asked.upstream
         translator = StreamTranslator(
             source=out.target.name,
-            target=self._door.source,
+            target=self._endpoint.source,
             request=out,
             policy=self._asking.policy,
             overrides=self._config.overrides,
@@ -340,15 +342,15 @@ class ModelRequest:
             reply_model=self._reply_model(out),
             as_events=True,
         )
-        array = JsonArray() if self._door.is_array else None
+        array = JsonArray() if self._endpoint.is_array else None
         content_type = JsonArray.CONTENT_TYPE if array is not None else translator.content_type
 
         async def give(data: bytes) -> None:
             if not self._told.status:
                 self._told.status = 200
                 kind = {"content-type": content_type, **_UNBUFFERED}
-                await self._caller.begin(200, kind | self._headers(out, asked.answer))
-            await self._caller.give(data)
+                await self._channel.begin(200, kind | self._headers(out, asked.answer))
+            await self._channel.give(data)
 
         pings = KeepAlive(
             lambda: translator.ping() if array is None and not self._is_apart else b"",
@@ -370,7 +372,7 @@ class ModelRequest:
                 await self._streamed(out, translator, upstream)
             self._told.is_answered = True
             await give(array.end() if array is not None else b"")
-            await self._caller.end()
+            await self._channel.end()
         except BaseException:
             if not translator.is_over and self._told.status and taken_back(self._told):
                 await self._cut(translator, give, array)
@@ -389,11 +391,11 @@ class ModelRequest:
         data = translator.fail(STOPPING)
         self._told.is_answered = True
         await give(data if array is None else array.add(data) + array.end())
-        await self._caller.end()
+        await self._channel.end()
 
     def _reply_id(self) -> str:
         """An id that no other answer has, for clients that know answers by it: not every provider gives such a one."""
-        return _REPLY_IDS.get(self._door.source, "") + self._told.id.removeprefix("tg_")
+        return _REPLY_IDS.get(self._endpoint.source, "") + self._told.id.removeprefix("tg_")
 
     def _reply_model(self, out: ConvertedRequest) -> str:
         """What an answer names as its model: a simulated one does not pass for the real one."""
@@ -407,7 +409,7 @@ class ModelRequest:
         dated = body
         if body.get("created") == 0 or body.get("created_at") == 0:
             dated = {**body, **{name: int(time.time()) for name in ("created", "created_at") if body.get(name) == 0}}
-        return with_request(self._given_fields(), dated) if self._door.source == RESPONSES else dated
+        return with_request(self._given_fields(), dated) if self._endpoint.source == RESPONSES else dated
 
     async def _translated(self, answer: HttpResponse, translator: StreamTranslator) -> AsyncIterator[bytes]:
         """The answer as the client reads it, piece by piece, with one end whatever happens."""
@@ -461,7 +463,7 @@ class ModelRequest:
             if not self._told.status:
                 raise ProviderError(translator.failure)
             return
-        body = translator.final_body if self._door.source == RESPONSES else None
+        body = translator.final_body if self._endpoint.source == RESPONSES else None
         if (serves := self._tell_reply(out, translator.said, translator.reply)) or body is not None:
             await self._keep(serves, out, translator.said, translator.reply, upstream, body)
         if self._shown is not None:
@@ -472,7 +474,7 @@ class ModelRequest:
         protocol = self._asking.source.protocol
         try:
             self._services.chain.after_stream(
-                shown, reply, protocol=protocol, source=self._door.source, provider=upstream.target
+                shown, reply, protocol=protocol, source=self._endpoint.source, provider=upstream.target
             )
         except (InputError, MiddlewareError) as error:
             self._told.error = f"a middleware failed on what was streamed: {error}"
@@ -554,7 +556,7 @@ class ModelRequest:
 
     @property
     def _is_responses(self) -> bool:
-        return self._door.source == RESPONSES
+        return self._endpoint.source == RESPONSES
 
     def _given_fields(self) -> Fields:
         """The request as the client sent it."""

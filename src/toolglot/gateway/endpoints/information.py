@@ -37,10 +37,10 @@ Run = Callable[[GatewayEndpoint, ClientRequest, RequestRecord], Awaitable[tuple[
 class InformationEndpoints:
     """Answers what is no request to a model."""
 
-    def __init__(self, services: Services, teller: RequestLog, siblings: WorkerLinks | None = None) -> None:
+    def __init__(self, services: Services, request_log: RequestLog, worker_links: WorkerLinks | None = None) -> None:
         self._services = services
-        self._teller = teller
-        self._siblings = siblings
+        self._request_log = request_log
+        self._worker_links = worker_links
         self._listed: dict[str, tuple[float, list[str]]] = {}
         self._runs: dict[Action, Run] = {
             "count": self._count,
@@ -59,48 +59,48 @@ class InformationEndpoints:
             "openapi": self._openapi,
         }
 
-    async def run(self, door: GatewayEndpoint, request: ClientRequest, told: RequestRecord) -> None:
-        status, body, headers = await self._runs[door.action](door, request, told)
+    async def run(self, endpoint: GatewayEndpoint, request: ClientRequest, told: RequestRecord) -> None:
+        status, body, headers = await self._runs[endpoint.action](endpoint, request, told)
         told.status, told.is_answered = status, True
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         simulated = SIMULATED_HEADER if told.is_simulated else {}
-        await request.caller.answer(status, {"x-toolglot-request": told.id, **simulated, **headers}, data)
+        await request.channel.answer(status, {"x-toolglot-request": told.id, **simulated, **headers}, data)
 
     # --- counts -------------------------------------------------------------------------------------
 
     async def _count(
-        self, door: GatewayEndpoint, request: ClientRequest, told: RequestRecord
+        self, endpoint: GatewayEndpoint, request: ClientRequest, told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         """The upstream's own count where it has one; otherwise an estimate, which is marked."""
-        exchange = ModelRequest(self._services, door, request, told)
+        exchange = ModelRequest(self._services, endpoint, request, told)
         out, upstream = await exchange.rendered()
         count = await _counted(out, upstream)
         is_estimate = count is None
         if count is None:
             count = await estimate_async(out.rendered.conversation, model=out.model)
-        protocol = profiles.get(door.source).protocol
+        protocol = profiles.get(endpoint.source).protocol
         reply = encode_count(protocol, count, is_estimate)
         return 200, reply.body, reply.headers
 
     # --- models -------------------------------------------------------------------------------------
 
     async def _models(
-        self, door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         ring, client = self._services.ring, request.client
         models = usable(
             await self._all_models(), lambda name: ring.may_use(client, name), self._services.router.leads_to
         )
-        return 200, listing(door.source, models, request.query), {}
+        return 200, listing(endpoint.source, models, request.query), {}
 
     async def _model(
-        self, door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        self._services.meter.permit(request.client, door.model)
-        return 200, one(door.source, await self._named(door.model)), {}
+        self._services.meter.permit(request.client, endpoint.model)
+        return 200, one(endpoint.source, await self._named(endpoint.model)), {}
 
     async def _show(
-        self, _door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         try:
             body = msgspec.json.decode(request.body or b"{}")
@@ -113,7 +113,7 @@ class InformationEndpoints:
         return 200, shown(await self._named(named)), {}
 
     async def _version(
-        self, _door: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         return 200, version(), {}
 
@@ -152,29 +152,29 @@ class InformationEndpoints:
                     finally:
                         await answer.close()
         except (TimeoutError, ProviderError, InputError) as error:
-            self._teller.say(f"{upstream.name} does not list its models: {type(error).__name__}")
+            self._request_log.say(f"{upstream.name} does not list its models: {type(error).__name__}")
         self._listed[upstream.name] = (time.monotonic() + LISTING_SECONDS, names)
         return names
 
     # --- stored responses ---------------------------------------------------------------------------
 
     async def _response(
-        self, door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         found = await self._services.responses.answer(
-            request.client, door.action, request.method, door.name, request.query
+            request.client, endpoint.action, request.method, endpoint.name, request.query
         )
         return 200, found, {}
 
     # --- the gateway itself -------------------------------------------------------------------------
 
     async def _root(
-        self, _door: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         return 200, {"name": "toolglot", "version": __version__, "docs": "docs/gateway.md"}, {}
 
     async def _health(
-        self, _door: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         said: dict[str, Any] = {"status": "ok"}
         if self._services.config.simulates_known:
@@ -184,7 +184,7 @@ class InformationEndpoints:
         return 200, said, {}
 
     async def _ready(
-        self, _door: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         reason = await self._services.store_watch.why_not()
         if reason:
@@ -192,30 +192,30 @@ class InformationEndpoints:
         return 200, {"status": "ready"}, {}
 
     async def _openapi(
-        self, _door: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         return 200, document_bytes(is_demanded=self._services.ring.is_demanded), {}
 
     async def _requests(
-        self, _door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        if self._siblings is not None:
-            return 200, {"requests": await self._siblings.requests(self._whose(request))}, {}
-        return 200, {"requests": [told.summary() for told in self._teller.latest(self._whose(request))]}, {}
+        if self._worker_links is not None:
+            return 200, {"requests": await self._worker_links.requests(self._whose(request))}, {}
+        return 200, {"requests": [told.summary() for told in self._request_log.latest(self._whose(request))]}, {}
 
     def _whose(self, request: ClientRequest) -> str | None:
         """Whose requests somebody may see: their own; all, where no keys tell clients apart."""
         return request.client if self._services.ring.is_demanded else None
 
     async def _request(
-        self, door: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        told = self._teller.find(door.name, self._whose(request))
+        told = self._request_log.find(endpoint.name, self._whose(request))
         page = told.page() if told is not None else None
-        if page is None and self._siblings is not None:
-            page = await self._siblings.request(door.name, self._whose(request))
+        if page is None and self._worker_links is not None:
+            page = await self._worker_links.request(endpoint.name, self._whose(request))
         if page is None:
-            raise refusal("not_found", f"there is no request {door.name[:60]!r}, or not any more", 404)
+            raise refusal("not_found", f"there is no request {endpoint.name[:60]!r}, or not any more", 404)
         return 200, page, {}
 
 

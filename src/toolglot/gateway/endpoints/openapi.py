@@ -111,21 +111,23 @@ _QUERIES: Final[dict[tuple[str, Action], tuple[str, ...]]] = {
 }
 
 
-def _body(door: GatewayEndpoint) -> Fields:
-    required, more = _BODIES[door.source, door.action], _OPTIONAL.get((door.source, door.action), {})
+def _body(endpoint: GatewayEndpoint) -> Fields:
+    required, more = _BODIES[endpoint.source, endpoint.action], _OPTIONAL.get((endpoint.source, endpoint.action), {})
     schema = {"type": "object", "properties": {**required, **more}, "additionalProperties": True}
     if required:
         schema["required"] = [*required]
     return {"required": bool(required), "content": {JSON: {"schema": schema}}}
 
 
-def _parameters(path: str, door: GatewayEndpoint) -> list[Fields]:
+def _parameters(path: str, endpoint: GatewayEndpoint) -> list[Fields]:
     named: list[Fields] = [
         {"name": name, "in": "path", "required": True, "schema": {**_TEXT, "minLength": 1}}
         for name in re.findall(r"\{(\w+)\}", path)
     ]
-    named += [{"name": name, "in": "query", "schema": _TEXT} for name in _QUERIES.get((door.source, door.action), ())]
-    if door.is_array:
+    named += [
+        {"name": name, "in": "query", "schema": _TEXT} for name in _QUERIES.get((endpoint.source, endpoint.action), ())
+    ]
+    if endpoint.is_array:
         named.append({"name": "alt", "in": "query", "schema": {"enum": ["sse", "json"], **_TEXT}})
     return named
 
@@ -174,9 +176,9 @@ _REASONS: Final = {
 }
 
 
-def _errors(door: GatewayEndpoint) -> Fields:
-    protocol = profiles.get(door.source).protocol
-    is_shared = door.action in ("models", "model") and protocol == "openai_chat"
+def _errors(endpoint: GatewayEndpoint) -> Fields:
+    protocol = profiles.get(endpoint.source).protocol
+    is_shared = endpoint.action in ("models", "model") and protocol == "openai_chat"
     name = "shared" if is_shared else protocol
     return {status: {"$ref": f"#/components/responses/{name}_{status}"} for status in _REASONS}
 
@@ -192,29 +194,29 @@ def _error_responses() -> Fields:
     }
 
 
-def _content(door: GatewayEndpoint) -> Fields:
-    if door.action == "metrics":
+def _content(endpoint: GatewayEndpoint) -> Fields:
+    if endpoint.action == "metrics":
         return {METRICS: {"schema": _TEXT}}
-    whole: Fields = {JSON: {"schema": {"type": "array" if door.is_array else "object"}}}
-    stream: Fields = {get(profiles.get(door.source).protocol).stream_type: {}}
-    if door.action != "generate" or (door.stream is False):
+    whole: Fields = {JSON: {"schema": {"type": "array" if endpoint.is_array else "object"}}}
+    stream: Fields = {get(profiles.get(endpoint.source).protocol).stream_type: {}}
+    if endpoint.action != "generate" or (endpoint.stream is False):
         return whole
-    if door.stream and not door.is_array:
+    if endpoint.stream and not endpoint.is_array:
         return stream
     return {**whole, **stream}
 
 
-def _responses(door: GatewayEndpoint) -> Fields:
+def _responses(endpoint: GatewayEndpoint) -> Fields:
     headers = {"x-toolglot-request": {"description": "the id of the request", "schema": _TEXT}}
-    found: Fields = {"200": {"description": "the answer", "headers": headers, "content": _content(door)}}
-    if door.action in OPEN:
+    found: Fields = {"200": {"description": "the answer", "headers": headers, "content": _content(endpoint)}}
+    if endpoint.action in OPEN:
         known = ("403", "405", "431", "500")
-        found |= {status: said for status, said in _errors(door).items() if status in known}
-        if door.action == "ready":
+        found |= {status: said for status, said in _errors(endpoint).items() if status in known}
+        if endpoint.action == "ready":
             state = _shape(status={"enum": ["not ready", "draining"]})
             found["503"] = {"description": "not now", "content": {JSON: {"schema": state}}}
         return found
-    return found | _errors(door)
+    return found | _errors(endpoint)
 
 
 # --- the document -----------------------------------------------------------------------------------
@@ -227,32 +229,35 @@ _SCHEMES: Final = {
 """Where a client's key may stand."""
 
 
-def _operation(path: str, method: str, door: GatewayEndpoint, *, is_demanded: bool) -> Fields:
+def _operation(path: str, method: str, endpoint: GatewayEndpoint, *, is_demanded: bool) -> Fields:
     words = re.sub(r"[^a-z0-9]+", "_", path.lower()).strip("_")
     found: Fields = {
         "operationId": f"{method.lower()}_{words}".rstrip("_"),
-        "summary": _SUMMARIES[door.action],
-        "tags": [profiles.get(door.source).protocol if (door.source, door.action) in _BODIES else door.action],
-        "responses": _responses(door),
+        "summary": _SUMMARIES[endpoint.action],
+        "tags": [
+            profiles.get(endpoint.source).protocol if (endpoint.source, endpoint.action) in _BODIES else endpoint.action
+        ],
+        "responses": _responses(endpoint),
     }
-    if parameters := _parameters(path, door):
+    if parameters := _parameters(path, endpoint):
         found["parameters"] = parameters
     if method == "POST":
-        found["requestBody"] = _body(door)
+        found["requestBody"] = _body(endpoint)
     if method == "HEAD":
         found["responses"] = {status: {"description": "as with GET, and no body"} for status in found["responses"]}
-    if door.action in OPEN or not is_demanded:
-        found["security"] = [] if door.action in OPEN else [{}, *({name: []} for name in _SCHEMES)]
+    if endpoint.action in OPEN or not is_demanded:
+        found["security"] = [] if endpoint.action in OPEN else [{}, *({name: []} for name in _SCHEMES)]
     return found
 
 
 def document(*, is_demanded: bool) -> Fields:
     """All of it. `is_demanded`: clients must have a key."""
     paths: dict[str, Fields] = {}
-    for pattern, door in addresses():
+    for pattern, endpoint in addresses():
         for path in templates(pattern):
             paths[path] = {
-                method.lower(): _operation(path, method, door, is_demanded=is_demanded) for method in door.methods
+                method.lower(): _operation(path, method, endpoint, is_demanded=is_demanded)
+                for method in endpoint.methods
             }
     return {
         "openapi": "3.1.0",

@@ -72,11 +72,11 @@ class PassThrough:
             kept = {name: hidden(answer.headers[name]) for name in _KEPT if name in answer.headers}
             kept |= {"x-toolglot-request": told.id, "x-toolglot-upstream": upstream.name}
             told.status = answer.status if 200 <= answer.status <= 599 else 502
-            await request.caller.begin(told.status, kept)
+            await request.channel.begin(told.status, kept)
             async for piece in pieces:
-                await request.caller.give(piece)
+                await request.channel.give(piece)
             told.is_answered = True
-            await request.caller.end()
+            await request.channel.end()
         finally:
             await answer.close()
 

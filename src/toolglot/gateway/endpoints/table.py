@@ -104,21 +104,21 @@ LONGEST_PATH: Final = 2_000
 
 def addresses() -> list[tuple[str, GatewayEndpoint]]:
     """Every door with its address, or the pattern of its addresses."""
-    return [*_EXACT.items(), *((pattern.pattern, door) for pattern, door in _PATTERNS)]
+    return [*_EXACT.items(), *((pattern.pattern, endpoint) for pattern, endpoint in _PATTERNS)]
 
 
 def find(method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> GatewayEndpoint | None:
     """The door at an address; None where there is none."""
-    door = _EXACT.get(path) or _matching(path)
-    if door is None or (door.action == "model" and method not in door.methods):
+    endpoint = _EXACT.get(path) or _matching(path)
+    if endpoint is None or (endpoint.action == "model" and method not in endpoint.methods):
         return None  # what is done with a model besides looking at it is its provider's own
-    if door.is_array and query.get("alt") == "sse":
-        return replace(door, is_array=False)
-    if door.action in ("models", "model") and door.source == "openai":
-        door = replace(door, source=_listed_for(headers))
-    if door.source == "openai" and "mistral" in headers.get("user-agent", "").lower():
-        return replace(door, source="mistral")  # its SDK reads no call that comes in pieces, and other lists
-    return door
+    if endpoint.is_array and query.get("alt") == "sse":
+        return replace(endpoint, is_array=False)
+    if endpoint.action in ("models", "model") and endpoint.source == "openai":
+        endpoint = replace(endpoint, source=_listed_for(headers))
+    if endpoint.source == "openai" and "mistral" in headers.get("user-agent", "").lower():
+        return replace(endpoint, source="mistral")  # its SDK reads no call that comes in pieces, and other lists
+    return endpoint
 
 
 def _listed_for(headers: Mapping[str, str]) -> str:
@@ -129,17 +129,17 @@ def _listed_for(headers: Mapping[str, str]) -> str:
 def _matching(path: str) -> GatewayEndpoint | None:
     if len(path) > LONGEST_PATH:
         return None
-    for pattern, door in _PATTERNS:
+    for pattern, endpoint in _PATTERNS:
         found = pattern.fullmatch(path)
         if found is not None:
             named = {key: unquote(value) for key, value in found.groupdict().items()}
             return GatewayEndpoint(
-                door.source,
-                door.action,
-                door.methods,
+                endpoint.source,
+                endpoint.action,
+                endpoint.methods,
                 named.get("model", ""),
-                door.stream,
-                is_array=door.is_array,
+                endpoint.stream,
+                is_array=endpoint.is_array,
                 name=named.get("name", ""),
             )
     return None

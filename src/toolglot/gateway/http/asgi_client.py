@@ -34,9 +34,9 @@ def asgi_request(scope: Scope, receive: Receive, send: Send) -> ClientRequest:
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in given}
     size = sum([len(name) + len(value) for name, value in given])
     query: bytes = scope.get("query_string", b"")
-    caller = AsgiChannel(receive, send)
+    channel = AsgiChannel(receive, send)
     return ClientRequest(
-        caller, scope["method"], path, raw_path.decode("latin-1"), query.decode("latin-1"), headers, size
+        channel, scope["method"], path, raw_path.decode("latin-1"), query.decode("latin-1"), headers, size
     )
 
 

@@ -163,7 +163,7 @@ class BoundedProtocol(asyncio.Protocol):
     # --- the connection -----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not self._gateway.room.takes(len(self._state.connections), transport):
+        if not self._gateway.connection_limit.takes(len(self._state.connections), transport):
             return
         self.transport = cast("asyncio.Transport", transport)
         self._state.connections.add(self)  # type: ignore[arg-type]

@@ -108,13 +108,13 @@ class ClientRequest:
     """What a client asks."""
 
     __slots__ = (
-        *("body", "caller", "client", "header_bytes", "headers", "id", "method", "path", "query", "raw_path"),
+        *("body", "channel", "client", "header_bytes", "headers", "id", "method", "path", "query", "raw_path"),
         *("raw_query", "share", "values"),
     )
 
     def __init__(
         self,
-        caller: ResponseChannel,
+        channel: ResponseChannel,
         method: str,
         path: str,
         raw_path: str,
@@ -123,7 +123,7 @@ class ClientRequest:
         header_bytes: int,
     ) -> None:
         self.id: str = f"tg_{_chance()}"
-        self.caller = caller
+        self.channel = channel
         self.method = method
         self.path = path
         self.raw_path = raw_path
@@ -160,7 +160,7 @@ class ClientRequest:
             refuse_large(int(announced[:20]), most)
             if share is not None:
                 share.refuse_announced(int(announced))
-        data = await self.caller.read(most, self.hold)
+        data = await self.channel.read(most, self.hold)
         if "content-encoding" not in self.headers:
             return data
         packed = self.headers["content-encoding"].strip().lower()

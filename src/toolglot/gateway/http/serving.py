@@ -91,7 +91,7 @@ def run(gateway: Gateway, sock: socket.socket) -> None:
     """Serve on a socket until told to stop; raises what kept it from starting."""
     server = server_of(gateway)
     give_back_early(os.environ)
-    gateway.room.descriptors = widened()
+    gateway.connection_limit.descriptors = widened()
     _spare_collector()
     if threading.current_thread() is threading.main_thread():
         # Until uvicorn listens to it, and when it raises it again at the end.

@@ -35,8 +35,8 @@ class UvicornServer(Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
         self._signals += 1
-        self._gateway.stopping.is_draining = True
-        self._gateway.stopping.is_hurried = self._signals > 1
+        self._gateway.shutdown.is_draining = True
+        self._gateway.shutdown.is_hurried = self._signals > 1
         self.force_exit = self._signals > 2
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -76,10 +76,10 @@ def preflight_answer(headers: Headers) -> dict[str, str] | None:
 class PageChannel:
     """The other end of a request of an allowed page: its browser is told that the page may read the answer."""
 
-    __slots__ = ("_caller", "_headers")
+    __slots__ = ("_channel", "_headers")
 
-    def __init__(self, caller: ResponseChannel, origin: str) -> None:
-        self._caller = caller
+    def __init__(self, channel: ResponseChannel, origin: str) -> None:
+        self._channel = channel
         self._headers = {
             "access-control-allow-origin": origin,
             "access-control-expose-headers": "*",
@@ -88,32 +88,32 @@ class PageChannel:
 
     @property
     def is_gone(self) -> bool:
-        return self._caller.is_gone
+        return self._channel.is_gone
 
     @property
     def task(self) -> asyncio.Task[None] | None:
-        return self._caller.task
+        return self._channel.task
 
     def watch(self, left: Callable[[], None]) -> None:
-        self._caller.watch(left)
+        self._channel.watch(left)
 
     def let_go(self) -> None:
-        self._caller.let_go()
+        self._channel.let_go()
 
     async def read(self, most: int, hold: Hold = uncounted) -> bytes:
-        return await self._caller.read(most, hold)
+        return await self._channel.read(most, hold)
 
     async def answer(self, status: int, headers: Headers, data: bytes) -> None:
-        await self._caller.answer(status, {**headers, **self._headers}, data)
+        await self._channel.answer(status, {**headers, **self._headers}, data)
 
     async def begin(self, status: int, headers: Headers) -> None:
-        await self._caller.begin(status, {**headers, **self._headers})
+        await self._channel.begin(status, {**headers, **self._headers})
 
     async def give(self, data: bytes) -> None:
-        await self._caller.give(data)
+        await self._channel.give(data)
 
     async def end(self) -> None:
-        await self._caller.end()
+        await self._channel.end()
 
 
 # --- this machine -----------------------------------------------------------------------------------

@@ -35,19 +35,19 @@ class WorkerLinks:
     def __init__(self, folder: str, number: int) -> None:
         self._folder = Path(folder)
         self._number = number
-        self._teller: RequestLog | None = None
+        self._request_log: RequestLog | None = None
         self._text: Callable[[], bytes] = bytes
         self._server: asyncio.Server | None = None
 
-    async def start(self, teller: RequestLog, text: Callable[[], bytes]) -> None:
-        """Answer from now on: of the requests that `teller` remembers, and the metrics of `text`."""
-        self._teller, self._text = teller, text
+    async def start(self, request_log: RequestLog, text: Callable[[], bytes]) -> None:
+        """Answer from now on: of the requests that `request_log` remembers, and the metrics of `text`."""
+        self._request_log, self._text = request_log, text
         own = self._folder / f"{self._number}{_END}"
         try:
             own.unlink(missing_ok=True)  # of the one before, which was killed
             self._server = await asyncio.start_unix_server(self._serve, own)
         except OSError as error:  # such as a path that is too long: it serves all the same
-            teller.say(f"other workers cannot ask this one what it knows: {error.strerror or error}")
+            request_log.say(f"other workers cannot ask this one what it knows: {error.strerror or error}")
 
     async def close(self) -> None:
         if self._server is not None:
@@ -98,11 +98,11 @@ class WorkerLinks:
         asked, client = question.get("ask"), question.get("client")
         if asked == "metrics":
             return self._text().decode()
-        if self._teller is None:
+        if self._request_log is None:
             return None
         if asked == "requests":
-            return [told.summary() for told in self._teller.latest(client, MOST_LISTED)]
-        told = self._teller.find(question.get("name") or "", client)
+            return [told.summary() for told in self._request_log.latest(client, MOST_LISTED)]
+        told = self._request_log.find(question.get("name") or "", client)
         return told.page() if told is not None else None
 
 

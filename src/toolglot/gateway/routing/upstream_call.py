@@ -64,14 +64,16 @@ async def in_step(others: int) -> None:
 class UpstreamCall:
     """Asks for one request of a client."""
 
-    def __init__(self, services: Services, door: GatewayEndpoint, request: ClientRequest, told: RequestRecord) -> None:
+    def __init__(
+        self, services: Services, endpoint: GatewayEndpoint, request: ClientRequest, told: RequestRecord
+    ) -> None:
         self._services = services
-        self._door = door
+        self._endpoint = endpoint
         self._request = request
         self._told = told
         self.values = request.values
         """How many JSON values there are to work on."""
-        self.source: Profile = self.profile(door.source)
+        self.source: Profile = self.profile(endpoint.source)
         """What the client speaks."""
         self.said = _NOTHING_SAID
         """What the client said, as it said it."""
@@ -91,8 +93,8 @@ class UpstreamCall:
 
     def target(self, upstream: Upstream, conversation: Conversation) -> str:
         """The protocol of a provider that has several: the client's own, or the one that takes tools."""
-        if self._door.source in upstream.also:
-            return self._door.source
+        if self._endpoint.source in upstream.also:
+            return self._endpoint.source
         if not upstream.also:
             return upstream.target
         return target_for(upstream, self.profile(upstream.target, self._told.sent_model), conversation)
