@@ -13,7 +13,7 @@ from pathlib import Path
 import toolglot
 
 ROOT = Path(__file__).parents[1]
-SURFACE = ROOT / "tests" / "public_surface.py"
+SURFACE = ROOT / "tests" / "support" / "public_surface.py"
 
 
 def check(folder: Path) -> subprocess.CompletedProcess[str]:
