@@ -37,7 +37,7 @@ FOUND: Final = ROOT / "build" / "fuzz"
 PLACE: Final = ROOT / ".venv-fuzz" / f"python{sys.version_info.major}.{sys.version_info.minor}"
 ATHERIS: Final = "atheris>=3.0"
 
-PROTOCOLS: Final = tuple(sorted(path.parent.name for path in (ROOT / "src/toolglot/wire").glob("*/request.py")))
+PROTOCOLS: Final = tuple(sorted(path.parent.name for path in (ROOT / "src/toolglot/protocols").glob("*/request.py")))
 OTHERS: Final = ("load", "arguments", "overrides")
 NAMES: Final = (*(f"{protocol}.{kind}" for protocol in PROTOCOLS for kind in ("request", "reply")), *OTHERS)
 

@@ -61,7 +61,7 @@ class Decoder:
 def decoder(name: str, protocols: tuple[str, ...]) -> Decoder:
     """The decoder of that name; what it reads is written in all `protocols` by turns."""
     if name == "load":
-        words = fuzz_documents.words_of(PACKAGE / "conversation.py", PACKAGE / "canonical_json.py")
+        words = fuzz_documents.words_of(PACKAGE / "conversation")
         return Decoder(_load, fuzz_documents.canonical_seeds(), words)
     if name == "arguments":
         return Decoder(_arguments, fuzz_documents.ARGUMENT_SEEDS, fuzz_documents.words_of(PACKAGE / "arguments"))
@@ -71,7 +71,7 @@ def decoder(name: str, protocols: tuple[str, ...]) -> Decoder:
         )
     protocol, kind = name.split(".")
     seeds = {"request": fuzz_documents.request_seeds, "reply": fuzz_documents.reply_seeds}[kind]
-    words = fuzz_documents.words_of(PACKAGE / "wire" / protocol)
+    words = fuzz_documents.words_of(PACKAGE / "protocols" / protocol)
     return Decoder(_wire(protocol, kind, protocols), seeds(protocol, _codec(protocol, kind).encode), words)
 
 

@@ -9,9 +9,12 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 
+import fuzz
+import fuzz_decoders
 import soak_report
 from soak_part import examples_in
 from soak_report import BEGIN, END, Part, main, write_page, write_part
+from toolglot.protocols import base
 
 FUZZED = Part("decoders fuzzed", "python scripts/fuzz.py --seed 1", 600.0, 0, inputs=5, bytes=1_000_000_007, at=1.0)
 KILLED = Part("sessions killed", "python scripts/soak_sessions.py", 59.0, 0, kills=1_000, seed="7", at=2.0)
@@ -90,3 +93,9 @@ def test_the_page_of_the_docs_has_a_place_for_it() -> None:
 def test_examples_are_those_that_hypothesis_says() -> None:
     said = "  - during generate phase (0.1 s):\n    - 90 passing, 0 failing, 10 invalid\n  - Stopped"
     assert examples_in(said) == 100
+
+
+def test_the_fuzz_knows_every_protocol_and_the_words_of_every_decoder() -> None:
+    assert set(fuzz.PROTOCOLS) == set(base.names())
+    for name in fuzz.NAMES:
+        assert fuzz_decoders.decoder(name, fuzz.PROTOCOLS).words
