@@ -71,3 +71,19 @@ def test_a_package_cannot_take_the_name_of_another_protocol(tmp_path: Path, monk
     with pytest.raises(InputError, match="the protocol 'gemini' is that of"):
         base.register("taking_package")
     assert base.get("gemini").package == "toolglot.protocols.gemini"
+
+
+def test_a_package_that_is_not_there_or_has_no_record_is_an_error_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty_package").mkdir()
+    (tmp_path / "empty_package" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match="there is no module 'no_such_package'"):
+        base.register("no_such_package")
+    with pytest.raises(InputError, match=r"there is no module 'empty_package\.endpoint'"):
+        base.register("empty_package")
+    (tmp_path / "empty_package" / "endpoint.py").write_text("")
+    importlib.invalidate_caches()
+    with pytest.raises(InputError, match="expected a Protocol, got None"):
+        base.register("empty_package")

@@ -311,9 +311,16 @@ def register(package: str) -> Protocol:
 
     Its `endpoint.py` has the record as `PROTOCOL`. A name that another package has is refused.
     """
-    record = importlib.import_module(f"{package}.endpoint").PROTOCOL
+    path = f"{package}.endpoint"
+    try:
+        record = getattr(importlib.import_module(path), "PROTOCOL", None)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{path}.".startswith(f"{error.name}."):
+            raise  # the package is there, and what it imports is not
+        hint = "a protocol is a package with endpoint.py, request.py, reply.py, stream.py and errors.py"
+        raise InputError(f"there is no module {quote(error.name)}", path=path, hint=hint) from None
     if not isinstance(record, Protocol):
-        raise InputError(f"expected a Protocol, got {quote(record)}", path=f"{package}.endpoint.PROTOCOL")
+        raise InputError(f"expected a Protocol, got {quote(record)}", path=f"{path}.PROTOCOL")
     if _packages.get(record.name, package) != package:
         raise InputError(
             f"the protocol {quote(record.name)} is that of {_packages[record.name]}",
