@@ -9,8 +9,8 @@ import io
 import re
 from html import escape
 
-from toolglot.cli import demo
-from toolglot.cli.demo_trial import Demo
+from toolglot.cli.commands import demo
+from toolglot.cli.commands.demo import Demo
 from toolglot.cli.screen.terminal import TerminalPage
 
 COLUMNS = 100

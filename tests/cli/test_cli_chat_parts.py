@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from toolglot import Entry, Failure, Shown, ToolCall, ToolResult, ToolSpec, Turn, Usage
 from toolglot.cli.main import build_parser
+from toolglot.cli.screen.answer_problem import problem_of
 from toolglot.cli.screen.foreground import Foreground, InterruptedReadingError
 from toolglot.cli.screen.history_view import recent, recovery_note, show_recent, show_turns
 from toolglot.cli.screen.line_input import (
@@ -33,7 +34,6 @@ from toolglot.cli.screen.line_input import (
     visible,
 )
 from toolglot.cli.screen.status_line import SharedStream
-from toolglot.cli.screen.stopped import problem_of
 from toolglot.cli.screen.terminal import TerminalPage
 from toolglot.cli.screen.transcript_text import markdown_of
 from toolglot.cli.screen.transcript_view import TranscriptView, money, safe_line, safe_text, seconds

@@ -11,8 +11,8 @@ import pytest
 
 from cli_run import Cli, command
 from pty_terminal import in_terminal
-from toolglot.cli import demo
-from toolglot.cli.demo_trial import PROVIDERS, Demo, DemoProvider
+from toolglot.cli.commands import demo
+from toolglot.cli.commands.demo import PROVIDERS, Demo, DemoProvider
 from toolglot.cli.screen.terminal import TerminalPage
 
 COLORS = re.compile(r"\x1b\[[0-9;]*m")

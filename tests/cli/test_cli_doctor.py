@@ -17,7 +17,7 @@ import pytest
 from cli_run import Cli, Ended, command
 from gateway_fixture import gateway
 from hostile_upstream import hostile, once, whole
-from toolglot.cli.doctor import _Progress, _show
+from toolglot.cli.commands.doctor import _Progress, _show
 from toolglot.cli.screen.terminal import TerminalPage
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.installed_clients import is_same, version_of

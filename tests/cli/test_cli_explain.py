@@ -8,8 +8,8 @@ import pytest
 
 from cli_run import Cli
 from toolglot import lint, profiles
-from toolglot.cli.explain import _model_for, in_words
-from toolglot.cli.files.breaking import conversations
+from toolglot.cli.commands.explain import _model_for, in_words
+from toolglot.cli.files.rule_examples import conversations
 from toolglot.cli.files.rule_index import all_named, default_of, description_of
 from toolglot.profiles import KEYS
 

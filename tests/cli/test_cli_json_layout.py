@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolglot.cli.screen.json_layout import rewrite
+from toolglot.cli.files.json_layout import rewrite
 
 scalars = (
     st.none() | st.booleans() | st.integers(-99, 99) | st.floats(allow_nan=False, allow_infinity=False) | st.text()

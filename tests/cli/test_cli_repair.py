@@ -9,8 +9,8 @@ import pytest
 
 from cli_run import Cli, chat, claude
 from toolglot import lint, repair
-from toolglot.cli.diff import MOST_SHOWN, diff_lines
-from toolglot.cli.repair import FAULTS
+from toolglot.cli.files.conversion import FAULTS
+from toolglot.cli.screen.diff import MOST_SHOWN, diff_lines
 
 
 @pytest.fixture

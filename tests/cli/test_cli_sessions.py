@@ -11,7 +11,7 @@ import pytest
 from chat_stage import folder
 from cli_run import Cli, Ended
 from toolglot.cli.session.session_host import as_input_error
-from toolglot.cli.session.stored import with_store
+from toolglot.cli.store_access import with_store
 from toolglot.errors import InputError
 from toolglot.store import Store
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from cli_run import chat, claude
 from toolglot import InputError
+from toolglot.cli.files.output import _written, back_up, replacing
 from toolglot.cli.main import main
-from toolglot.cli.screen.writing import _written, back_up, replacing
 
 
 def test_a_file_that_is_not_finished_never_appears(tmp_path: Path) -> None:

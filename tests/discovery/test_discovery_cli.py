@@ -20,7 +20,7 @@ from cli_run import Cli, Ended
 from discovery_runs import HARD, TOOLS, VARIANTS
 from gateway_fixture import gateway
 from toolglot import profiles
-from toolglot.cli.probe_progress import ProgressLines, Silent, Table, progress_on
+from toolglot.cli.screen.probe_progress import ProgressLines, Silent, Table, progress_on
 from toolglot.cli.screen.terminal import TerminalPage
 from toolglot.discovery import PROBES, Finding, Probed
 from toolglot.gateway.config.settings import read_config

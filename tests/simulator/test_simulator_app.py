@@ -251,7 +251,7 @@ def test_the_command_tells_of_each_request_in_a_line_without_keys_and_bodies(
             ask(self.simulator, "openai", {**CHAT, "tool_choice": "required"})
             request(self.simulator, "/", method="HEAD")
 
-    monkeypatch.setattr("toolglot.cli.simulate.server_of", _Asked)
+    monkeypatch.setattr("toolglot.cli.commands.simulate.server_of", _Asked)
     (cli.folder / "s.json").write_text(
         '{"rules": [{"times": 1, "reply": {"text": "Hello"}}, {"when": {"turn": 9}, "fault": 500},'
         ' {"when": {"turn": 9}, "fault": 500}]}',
@@ -272,7 +272,7 @@ def test_the_command_says_where_it_listens(cli: Cli, monkeypatch: pytest.MonkeyP
     if host == "::1" and not (socket.has_ipv6 and os.path.exists("/proc/net/if_inet6")):  # noqa: PTH110
         pytest.skip("no IPv6 here")
     stopped = _Stopped()
-    monkeypatch.setattr("toolglot.cli.simulate.server_of", lambda _simulator: stopped)
+    monkeypatch.setattr("toolglot.cli.commands.simulate.server_of", lambda _simulator: stopped)
     ended = cli("simulate", "--host", host, "--seed", "3", "--pace", "0.1", "--bytes", "7", "-q")
     assert ended == (0, f"http://{shown}:{stopped.ports[0]}\n", "")
     assert "also" in cli("simulate").err

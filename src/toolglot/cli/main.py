@@ -111,7 +111,7 @@ def _run(words: list[str]) -> int:
 
 def load(command: str) -> Any:
     """The module of a command."""
-    return importlib.import_module(f"toolglot.cli.{command.replace('-', '_')}")
+    return importlib.import_module(f"toolglot.cli.commands.{command.replace('-', '_')}")
 
 
 def build_parser(configured: Sequence[str]) -> argparse.ArgumentParser:

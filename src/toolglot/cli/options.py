@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import shutil
 import sys
 import textwrap
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from typing import Final, NoReturn
 
 from toolglot.cli.screen.terminal import clean
+from toolglot.errors import InputError, quote
 
 WIDEST_HELP: Final = 100
+_AGO: Final = re.compile(r"([0-9]{1,5})([hdw])")
+_UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_COUNT: Final = re.compile(r"([0-9][0-9_,]*)(\.[0-9]+)?([kKmMgG]?)")
+_TIMES: Final = {"": 1, "k": 1000, "m": 1_000_000, "g": 1_000_000_000}
+MOST: Final = 10**15
+MAX_DOLLARS: Final = 10**6
 
 _OTHER_NAMES: Final = {"--resume": ("--continue", "--continue, for the last session, or --session ID")}
 """Options as other programs call them: the option that must exist here, and what to say."""
@@ -90,3 +100,48 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="OUT", default="-", help="where to write; '-', which is the default, is stdout"
     )
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
+
+
+# --- values of options ------------------------------------------------------------------------------
+
+
+def whole(text: str) -> int:
+    """`250`, `500k`, `2.5M`."""
+    found = _COUNT.fullmatch(text.strip())
+    number = Decimal(found[1].replace(",", "").replace("_", "") + (found[2] or "")) if found else Decimal(0)
+    count = number * _TIMES[found[3].lower()] if found else number
+    if count != int(count) or not 1 <= count <= MOST:
+        raise argparse.ArgumentTypeError(
+            f"expected a number such as 250, 500k or 2M, at most {MOST}, not {text[:40]!r}"
+        )
+    return int(count)
+
+
+def dollars(text: str) -> Decimal:
+    """`50`, `$12.50`."""
+    try:
+        amount = Decimal(text.strip().removeprefix("$").replace(",", ""))
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or not 0 < amount <= MAX_DOLLARS:
+        raise argparse.ArgumentTypeError(
+            f"expected US dollars such as 50 or 12.50, at most {MAX_DOLLARS}, not {text[:40]!r}"
+        )
+    return amount
+
+
+def moment(text: str, *, now: datetime, option: str, ahead: bool = False) -> datetime:
+    """`today`, `2026-11-15`, `2026-11`, `7d` (or hours, weeks): that long ago, or from now on."""
+    found = _AGO.fullmatch(text)
+    if found:
+        length = int(found[1]) * _UNITS[found[2]]
+        return now + length if ahead else now - length
+    if text == "today":
+        return now.replace(hour=0, minute=0, second=0, microsecond=0)
+    try:
+        read = datetime.fromisoformat(f"{text}-01" if re.fullmatch(r"[0-9]{4}-[0-9]{2}", text) else text)
+    except ValueError:
+        raise InputError(
+            f"{quote(text)} is no time", path=option, hint="write a day such as 2026-11-15, or a length such as 30d"
+        ) from None
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -15,8 +15,8 @@ from msgspec import Struct
 from toolglot import ConvertedRequest, Policy, convert, profiles
 from toolglot.cli import targets
 from toolglot.cli.files.documents import Record, compact, open_document
+from toolglot.cli.files.output import Write
 from toolglot.cli.screen.terminal import Terminal
-from toolglot.cli.screen.writing import Write
 from toolglot.cli.targets import Target
 from toolglot.conversation.report import Entry
 from toolglot.errors import InputError, RefusedError, quote
@@ -25,6 +25,15 @@ from toolglot.protocols.base import get
 from toolglot.protocols.errors.masking import mask
 from toolglot.protocols.request_detection import examine
 from toolglot.translate.requests import is_foreign_model
+
+FAULTS: Final = {
+    "canonical": "the conversation was broken",
+    "renderer": "the target writes it otherwise",
+    "projection": "the target takes other ids and names",
+    "policy": "a policy decided",
+    "loss": "the target has no place for it",
+}
+"""What a fault class means."""
 
 
 class ConversionOutcome(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from toolglot import jsontext
-from toolglot.cli.screen import json_layout
+from toolglot.cli.files import json_layout
 from toolglot.errors import InputError, JSONError, quote
 from toolglot.limits import DEFAULT_LIMITS
 

@@ -16,7 +16,7 @@ from toolglot.profiles import Fact, Overrides, Rule
 from toolglot.protocols.errors.masking import mask
 
 if TYPE_CHECKING:
-    from toolglot.cli.lint import FoundViolation
+    from toolglot.cli.commands.lint import FoundViolation
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _SHAPE: Final = "The body has not the form of the protocol."

@@ -34,6 +34,11 @@ def clean(text: str) -> str:
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), mask(text))
 
 
+def plural(count: int, noun: str) -> str:
+    """`1 line`, `2 lines`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 class TerminalPage:
     """A stream that is written for people."""
 

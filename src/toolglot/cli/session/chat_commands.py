@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from toolglot.cli.files.output import open_output
 from toolglot.cli.screen.history_view import show_turns
 from toolglot.cli.screen.terminal import clean
 from toolglot.cli.screen.transcript_text import markdown_of
 from toolglot.cli.screen.transcript_view import TranscriptView, money, safe_line, tokens, turns
-from toolglot.cli.screen.writing import open_output
 from toolglot.cli.session.approval import is_reading
 from toolglot.cli.session.session_host import ForkedSession, New, StoredSession, Wanted, full_id
 from toolglot.cli.session.session_turn import stoppable

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Final, TextIO, cast
 
+from toolglot.cli.screen.answer_problem import problem_of
 from toolglot.cli.screen.foreground import Foreground, InterruptedReadingError
 from toolglot.cli.screen.history_view import show_recent
 from toolglot.cli.screen.line_input import TypedLines, quiet_controls, reader_of, visible
 from toolglot.cli.screen.status_line import SharedStream
-from toolglot.cli.screen.stopped import problem_of
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.cli.screen.transcript_view import TranscriptView, footer
 from toolglot.cli.session.approval import Approvals, AskedApproval, tell_denied

@@ -11,9 +11,9 @@ import sys
 import time
 from typing import Final
 
+from toolglot.cli.screen.answer_problem import problem_of
 from toolglot.cli.screen.foreground import Foreground
 from toolglot.cli.screen.line_input import AnsweredLines, quiet_controls
-from toolglot.cli.screen.stopped import problem_of
 from toolglot.cli.screen.terminal import Terminal
 from toolglot.cli.screen.transcript_view import TranscriptView, footer, safe_text
 from toolglot.cli.session.approval import Approvals, AskedApproval, tell_denied

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from toolglot.cli.session.stored import dollars
+from toolglot.cli.options import dollars
 from toolglot.errors import InputError
 
 MOST_SYSTEM: Final = 1_000_000

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot.cli.options import add_quiet
+from toolglot.cli.options import add_quiet, moment
 from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.session.stored import add_store, configured, is_there, moment, place_of, with_store
+from toolglot.cli.store_access import add_store, configured, is_there, place_of, with_store
 from toolglot.errors import InputError, quote
 from toolglot.gateway.accounting.client_keys import ID_LENGTH, ClientKey, configured_keys, named, saved_keys
 from toolglot.gateway.accounting.metering import ANYONE

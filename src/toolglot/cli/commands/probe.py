@@ -15,10 +15,10 @@ from typing import Any, Final
 import msgspec
 
 from toolglot import profiles
+from toolglot.cli.files.output import refuse_existing, replacing
 from toolglot.cli.options import add_profiles, add_quiet
-from toolglot.cli.probe_progress import progress_on
+from toolglot.cli.screen.probe_progress import progress_on
 from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.screen.writing import refuse_existing, replacing
 from toolglot.conversation import Usage
 from toolglot.discovery.asking_model import ask_model
 from toolglot.discovery.comparing import Departure, departures

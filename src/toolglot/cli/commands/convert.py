@@ -19,10 +19,9 @@ from toolglot.cli.files.conversion import (
     show_failure,
 )
 from toolglot.cli.files.documents import check_name, compact
-from toolglot.cli.lint import counted
+from toolglot.cli.files.output import STDOUT, Write, open_output
 from toolglot.cli.options import add_output, add_profiles, add_quiet
-from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.screen.writing import STDOUT, Write, open_output
+from toolglot.cli.screen.terminal import Terminal, clean, plural
 from toolglot.conversation.report import Entry, count_gravities, describe_counts
 from toolglot.errors import InputError
 
@@ -147,7 +146,7 @@ def _summarise(
     page = terminal.err
     done = counts["requests"] - len(failed)
     said = describe_counts(counts) or "nothing was changed"
-    text = f"{counted(done, 'request')} converted to {converter.target}: {said}"
+    text = f"{plural(done, 'request')} converted to {converter.target}: {said}"
     same = done - counts["changed"]
     if same:
         text += f", {same} left as {'it was' if same == 1 else 'they were'}"
@@ -158,5 +157,5 @@ def _summarise(
         page.line(f"  … and {len(lost) - MOST_LOSSES} more; --report has them all")
     if failed:
         more = f" and {len(failed) - MOST_LISTED} more" if len(failed) > MOST_LISTED else ""
-        text = f"{counted(len(failed), 'request')} could not be converted: {', '.join(failed[:MOST_LISTED])}{more}"
+        text = f"{plural(len(failed), 'request')} could not be converted: {', '.join(failed[:MOST_LISTED])}{more}"
         page.line(page.paint(text, "bold", "red"))

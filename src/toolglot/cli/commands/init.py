@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import Final
 
+from toolglot.cli.files.output import STDOUT, back_up, open_output, refuse_existing
 from toolglot.cli.options import add_quiet
 from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.screen.writing import STDOUT, back_up, open_output, refuse_existing
 from toolglot.gateway.config.example import example_config
 from toolglot.gateway.config.settings import FILE
 from toolglot.gateway.config.upstream_table import discovered_upstreams

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
-from toolglot.cli.options import Formatter, Parser, add_quiet
+from toolglot.cli.options import Formatter, Parser, add_quiet, dollars, moment, whole
 from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.session.configured_keys import keys_of
-from toolglot.cli.session.stored import add_store, configured, dollars, is_there, moment, place_of, whole, with_store
+from toolglot.cli.store_access import add_store, configured, is_there, place_of, with_store
 from toolglot.errors import InputError, quote
-from toolglot.gateway.accounting.client_keys import BUDGETS, ClientKey, named, new_key, revoke, save, saved_keys
+from toolglot.gateway.accounting.client_keys import (
+    BUDGETS,
+    ID_LENGTH,
+    ClientKey,
+    configured_keys,
+    named,
+    new_key,
+    revoke,
+    save,
+    saved_keys,
+)
 from toolglot.gateway.accounting.metering import NANO, SPENT, period_of
+from toolglot.gateway.config.key_table import STORED_KEYS
+from toolglot.gateway.config.secret import ENV
+from toolglot.gateway.config.settings import Config
 from toolglot.store import Store
+
+_SHOWN: Final = 16
+"""Characters of a hash as a configuration writes it."""
 
 _DESCRIPTION: Final = """\
 Create, list and revoke the keys of the clients of 'toolglot serve'. As soon as there is one, the gateway requires a
@@ -262,3 +279,42 @@ def _revoke(arguments: argparse.Namespace, terminal: Terminal) -> int:
         for each in own:
             terminal.note(f"{each.origin} has a key of this name too, which stays")
     return 0
+
+
+# --- keys of the configuration -----------------------------------------------------------------------
+
+
+class ConfiguredKey(Struct, frozen=True):
+    """A client key of a configuration."""
+
+    key: ClientKey
+    origin: str
+    """Where it stands: the file, or the variable where there is none, and the setting."""
+
+    def is_called(self, name: str) -> bool:
+        """Whether somebody means this key: by its name, its id, or the variable that holds it."""
+        return bool(name) and name in (self.key.name, self.key.id, self.key.shown, self.key.shown.removeprefix("$"))
+
+
+def keys_of(config: Config | None, environ: Mapping[str, str]) -> list[ConfiguredKey]:
+    """Those of `[keys.NAME]` and of `client_keys`; none, where there is no configuration."""
+    if config is None:
+        return []
+    named = configured_keys(config.keys)
+    hashes = [*dict.fromkeys([key.hashed for key in named]), *config.gateway.client_keys]
+    by_hash = {key.hashed: key for key in named}
+    found = []
+    for hashed in dict.fromkeys(hashes):
+        if hashed == STORED_KEYS:
+            continue
+        key = by_hash.get(hashed) or ClientKey(id=hashed[:ID_LENGTH], name="", hashed=hashed, shown="", created=0.0)
+        written = config.key_origins.get(hashed, "")
+        setting = f"[keys.{key.name}]" if key.name else "client_keys"
+        if written.startswith(ENV):
+            name = written.removeprefix(ENV)
+            is_set = bool(environ.get(name, "").strip())
+            key = replace(key, shown=f"${name}", id=key.id if is_set else "")
+        else:
+            key = replace(key, shown=f"{written[:_SHOWN]}…")
+        found.append(ConfiguredKey(key, f"{config.origin}, {setting}" if config.origin else key.shown))
+    return found

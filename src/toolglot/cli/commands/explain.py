@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from toolglot import profiles
 from toolglot.cli import targets
-from toolglot.cli.diff import show_diff
 from toolglot.cli.files.rule_index import NamedRule, all_named, default_of, description_of
 from toolglot.cli.options import add_profiles
+from toolglot.cli.screen.diff import show_diff
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.errors import InputError, quote
 from toolglot.profiles import KEYS, Fact, Overrides, Profile, Rule
@@ -189,7 +189,7 @@ class _Explanation:
         page.line()
 
     def _example(self) -> tuple[Profile, Any] | None:
-        from toolglot.cli.files.breaking import example_of  # noqa: PLC0415 - it needs the codecs and the referee
+        from toolglot.cli.files.rule_examples import example_of  # noqa: PLC0415 - it needs the codecs and the referee
 
         for rule, profile, model in self._candidates():
             example = example_of(rule, profile, model, self.overrides)

@@ -13,7 +13,7 @@ import msgspec
 
 from toolglot.cli.options import add_quiet
 from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.session.stored import is_there, with_store
+from toolglot.cli.store_access import is_there, with_store
 from toolglot.errors import InputError, how_to_install
 from toolglot.gateway.accounting.client_keys import saved_keys
 from toolglot.gateway.config.checks import is_loopback

@@ -9,12 +9,18 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.cli import targets
-from toolglot.cli.files.conversion import ConversionOutcome, Converter, add_policy, model_target, outcomes, policy_of
+from toolglot.cli.files.conversion import (
+    FAULTS,
+    ConversionOutcome,
+    Converter,
+    add_policy,
+    model_target,
+    outcomes,
+    policy_of,
+)
 from toolglot.cli.files.documents import pretty
-from toolglot.cli.lint import counted
 from toolglot.cli.options import add_all, add_profiles, add_quiet
-from toolglot.cli.repair import FAULTS
-from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.conversation.report import GRAVITIES, Gravity, describe_counts
 from toolglot.protocols.errors.masking import mask
 
@@ -164,7 +170,7 @@ def _as_json(summary: Summary, target: str) -> dict[str, Any]:
 
 
 def _show(summary: Summary, target: str, page: TerminalPage, *, is_all: bool) -> None:
-    page.line(page.paint(f"Moving {counted(summary.requests, 'request')} to {target}", "bold"))
+    page.line(page.paint(f"Moving {plural(summary.requests, 'request')} to {target}", "bold"))
     page.line()
     for where, message in summary.refused:
         page.line(page.paint(f"refused: {clean(where)}", "bold", "red"))
@@ -183,7 +189,7 @@ def _show(summary: Summary, target: str, page: TerminalPage, *, is_all: bool) ->
         page.line(f"{describe_counts(counts)}{folded}")
     lost = counts["loss"]
     movable = summary.requests - len(summary.refused)
-    text = f"{movable} of {counted(summary.requests, 'request')} can move, {summary.unchanged} without any change"
+    text = f"{movable} of {plural(summary.requests, 'request')} can move, {summary.unchanged} without any change"
     text += f"; {lost} things are lost" if lost != 1 else "; 1 thing is lost"
     page.line(page.paint(text, "bold", "red" if summary.refused else "yellow" if lost else "green"))
 

@@ -7,13 +7,12 @@ import json
 from typing import Final
 
 from toolglot.cli import targets
-from toolglot.cli.diff import show_diff
-from toolglot.cli.files.conversion import ConversionOutcome, Converter, outcomes, show_failure
+from toolglot.cli.files.conversion import FAULTS, ConversionOutcome, Converter, outcomes, show_failure
 from toolglot.cli.files.documents import STDIN
-from toolglot.cli.lint import counted
+from toolglot.cli.files.output import STDOUT, Write, back_up, open_output, refuse_existing, replacing
 from toolglot.cli.options import add_all, add_output, add_profiles, add_quiet
-from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
-from toolglot.cli.screen.writing import STDOUT, Write, back_up, open_output, refuse_existing, replacing
+from toolglot.cli.screen.diff import show_diff
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.cli.targets import Target
 from toolglot.conversation.report import Entry, order_by_gravity, summarise
 from toolglot.errors import InputError
@@ -21,15 +20,6 @@ from toolglot.policy import DEFAULT_POLICY
 
 MOST_DIFFS: Final = 20
 """Requests of one file whose diff is shown."""
-
-FAULTS: Final = {
-    "canonical": "the conversation was broken",
-    "renderer": "the target writes it otherwise",
-    "projection": "the target takes other ids and names",
-    "policy": "a policy decided",
-    "loss": "the target has no place for it",
-}
-"""What a fault class means."""
 
 _COLOURS: Final = {"loss": ("bold", "red"), "change": ("yellow",), "housekeeping": ("dim",)}
 
@@ -175,15 +165,15 @@ class _Work:
     def _summarise(self) -> None:
         page = self.terminal.err
         if self.shown > MOST_DIFFS:
-            page.line(f"… and {counted(self.shown - MOST_DIFFS, 'more request')}")
+            page.line(f"… and {plural(self.shown - MOST_DIFFS, 'more request')}")
         would = "would be " if self.is_check else ""
-        text = f"{would}repaired: {self.changed} of {counted(self.requests, 'request')}"
+        text = f"{would}repaired: {self.changed} of {plural(self.requests, 'request')}"
         if not self.changed:
             text = "nothing to repair" if not self.failed else ""
         if text:
             page.line(page.paint(text, "bold", "yellow" if self.changed else "green"))
         if self.failed:
-            page.line(page.paint(f"not repaired: {counted(self.failed, 'request')}", "bold", "red"))
+            page.line(page.paint(f"not repaired: {plural(self.failed, 'request')}", "bold", "red"))
 
 
 def show_entry(entry: Entry, page: TerminalPage) -> None:

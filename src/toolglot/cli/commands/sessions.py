@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from toolglot.cli.files.output import STDOUT, open_output
 from toolglot.cli.options import Formatter, Parser, add_output, add_quiet
 from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.screen.writing import STDOUT, open_output
 from toolglot.cli.session.session_options import add_session_store, session_place
-from toolglot.cli.session.stored import with_store
+from toolglot.cli.store_access import with_store
 from toolglot.errors import InputError, ToolglotError
 from toolglot.store import Store, is_address
 

@@ -14,7 +14,7 @@ from toolglot.cli import targets
 from toolglot.cli.files.documents import Record, open_document, pretty
 from toolglot.cli.files.locations import LineIndex, TextSpan, locate
 from toolglot.cli.options import add_profiles, add_quiet
-from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.cli.targets import Target
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides
@@ -314,17 +314,12 @@ def _as_json(tally: LintTotals) -> dict[str, Any]:
 
 
 def _summarise(tally: LintTotals, page: TerminalPage) -> None:
-    requests = counted(tally.requests, "request")
+    requests = plural(tally.requests, "request")
     if tally.failed_lines:
-        page.line(page.paint(f"{counted(len(tally.failed_lines), 'line')} could not be judged", "yellow"))
+        page.line(page.paint(f"{plural(len(tally.failed_lines), 'line')} could not be judged", "yellow"))
     if tally.violations:
         who = ", ".join(f"{name} {count}" for name, count in sorted(tally.by_target.items()))
-        text = f"{counted(tally.violations, 'refusal')} in {tally.refused} of {requests} ({who})"
+        text = f"{plural(tally.violations, 'refusal')} in {tally.refused} of {requests} ({who})"
         page.line(page.paint(text, "bold", "red"))
     elif tally.requests:
         page.line(page.paint(f"nothing is refused: {requests}", "bold", "green"))
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 line`, `2 lines`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
