@@ -24,7 +24,7 @@ from toolglot import (
     profiles,
 )
 from toolglot.render import rendering
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 
 
 def test_an_error_says_what_where_and_what_to_do() -> None:
@@ -87,8 +87,8 @@ def test_a_report_reads_as_text_and_as_data() -> None:
 
 
 def test_a_render_that_would_break_a_law_is_stopped_with_its_report() -> None:
-    job = RenderJob(profiles.get("openai"), Policy(), None)
-    job.tell("moved", "something was moved", "canonical")
+    ctx = RenderContext(profiles.get("openai"), Policy(), None)
+    ctx.report("moved", "something was moved", "canonical")
     call, result = ToolCall("call_1", "f", {}), ToolResult("call_1", "x")
     for turns in (
         (Turn("assistant", (call, call)), Turn("tool", (result, result))),
@@ -96,6 +96,6 @@ def test_a_render_that_would_break_a_law_is_stopped_with_its_report() -> None:
         (Turn("tool", (result,)),),
     ):
         with pytest.raises(RenderError, match="stopped") as stopped:
-            rendering._hold_to_laws(turns, job)
+            rendering._hold_to_laws(turns, ctx)
         assert "something was moved" in stopped.value.report
-    rendering._hold_to_laws((Turn("assistant", (call,)), Turn("tool", (result,))), job)
+    rendering._hold_to_laws((Turn("assistant", (call,)), Turn("tool", (result,))), ctx)

@@ -28,8 +28,8 @@ from failure_checks import (
     told,
 )
 from toolglot import Policy, lint, profiles, repair
-from toolglot.render.content.empties import EMPTY_MESSAGE
-from toolglot.render.exchanges import ORPHANED, SECOND
+from toolglot.render.content.empty_content import EMPTY_MESSAGE
+from toolglot.render.pairing import ORPHANED, SECOND
 from wire_scripts import PROTOCOLS, A, R, S, Step, U, call, exchange, written
 
 MISSING = Policy().missing_result

@@ -373,7 +373,7 @@ def test_D10_encrypted_reasoning_of_one_account_does_not_reach_another(what: str
         history.append(msgspec.structs.replace(asked, issuer=home))
         history.append(answered)
     for number, home in enumerate(homes):
-        made = render(history.conversation, profile, home=home)
+        made = render(history.conversation, profile, destination=home)
         body = codec(profile.protocol).request.encode(made.conversation, profile)
         data = msgspec.json.encode(body).decode()
         assert SECRET + str(number) in data

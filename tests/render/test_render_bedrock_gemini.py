@@ -17,7 +17,7 @@ from toolglot.conversation import Conversation, Media, Opaque, Text, ToolCall, T
 from toolglot.history.history import History
 from toolglot.protocols.ollama.request import encode
 from toolglot.render import render
-from toolglot.render.tools.unwritten_ids import NO_ID
+from toolglot.render.tools.omitted_ids import NO_ID
 
 Body = dict[str, Any]
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Extra, Options, OutputFormat, Reasoning, ReasoningMode
 from toolglot.conversation.field_gravity import LEFT_OVER, is_note
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 from toolglot.render.sampling import fit_sampling, narrow_sampling
 from toolglot.schema import lower
 from toolglot.schema.strict import closed_form, strict_cost, strict_form
@@ -51,30 +51,30 @@ _NEAREST_MODES: Final[dict[ReasoningMode, tuple[ReasoningMode, ...]]] = {
 }
 
 
-def fit_options(options: Options, job: RenderJob, *, has_tools: bool) -> Options:
+def fit_options(options: Options, ctx: RenderContext, *, has_tools: bool) -> Options:
     """The options that the target accepts. The tool choice is not this pass's."""
-    sampling = fit_sampling(options.sampling, job)
+    sampling = fit_sampling(options.sampling, ctx)
     if options.reasoning is None and options.output is None and options.user is None:
-        sampling = narrow_sampling(sampling, None, job)
+        sampling = narrow_sampling(sampling, None, ctx)
         return (
             options
             if sampling is options.sampling or sampling == options.sampling
             else replace(options, sampling=sampling)
         )
-    reasoning = _fit_reasoning(options.reasoning, sampling.max_tokens, job)
-    if reasoning is not None and reasoning.summary is not None and job.profile.protocol not in _SUMMARIES:
-        is_hidden = job.profile.reasoning.carrier == "none"
+    reasoning = _fit_reasoning(options.reasoning, sampling.max_tokens, ctx)
+    if reasoning is not None and reasoning.summary is not None and ctx.profile.protocol not in _SUMMARIES:
+        is_hidden = ctx.profile.reasoning.carrier == "none"
         reason = f"a summary of thinking cannot be asked for; it is {'not shown' if is_hidden else 'shown as it is'}"
-        job.tell("dropped", reason, path="$.reasoning", gravity="loss" if is_hidden else "housekeeping")
-    sampling = narrow_sampling(sampling, reasoning, job)
-    output = _fit_output(options.output, job, has_tools=has_tools)
+        ctx.report("dropped", reason, path="$.reasoning", gravity="loss" if is_hidden else "housekeeping")
+    sampling = narrow_sampling(sampling, reasoning, ctx)
+    output = _fit_output(options.output, ctx, has_tools=has_tools)
     if options.output is not None and options.output.extra is not None:
-        _report_output(options.output, output, job)
+        _report_output(options.output, output, ctx)
     user = options.user
-    if user is not None and not job.profile.request.user:
-        job.tell(
+    if user is not None and not ctx.profile.request.user:
+        ctx.report(
             "dropped",
-            f"there is no field that names the user {job.rule('request.user')}",
+            f"there is no field that names the user {ctx.rule('request.user')}",
             path="$.user",
             gravity="housekeeping",
         )
@@ -93,36 +93,36 @@ def fit_options(options: Options, job: RenderJob, *, has_tools: bool) -> Options
 # --- thinking ---------------------------------------------------------------------------------------
 
 
-def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, job: RenderJob) -> Reasoning | None:
-    if reasoning is None or _is_offered(reasoning, max_tokens, job):
+def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, ctx: RenderContext) -> Reasoning | None:
+    if reasoning is None or _is_offered(reasoning, max_tokens, ctx):
         return reasoning
     if reasoning.effort == "none" or reasoning.budget_tokens == 0:
-        return _with_fields(_not_thinking(reasoning, job), reasoning, job)
-    mode = _fit_mode(reasoning, job)
-    effort, budget = _fit_amount(reasoning, mode, job)
-    budget = _fit_budget(budget, max_tokens, job)
-    if budget is not None and mode is None and "on" in job.profile.reasoning.modes:
+        return _with_fields(_not_thinking(reasoning, ctx), reasoning, ctx)
+    mode = _fit_mode(reasoning, ctx)
+    effort, budget = _fit_amount(reasoning, mode, ctx)
+    budget = _fit_budget(budget, max_tokens, ctx)
+    if budget is not None and mode is None and "on" in ctx.profile.reasoning.modes:
         mode = "on"  # a budget is only heard where thinking is asked for
-    if budget is None and mode == "on" and job.profile.reasoning.budget_required:
+    if budget is None and mode == "on" and ctx.profile.reasoning.budget_required:
         budget = _default_budget(effort, max_tokens)
         mode = mode if budget is not None else None
         made = f"one of {budget} tokens was" if budget is not None else "there is no room for one, so that it was not"
-        reason = f"thinking is asked for with a budget {job.rule('reasoning.budget_required')}; {made} asked for"
-        job.tell("added" if budget is not None else "dropped", reason, "policy", path="$.reasoning")
-    if job.profile.reasoning.one_setting and effort is not None and (mode is not None or budget is not None):
+        reason = f"thinking is asked for with a budget {ctx.rule('reasoning.budget_required')}; {made} asked for"
+        ctx.report("added" if budget is not None else "dropped", reason, "policy", path="$.reasoning")
+    if ctx.profile.reasoning.one_setting and effort is not None and (mode is not None or budget is not None):
         kept = "effort" if mode != "off" else "mode"
-        reason = f"effort, mode and budget of thinking exclude each other {job.rule('reasoning.one_setting')}"
-        job.tell("dropped", f"{reason}; the {kept} was kept", path="$.reasoning", gravity="change")
+        reason = f"effort, mode and budget of thinking exclude each other {ctx.rule('reasoning.one_setting')}"
+        ctx.report("dropped", f"{reason}; the {kept} was kept", path="$.reasoning", gravity="change")
         mode, effort, budget = ("off", None, None) if mode == "off" else (None, effort, None)
     fitted = Reasoning(mode, effort, budget, reasoning.summary)
-    return _with_fields(fitted, reasoning, job)
+    return _with_fields(fitted, reasoning, ctx)
 
 
-def _with_fields(fitted: Reasoning, reasoning: Reasoning, job: RenderJob) -> Reasoning | None:
+def _with_fields(fitted: Reasoning, reasoning: Reasoning, ctx: RenderContext) -> Reasoning | None:
     """The settings with what the client wrote beside them, where there is still thinking that it can speak of."""
-    kept = _unless_empty(fitted, job)
+    kept = _unless_empty(fitted, ctx)
     if kept is None or (kept.mode == "off") != (reasoning.mode == "off"):
-        job.tell_fields(reasoning.extra, "settings of thinking that are left out")
+        ctx.report_fields(reasoning.extra, "settings of thinking that are left out")
         return kept
     fields: dict[str, dict[str, Any]] = {}
     for protocol, own in (reasoning.extra or {}).items():
@@ -130,7 +130,7 @@ def _with_fields(fitted: Reasoning, reasoning: Reasoning, job: RenderJob) -> Rea
             field: value for field, value in own.items() if not is_note(field) or field == _UNKNOWN_THINKING
         }
         inner = {field: value for field, value in own.items() if field in LEFT_OVER}
-        job.tell_fields({protocol: inner}, "thinking as it is asked for here")
+        ctx.report_fields({protocol: inner}, "thinking as it is asked for here")
     return replace(kept, extra=fields) if any(fields.values()) else kept
 
 
@@ -138,51 +138,51 @@ _UNKNOWN_THINKING: Final = "~thinking"
 """The note of thinking of a kind that nobody knows: it holds, whatever else was changed."""
 
 
-def _unless_empty(reasoning: Reasoning, job: RenderJob) -> Reasoning | None:
+def _unless_empty(reasoning: Reasoning, ctx: RenderContext) -> Reasoning | None:
     """The settings as they are, without a summary where there is no thinking to sum up; None where nothing is left."""
-    if reasoning.summary is not None and not _can_think(job):
-        reason = f"a summary of thinking is not offered {job.rule('reasoning.efforts')}"
-        job.tell("dropped", reason, path="$.reasoning", gravity="housekeeping")  # there is no thinking to sum up
+    if reasoning.summary is not None and not _can_think(ctx):
+        reason = f"a summary of thinking is not offered {ctx.rule('reasoning.efforts')}"
+        ctx.report("dropped", reason, path="$.reasoning", gravity="housekeeping")  # there is no thinking to sum up
         reasoning = replace(reasoning, summary=None)
     return None if reasoning == Reasoning() else reasoning
 
 
-def _can_think(job: RenderJob) -> bool:
-    rules = job.profile.reasoning
+def _can_think(ctx: RenderContext) -> bool:
+    rules = ctx.profile.reasoning
     return bool(rules.modes or rules.efforts or rules.budget) or rules.default != "off"
 
 
-def _not_thinking(reasoning: Reasoning, job: RenderJob) -> Reasoning:
+def _not_thinking(reasoning: Reasoning, ctx: RenderContext) -> Reasoning:
     """Not to think, said by an effort or a budget, as this target has it said; left out where that cannot be."""
-    rules = job.profile.reasoning
+    rules = ctx.profile.reasoning
     effort = "none" if "none" in rules.efforts else None
-    mode: ReasoningMode | None = None if effort is not None else _fit_mode(Reasoning("off"), job)
+    mode: ReasoningMode | None = None if effort is not None else _fit_mode(Reasoning("off"), ctx)
     given = f"effort {effort!r}" if effort is not None else "thinking 'off'" if mode == "off" else ""
-    reason = f"{_amount(reasoning.effort, reasoning.budget_tokens)} is not offered {job.rule('reasoning.efforts')}"
+    reason = f"{_amount(reasoning.effort, reasoning.budget_tokens)} is not offered {ctx.rule('reasoning.efforts')}"
     if given:
-        job.tell("replaced", f"{reason}; asked for {given}", path="$.reasoning")
+        ctx.report("replaced", f"{reason}; asked for {given}", path="$.reasoning")
     elif mode is None and rules.default == "off":
-        job.tell("dropped", f"{reason}; it does not think unless asked to", path="$.reasoning", gravity="change")
+        ctx.report("dropped", f"{reason}; it does not think unless asked to", path="$.reasoning", gravity="change")
     return Reasoning(mode, effort, None, reasoning.summary)
 
 
-def _fit_budget(budget: int | None, max_tokens: int | None, job: RenderJob) -> int | None:
-    least = job.profile.reasoning.min_budget
+def _fit_budget(budget: int | None, max_tokens: int | None, ctx: RenderContext) -> int | None:
+    least = ctx.profile.reasoning.min_budget
     if budget is not None and budget < least:
-        reason = f"a budget of {budget} tokens is below the least that is accepted {job.rule('reasoning.min_budget')}"
-        job.tell("replaced", f"{reason}; set to {least}", path="$.reasoning")
+        reason = f"a budget of {budget} tokens is below the least that is accepted {ctx.rule('reasoning.min_budget')}"
+        ctx.report("replaced", f"{reason}; set to {least}", path="$.reasoning")
         budget = least
-    if budget is None or _has_room(budget, max_tokens, job):
+    if budget is None or _has_room(budget, max_tokens, ctx):
         return budget
-    job.tell("replaced", f"a budget of {budget} tokens leaves no room in {max_tokens}", "policy", path="$.reasoning")
+    ctx.report("replaced", f"a budget of {budget} tokens leaves no room in {max_tokens}", "policy", path="$.reasoning")
     if max_tokens is None:
         return None
     return max_tokens - 1 if max_tokens > MIN_BUDGET else None
 
 
-def _has_room(budget: int, max_tokens: int | None, job: RenderJob) -> bool:
+def _has_room(budget: int, max_tokens: int | None, ctx: RenderContext) -> bool:
     """Whether the answer has room beside a budget for thinking, where the target demands that."""
-    return max_tokens is None or budget < max_tokens or not job.profile.reasoning.budget_below_limit
+    return max_tokens is None or budget < max_tokens or not ctx.profile.reasoning.budget_below_limit
 
 
 def _default_budget(effort: str | None, max_tokens: int | None) -> int | None:
@@ -193,9 +193,9 @@ def _default_budget(effort: str | None, max_tokens: int | None) -> int | None:
     return max_tokens - 1 if max_tokens > MIN_BUDGET else None
 
 
-def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: RenderJob) -> bool:
-    rules = job.profile.reasoning
-    if reasoning.summary is not None and not _can_think(job):
+def _is_offered(reasoning: Reasoning, max_tokens: int | None, ctx: RenderContext) -> bool:
+    rules = ctx.profile.reasoning
+    if reasoning.summary is not None and not _can_think(ctx):
         return False
     if rules.one_setting and reasoning.effort is not None and (reasoning.mode, reasoning.budget_tokens) != (None, None):
         return False
@@ -207,35 +207,35 @@ def _is_offered(reasoning: Reasoning, max_tokens: int | None, job: RenderJob) ->
         return reasoning.mode != "on" or not rules.budget_required
     if reasoning.mode is None and "on" in rules.modes:
         return False
-    fits = _has_room(reasoning.budget_tokens, max_tokens, job)
+    fits = _has_room(reasoning.budget_tokens, max_tokens, ctx)
     return fits and rules.budget and reasoning.budget_tokens >= max(rules.min_budget, 1)  # 0 is a word for off
 
 
-def _fit_mode(reasoning: Reasoning, job: RenderJob) -> ReasoningMode | None:
-    rules, asked = job.profile.reasoning, reasoning.mode
+def _fit_mode(reasoning: Reasoning, ctx: RenderContext) -> ReasoningMode | None:
+    rules, asked = ctx.profile.reasoning, reasoning.mode
     if asked is None or asked in rules.modes:
         return asked
     mode = next((other for other in _NEAREST_MODES[asked] if other in rules.modes), None)
-    is_known = not job.profile.origin("reasoning.modes").id.startswith("default:")
+    is_known = not ctx.profile.origin("reasoning.modes").id.startswith("default:")
     if mode is None and is_known and (asked == "off") == (rules.default == "off"):
-        reason = f"thinking {asked!r} is no setting here {job.rule('reasoning.modes')}; it holds anyway"
-        job.tell("dropped", reason, path="$.reasoning", gravity="housekeeping")
+        reason = f"thinking {asked!r} is no setting here {ctx.rule('reasoning.modes')}; it holds anyway"
+        ctx.report("dropped", reason, path="$.reasoning", gravity="housekeeping")
         return None
     effort = _effort_for(reasoning, rules.efforts)
     if mode is None and effort is not None and (asked != "off" or effort == "none"):
         if asked == "between_tools":
-            reason = f"thinking {asked!r} is not offered {job.rule('reasoning.modes')}; an effort asks for thinking"
-            job.tell("replaced", reason, path="$.reasoning")
+            reason = f"thinking {asked!r} is not offered {ctx.rule('reasoning.modes')}; an effort asks for thinking"
+            ctx.report("replaced", reason, path="$.reasoning")
         return None  # the effort says it
     said = f"asked for {mode!r}" if mode is not None else "nothing could be asked instead"
-    reason = f"thinking {asked!r} is not offered {job.rule('reasoning.modes')}; {said}"
-    job.tell("replaced", reason, path="$.reasoning", gravity="loss" if mode is None else None)
+    reason = f"thinking {asked!r} is not offered {ctx.rule('reasoning.modes')}; {said}"
+    ctx.report("replaced", reason, path="$.reasoning", gravity="loss" if mode is None else None)
     return mode
 
 
-def _fit_amount(reasoning: Reasoning, mode: ReasoningMode | None, job: RenderJob) -> tuple[str | None, int | None]:
+def _fit_amount(reasoning: Reasoning, mode: ReasoningMode | None, ctx: RenderContext) -> tuple[str | None, int | None]:
     """Effort and budget: each where it is accepted, one for the other where only that is."""
-    rules = job.profile.reasoning
+    rules = ctx.profile.reasoning
     effort, budget = reasoning.effort, reasoning.budget_tokens
     keeps_budget = rules.budget and mode not in ("off", "adaptive")
     is_said = keeps_budget and effort is None and budget is not None
@@ -245,11 +245,11 @@ def _fit_amount(reasoning: Reasoning, mode: ReasoningMode | None, job: RenderJob
         new_budget = budget if budget is not None or effort is None or new_effort is not None else BUDGETS.get(effort)
     if (effort, budget) != (new_effort, new_budget):
         asked, given = _amount(effort, budget), _amount(new_effort, new_budget)
-        reason = f"{asked or 'how much to think'} is not offered {job.rule('reasoning.efforts')}"
+        reason = f"{asked or 'how much to think'} is not offered {ctx.rule('reasoning.efforts')}"
         if given:
-            job.tell("replaced", f"{reason}; asked for {given}", path="$.reasoning")
+            ctx.report("replaced", f"{reason}; asked for {given}", path="$.reasoning")
         else:
-            job.tell("dropped", reason, path="$.reasoning")
+            ctx.report("dropped", reason, path="$.reasoning")
     return new_effort, new_budget
 
 
@@ -286,40 +286,40 @@ def _wanted_rank(reasoning: Reasoning) -> int | None:
 # --- output -----------------------------------------------------------------------------------------
 
 
-def _fit_output(output: OutputFormat | None, job: RenderJob, *, has_tools: bool) -> OutputFormat | None:
+def _fit_output(output: OutputFormat | None, ctx: RenderContext, *, has_tools: bool) -> OutputFormat | None:
     if output is None or output.kind == "text":
         return output
-    rules = job.profile.request
+    rules = ctx.profile.request
     if has_tools and not rules.output_with_tools:
-        reason = f"structured output cannot be combined with tools {job.rule('request.output_with_tools')}"
-        job.tell("dropped", reason, path="$.output")
+        reason = f"structured output cannot be combined with tools {ctx.rule('request.output_with_tools')}"
+        ctx.report("dropped", reason, path="$.output")
         return None
     if output.kind in rules.output:
-        return _with_schema(output if output.extra is None else _with_description(output, output.extra, job), job)
+        return _with_schema(output if output.extra is None else _with_description(output, output.extra, ctx), ctx)
     if output.kind == "json_schema" and "json" in rules.output:
-        reason = f"only JSON as such can be asked for {job.rule('request.output')}; the schema was left out"
-        job.tell("replaced", reason, path="$.output", gravity="loss")
+        reason = f"only JSON as such can be asked for {ctx.rule('request.output')}; the schema was left out"
+        ctx.report("replaced", reason, path="$.output", gravity="loss")
         return OutputFormat("json")
-    job.tell("dropped", f"structured output is not accepted {job.rule('request.output')}", path="$.output")
+    ctx.report("dropped", f"structured output is not accepted {ctx.rule('request.output')}", path="$.output")
     return None
 
 
-def _report_output(given: OutputFormat, fitted: OutputFormat | None, job: RenderJob) -> None:
+def _report_output(given: OutputFormat, fitted: OutputFormat | None, ctx: RenderContext) -> None:
     """Tell what is not said any more of the form of the output: a kind that nobody knows, and fields beside it."""
     if fitted is None or fitted.extra is None:
-        job.tell_fields(given.extra, "the output format as it is here")
+        ctx.report_fields(given.extra, "the output format as it is here")
     for protocol, fields in (given.extra or {}).items():
-        if given.kind == "text" and UNKNOWN_FORMAT in fields and protocol != job.profile.protocol:
-            job.tell("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
+        if given.kind == "text" and UNKNOWN_FORMAT in fields and protocol != ctx.profile.protocol:
+            ctx.report("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
 
 
-def _with_description(output: OutputFormat, extra: Extra, job: RenderJob) -> OutputFormat:
+def _with_description(output: OutputFormat, extra: Extra, ctx: RenderContext) -> OutputFormat:
     """A schema with what it is for, in the place that the target has for that."""
-    protocol = job.profile.protocol
+    protocol = ctx.profile.protocol
     place = _DESCRIPTIONS.get(protocol)
     if place is None or protocol in extra or output.kind != "json_schema":
         return output
-    if protocol == "openai_chat" and job.profile.request.unknown_fields == "refused" and _OPENAI not in _names(job):
+    if protocol == "openai_chat" and ctx.profile.request.unknown_fields == "refused" and _OPENAI not in _names(ctx):
         return output
     for source, fields in extra.items():
         held = fields.get(_DESCRIPTIONS[source]) if _DESCRIPTIONS.get(source) else fields
@@ -331,56 +331,56 @@ def _with_description(output: OutputFormat, extra: Extra, job: RenderJob) -> Out
     return output
 
 
-def _names(job: RenderJob) -> tuple[str, ...]:
-    return (job.profile.name, *job.profile.layers)
+def _names(ctx: RenderContext) -> tuple[str, ...]:
+    return (ctx.profile.name, *ctx.profile.layers)
 
 
-def _with_schema(output: OutputFormat, job: RenderJob) -> OutputFormat | None:
+def _with_schema(output: OutputFormat, ctx: RenderContext) -> OutputFormat | None:
     """The form of the output with a schema that the target accepts."""
     if output.schema is None:
         return output
-    if job.goes_home:
-        return _with_closed_schema(output, job)
-    lowered = lower(output.schema, job.profile, strict=bool(output.strict))
+    if ctx.is_native:
+        return _with_closed_schema(output, ctx)
+    lowered = lower(output.schema, ctx.profile, strict=bool(output.strict))
     for loss in lowered.losses:
         path = "$.output" + loss.path.removeprefix("$")
-        job.tell("lowered", f"{loss.keyword}: {loss.reason}", path=path, gravity=None if loss.described else "loss")
+        ctx.report("lowered", f"{loss.keyword}: {loss.reason}", path=path, gravity=None if loss.described else "loss")
     strict = output.strict if lowered.strict or not output.strict else False
     if lowered.schema is output.schema and strict == output.strict:
-        return _with_closed_schema(output, job)
-    return _with_closed_schema(replace(output, schema=lowered.schema, strict=strict), job)
+        return _with_closed_schema(output, ctx)
+    return _with_closed_schema(replace(output, schema=lowered.schema, strict=strict), ctx)
 
 
-def _is_too_dear(schema: dict[str, Any], job: RenderJob) -> bool:
-    rules = job.profile.schema
+def _is_too_dear(schema: dict[str, Any], ctx: RenderContext) -> bool:
+    rules = ctx.profile.schema
     if rules.strict_max_optional is None and rules.strict_max_unions is None:
         return False
     costs = zip(strict_cost(schema), (rules.strict_max_optional, rules.strict_max_unions), strict=True)
     return any(limit is not None and cost > limit for cost, limit in costs)
 
 
-def _with_closed_schema(output: OutputFormat, job: RenderJob) -> OutputFormat | None:
+def _with_closed_schema(output: OutputFormat, ctx: RenderContext) -> OutputFormat | None:
     """An output whose schema has closed objects, complete where those of strict tools are, if the target wants that."""
-    when, rule = job.profile.request.output_closed, job.rule("request.output_closed")
+    when, rule = ctx.profile.request.output_closed, ctx.rule("request.output_closed")
     if when == "no" or output.schema is None or (when == "strict" and not output.strict):
         return output
-    if _is_too_dear(output.schema, job):
-        rule = job.rule("schema.strict_max_optional")
+    if _is_too_dear(output.schema, ctx):
+        rule = ctx.rule("schema.strict_max_optional")
         reason = f"the schema of the output is beyond the limits of strict schemas {rule}"
-        job.tell("dropped", reason, path="$.output")
+        ctx.report("dropped", reason, path="$.output")
         return None if when == "always" else replace(output, strict=False)
     closed = closed_form(output.schema)
-    if closed is not None and job.profile.schema.strict_all_required and strict_cost(closed)[0]:
-        closed = strict_form(output.schema, job.profile.schema)
+    if closed is not None and ctx.profile.schema.strict_all_required and strict_cost(closed)[0]:
+        closed = strict_form(output.schema, ctx.profile.schema)
     if closed is output.schema:
         return output
     if closed is not None:
-        job.tell(
+        ctx.report(
             "lowered", f"objects of the output must be closed and complete {rule}; they were made so", path="$.output"
         )
         return replace(output, schema=closed)
     if when == "always":
-        job.tell("dropped", f"an object of any keys cannot be asked for {rule}", path="$.output")
+        ctx.report("dropped", f"an object of any keys cannot be asked for {rule}", path="$.output")
         return None
-    job.tell("dropped", f"the schema of the output cannot be strict without loss {rule}", path="$.output")
+    ctx.report("dropped", f"the schema of the output cannot be strict without loss {rule}", path="$.output")
     return replace(output, strict=False)

@@ -32,29 +32,29 @@ from toolglot.conversation.ids import Projection
 from toolglot.conversation.report import Entry, Ids
 from toolglot.errors import EmptyConversationError, LimitError, RenderError, quote
 from toolglot.history.intake import Intake
-from toolglot.history.soundness import WellFormedTurns, sound_turns
+from toolglot.history.well_formed import WellFormedTurns, well_formed_turns
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Profile
-from toolglot.render.apart import set_apart
 from toolglot.render.content.cache_markers import without_markers
-from toolglot.render.content.empties import fill_empties
+from toolglot.render.content.empty_content import fill_empty_content
 from toolglot.render.content.foreign import strip_foreign
-from toolglot.render.content.media import place_media
-from toolglot.render.content.reasoning import add_demanded, drop_trailing, keep_accepted
-from toolglot.render.exchanges import pair
-from toolglot.render.job import RenderJob, unless_same
+from toolglot.render.content.media import fit_media
+from toolglot.render.content.reasoning import add_required_thinking, drop_refused_thinking, drop_trailing_thinking
+from toolglot.render.context import RenderContext, unless_same
+from toolglot.render.fast_path import PlainTurns, plain_turns
+from toolglot.render.host_fields import drop_foreign_fields
 from toolglot.render.options import fit_options
-from toolglot.render.own_fields import leave_behind
-from toolglot.render.readiness import Ready, look_at
-from toolglot.render.reply.attribution import attribute
+from toolglot.render.pairing import pair_results
+from toolglot.render.parallel_calls import split_parallel_calls
 from toolglot.render.roles import fit_roles
-from toolglot.render.serial import make_serial
-from toolglot.render.survey import Survey
+from toolglot.render.speakers import assign_speakers
+from toolglot.render.text_beside_calls import separate_text_and_calls
 from toolglot.render.tools.calls import emit_calls, projection_for
 from toolglot.render.tools.choice import fit_choice
 from toolglot.render.tools.definitions import fit_tools, key_of
 from toolglot.render.tools.remembered import fitted_before, remember_fitted
 from toolglot.render.tools.tool_table import EmittedTool, Key, ToolTable
+from toolglot.render.turn_facts import TurnFacts
 
 _UNKNOWN: Final = "unknown"
 
@@ -93,7 +93,7 @@ def render(
     policy: Policy = DEFAULT_POLICY,
     source: Profile | None = None,
     keeps_items: bool = False,
-    home: Issuer | None = None,
+    destination: Issuer | None = None,
     is_continued: bool = False,
 ) -> Rendered:
     """A conversation as the target is to get it.
@@ -101,40 +101,40 @@ def render(
     `source` is the provider that it was written for; `home` says which endpoint and account it goes to; `keeps_items`
     that the provider has stored what it answered, `is_continued` that it has stored what was said before.
     """
-    job = RenderJob(profile, policy, source, home)
-    profile = job.profile
-    if not conversation.turns and not is_continued and (profile.turns.required or not job.goes_home):
+    ctx = RenderContext(profile, policy, source, destination)
+    profile = ctx.profile
+    if not conversation.turns and not is_continued and (profile.turns.required or not ctx.is_native):
         raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
     given = conversation
-    conversation = without_markers(leave_behind(conversation, job), job)
-    job.keeps_items, job.is_continued = job.goes_home and keeps_items, is_continued
+    conversation = without_markers(drop_foreign_fields(conversation, ctx), ctx)
+    ctx.keeps_items, ctx.is_continued = ctx.is_native and keeps_items, is_continued
     # Who answered so far is the model that the source's client asked for, which need not be the one asked now (D3).
     issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)
-    options = fit_options(conversation.options, job, has_tools=_has_tools(conversation, job))
+    options = fit_options(conversation.options, ctx, has_tools=_has_tools(conversation, ctx))
     names: WellFormedTurns | None = None
-    ready = look_at(conversation.turns, options, job)
+    ready = plain_turns(conversation.turns, options, ctx)
     if ready is not None:
         names = WellFormedTurns(conversation.turns, issuer)
         turns = taken = conversation.turns
     else:
-        survey = Survey()
-        names = sound_turns(conversation.turns, issuer, survey.take)
+        facts = TurnFacts()
+        names = well_formed_turns(conversation.turns, issuer, facts.take)
         if names is not None:
             taken = names.turns
-            survey.extend(taken, ())
-            job.know(survey)
+            facts.extend(taken, ())
+            ctx.use_facts(facts)
         else:
-            taken = _taken_in(conversation.turns, issuer, job)
+            taken = _taken_in(conversation.turns, issuer, ctx)
         turns = taken
         if taken or profile.turns.required:  # else it is meant to say nothing
-            turns, options = _fit_turns(taken, options, job)
+            turns, options = _fit_turns(taken, options, ctx)
     if turns is not conversation.turns or options is not conversation.options:
         conversation = replace(conversation, turns=turns, options=options)
-    table, emitted, options = _fitted_tools(conversation, ready, job)
-    projection = projection_for(job, names.canonical_id if names is not None else None, issuer.provider)
-    sent = emit_calls(turns, table, projection, ready, job)
+    table, emitted, options = _fitted_tools(conversation, ready, ctx)
+    projection = projection_for(ctx, names.canonical_id if names is not None else None, issuer.provider)
+    sent = emit_calls(turns, table, projection, ready, ctx)
     rendered = Conversation(
-        unless_same(tuple(sent) if ready is not None else _hold_to_laws(sent, job), turns),
+        unless_same(tuple(sent) if ready is not None else _hold_to_laws(sent, ctx), turns),
         emitted,
         options,
         conversation.model,
@@ -146,15 +146,15 @@ def render(
         and rendered.options is given.options
         and rendered.extra is given.extra
     )
-    if job.has_errors and not profile.results.error_flag and not job.goes_home:
-        reason = f"there is no field for a result that failed {job.rule('results.error_flag')}; its text says Error"
-        job.tell("converted", reason)
-    if job.has_new_ids and source is not None:
+    if ctx.has_errors and not profile.results.error_flag and not ctx.is_native:
+        reason = f"there is no field for a result that failed {ctx.rule('results.error_flag')}; its text says Error"
+        ctx.report("converted", reason)
+    if ctx.has_new_ids and source is not None:
         reason = f"call ids are written as {profile.name} writes them; report.ids has both forms"
-        job.tell("replaced", reason, "projection", gravity="housekeeping")
+        ctx.report("replaced", reason, "projection", gravity="housekeeping")
     entries: tuple[Entry, ...] = ()
-    if job.entries:
-        entries = tuple(job.entries)
+    if ctx.entries:
+        entries = tuple(ctx.entries)
         if any(entry.turn_key or entry.call_ids for entry in entries):
             places = _Places(names, taken)
             entries = tuple([places.named(entry) for entry in entries])
@@ -162,28 +162,28 @@ def render(
 
 
 def _fitted_tools(
-    conversation: Conversation, ready: Ready | None, job: RenderJob
+    conversation: Conversation, ready: PlainTurns | None, ctx: RenderContext
 ) -> tuple[ToolTable, tuple[ToolSpec, ...], Options]:
     """The tools of a request, by name and as they are sent, and its settings with the tool choice that is left."""
-    known = fitted_before(conversation, ready, job)
+    known = fitted_before(conversation, ready, ctx)
     if known is not None:
-        job.entries += known.entries
+        ctx.entries += known.entries
         return known.table, conversation.tools if known.emitted is None else known.emitted, conversation.options
-    before, options = len(job.entries), conversation.options
-    choice, chosen = fit_choice(conversation, fit_tools(conversation, job), job)
-    table = _table(conversation.turns, chosen, ready, job)
+    before, options = len(ctx.entries), conversation.options
+    choice, chosen = fit_choice(conversation, fit_tools(conversation, ctx), ctx)
+    table = _table(conversation.turns, chosen, ready, ctx)
     if choice is not None and choice.names:
         choice = replace(choice, names=tuple(map(table.chosen_name, choice.names)))
     if choice is not options.tool_choice:
         options = replace(options, tool_choice=choice)
     emitted = tuple([tool.emitted for tool in chosen])
     if not table.is_plain:
-        emitted = tuple([_emitted_tool(tool, table, job.profile) for tool in chosen])
+        emitted = tuple([_emitted_tool(tool, table, ctx.profile) for tool in chosen])
     same = unless_same(emitted, conversation.tools)
-    return table, remember_fitted(conversation, table, same, job.entries[before:], job), options
+    return table, remember_fitted(conversation, table, same, ctx.entries[before:], ctx), options
 
 
-def _hold_to_laws(turns: Iterable[Turn], job: RenderJob) -> tuple[Turn, ...]:
+def _hold_to_laws(turns: Iterable[Turn], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns; a render whose calls and results do not agree is stopped, rather than sent (laws 1 and 6)."""
     held: list[Turn] = []
     waits: dict[str, bool] = {}
@@ -193,34 +193,34 @@ def _hold_to_laws(turns: Iterable[Turn], job: RenderJob) -> tuple[Turn, ...]:
         for block in turn.blocks:
             if isinstance(block, ToolCall):
                 if block.id in waits:
-                    raise _broken(f"two calls have the id {quote(block.id)}", job)
+                    raise _broken(f"two calls have the id {quote(block.id)}", ctx)
                 waits[block.id] = True
             elif isinstance(block, ToolResult):
                 if not waits.get(block.call_id):
-                    raise _broken(f"a result answers {quote(block.call_id)}, which is no open call", job)
+                    raise _broken(f"a result answers {quote(block.call_id)}, which is no open call", ctx)
                 waits[block.call_id] = False
     unanswered = sum(waits.values())
     if unanswered:
-        raise _broken(f"{unanswered} calls have no result", job)
+        raise _broken(f"{unanswered} calls have no result", ctx)
     return tuple(held)
 
 
-def _broken(what: str, job: RenderJob) -> RenderError:
-    report = "\n".join(map(str, job.entries))
-    return RenderError(f"a render for {job.profile.name} was stopped: {what}; please report it", report)
+def _broken(what: str, ctx: RenderContext) -> RenderError:
+    report = "\n".join(map(str, ctx.entries))
+    return RenderError(f"a render for {ctx.profile.name} was stopped: {what}; please report it", report)
 
 
-def _has_tools(conversation: Conversation, job: RenderJob) -> bool:
+def _has_tools(conversation: Conversation, ctx: RenderContext) -> bool:
     """Whether the request will declare tools: its own, or stubs for those that its history calls."""
-    if conversation.tools or not job.profile.tools.required_with_history:
+    if conversation.tools or not ctx.profile.tools.required_with_history:
         return bool(conversation.tools)
     return any(turn.calls for turn in conversation.turns)
 
 
-def _taken_in(turns: tuple[Turn, ...], issuer: Issuer, job: RenderJob) -> tuple[Turn, ...]:
+def _taken_in(turns: tuple[Turn, ...], issuer: Issuer, ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with canonical ids, and each result with its call."""
     issued = [turn if turn.issuer is not None else replace(turn, issuer=issuer) for turn in turns]
-    return Intake(job.entries).take_all(issued)
+    return Intake(ctx.entries).take_all(issued)
 
 
 class _Places:
@@ -249,31 +249,33 @@ class _Places:
         return replace(entry, turn=self._numbers.get(key), native_ids=natives)
 
 
-def _table(turns: tuple[Turn, ...], tools: Sequence[EmittedTool], ready: Ready | None, job: RenderJob) -> ToolTable:
+def _table(
+    turns: tuple[Turn, ...], tools: Sequence[EmittedTool], ready: PlainTurns | None, ctx: RenderContext
+) -> ToolTable:
     used: Iterable[Key] = ready.used() if ready is not None else []
     if ready is None:
-        used = job.survey(turns).used
-    table = ToolTable(job.profile, tools, used)
+        used = ctx.facts(turns).used
+    table = ToolTable(ctx.profile, tools, used)
     for namespace in table.flattened:
-        reason = f"there are no namespaces here {job.rule('tools.namespaces')}"
-        job.tell(
+        reason = f"there are no namespaces here {ctx.rule('tools.namespaces')}"
+        ctx.report(
             "renamed", f"{reason}; {namespace[:80]!r} stands in the names of its tools", "projection", path="$.tools"
         )
     for renamed in table.names.renamed:
         reason = f"{renamed.original[:80]!r} {renamed.reason}; it is {renamed.emitted!r} here"
-        job.tell("renamed", reason, "projection", path="$.tools")
+        ctx.report("renamed", reason, "projection", path="$.tools")
     return table
 
 
-def _fit_turns(turns: tuple[Turn, ...], options: Options, job: RenderJob) -> tuple[tuple[Turn, ...], Options]:
-    turns = attribute(turns, job)
-    turns = strip_foreign(turns, job)
-    turns = pair(turns, job)
-    turns = place_media(turns, job)
-    turns = keep_accepted(turns, job)
-    turns = fill_empties(make_serial(turns, job), job)
-    turns = drop_trailing(set_apart(turns, job), job)
-    return add_demanded(fit_roles(turns, job), options, job)
+def _fit_turns(turns: tuple[Turn, ...], options: Options, ctx: RenderContext) -> tuple[tuple[Turn, ...], Options]:
+    turns = assign_speakers(turns, ctx)
+    turns = strip_foreign(turns, ctx)
+    turns = pair_results(turns, ctx)
+    turns = fit_media(turns, ctx)
+    turns = drop_refused_thinking(turns, ctx)
+    turns = fill_empty_content(split_parallel_calls(turns, ctx), ctx)
+    turns = drop_trailing_thinking(separate_text_and_calls(turns, ctx), ctx)
+    return add_required_thinking(fit_roles(turns, ctx), options, ctx)
 
 
 def _emitted_tool(tool: EmittedTool, table: ToolTable, profile: Profile) -> ToolSpec:

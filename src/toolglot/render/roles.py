@@ -16,9 +16,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Role, ServerTool, Text, Turn
-from toolglot.render.exchanges import may_share
-from toolglot.render.job import RenderJob, unless_same
-from toolglot.render.survey import PLACE, PROMPTS, stands_among_messages
+from toolglot.render.context import RenderContext, unless_same
+from toolglot.render.pairing import may_share
+from toolglot.render.turn_facts import PLACE, PROMPTS, stands_among_messages
 
 TAGGED: Final = "<system>\n{text}\n</system>"
 SEAM: Final = "\n\n"
@@ -31,23 +31,23 @@ _PAUSING: Final = "anthropic"
 """The protocol whose model may stop amid tools that its provider runs, and goes on when its turn is sent again."""
 
 
-def fit_roles(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+def fit_roles(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns in an order that the target accepts."""
     if not turns:
-        job.tell("added", "nothing is left to say; a bridge stands for it")
-        return (bridge("user", None, "all", job),)
-    fitted = _with_first(_place_prompts(turns, job), job)
-    fitted = _joined(fitted, job)
-    fitted = _bridged(fitted, job)
-    fitted = _with_last(fitted, job)
+        ctx.report("added", "nothing is left to say; a bridge stands for it")
+        return (bridge("user", None, "all", ctx),)
+    fitted = _with_first(_place_prompts(turns, ctx), ctx)
+    fitted = _joined(fitted, ctx)
+    fitted = _bridged(fitted, ctx)
+    fitted = _with_last(fitted, ctx)
     return unless_same(tuple(fitted), turns)
 
 
-def speaker(turn: Turn, job: RenderJob) -> Role:
+def speaker(turn: Turn, ctx: RenderContext) -> Role:
     """Who speaks on the wire: results are the user's where they are blocks of its turns."""
-    if turn.role == "tool" and job.profile.results.carrier == "block":
+    if turn.role == "tool" and ctx.profile.results.carrier == "block":
         return "user"
-    if turn.role == "user" and turn.results and job.profile.results.carrier != "block":
+    if turn.role == "user" and turn.results and ctx.profile.results.carrier != "block":
         return "tool" if len(turn.results) == len(turn.blocks) else "user"
     return turn.role
 
@@ -55,155 +55,155 @@ def speaker(turn: Turn, job: RenderJob) -> Role:
 # --- system prompts ---------------------------------------------------------------------------------
 
 
-def _place_prompts(turns: tuple[Turn, ...], job: RenderJob) -> Sequence[Turn]:
-    rules = job.profile.turns
+def _place_prompts(turns: tuple[Turn, ...], ctx: RenderContext) -> Sequence[Turn]:
+    rules = ctx.profile.turns
     head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
-    placed = _head(turns[:head], job)
-    if job.survey(turns).prompts == head:  # no others
+    placed = _head(turns[:head], ctx)
+    if ctx.facts(turns).prompts == head:  # no others
         is_same = len(placed) == head and all(map(operator.is_, placed, turns))
         return turns if is_same else [*placed, *turns[head:]]
-    speakers = _next_speakers(turns, job) if rules.alternate else ()
+    speakers = _next_speakers(turns, ctx) if rules.alternate else ()
     before: Role | None = None
     for number in range(head, len(turns)):
         turn = turns[number]
         if turn.role not in PROMPTS:
             placed.append(turn)
-            before = speaker(turn, job)
+            before = speaker(turn, ctx)
             continue
         after = turns[number + 1] if number + 1 < len(turns) else None
         is_native = rules.system_inside == "anywhere" or (
             rules.system_inside == "before_assistant"
             and (after is None or after.role == "assistant")
-            and (job.goes_home or number == 0 or speaker(turns[number - 1], job) in ("user", "tool"))
+            and (ctx.is_native or number == 0 or speaker(turns[number - 1], ctx) in ("user", "tool"))
         )
         is_between = bool(speakers) and before == speakers[number] and before in ("user", "assistant")
         if is_native and not is_between:
-            placed.append(_as_system(turn, job))
+            placed.append(_as_system(turn, ctx))
         else:
-            rule = job.rule("turns.alternate" if is_native else "turns.system_inside")
-            job.tell(
+            rule = ctx.rule("turns.alternate" if is_native else "turns.system_inside")
+            ctx.report(
                 "converted", f"a {turn.role} prompt may not stand here {rule}; it is tagged text", turn_key=turn.key
             )
             before = "user"
-            job.tell_fields(turn.extra, "tagged text", turn.key)
+            ctx.report_fields(turn.extra, "tagged text", turn.key)
             for block in turn.blocks:
-                job.tell_fields(block.extra, "tagged text", turn.key)
+                ctx.report_fields(block.extra, "tagged text", turn.key)
             placed.append(replace(turn, role="user", blocks=(Text(TAGGED.format(text=turn.text)),), extra=None))
     return placed
 
 
-def _next_speakers(turns: Sequence[Turn], job: RenderJob) -> list[Role | None]:
+def _next_speakers(turns: Sequence[Turn], ctx: RenderContext) -> list[Role | None]:
     """For each turn: who speaks next after it, other than by a prompt."""
     following: Role | None = None
     found: list[Role | None] = []
     for turn in reversed(turns):
         found.append(following)
-        following = following if turn.role in PROMPTS else speaker(turn, job)
+        following = following if turn.role in PROMPTS else speaker(turn, ctx)
     return found[::-1]
 
 
-def _head(prompts: Sequence[Turn], job: RenderJob) -> list[Turn]:
+def _head(prompts: Sequence[Turn], ctx: RenderContext) -> list[Turn]:
     """The prompts before anybody speaks: as they are, or as one."""
-    rules = job.profile.turns
-    kept = [_as_system(turn, job) for turn in prompts]
+    rules = ctx.profile.turns
+    kept = [_as_system(turn, ctx) for turn in prompts]
     if rules.system == "field" and rules.system_inside != "anywhere":
-        kept = [_in_field(turn, job) for turn in kept]
+        kept = [_in_field(turn, ctx) for turn in kept]
     if len(kept) < 2 or rules.system_many or rules.system == "field":
         return kept
-    job.tell("converted", f"one system prompt is accepted {job.rule('turns.system_many')}; they were joined")
+    ctx.report("converted", f"one system prompt is accepted {ctx.rule('turns.system_many')}; they were joined")
     for turn in kept:
-        job.tell_fields(turn.extra, _JOINED, turn.key)
+        ctx.report_fields(turn.extra, _JOINED, turn.key)
     text = "\n\n".join(turn.text for turn in kept)
     return [replace(kept[0], role="system", blocks=(Text(text),), extra=None)]
 
 
-def _in_field(prompt: Turn, job: RenderJob) -> Turn:
+def _in_field(prompt: Turn, ctx: RenderContext) -> Turn:
     """A prompt that is written into the field for it, also if it came as the first message."""
-    if prompt.extra is None or not stands_among_messages(prompt, job.profile.protocol):
+    if prompt.extra is None or not stands_among_messages(prompt, ctx.profile.protocol):
         return prompt
-    reason = f"a system prompt may not be the first message {job.rule('turns.system_inside')}; it is in its own field"
-    job.tell("moved", reason, turn_key=prompt.key)
-    own = {field: value for field, value in prompt.extra[job.profile.protocol].items() if field != PLACE}
-    return replace(prompt, extra={**prompt.extra, job.profile.protocol: own})
+    reason = f"a system prompt may not be the first message {ctx.rule('turns.system_inside')}; it is in its own field"
+    ctx.report("moved", reason, turn_key=prompt.key)
+    own = {field: value for field, value in prompt.extra[ctx.profile.protocol].items() if field != PLACE}
+    return replace(prompt, extra={**prompt.extra, ctx.profile.protocol: own})
 
 
-def _as_system(prompt: Turn, job: RenderJob) -> Turn:
+def _as_system(prompt: Turn, ctx: RenderContext) -> Turn:
     """A prompt in a role that the target has."""
-    if prompt.role == "system" or job.profile.turns.developer_role:
+    if prompt.role == "system" or ctx.profile.turns.developer_role:
         return prompt
-    reason = f"there is no developer role here {job.rule('turns.developer_role')}; it is a system prompt"
-    job.tell("converted", reason, turn_key=prompt.key)
+    reason = f"there is no developer role here {ctx.rule('turns.developer_role')}; it is a system prompt"
+    ctx.report("converted", reason, turn_key=prompt.key)
     return replace(prompt, role="system")
 
 
 # --- order ------------------------------------------------------------------------------------------
 
 
-def bridge(role: Role, near: Turn | None, mark: str, job: RenderJob) -> Turn:
-    text = job.policy.bridge_user if role == "user" else job.policy.bridge_assistant
+def bridge(role: Role, near: Turn | None, mark: str, ctx: RenderContext) -> Turn:
+    text = ctx.policy.bridge_user if role == "user" else ctx.policy.bridge_assistant
     return Turn(role, (Text(text),), key=f"{near.key if near is not None else ''}+{mark}")
 
 
-def _with_first(turns: Sequence[Turn], job: RenderJob) -> Sequence[Turn]:
+def _with_first(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     """A conversation that the user begins."""
     head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
-    if head < len(turns) and (job.profile.turns.first == "any" or speaker(turns[head], job) == "user"):
+    if head < len(turns) and (ctx.profile.turns.first == "any" or speaker(turns[head], ctx) == "user"):
         return turns
-    if head == len(turns) and _has_users(turns, job) and not _leaves_nothing(turns, job):
+    if head == len(turns) and _has_users(turns, ctx) and not _leaves_nothing(turns, ctx):
         return turns
     first = turns[head] if head < len(turns) else None
-    rule = job.rule("turns.system" if first is None else "turns.first")
-    job.tell("added", f"the user speaks first {rule}; a bridge was put before")
-    return [*turns[:head], bridge("user", first, "before", job), *turns[head:]]
+    rule = ctx.rule("turns.system" if first is None else "turns.first")
+    ctx.report("added", f"the user speaks first {rule}; a bridge was put before")
+    return [*turns[:head], bridge("user", first, "before", ctx), *turns[head:]]
 
 
-def _leaves_nothing(prompts: Sequence[Turn], job: RenderJob) -> bool:
+def _leaves_nothing(prompts: Sequence[Turn], ctx: RenderContext) -> bool:
     """Whether prompts alone leave no message. Who sends so to its own provider may have something else there."""
-    rules = job.profile.turns
-    if rules.system != "field" or not job.goes_home:
+    rules = ctx.profile.turns
+    if rules.system != "field" or not ctx.is_native:
         return rules.system == "field"
-    is_empty = not any(stands_among_messages(turn, job.profile.protocol) for turn in prompts)
-    return is_empty and rules.required and not job.is_continued
+    is_empty = not any(stands_among_messages(turn, ctx.profile.protocol) for turn in prompts)
+    return is_empty and rules.required and not ctx.is_continued
 
 
-def _has_users(turns: Sequence[Turn], job: RenderJob) -> bool:
+def _has_users(turns: Sequence[Turn], ctx: RenderContext) -> bool:
     """Whether the user speaks as often as the target wants; no more turns are looked at than it takes to know."""
-    wanted = job.profile.turns.min_user
-    users = (turn for turn in turns if speaker(turn, job) == "user")
+    wanted = ctx.profile.turns.min_user
+    users = (turn for turn in turns if speaker(turn, ctx) == "user")
     return len(list(islice(users, wanted))) == wanted
 
 
-def _joined(turns: Sequence[Turn], job: RenderJob) -> Sequence[Turn]:
+def _joined(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     """Turns of one speaker that stand side by side, as one."""
-    alternate, before_calls = job.profile.turns.alternate, job.profile.calls.after == "user_or_result"
+    alternate, before_calls = ctx.profile.turns.alternate, ctx.profile.calls.after == "user_or_result"
     if not alternate and not before_calls:
         return turns
     runs: list[_Run] = []
     for turn in turns:
         last = runs[-1] if runs and (alternate or turn.calls) else None
-        if last is not None and last.takes(turn, job):
-            _gather(runs, turn, job)
-            rule = job.rule("turns.alternate" if alternate else "calls.after")
+        if last is not None and last.takes(turn, ctx):
+            _gather(runs, turn, ctx)
+            rule = ctx.rule("turns.alternate" if alternate else "calls.after")
             reason = f"turns of one speaker side by side are refused {rule}; they were joined"
-            job.tell("converted", reason, turn_key=turn.key)
+            ctx.report("converted", reason, turn_key=turn.key)
             continue
         if last is not None and last.first.role == turn.role == "assistant" and not last.has_calls:
-            reason = f"words beside calls are refused {job.rule('calls.with_text')}; a bridge was put between"
-            job.tell("added", reason, turn_key=turn.key)
-            runs.append(_Run(bridge("user", last.first, "between", job), job))
-        runs.append(_Run(turn, job))
+            reason = f"words beside calls are refused {ctx.rule('calls.with_text')}; a bridge was put between"
+            ctx.report("added", reason, turn_key=turn.key)
+            runs.append(_Run(bridge("user", last.first, "between", ctx), ctx))
+        runs.append(_Run(turn, ctx))
     return [run.turn() for run in runs]
 
 
-def _gather(runs: list[_Run], turn: Turn, job: RenderJob) -> None:
+def _gather(runs: list[_Run], turn: Turn, ctx: RenderContext) -> None:
     """Put a turn to those before it that take it. Where only calls may not follow words, those are still apart."""
     start = len(runs) - 1
-    while start and not job.profile.turns.alternate and runs[start - 1].takes(turn, job):
+    while start and not ctx.profile.turns.alternate and runs[start - 1].takes(turn, ctx):
         start -= 1
     for other in runs[start + 1 :]:
-        runs[start].add(other.turn(), job)
+        runs[start].add(other.turn(), ctx)
     del runs[start + 1 :]
-    runs[start].add(turn, job)
+    runs[start].add(turn, ctx)
 
 
 _JOINED: Final = "a message that was joined with another"
@@ -212,37 +212,37 @@ _JOINED: Final = "a message that was joined with another"
 class _Run:
     """Turns of one speaker that become one, as they are gathered: no block is looked at again for the next (law 9)."""
 
-    def __init__(self, first: Turn, job: RenderJob) -> None:
+    def __init__(self, first: Turn, ctx: RenderContext) -> None:
         self.first = first
         self.has_calls = bool(first.calls)
-        self._who = speaker(first, job)
+        self._who = speaker(first, ctx)
         self._results = len(first.results)
         self._blocks = list(first.blocks)
         self._words = _last_words(first.blocks)
         """The place of the last block that says something."""
         self._is_joined = False
 
-    def takes(self, turn: Turn, job: RenderJob) -> bool:
-        who = speaker(turn, job)
+    def takes(self, turn: Turn, ctx: RenderContext) -> bool:
+        who = speaker(turn, ctx)
         if who != self._who or who in PROMPTS or who == "tool":
             return False
         if who == "assistant":
-            return not self.has_calls and (job.profile.calls.with_text or not turn.calls)
+            return not self.has_calls and (ctx.profile.calls.with_text or not turn.calls)
         if not turn.results:
-            return not self._results or may_share(turn.blocks, job)
-        return self._results == len(self._blocks) and not job.profile.results.alone
+            return not self._results or may_share(turn.blocks, ctx)
+        return self._results == len(self._blocks) and not ctx.profile.results.alone
 
-    def add(self, turn: Turn, job: RenderJob) -> None:
+    def add(self, turn: Turn, ctx: RenderContext) -> None:
         """Where a message is one text, the words of two turns do not run together.
 
         Pictures and thinking may stand between them: there they have fields of their own.
         """
         if not self._is_joined:
-            job.tell_fields(self.first.extra, _JOINED, self.first.key)
-        job.tell_fields(turn.extra, _JOINED, turn.key)
+            ctx.report_fields(self.first.extra, _JOINED, self.first.key)
+        ctx.report_fields(turn.extra, _JOINED, turn.key)
         words = _last_words(turn.blocks)
         if words is not None:
-            if self._words is not None and job.profile.results.carrier == "message":
+            if self._words is not None and ctx.profile.results.carrier == "message":
                 self._blocks[self._words] = _with_seam(self._blocks[self._words])
             self._words = len(self._blocks) + words
         self._blocks += turn.blocks
@@ -268,62 +268,62 @@ def _with_seam(block: Block) -> Block:
     return replace(block, text=f"{block.text}{SEAM}") if isinstance(block, Text) else block
 
 
-def _bridged(turns: Sequence[Turn], job: RenderJob) -> Sequence[Turn]:
+def _bridged(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     """A word of the assistant between results and a user who may not follow them (C1, C4)."""
-    rules = job.profile.results
-    if rules.user_after and (rules.carrier != "block" or not job.profile.turns.alternate):
+    rules = ctx.profile.results
+    if rules.user_after and (rules.carrier != "block" or not ctx.profile.turns.alternate):
         return turns  # a turn of the user may follow one of results, each in a message of its own
     bridged: list[Turn] = []
     for turn in turns:
         before = bridged[-1] if bridged else None
         follows = before is not None and turn.role == "user" and bool(before.results) and not turn.results
-        if before is not None and follows and not (rules.user_after and may_share(turn.blocks, job)):
-            rule = job.rule("results.alone" if rules.user_after else "results.user_after")
-            job.tell("added", f"a user may not follow results directly {rule}; a bridge was put between")
-            bridged.append(bridge("assistant", before, "bridge", job))
+        if before is not None and follows and not (rules.user_after and may_share(turn.blocks, ctx)):
+            rule = ctx.rule("results.alone" if rules.user_after else "results.user_after")
+            ctx.report("added", f"a user may not follow results directly {rule}; a bridge was put between")
+            bridged.append(bridge("assistant", before, "bridge", ctx))
         bridged.append(turn)
     return bridged
 
 
-def _with_last(turns: Sequence[Turn], job: RenderJob) -> Sequence[Turn]:
+def _with_last(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     """A conversation that ends with somebody whom the model can answer."""
-    rules = job.profile.turns
+    rules = ctx.profile.turns
     last = turns[-1]
-    needs_user = not _has_users(turns, job)
-    ends_badly = rules.last == "user_or_result" and last.role in ("assistant", *PROMPTS) and not _may_go_on(last, job)
+    needs_user = not _has_users(turns, ctx)
+    ends_badly = rules.last == "user_or_result" and last.role in ("assistant", *PROMPTS) and not _may_go_on(last, ctx)
     if last.role in PROMPTS and rules.system_inside in ("anywhere", "before_assistant"):
         ends_badly = False
     if not ends_badly and not needs_user:
-        trimmed = last if rules.trailing_space else _trimmed(last, job)
+        trimmed = last if rules.trailing_space else _trimmed(last, ctx)
         return turns if trimmed is last else [*turns[:-1], trimmed]
-    job.tell("added", f"the user speaks last {job.rule('turns.last')}; a bridge was put after", turn_key=last.key)
-    return [*turns, bridge("user", last, "after", job)]
+    ctx.report("added", f"the user speaks last {ctx.rule('turns.last')}; a bridge was put after", turn_key=last.key)
+    return [*turns, bridge("user", last, "after", ctx)]
 
 
-def _may_go_on(turn: Turn, job: RenderJob) -> bool:
+def _may_go_on(turn: Turn, ctx: RenderContext) -> bool:
     """Whether the model goes on with its own turn, which therefore may be the last."""
     if turn.role != "assistant" or turn.calls:
         return False
-    return job.profile.turns.prefill == "yes" or (job.goes_home and (_is_marked(turn, job) or _is_paused(turn, job)))
+    return ctx.profile.turns.prefill == "yes" or (ctx.is_native and (_is_marked(turn, ctx) or _is_paused(turn, ctx)))
 
 
-def _is_marked(turn: Turn, job: RenderJob) -> bool:
+def _is_marked(turn: Turn, ctx: RenderContext) -> bool:
     """Whether the client says that a turn is the start of the answer, where the target knows such a mark."""
-    if job.profile.turns.prefill != "flag":
+    if ctx.profile.turns.prefill != "flag":
         return False
-    protocol = job.profile.protocol
+    protocol = ctx.profile.protocol
     own = (turn.extra or {}).get(protocol, {})
     return any(own.get(mark) is True for mark in PREFILL_MARKS.get(protocol, ()))
 
 
-def _is_paused(turn: Turn, job: RenderJob) -> bool:
+def _is_paused(turn: Turn, ctx: RenderContext) -> bool:
     """Whether a turn may be one that its model stopped amid a tool of its provider (`pause_turn`)."""
-    return job.profile.protocol == _PAUSING and any(
+    return ctx.profile.protocol == _PAUSING and any(
         isinstance(block, ServerTool) and block.protocol == _PAUSING for block in turn.blocks
     )
 
 
-def _trimmed(turn: Turn, job: RenderJob) -> Turn:
+def _trimmed(turn: Turn, ctx: RenderContext) -> Turn:
     """The start of an answer without white space at its end (C9)."""
     if turn.role != "assistant" or not turn.blocks or not isinstance(turn.blocks[-1], Text):
         return turn
@@ -331,6 +331,6 @@ def _trimmed(turn: Turn, job: RenderJob) -> Turn:
     trimmed = text.text.rstrip()
     if trimmed == text.text:
         return turn
-    job.tell("replaced", f"white space at the end is refused {job.rule('turns.trailing_space')}", turn_key=turn.key)
+    ctx.report("replaced", f"white space at the end is refused {ctx.rule('turns.trailing_space')}", turn_key=turn.key)
     kept = turn.blocks[:-1] + ((replace(text, text=trimmed),) if trimmed else ())
     return replace(turn, blocks=kept)

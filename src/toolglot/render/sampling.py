@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec.structs import asdict, replace
 
 from toolglot.conversation import Reasoning, Sampling
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 
 DEFAULT_MAX_TOKENS: Final = 8192
 """Asked for where a target demands a limit and the client named none."""
@@ -27,105 +27,105 @@ _beside_limit: Final = attrgetter(*[name for name in Sampling.__struct_fields__ 
 _UNSET: Final = _beside_limit(Sampling())
 
 
-def fit_sampling(sampling: Sampling, job: RenderJob) -> Sampling:
+def fit_sampling(sampling: Sampling, ctx: RenderContext) -> Sampling:
     """The sampling that the target accepts, whether it thinks or not."""
     changes: dict[str, Any] = {}
     is_plain = _beside_limit(sampling) == _UNSET
-    if is_plain and sampling.max_tokens is not None and sampling.max_tokens >= job.profile.request.min_max_tokens:
+    if is_plain and sampling.max_tokens is not None and sampling.max_tokens >= ctx.profile.request.min_max_tokens:
         return sampling  # as nearly all are
     for name, value in () if is_plain else asdict(sampling).items():
-        if value in (None, ()) or name == "max_tokens" or name in job.profile.request.sampling:
+        if value in (None, ()) or name == "max_tokens" or name in ctx.profile.request.sampling:
             continue
         changes[name] = () if name == "stop" else None
-        job.tell("dropped", f"{name} is not accepted {job.rule('request.sampling')}", path=f"$.{name}")
-    changes.update(_fit_max_tokens(sampling.max_tokens, job))
+        ctx.report("dropped", f"{name} is not accepted {ctx.rule('request.sampling')}", path=f"$.{name}")
+    changes.update(_fit_max_tokens(sampling.max_tokens, ctx))
     fitted = replace(sampling, **changes) if changes else sampling
-    return fitted if is_plain else _fit_stop(_fit_temperature(fitted, job), job)
+    return fitted if is_plain else _fit_stop(_fit_temperature(fitted, ctx), ctx)
 
 
-def _fit_max_tokens(asked: int | None, job: RenderJob) -> dict[str, Any]:
-    rules = job.profile.request
+def _fit_max_tokens(asked: int | None, ctx: RenderContext) -> dict[str, Any]:
+    rules = ctx.profile.request
     if asked is None:
         if not rules.max_tokens_required:
             return {}
-        reason = f"the target demands a limit {job.rule('request.max_tokens_required')}; set to {DEFAULT_MAX_TOKENS}"
-        job.tell("added", reason, "policy", path="$.max_tokens")
+        reason = f"the target demands a limit {ctx.rule('request.max_tokens_required')}; set to {DEFAULT_MAX_TOKENS}"
+        ctx.report("added", reason, "policy", path="$.max_tokens")
         return {"max_tokens": DEFAULT_MAX_TOKENS}
     if asked >= rules.min_max_tokens:
         return {}
-    reason = f"{asked} is below the least that is accepted {job.rule('request.min_max_tokens')}"
-    job.tell("replaced", f"{reason}; set to {rules.min_max_tokens}", path="$.max_tokens")
+    reason = f"{asked} is below the least that is accepted {ctx.rule('request.min_max_tokens')}"
+    ctx.report("replaced", f"{reason}; set to {rules.min_max_tokens}", path="$.max_tokens")
     return {"max_tokens": rules.min_max_tokens}
 
 
-def _fit_temperature(sampling: Sampling, job: RenderJob) -> Sampling:
-    asked, rules = sampling.temperature, job.profile.request
+def _fit_temperature(sampling: Sampling, ctx: RenderContext) -> Sampling:
+    asked, rules = sampling.temperature, ctx.profile.request
     if asked is None:
         return sampling
     if rules.temperature_max is not None and asked > rules.temperature_max:
         nearest, said = (
             rules.temperature_max,
-            f"above the highest that is accepted {job.rule('request.temperature_max')}",
+            f"above the highest that is accepted {ctx.rule('request.temperature_max')}",
         )
     elif rules.temperature_min is not None and asked < rules.temperature_min:
         nearest, said = (
             rules.temperature_min,
-            f"below the lowest that is accepted {job.rule('request.temperature_min')}",
+            f"below the lowest that is accepted {ctx.rule('request.temperature_min')}",
         )
     else:
         return sampling
     # A whole number is written as one: 1 rather than 1.0.
     fitted = int(nearest) if nearest.is_integer() else nearest
-    job.tell("replaced", f"{asked} is {said}; set to {fitted}", path="$.temperature")
+    ctx.report("replaced", f"{asked} is {said}; set to {fitted}", path="$.temperature")
     return replace(sampling, temperature=fitted)
 
 
-def _fit_stop(sampling: Sampling, job: RenderJob) -> Sampling:
-    rules, stop = job.profile.request, sampling.stop
+def _fit_stop(sampling: Sampling, ctx: RenderContext) -> Sampling:
+    rules, stop = ctx.profile.request, sampling.stop
     if not rules.blank_stop and not all(map(str.strip, stop)):
         stop = tuple(text for text in stop if text.strip())
         said = f"{len(sampling.stop) - len(stop)} of {len(sampling.stop)} stop sequences"
-        job.tell("dropped", f"{said} are nothing but white space {job.rule('request.blank_stop')}", path="$.stop")
+        ctx.report("dropped", f"{said} are nothing but white space {ctx.rule('request.blank_stop')}", path="$.stop")
     if rules.max_stop is not None and len(stop) > rules.max_stop:
-        reason = f"{len(stop)} stop sequences are more than are accepted {job.rule('request.max_stop')}"
-        job.tell("dropped", f"{reason}; the first {rules.max_stop} were kept", path="$.stop")
+        reason = f"{len(stop)} stop sequences are more than are accepted {ctx.rule('request.max_stop')}"
+        ctx.report("dropped", f"{reason}; the first {rules.max_stop} were kept", path="$.stop")
         stop = stop[: rules.max_stop]
     return sampling if stop is sampling.stop else replace(sampling, stop=stop)
 
 
-def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, job: RenderJob) -> Sampling:
+def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, ctx: RenderContext) -> Sampling:
     """Without what may not stand beside thinking, or beside each other."""
     changes: dict[str, Any] = {}
-    if job.profile.reasoning.narrows_sampling and _is_thinking(reasoning, job):
+    if ctx.profile.reasoning.narrows_sampling and _is_thinking(reasoning, ctx):
         for name in _refused_while_thinking(sampling):
             reason = f"{name} {getattr(sampling, name)} is not accepted while thinking"
-            job.tell("dropped", f"{reason} {job.rule('reasoning.narrows_sampling')}", path=f"$.{name}")
+            ctx.report("dropped", f"{reason} {ctx.rule('reasoning.narrows_sampling')}", path=f"$.{name}")
             changes[name] = None
-    if job.profile.reasoning.refused_sampling and _reasons(reasoning, job):
-        for name in job.profile.reasoning.refused_sampling:
+    if ctx.profile.reasoning.refused_sampling and _reasons(reasoning, ctx):
+        for name in ctx.profile.reasoning.refused_sampling:
             value = getattr(sampling, name)
             if value not in (None, ()) and value != _HOLDS_ANYWAY.get(name):
-                reason = f"{name} is not accepted while thinking {job.rule('reasoning.refused_sampling')}"
-                job.tell("dropped", reason, path=f"$.{name}")
+                reason = f"{name} is not accepted while thinking {ctx.rule('reasoning.refused_sampling')}"
+                ctx.report("dropped", reason, path=f"$.{name}")
                 changes[name] = () if name == "stop" else None
     both = (changes.get("temperature", sampling.temperature), changes.get("top_p", sampling.top_p))
-    if job.profile.request.temperature_or_top_p and None not in both:
-        reason = f"temperature and top_p exclude each other {job.rule('request.temperature_or_top_p')}"
-        job.tell("dropped", f"{reason}; the temperature was kept", path="$.top_p")
+    if ctx.profile.request.temperature_or_top_p and None not in both:
+        reason = f"temperature and top_p exclude each other {ctx.rule('request.temperature_or_top_p')}"
+        ctx.report("dropped", f"{reason}; the temperature was kept", path="$.top_p")
         changes["top_p"] = None
     return replace(sampling, **changes) if changes else sampling
 
 
-def _reasons(reasoning: Reasoning | None, job: RenderJob) -> bool:
+def _reasons(reasoning: Reasoning | None, ctx: RenderContext) -> bool:
     """Whether the model thinks, where an effort decides it and not only a mode."""
     if reasoning is not None and reasoning.effort is not None:
         return reasoning.effort != "none"
-    return _is_thinking(reasoning, job)
+    return _is_thinking(reasoning, ctx)
 
 
-def _is_thinking(reasoning: Reasoning | None, job: RenderJob) -> bool:
+def _is_thinking(reasoning: Reasoning | None, ctx: RenderContext) -> bool:
     asked = reasoning.mode if reasoning is not None else None
-    return (asked or job.profile.reasoning.default) in ("on", "adaptive")
+    return (asked or ctx.profile.reasoning.default) in ("on", "adaptive")
 
 
 def _refused_while_thinking(sampling: Sampling) -> list[str]:

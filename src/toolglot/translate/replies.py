@@ -27,8 +27,8 @@ from toolglot.protocols.lenient.replies import missing_fields, read_as_meant
 from toolglot.protocols.reply_detection import protocol_of_reply
 from toolglot.protocols.request_detection import detect
 from toolglot.render import Rendered
-from toolglot.render.job import RenderJob
-from toolglot.render.reply.answer import for_client
+from toolglot.render.context import RenderContext
+from toolglot.render.reply.reply_projection import project_reply
 from toolglot.translate.converted import Body, Converted, Fields, check_policy, parsed_body, profile_named, too_deep
 from toolglot.translate.reply_report import (
     report_arguments,
@@ -108,25 +108,25 @@ def _converted_reply(
     reply_model: str,
 ) -> ConvertedReply:
     fields, answered, mended = decode_reply(body, from_, limits, keeps_reason=from_.protocol == to.protocol)
-    job = RenderJob(to, policy, from_)
-    report_reading(mended, job)
+    ctx = RenderContext(to, policy, from_)
+    report_reading(mended, ctx)
     rendered = request.rendered if request is not None else None
-    reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy), job)
-    client = for_client(reply, from_, to, rendered, job, reply_id=reply_id, reply_model=reply_model)
+    reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy), ctx)
+    client = project_reply(reply, from_, to, rendered, ctx, reply_id=reply_id, reply_model=reply_model)
     if not to.turns.refusals and from_.protocol != to.protocol:
         client = replace(client, turn=replace(client.turn, blocks=without_refusals(client.turn.blocks)))
     written = codec(to.protocol).reply.encode(client)
     is_same = False
     if from_.protocol != to.protocol:
-        report_missing(missing_fields(fields, from_.protocol), job)
-        report_arguments(answered, from_.protocol, job)
-        report_losses(client, written, job)
+        report_missing(missing_fields(fields, from_.protocol), ctx)
+        report_arguments(answered, from_.protocol, ctx)
+        report_losses(client, written, ctx)
     elif written != fields:
-        report_differences(fields, written, job, renamed=(answered.model, reply_model))
+        report_differences(fields, written, ctx, renamed=(answered.model, reply_model))
     else:
         is_same = not mended
     data = body if is_same and isinstance(body, bytes) else None
-    return ConvertedReply(fields if is_same else written, Report(tuple(job.entries)), client, said=reply, data=data)
+    return ConvertedReply(fields if is_same else written, Report(tuple(ctx.entries)), client, said=reply, data=data)
 
 
 def decode_reply(
@@ -204,27 +204,27 @@ def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: P
     return "auto" if is_on else ""
 
 
-def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, job: RenderJob) -> Reply:
+def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, ctx: RenderContext) -> Reply:
     """The reply with the calls that its text holds."""
     if not dialect:
         return reply
     asked = request.conversation if request is not None else Conversation()
-    if job.source is not None and job.source.protocol != job.profile.protocol:
+    if ctx.source is not None and ctx.source.protocol != ctx.profile.protocol:
         spoken = dialects.with_leading_thought(reply)
         if spoken is not reply:
             reply = spoken
-            job.tell("converted", "what the text says before its </think> is thinking", "canonical")
-    reader = text_reader(dialect, asked, job.policy)
+            ctx.report("converted", "what the text says before its </think> is thinking", "canonical")
+    reader = text_reader(dialect, asked, ctx.policy)
     found = dialects.with_calls(reply, reader)
-    is_home = job.source is not None and job.source.protocol == job.profile.protocol
+    is_home = ctx.source is not None and ctx.source.protocol == ctx.profile.protocol
     if is_home and found.turn.calls == reply.turn.calls:
         return reply  # its own client reads the marks of thoughts, or shows them, as it would without us
     if reader.found:
-        job.tell("converted", calls_were_text(reader.found), "canonical")
+        ctx.report("converted", calls_were_text(reader.found), "canonical")
     if reader.has_thoughts:
-        job.tell("converted", THOUGHTS_WERE_TEXT, "canonical")
+        ctx.report("converted", THOUGHTS_WERE_TEXT, "canonical")
     if reader.dropped:
-        job.tell("dropped", marks_said_nothing(reader.dropped), "canonical")
+        ctx.report("dropped", marks_said_nothing(reader.dropped), "canonical")
     return found
 
 

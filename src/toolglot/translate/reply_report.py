@@ -17,7 +17,7 @@ from toolglot.protocols.fields.argument_text import done_to_read
 from toolglot.protocols.fields.losses import unwritten
 from toolglot.protocols.lenient.malformed_bodies import Told
 from toolglot.render.content.foreign import SIGNATURE_LEFT_OUT
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 
 MOST_MENDED: Final = 100
 MOST_DIFFERENCES: Final = 20
@@ -28,55 +28,55 @@ _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith
 _KINDS: Final = {Media: "an image or a sound", ServerTool: "a tool that the provider ran", Opaque: "a block of its own"}
 
 
-def report_reading(told: Told, job: RenderJob) -> None:
+def report_reading(told: Told, ctx: RenderContext) -> None:
     """What had to be fixed before an answer could be read."""
     for path, reason in told[:MOST_MENDED]:
-        job.tell("converted", reason, "canonical", path=path)
+        ctx.report("converted", reason, "canonical", path=path)
 
 
-def report_missing(told: Told, job: RenderJob) -> None:
+def report_missing(told: Told, ctx: RenderContext) -> None:
     """What an answer does not say, and a client of another protocol is told all the same."""
     for path, reason in told:
-        job.tell("assumed", reason, "canonical", path=path, gravity="housekeeping")
+        ctx.report("assumed", reason, "canonical", path=path, gravity="housekeeping")
 
 
-def report_arguments(reply: Reply, protocol: str, job: RenderJob) -> None:
+def report_arguments(reply: Reply, protocol: str, ctx: RenderContext) -> None:
     """What was done to read the arguments of calls. Their own protocol's clients get them as they were written."""
     for block in reply.turn.blocks:
         if type(block) is not ToolCall or block.extra is None:
             continue
         for done in done_to_read(block, protocol):
             reason = f"the arguments of {block.name[:80]} do not stand there as they are meant: {done}"
-            job.entries.append(
+            ctx.entries.append(
                 Entry(
                     action="converted",
                     reason=reason,
                     fault="canonical",
                     native_ids=(block.id,) if block.id else (),
-                    target=job.profile.name,
+                    target=ctx.profile.name,
                 )
             )
 
 
-def report_losses(meant: Reply, written: dict[str, Any] | None, job: RenderJob) -> None:
+def report_losses(meant: Reply, written: dict[str, Any] | None, ctx: RenderContext) -> None:
     """What a client of another protocol will not see: by the fields that are left over, and by reading what it gets.
 
     `written` is its body; without one, it is written here.
     """
-    protocol = job.profile.protocol
+    protocol = ctx.profile.protocol
     for field, reason, gravity in unwritten(meant, protocol):
-        job.tell("dropped", reason, path=f"$.{field}", gravity=gravity)
+        ctx.report("dropped", reason, path=f"$.{field}", gravity=gravity)
     if _is_plain(meant):
         return
     codec_ = codec(protocol).reply
-    _report_unread(meant, codec_.decode(codec_.encode(meant) if written is None else written), job)
+    _report_unread(meant, codec_.decode(codec_.encode(meant) if written is None else written), ctx)
 
 
-def report_signatures(count: int, job: RenderJob) -> None:
+def report_signatures(count: int, ctx: RenderContext) -> None:
     """What only the provider can read, and what a client of another protocol does not get."""
     if count:
         times = "" if count == 1 else f" ({count} times)"
-        job.tell("dropped", f"{SIGNATURE_LEFT_OUT}{times}", gravity="housekeeping")
+        ctx.report("dropped", f"{SIGNATURE_LEFT_OUT}{times}", gravity="housekeeping")
 
 
 def _is_plain(reply: Reply) -> bool:
@@ -95,24 +95,24 @@ def _is_plain(reply: Reply) -> bool:
     return not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens)
 
 
-def _report_unread(meant: Reply, read: Reply, job: RenderJob) -> None:
+def _report_unread(meant: Reply, read: Reply, ctx: RenderContext) -> None:
     if meant.stop != read.stop or meant.stop == "pause":  # only one protocol has a word for that
-        job.tell("dropped", f"the protocol has no word for a reply that ended with {meant.stop!r}", path="$.stop")
+        ctx.report("dropped", f"the protocol has no word for a reply that ended with {meant.stop!r}", path="$.stop")
     said, got = meant.usage or Usage(), read.usage or Usage()
     if (said.input_tokens is None and got.input_tokens is not None) or (
         said.output_tokens is None and got.output_tokens is not None
     ):
         reason = "the provider did not say all that the answer cost; counts that are missing are 0"
-        job.tell("assumed", reason, path="$.usage")
+        ctx.report("assumed", reason, path="$.usage")
     for name in _COUNTS:
         count = getattr(meant.usage, name, None)
         if count and getattr(read.usage, name, None) != count:
-            job.tell("dropped", f"{name.replace('_', ' ')} have no place there", path="$.usage")
+            ctx.report("dropped", f"{name.replace('_', ' ')} have no place there", path="$.usage")
     if _thoughts(meant) != _thoughts(read):
-        job.tell("dropped", "thinking has no place there", path="$.content")
+        ctx.report("dropped", "thinking has no place there", path="$.content")
     for kind, what in _KINDS.items():
         if _count(meant, kind) > _count(read, kind):
-            job.tell("dropped", f"{what} has no place there", path="$.content")
+            ctx.report("dropped", f"{what} has no place there", path="$.content")
 
 
 def _thoughts(reply: Reply) -> str:
@@ -126,7 +126,7 @@ def _count(reply: Reply, kind: type) -> int:
 # --- the same protocol ------------------------------------------------------------------------------
 
 
-def report_differences(given: Any, written: Any, job: RenderJob, *, renamed: tuple[str, str] = ("", "")) -> None:
+def report_differences(given: Any, written: Any, ctx: RenderContext, *, renamed: tuple[str, str] = ("", "")) -> None:
     """Where a client gets something else than the provider of the same protocol sent.
 
     `renamed` is the model that the provider named and the one that the client is told: that is reported already.
@@ -135,7 +135,7 @@ def report_differences(given: Any, written: Any, job: RenderJob, *, renamed: tup
         if len(path) == 1 and (before, after) == renamed:
             continue
         reason = f"what the provider wrote there was made legal for the client: {_shown(before)}"
-        job.tell("replaced", reason, "canonical", path=json_path("$", path))
+        ctx.report("replaced", reason, "canonical", path=json_path("$", path))
 
 
 def _differences(

@@ -19,7 +19,7 @@ from toolglot.protocols.lenient.mixed_forms import has_mixed_forms, read_mixed
 from toolglot.protocols.openai_chat.old_forms import with_text_arguments, with_tools_for_functions
 from toolglot.protocols.openai_chat.silent import with_empty_texts
 from toolglot.protocols.openai_chat.tools import without_empty_tools
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 
 Fields = dict[str, Any]
 
@@ -44,10 +44,10 @@ def decoded(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversati
             raise refused from None
     if not told:
         return conversation, []
-    job = RenderJob(source, policy, None)
+    ctx = RenderContext(source, policy, None)
     for path, reason in told[:MOST_MENDED]:
-        job.tell("converted", reason, "canonical", path=path)
-    return conversation, job.entries
+        ctx.report("converted", reason, "canonical", path=path)
+    return conversation, ctx.entries
 
 
 def _as_meant(fields: Fields, protocol: str) -> tuple[Conversation, Told]:
@@ -108,7 +108,7 @@ def in_new_forms(
             told.append("an empty list of tools was left out")
     if not told:
         return asked, []
-    job = RenderJob(source, policy, None)
+    ctx = RenderContext(source, policy, None)
     for reason in told:
-        job.tell("converted", reason, "canonical")
-    return sent, job.entries
+        ctx.report("converted", reason, "canonical")
+    return sent, ctx.entries

@@ -42,7 +42,7 @@ from toolglot.protocols.fields.shared_fields import asking_usage, carried
 from toolglot.protocols.fields.stored_history import continued_by
 from toolglot.protocols.openai_responses.request import stores_answers
 from toolglot.render import Rendered, render
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 from toolglot.translate.converted import (
     Body,
     Converted,
@@ -248,23 +248,23 @@ class ReceivedRequest:
         target: str,
         *,
         model: str = "",
-        home: Issuer | None = None,
+        destination: Issuer | None = None,
         entries: Iterable[Entry] = (),
         policy: Policy | None = None,
     ) -> ConvertedRequest:
         """The request that the target accepts.
 
-        home: which endpoint and account of the provider it goes to, where opaque things are bound to one.
+        destination: the endpoint and account that it goes to, for signatures that are bound to one.
         entries: what the report tells besides, of changes to `conversation`.
         policy: in the place of the one that the request was read with.
         """
         try:
-            return self._for_target(target, model, home, entries, policy if policy is not None else self._policy)
+            return self._for_target(target, model, destination, entries, policy if policy is not None else self._policy)
         except RecursionError:
             raise too_deep() from None
 
     def _for_target(
-        self, target: str, model: str, home: Issuer | None, entries: Iterable[Entry], policy: Policy
+        self, target: str, model: str, destination: Issuer | None, entries: Iterable[Entry], policy: Policy
     ) -> ConvertedRequest:
         fields, said = self.fields, self.conversation
         named, continued = model or said.model, self.continues
@@ -280,7 +280,13 @@ class ReceivedRequest:
         if from_.protocol == "openai_chat":
             asked, modern = in_new_forms(asked, from_, to, policy)
         rendered = render(
-            asked, to, policy=policy, source=from_, keeps_items=stored, home=home, is_continued=continued is not None
+            asked,
+            to,
+            policy=policy,
+            source=from_,
+            keeps_items=stored,
+            destination=destination,
+            is_continued=continued is not None,
         )
         if continued is not None:
             more = {**_set_since(self._given, said, to), "model": named}
@@ -288,7 +294,7 @@ class ReceivedRequest:
         sent, prompted = _by_prompt(rendered, to, policy)
         kept_model = said.model if not model and from_.name != to.name else ""
         # Who routes by a configuration knows where its models are.
-        is_foreign = home is None and is_foreign_model(to)
+        is_foreign = destination is None and is_foreign_model(to)
         told = _told_of_model(to, policy, kept_model, is_foreign) if kept_model or is_foreign else []
         told += [*self._mended, *modern, *entries, *rendered.entries, *prompted]
         if from_.protocol != to.protocol:
@@ -325,14 +331,14 @@ def request_for(
     tools: Iterable[ToolSpec] = (),
     policy: Policy = Policy(ids="canonical"),  # noqa: B008
     overrides: Overrides | None = None,
-    home: Issuer | None = None,
+    destination: Issuer | None = None,
 ) -> ConvertedRequest:
     """The request that asks a target to go on with a conversation, or with a history.
 
         out = toolglot.request_for(history, target="anthropic", model="claude-opus-5", tools=tools)
         out.data, out.report
 
-    `tools` are added to those of the conversation; `home` says which endpoint and account of the provider it goes to,
+    `tools` are added to those of the conversation; `destination` is the endpoint and account that it goes to,
     where opaque things are bound to one. The answer goes through `StreamReader(request=out)`, or through
     `convert_reply(source=target, target=target, request=out)`.
 
@@ -350,10 +356,10 @@ def request_for(
     named = model or conversation.model
     to = profiles.get(target, named, overrides=overrides, kind="target")
     asked = replace(conversation, model=named, tools=(*conversation.tools, *tools))
-    rendered = render(asked, to, policy=policy, home=home)
+    rendered = render(asked, to, policy=policy, destination=destination)
     sent, prompted = _by_prompt(rendered, to, policy)
     body = _encode_request(sent, to, policy)
-    told = _told_of_model(to, policy, "", is_foreign=True) if home is None and is_foreign_model(to) else ()
+    told = _told_of_model(to, policy, "", is_foreign=True) if destination is None and is_foreign_model(to) else ()
     entries = (*told, *rendered.entries, *prompted, *_unwritten(sent, to, policy))
     report = Report(entries, ids=rendered.seen_ids)
     return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None)
@@ -373,16 +379,16 @@ def _by_prompt(rendered: Rendered, target: Profile, policy: Policy) -> tuple[Con
     asked, dialect = rendered.conversation, target.tools.by_prompt
     if not dialect or not (asked.tools or any(turn.calls or turn.results for turn in asked.turns)):
         return asked, []
-    job = RenderJob(target, policy, None)
-    reason = f"tools, calls and results are written as text in the dialect {dialect} {job.rule('tools.by_prompt')}"
-    job.tell("converted", reason, "policy", path="$.tools")
+    ctx = RenderContext(target, policy, None)
+    reason = f"tools, calls and results are written as text in the dialect {dialect} {ctx.rule('tools.by_prompt')}"
+    ctx.report("converted", reason, "policy", path="$.tools")
     choice = asked.options.tool_choice
     if choice is not None and choice.mode != "auto":
-        job.tell("dropped", f"a model that is told of tools by prompt knows no tool choice {choice.mode!r}")
+        ctx.report("dropped", f"a model that is told of tools by prompt knows no tool choice {choice.mode!r}")
     turns = dialects.to_prompt(asked.tools, asked, dialect).conversation.turns
     plain = replace(asked, turns=turns, tools=(), options=replace(asked.options, tool_choice=None))
     again = render(plain, target, policy=policy, source=target)  # texts in a row may have to be joined
-    return again.conversation, [*job.entries, *again.entries]
+    return again.conversation, [*ctx.entries, *again.entries]
 
 
 def _set_since(given: Conversation, said: Conversation, target: Profile) -> Fields:
@@ -412,13 +418,13 @@ def _continuing(
     entries: Iterable[Entry],
 ) -> ConvertedRequest:
     """A request that goes home to what is stored there: what it holds cannot be judged, and is left as it is."""
-    job = RenderJob(target, policy, source)
+    ctx = RenderContext(target, policy, source)
     reason = f"the request continues what {target.name} has stored, so that its history was not looked at"
-    job.tell("assumed", reason, "policy", path=f"$.{field}", gravity="housekeeping")
+    ctx.report("assumed", reason, "policy", path=f"$.{field}", gravity="housekeeping")
     is_same = all(fields.get(name, value if name == "model" else None) == value for name, value in more.items())
     sent = fields if is_same else {**fields, **more}
     data = body if is_same and isinstance(body, bytes) else None
-    report = Report((*job.entries, *entries))
+    report = Report((*ctx.entries, *entries))
     return ConvertedRequest(sent, report, source=source, target=target, rendered=rendered, data=data)
 
 
@@ -454,17 +460,17 @@ def is_foreign_model(target: Profile) -> bool:
 
 def _told_of_model(target: Profile, policy: Policy, kept_model: str, is_foreign: bool) -> list[Entry]:
     """What is said of a request that goes out under its own model's name, or under a name that its target has not."""
-    job = RenderJob(target, policy, None)
+    ctx = RenderContext(target, policy, None)
     if kept_model:
         reason = f"no model was named; the request's own, {kept_model[:80]!r}, is asked for"
-        job.tell("assumed", reason, "policy", path="model")
+        ctx.report("assumed", reason, "policy", path="model")
     if is_foreign:
-        name, rule = target.model[:80], job.rule("request.foreign_models")
+        name, rule = target.model[:80], ctx.rule("request.foreign_models")
         reason = (
             f"{name!r} is a model of another provider, which {target.name} does not have {rule}; name one of its own"
         )
-        job.tell("mismatched", reason, "policy", path="model", gravity="loss")
-    return job.entries
+        ctx.report("mismatched", reason, "policy", path="model", gravity="loss")
+    return ctx.entries
 
 
 def _encode_request(conversation: Conversation, target: Profile, policy: Policy) -> Fields:
@@ -496,10 +502,10 @@ def _unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) ->
     found = unwritten(value, profile.protocol)
     if not found:
         return []
-    job = RenderJob(profile, policy, None)
+    ctx = RenderContext(profile, policy, None)
     for field, reason, gravity in found:
-        job.tell("dropped", reason, path=f"$.{field}", gravity=gravity)
-    return job.entries
+        ctx.report("dropped", reason, path=f"$.{field}", gravity=gravity)
+    return ctx.entries
 
 
 # --- errors -----------------------------------------------------------------------------------------
@@ -561,7 +567,7 @@ def _changed_in_reading(
         reading = (f"the key {quote(twice[0])} stands more than once in an object; the last one holds",)
     if not reading:
         return []
-    job = RenderJob(target, policy, None)
+    ctx = RenderContext(target, policy, None)
     for reason in reading:
-        job.tell("converted", reason, "canonical", path="$", gravity="loss")
-    return job.entries
+        ctx.report("converted", reason, "canonical", path="$", gravity="loss")
+    return ctx.entries

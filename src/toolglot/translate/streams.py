@@ -54,8 +54,8 @@ from toolglot.protocols.framing.sequence import (
     STOP_WITH_CALLS,
 )
 from toolglot.protocols.framing.text_frames import Frame, Framer
-from toolglot.render.job import RenderJob
-from toolglot.render.reply.answer_stream import AnswerStream
+from toolglot.render.context import RenderContext
+from toolglot.render.reply.stream_projection import StreamProjection
 from toolglot.translate.replies import (
     THOUGHTS_WERE_TEXT,
     calls_were_text,
@@ -143,12 +143,12 @@ class StreamReader:
             asked = rendered.conversation if rendered is not None else Conversation()
             reader = text_reader(dialect, asked, policy)
         self._reader = reader
-        self._job = RenderJob(self.target, policy, self.source)
-        self._answer = AnswerStream(
+        self._ctx = RenderContext(self.target, policy, self.source)
+        self._answer = StreamProjection(
             self.source,
             self.target,
             rendered,
-            self._job,
+            self._ctx,
             whole_calls=policy.stream_calls == "whole",
             reply_id=reply_id,
             reply_model=reply_model,
@@ -232,7 +232,7 @@ class StreamReader:
             return self.fail(error)
         except LimitError as error:
             return self.fail(_unreadable(error))
-        report_reading(mended, self._job)
+        report_reading(mended, self._ctx)
         return self._pass([*of_reply(reply)])
 
     def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> list[Event]:
@@ -296,10 +296,10 @@ class StreamReader:
     @property
     def report(self) -> Report:
         """What was mended, guessed or lost so far."""
-        job = RenderJob(self.target, self._job.policy, self.source)
+        ctx = RenderContext(self.target, self._ctx.policy, self.source)
         if self.source.protocol != self.target.protocol:
-            report_signatures(self._answer.signatures, job)
-            report_arguments(self._own.reply, self.source.protocol, job)
+            report_signatures(self._answer.signatures, ctx)
+            report_arguments(self._own.reply, self.source.protocol, ctx)
         sequence = self._decoder.sequence
         told = [
             ("converted" if reason in sequence.mended else "assumed", reason)
@@ -320,7 +320,7 @@ class StreamReader:
             Entry(action=action, reason=reason, fault="canonical", target=self.target.name)  # type: ignore[arg-type]
             for action, reason in told
         ]
-        return Report((*entries, *self._job.entries, *job.entries))
+        return Report((*entries, *self._ctx.entries, *ctx.entries))
 
 
 def _own_ways(source: Profile, target: Profile, request: ConvertedRequest | None) -> frozenset[str]:
@@ -593,10 +593,10 @@ class StreamTranslator:
         source, target = self._in.source, self._in.target
         if source.protocol == target.protocol:
             return self._in.report
-        job = RenderJob(target, DEFAULT_POLICY, source)
+        ctx = RenderContext(target, DEFAULT_POLICY, source)
         if self._in.is_over and self._in.failure is None:
-            report_losses(self._in.reply, None, job)
-        return Report((*self._in.report.entries, *job.entries))
+            report_losses(self._in.reply, None, ctx)
+        return Report((*self._in.report.entries, *ctx.entries))
 
 
 def _wish(request: ConvertedRequest | None, created: int, client: Profile) -> StreamWish:

@@ -242,8 +242,8 @@ def test_a_request_for_another_account_leaves_out_what_only_the_first_can_read()
     history = History(provider="anthropic")
     history.append(Turn("user", (Text("Hello"),)))
     with pytest.raises(InputError, match="conversation"):
-        request_for("text", target="anthropic", home=Issuer("anthropic"))  # type: ignore[arg-type]
-    out = request_for(history, target="anthropic", model="claude-opus-5", home=Issuer("anthropic", account="a"))
+        request_for("text", target="anthropic", destination=Issuer("anthropic"))  # type: ignore[arg-type]
+    out = request_for(history, target="anthropic", model="claude-opus-5", destination=Issuer("anthropic", account="a"))
     assert out.body["messages"]
 
 

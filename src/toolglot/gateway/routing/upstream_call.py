@@ -136,7 +136,7 @@ class UpstreamCall:
     ) -> ConvertedRequest:
         if self.source.protocol != profile.protocol == RESPONSES:
             received.conversation = asking_encrypted(received.conversation, profile)
-        out = received.for_target(profile.name, model=home.model, home=home, entries=entries, policy=self.policy)
+        out = received.for_target(profile.name, model=home.model, destination=home, entries=entries, policy=self.policy)
         self._told.target, self._told.rendered = profile.name, out.data
         self._told.entries = tallied(out.report.entries)
         return out

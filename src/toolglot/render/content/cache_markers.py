@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Conversation, Extra, Media, Opaque, Text, ToolResult, ToolSpec, Turn
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 
 _FIELDS: Final = {
     "anthropic": frozenset({"cache_control"}),
@@ -28,18 +28,18 @@ def is_marker(block: Block) -> bool:
     return type(block) is Opaque and _BLOCKS.get(block.protocol) == block.kind
 
 
-def report_lost_marker(value: Block | ToolSpec, job: RenderJob) -> None:
+def report_lost_marker(value: Block | ToolSpec, ctx: RenderContext) -> None:
     """Tell of a cache marker on something that is left out."""
     for protocol, fields in (value.extra or {}).items():
         if not _FIELDS.get(protocol, frozenset()).isdisjoint(fields):
             reason = "cache markers on what is left out went with it"
-            if not any(entry.reason == reason for entry in job.entries):
-                job.tell("dropped", reason, path="$", gravity="housekeeping")
+            if not any(entry.reason == reason for entry in ctx.entries):
+                ctx.report("dropped", reason, path="$", gravity="housekeeping")
 
 
-def without_markers(conversation: Conversation, job: RenderJob) -> Conversation:
+def without_markers(conversation: Conversation, ctx: RenderContext) -> Conversation:
     """The conversation without cache markers, if the target is known to refuse them."""
-    rules, protocol = job.profile.request, job.profile.protocol
+    rules, protocol = ctx.profile.request, ctx.profile.protocol
     if rules.cache_markers or rules.unknown_fields != "refused" or protocol not in _FIELDS:
         return conversation
     if not _may_be_marked(conversation, protocol):
@@ -49,8 +49,8 @@ def without_markers(conversation: Conversation, job: RenderJob) -> Conversation:
     tools = tuple([taking.unmarked(tool) for tool in conversation.tools])
     if not taking.count:
         return conversation
-    reason = f"cache markers are not accepted {job.rule('request.cache_markers')}"
-    job.tell(
+    reason = f"cache markers are not accepted {ctx.rule('request.cache_markers')}"
+    ctx.report(
         "dropped", reason if taking.count == 1 else f"{reason} ({taking.count} times)", path="$", gravity="housekeeping"
     )
     return replace(conversation, turns=turns, tools=tools)

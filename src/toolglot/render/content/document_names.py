@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Media, Opaque, Text, ToolResult, Turn
-from toolglot.render.job import RenderJob, unless_same
+from toolglot.render.context import RenderContext, unless_same
 
 UNNAMED: Final = "document"
 MAX_LENGTH: Final = 200
@@ -28,11 +28,11 @@ _SPACES: Final = re.compile(r"\s+")
 _compiled = lru_cache(maxsize=64)(re.compile)
 
 
-def name_documents(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+def name_documents(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with every document under a name that the target accepts."""
-    if job.profile.turns.document_name is None:
+    if ctx.profile.turns.document_name is None:
         return turns
-    names = _Names(job.profile.turns.document_name, job)
+    names = _Names(ctx.profile.turns.document_name, ctx)
     return unless_same(tuple([names.named_turn(turn) for turn in turns]), turns)
 
 
@@ -63,10 +63,10 @@ def _fields_of(block: Opaque | Text, protocol: str) -> Any:
 class _Names:
     """The names that were given so far."""
 
-    def __init__(self, pattern: str, job: RenderJob) -> None:
+    def __init__(self, pattern: str, ctx: RenderContext) -> None:
         self._legal = _compiled(pattern)
-        self._job = job
-        self._protocol = job.profile.protocol
+        self._ctx = ctx
+        self._protocol = ctx.profile.protocol
         self._taken: dict[str, int] = {}
         """How often each name was asked for."""
 
@@ -90,12 +90,12 @@ class _Names:
         name = self._free(given if self._is_legal(given) else _legal_form(given))
         if name == given:
             return block
-        rule = self._job.rule("turns.document_name")
+        rule = self._ctx.rule("turns.document_name")
         if given:
             reason = f"the name {given[:80]!r} of a document is refused or taken {rule}; it is {name[:80]!r} here"
-            self._job.tell("renamed", reason, "projection", turn_key=turn.key)
-        elif self._job.goes_home:
-            self._job.tell("added", f"a document must have a name {rule}", turn_key=turn.key)
+            self._ctx.report("renamed", reason, "projection", turn_key=turn.key)
+        elif self._ctx.is_native:
+            self._ctx.report("added", f"a document must have a name {rule}", turn_key=turn.key)
         return _renamed(block, given, name, self._protocol)
 
     def _is_legal(self, name: str) -> bool:

@@ -18,7 +18,7 @@ from toolglot.conversation import Block, Issuer, Media, Opaque, ServerTool, Text
 from toolglot.profiles import resolve
 from toolglot.render.content.cache_markers import is_marker, report_lost_marker
 from toolglot.render.content.reasoning import parted
-from toolglot.render.job import RenderJob, unless_same
+from toolglot.render.context import RenderContext, unless_same
 
 _TEXT_FIELDS: Final = ("text", "refusal", "content", "output")
 """Where a block that nobody knows says something in words."""
@@ -46,8 +46,8 @@ class _Tally:
     """What is left out or rewritten, one entry for each kind: "dropped: …", "converted: …"; "housekeeping: …" is
     dropped too and was nothing that the target could have read."""
 
-    def __init__(self, job: RenderJob) -> None:
-        self._job = job
+    def __init__(self, ctx: RenderContext) -> None:
+        self._ctx = ctx
         self._seen: dict[str, tuple[int, str]] = {}
 
     def add(self, what: str, turn: Turn) -> None:
@@ -58,7 +58,7 @@ class _Tally:
         for what, (count, first) in self._seen.items():
             times = "" if count == 1 else f" ({count} times)"
             action, _, reason = what.partition(": ")
-            self._job.tell(
+            self._ctx.report(
                 "converted" if action == "converted" else "dropped",
                 f"{reason}{times}",
                 turn_key=first,
@@ -66,25 +66,25 @@ class _Tally:
             )
 
 
-def strip_foreign(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+def strip_foreign(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns without what only another issuer can read."""
-    survey = job.survey(turns)
-    if not survey.has_signatures and survey.kinds <= {Media}:
+    facts = ctx.facts(turns)
+    if not facts.has_signatures and facts.kinds <= {Media}:
         return turns
-    tally = _Tally(job)
-    stripped = tuple(_strip_turn(turn, job, tally) for turn in turns)
+    tally = _Tally(ctx)
+    stripped = tuple(_strip_turn(turn, ctx, tally) for turn in turns)
     tally.tell()
     return unless_same(stripped, turns)
 
 
-def strip_opaque(turn: Turn, job: RenderJob) -> Turn:
+def strip_opaque(turn: Turn, ctx: RenderContext) -> Turn:
     """A model's turn for a client of another protocol, without what only the model's provider can read."""
     for block in turn.blocks:
         if type(block) is Thinking or (isinstance(block, Text | ToolCall) and block.signature):
             break
     else:
         return turn
-    tally = _Tally(job)
+    tally = _Tally(ctx)
     blocks = unless_same(tuple([_readable_block(block, turn, tally) for block in turn.blocks]), turn.blocks)
     tally.tell()
     return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
@@ -106,17 +106,17 @@ def readable_block(block: Block) -> Block:
     return block
 
 
-def is_at_home(issuer: Issuer | None, job: RenderJob) -> bool:
+def is_from_destination(issuer: Issuer | None, ctx: RenderContext) -> bool:
     """Whether the target is the issuer, as far as both are known."""
-    if issuer is None or resolve(issuer.provider) != job.profile.name:
+    if issuer is None or resolve(issuer.provider) != ctx.profile.name:
         return False
-    home = job.home or Issuer(job.profile.name)
+    destination = ctx.destination or Issuer(ctx.profile.name)
     known = {
-        "model": (lineage(issuer.model), lineage(job.profile.model)),
-        "endpoint": (issuer.endpoint, home.endpoint),
-        "account": (issuer.account, home.account),
+        "model": (lineage(issuer.model), lineage(ctx.profile.model)),
+        "endpoint": (issuer.endpoint, destination.endpoint),
+        "account": (issuer.account, destination.account),
     }
-    bound = job.profile.reasoning.bound_to
+    bound = ctx.profile.reasoning.bound_to
     return not any(theirs and ours and theirs != ours for key, (theirs, ours) in known.items() if key in bound)
 
 
@@ -126,30 +126,30 @@ def lineage(model: str) -> str:
     return _ISSUE.sub("", _VERSION.sub("", model[way.end() :] if way is not None else model))
 
 
-def _strip_turn(turn: Turn, job: RenderJob, tally: _Tally) -> Turn:
-    home = is_at_home(turn.issuer, job)
-    stripped = (_strip_block(block, turn, home, job, tally) for block in turn.blocks)
+def _strip_turn(turn: Turn, ctx: RenderContext, tally: _Tally) -> Turn:
+    is_own = is_from_destination(turn.issuer, ctx)
+    stripped = (_strip_block(block, turn, is_own, ctx, tally) for block in turn.blocks)
     blocks = unless_same(tuple(block for block in stripped if block is not None), turn.blocks)
     if blocks is turn.blocks:
         return turn
     has_lost_thinking = _thoughts(blocks) < _thoughts(turn.blocks)
-    return replace(turn, blocks=parted(blocks, job) if has_lost_thinking else blocks)
+    return replace(turn, blocks=parted(blocks, ctx) if has_lost_thinking else blocks)
 
 
 def _thoughts(blocks: tuple[Block, ...]) -> int:
     return sum(isinstance(block, Thinking) for block in blocks)
 
 
-def _strip_block(block: Block, turn: Turn, home: bool, job: RenderJob, tally: _Tally) -> Block | None:
+def _strip_block(block: Block, turn: Turn, is_own: bool, ctx: RenderContext, tally: _Tally) -> Block | None:
     if isinstance(block, Text | Media):
-        return _unsigned(block, turn, tally) if isinstance(block, Text) and block.signature and not home else block
+        return _unsigned(block, turn, tally) if isinstance(block, Text) and block.signature and not is_own else block
     if isinstance(block, ToolCall):
-        return _unsigned(block, turn, tally) if block.signature and not home else block
+        return _unsigned(block, turn, tally) if block.signature and not is_own else block
     if isinstance(block, ToolResult):
-        return _strip_result(block, turn, job, tally)
+        return _strip_result(block, turn, ctx, tally)
     if isinstance(block, Thinking):
-        return block if home else _strip_thinking(block, turn, job, tally)
-    if block.protocol == job.profile.protocol and (home or job.goes_home or isinstance(block, Opaque)):
+        return block if is_own else _strip_thinking(block, turn, ctx, tally)
+    if block.protocol == ctx.profile.protocol and (is_own or ctx.is_native or isinstance(block, Opaque)):
         return block
     return _as_text(block, turn, tally)
 
@@ -159,28 +159,28 @@ def _unsigned(block: Any, turn: Turn, tally: _Tally) -> Any:
     return replace(block, signature=None)
 
 
-def _strip_thinking(block: Thinking, turn: Turn, job: RenderJob, tally: _Tally) -> Thinking | None:
-    report_lost_marker(block, job)
-    if job.profile.reasoning.foreign == "text" and block.text:
+def _strip_thinking(block: Thinking, turn: Turn, ctx: RenderContext, tally: _Tally) -> Thinking | None:
+    report_lost_marker(block, ctx)
+    if ctx.profile.reasoning.foreign == "text" and block.text:
         if block.signature is not None or block.redacted is not None:
             tally.add(_THINKING_SIGNATURE, turn)
         return Thinking(block.text)
-    tally.add(f"dropped: thinking of another model is refused {job.rule('reasoning.foreign')}", turn)
+    tally.add(f"dropped: thinking of another model is refused {ctx.rule('reasoning.foreign')}", turn)
     return None
 
 
-def _strip_result(result: ToolResult, turn: Turn, job: RenderJob, tally: _Tally) -> ToolResult:
+def _strip_result(result: ToolResult, turn: Turn, ctx: RenderContext, tally: _Tally) -> ToolResult:
     if not isinstance(result.content, tuple):
         return result
-    parts = unless_same(tuple(_kept_parts(result.content, turn, job, tally)), result.content)
+    parts = unless_same(tuple(_kept_parts(result.content, turn, ctx, tally)), result.content)
     return result if parts is result.content else replace(result, content=parts)
 
 
 def _kept_parts(
-    parts: Iterable[Text | Media | Opaque], turn: Turn, job: RenderJob, tally: _Tally
+    parts: Iterable[Text | Media | Opaque], turn: Turn, ctx: RenderContext, tally: _Tally
 ) -> Iterable[Text | Media | Opaque]:
     for part in parts:
-        if isinstance(part, Opaque) and part.protocol != job.profile.protocol:
+        if isinstance(part, Opaque) and part.protocol != ctx.profile.protocol:
             text = _as_text(part, turn, tally)
             if text is not None:
                 yield text

@@ -19,7 +19,7 @@ from toolglot.conversation import Block, Extra, Media, Opaque, Text, ToolResult,
 from toolglot.profiles import resolve
 from toolglot.render.content import media_faults
 from toolglot.render.content.document_names import name_documents
-from toolglot.render.job import RenderJob, unless_same
+from toolglot.render.context import RenderContext, unless_same
 
 MOVED: Final = "[{kind}: shown after the tool results]"
 SHOWN: Final = "[From the tool results:]"
@@ -47,13 +47,13 @@ _ENDINGS: Final = {
 }
 
 
-def place_media(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+def fit_media(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with every medium where the target accepts it, and under a name that it accepts."""
-    return name_documents(_placed(turns, job), job)
+    return name_documents(_placed(turns, ctx), ctx)
 
 
-def _placed(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
-    if Media not in job.survey(turns).kinds:
+def _placed(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
+    if Media not in ctx.facts(turns).kinds:
         return turns
     placed: list[Turn] = []
     waiting: list[Media] = []
@@ -61,7 +61,7 @@ def _placed(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
         if waiting and not turn.results:
             placed.append(_shown(waiting, placed[-1]))
             waiting = []
-        placed.append(_fit_turn(turn, waiting, job))
+        placed.append(_fit_turn(turn, waiting, ctx))
     if waiting:
         placed.append(_shown(waiting, placed[-1]))
     return unless_same(tuple(placed), turns)
@@ -72,14 +72,14 @@ def _shown(media: Sequence[Media], near: Turn) -> Turn:
     return Turn("user", (Text(SHOWN), *media), key=f"{near.key}+media")
 
 
-def _fit_turn(turn: Turn, moved: list[Media], job: RenderJob) -> Turn:
-    accepted = job.profile.turns.assistant_media if turn.role == "assistant" else job.profile.turns.media
+def _fit_turn(turn: Turn, moved: list[Media], ctx: RenderContext) -> Turn:
+    accepted = ctx.profile.turns.assistant_media if turn.role == "assistant" else ctx.profile.turns.media
     blocks: list[Block] = []
     for block in turn.blocks:
         if isinstance(block, Media):
-            blocks.append(_fit(block, accepted, turn, job))
+            blocks.append(_fit(block, accepted, turn, ctx))
         elif isinstance(block, ToolResult) and isinstance(block.content, tuple):
-            blocks.append(_fit_result(block, block.content, moved, turn, job))
+            blocks.append(_fit_result(block, block.content, moved, turn, ctx))
         else:
             blocks.append(block)
     kept = unless_same(tuple(blocks), turn.blocks)
@@ -96,37 +96,37 @@ def kind_of(media: Media) -> str:
     return "document" if media.media_type.startswith(_DOCUMENTS) else "file"
 
 
-def _kind_seen(media: Media, job: RenderJob) -> str:
+def _kind_seen(media: Media, ctx: RenderContext) -> str:
     """What the target takes a medium for: Gemini goes by the type alone."""
-    by_type = job.profile.protocol == "gemini" and not job.goes_home
+    by_type = ctx.profile.protocol == "gemini" and not ctx.is_native
     return "file" if by_type and not (media.media_type or _type_found(media)) else kind_of(media)
 
 
-def _fit(media: Media, accepted: Sequence[str], turn: Turn, job: RenderJob) -> Media | Text:
+def _fit(media: Media, accepted: Sequence[str], turn: Turn, ctx: RenderContext) -> Media | Text:
     """The medium as the target takes it, or a line of text."""
     kind = kind_of(media)
-    if _is_out_of_reach(media, turn, job):
+    if _is_out_of_reach(media, turn, ctx):
         reason = f"the {kind} is given by a file id, which only the provider that keeps it can open"
-    elif media.data is None and media.url is not None and not _may_be_fetched(media.url, job):
-        reason = f"the {kind} is given by an address, which is not accepted {job.rule('turns.media_sources')}"
-    elif fault := _fault_of(media, job):
+    elif media.data is None and media.url is not None and not _may_be_fetched(media.url, ctx):
+        reason = f"the {kind} is given by an address, which is not accepted {ctx.rule('turns.media_sources')}"
+    elif fault := _fault_of(media, ctx):
         reason = f"the {kind} cannot be read: {fault}"
     elif kind in accepted or media.kind in accepted:
-        fitted = _typed(media if media.kind in accepted else replace(media, kind=kind), job)
-        return fitted if fitted.extra is None else _with_detail(fitted, fitted.extra, job.profile.protocol)
+        fitted = _typed(media if media.kind in accepted else replace(media, kind=kind), ctx)
+        return fitted if fitted.extra is None else _with_detail(fitted, fitted.extra, ctx.profile.protocol)
     else:
         key = "turns.assistant_media" if turn.role == "assistant" else "turns.media"
-        reason = f"{kind} is not accepted here {job.rule(key)}"
-    job.tell("converted", f"{reason}; a line of text stands for it", turn_key=turn.key, gravity="loss")
-    job.tell_fields(media.extra, "a line of text", turn.key)
+        reason = f"{kind} is not accepted here {ctx.rule(key)}"
+    ctx.report("converted", f"{reason}; a line of text stands for it", turn_key=turn.key, gravity="loss")
+    ctx.report_fields(media.extra, "a line of text", turn.key)
     name = media.name or media.url or ""
     return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
 
 
-def _may_be_fetched(url: str, job: RenderJob) -> bool:
+def _may_be_fetched(url: str, ctx: RenderContext) -> bool:
     """Whether the target takes a medium by this address."""
-    sources = job.profile.turns.media_sources
-    in_store = url.partition(":")[0].lower() in _STORES.get(job.profile.protocol, ())
+    sources = ctx.profile.turns.media_sources
+    in_store = url.partition(":")[0].lower() in _STORES.get(ctx.profile.protocol, ())
     return "url" in sources or (in_store and "store" in sources)
 
 
@@ -146,10 +146,10 @@ def _with_detail(media: Media, extra: Extra, protocol: str) -> Media:
     return media
 
 
-def _fault_of(media: Media, job: RenderJob) -> str:
+def _fault_of(media: Media, ctx: RenderContext) -> str:
     """Why the target cannot read a medium. What goes home is refused only where it would be refused there."""
-    protocol = job.profile.protocol
-    if job.goes_home:
+    protocol = ctx.profile.protocol
+    if ctx.is_native:
         refused = media.data is not None and protocol in _READS_BYTES and not media_faults.is_base64(media.data)
         return media_faults.fault_of(media) if refused else ""
     fault = media_faults.fault_of(media, (*media_faults.ADDRESSES, *_STORES.get(protocol, ())))
@@ -167,53 +167,53 @@ def _type_found(media: Media) -> str:
     return _ENDINGS.get(ending, "")
 
 
-def _typed(media: Media, job: RenderJob) -> Media:
+def _typed(media: Media, ctx: RenderContext) -> Media:
     """The medium with its type, which some protocols do not say and others demand."""
-    if job.goes_home and (media.data is None or media_faults.is_base64(media.data)):
+    if ctx.is_native and (media.data is None or media_faults.is_base64(media.data)):
         standard = media
     else:
         standard = media_faults.standard(media)
     if standard is not media:
-        job.tell(
+        ctx.report(
             "converted", "base64 in another form than the standard one was written in that", gravity="housekeeping"
         )
         media = standard
-    if media.media_type if job.goes_home or media.data is None else media_faults.has_type(media):
+    if media.media_type if ctx.is_native or media.data is None else media_faults.has_type(media):
         return media
-    found = "" if job.goes_home and media.data is None else _type_found(media)
+    found = "" if ctx.is_native and media.data is None else _type_found(media)
     if not found:
         return media
-    job.tell("assumed", f"a medium without a type is taken for {found} by its first bytes or its name", "policy")
+    ctx.report("assumed", f"a medium without a type is taken for {found} by its first bytes or its name", "policy")
     return replace(media, media_type=found)
 
 
-def _is_out_of_reach(media: Media, turn: Turn, job: RenderJob) -> bool:
+def _is_out_of_reach(media: Media, turn: Turn, ctx: RenderContext) -> bool:
     if media.file_id is None or media.data is not None or media.url is not None:
         return False
-    home = turn.issuer is not None and resolve(turn.issuer.provider) == job.profile.name
-    return not (home or job.goes_home)
+    is_own = turn.issuer is not None and resolve(turn.issuer.provider) == ctx.profile.name
+    return not (is_own or ctx.is_native)
 
 
 def _fit_result(
-    result: ToolResult, content: tuple[Text | Media | Opaque, ...], moved: list[Media], turn: Turn, job: RenderJob
+    result: ToolResult, content: tuple[Text | Media | Opaque, ...], moved: list[Media], turn: Turn, ctx: RenderContext
 ) -> ToolResult:
-    results = job.profile.results
+    results = ctx.profile.results
     parts: list[Text | Media | Opaque] = []
     for part in content:
         if not isinstance(part, Media):
             parts.append(part)
             continue
-        kind = _kind_seen(part, job)
+        kind = _kind_seen(part, ctx)
         if kind in results.media and (results.error_media or not result.is_error):
-            parts.append(_fit(part, results.media, turn, job))
+            parts.append(_fit(part, results.media, turn, ctx))
             continue
-        fitted = _fit(part, job.profile.turns.media, turn, job)
+        fitted = _fit(part, ctx.profile.turns.media, turn, ctx)
         if isinstance(fitted, Text):
             parts.append(fitted)
             continue
         rule = "results.error_media" if kind in results.media else "results.media"
-        reason = f"a tool result takes no {kind} {job.rule(rule)}; it stands behind the results"
-        job.tell("moved", reason, turn_key=turn.key, call_ids=(result.call_id,))
+        reason = f"a tool result takes no {kind} {ctx.rule(rule)}; it stands behind the results"
+        ctx.report("moved", reason, turn_key=turn.key, call_ids=(result.call_id,))
         moved.append(fitted)
         parts.append(Text(MOVED.format(kind=kind)))
     kept = unless_same(tuple(parts), content)

@@ -12,17 +12,17 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Media, Options, Reasoning, Text, Thinking, ToolCall, Turn
 from toolglot.render.content.cache_markers import report_lost_marker
-from toolglot.render.job import RenderJob, unless_same
+from toolglot.render.context import RenderContext, unless_same
 
 CACHE_MARKER: Final = "cache_control"
 _ITEM_IDS: Final = "rs"
 """How the ids of items of thinking begin, where items have ids."""
 
 
-def is_thinking(options: Options, job: RenderJob, *, only_on: bool = False) -> bool:
+def is_thinking(options: Options, ctx: RenderContext, *, only_on: bool = False) -> bool:
     """Whether the model thinks before it answers this request; `only_on`: it has no choice in that, as in adaptive
     thinking, which gives way to a forced tool (anthropic-forced-choice-silences)."""
-    mode = _mode(options) or job.profile.reasoning.default
+    mode = _mode(options) or ctx.profile.reasoning.default
     return mode == "on" if only_on else mode != "off"
 
 
@@ -30,36 +30,38 @@ def _mode(options: Options) -> str | None:
     return options.reasoning.mode if options.reasoning is not None else None
 
 
-def keep_accepted(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+def drop_refused_thinking(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with the thinking that the target accepts."""
-    if Thinking not in job.survey(turns).kinds:
+    if Thinking not in ctx.facts(turns).kinds:
         return turns
-    return unless_same(tuple([_fit_turn(turn, job) if turn.role == "assistant" else turn for turn in turns]), turns)
+    return unless_same(tuple([_fit_turn(turn, ctx) if turn.role == "assistant" else turn for turn in turns]), turns)
 
 
-def drop_trailing(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+def drop_trailing_thinking(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns without thinking at their ends or after their calls, where the target refuses that."""
-    rules = job.profile.reasoning
-    if (rules.may_end_turn and not rules.before_calls) or Thinking not in job.survey(turns).kinds:
+    rules = ctx.profile.reasoning
+    if (rules.may_end_turn and not rules.before_calls) or Thinking not in ctx.facts(turns).kinds:
         return turns
-    return unless_same(tuple([_without_late_thinking(turn, job) for turn in turns]), turns)
+    return unless_same(tuple([_without_late_thinking(turn, ctx) for turn in turns]), turns)
 
 
-def add_demanded(turns: tuple[Turn, ...], options: Options, job: RenderJob) -> tuple[tuple[Turn, ...], Options]:
+def add_required_thinking(
+    turns: tuple[Turn, ...], options: Options, ctx: RenderContext
+) -> tuple[tuple[Turn, ...], Options]:
     """The turns with the thinking that the target demands, and whether it may think at all."""
-    options = _switched_off(turns, options, job)
-    turns = _without_final(turns, options, job)
-    if job.profile.reasoning.placeholder is None or not is_thinking(options, job):
+    options = _switched_off(turns, options, ctx)
+    turns = _without_final(turns, options, ctx)
+    if ctx.profile.reasoning.placeholder is None or not is_thinking(options, ctx):
         return turns, options
-    start = _first_demanded(turns, job) if job.goes_home else 0
-    filled = [_with_stand_in(turn, job) if place >= start else turn for place, turn in enumerate(turns)]
+    start = _first_demanded(turns, ctx) if ctx.is_native else 0
+    filled = [_with_stand_in(turn, ctx) if place >= start else turn for place, turn in enumerate(turns)]
     return unless_same(tuple(filled), turns), options
 
 
-def _first_demanded(turns: tuple[Turn, ...], job: RenderJob) -> int:
+def _first_demanded(turns: tuple[Turn, ...], ctx: RenderContext) -> int:
     """The position of the first turn that may lack what is asked for: the first that calls (D5), or where calls are
     signed, the first after the last words of the user."""
-    if job.profile.reasoning.placeholder_on == "first_call":
+    if ctx.profile.reasoning.placeholder_on == "first_call":
         return max((place + 1 for place, turn in enumerate(turns) if _is_prompt(turn)), default=0)
     return next((place for place, turn in enumerate(turns) if turn.calls), len(turns))
 
@@ -68,87 +70,87 @@ def _is_prompt(turn: Turn) -> bool:
     return turn.role == "user" and any(isinstance(block, Text | Media) for block in turn.blocks)
 
 
-def _without_final(turns: tuple[Turn, ...], options: Options, job: RenderJob) -> tuple[Turn, ...]:
+def _without_final(turns: tuple[Turn, ...], options: Options, ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns without thinking in the start of an answer, where a model that does not think refuses it (D4)."""
     last = turns[-1]
-    if last.role != "assistant" or not job.profile.reasoning.leading or is_thinking(options, job):
+    if last.role != "assistant" or not ctx.profile.reasoning.leading or is_thinking(options, ctx):
         return turns
     kept = tuple(block for block in last.blocks if not isinstance(block, Thinking))
     if len(kept) == len(last.blocks):
         return turns
-    job.tell("dropped", "while thinking is off, the start of an answer may hold none", turn_key=last.key)
+    ctx.report("dropped", "while thinking is off, the start of an answer may hold none", turn_key=last.key)
     return (*turns[:-1], replace(last, blocks=kept))
 
 
-def _fit_turn(turn: Turn, job: RenderJob) -> Turn:
+def _fit_turn(turn: Turn, ctx: RenderContext) -> Turn:
     if not any(isinstance(block, Thinking) for block in turn.blocks):
         return turn
-    given = tuple([_with_own_id(block, turn, job) if isinstance(block, Thinking) else block for block in turn.blocks])
-    blocks = tuple(block for block in given if not isinstance(block, Thinking) or _is_accepted(block, turn, job))
+    given = tuple([_with_own_id(block, turn, ctx) if isinstance(block, Thinking) else block for block in turn.blocks])
+    blocks = tuple(block for block in given if not isinstance(block, Thinking) or _is_accepted(block, turn, ctx))
     if len(blocks) < len(turn.blocks):
-        blocks = parted(blocks, job)
-    unmarked = tuple([_unmarked(block, turn, job) if isinstance(block, Thinking) else block for block in blocks])
+        blocks = parted(blocks, ctx)
+    unmarked = tuple([_unmarked(block, turn, ctx) if isinstance(block, Thinking) else block for block in blocks])
     blocks = unless_same(unmarked, turn.blocks)
     return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
 
 
-def _with_own_id(block: Thinking, turn: Turn, job: RenderJob) -> Thinking:
+def _with_own_id(block: Thinking, turn: Turn, ctx: RenderContext) -> Thinking:
     """Thinking without an id that no item of thinking has."""
-    if not job.profile.ids.item_id_prefix or block.id is None or block.id.startswith(_ITEM_IDS):
+    if not ctx.profile.ids.item_id_prefix or block.id is None or block.id.startswith(_ITEM_IDS):
         return block
-    reason = f"the item's id {block.id[:80]!r} is of another kind {job.rule('ids.item_id_prefix')}; it was left out"
-    job.tell("dropped", reason, turn_key=turn.key, gravity="housekeeping")
+    reason = f"the item's id {block.id[:80]!r} is of another kind {ctx.rule('ids.item_id_prefix')}; it was left out"
+    ctx.report("dropped", reason, turn_key=turn.key, gravity="housekeeping")
     return replace(block, id=None)
 
 
-def _unmarked(block: Thinking, turn: Turn, job: RenderJob) -> Thinking:
+def _unmarked(block: Thinking, turn: Turn, ctx: RenderContext) -> Thinking:
     """Thinking without a cache marker, which other blocks may carry and thinking may not (D11)."""
-    fields = (block.extra or {}).get(job.profile.protocol, {})
+    fields = (block.extra or {}).get(ctx.profile.protocol, {})
     if CACHE_MARKER not in fields:
         return block
-    job.tell("dropped", f"{CACHE_MARKER} is refused on thinking", turn_key=turn.key, gravity="housekeeping")
+    ctx.report("dropped", f"{CACHE_MARKER} is refused on thinking", turn_key=turn.key, gravity="housekeeping")
     kept = {key: value for key, value in fields.items() if key != CACHE_MARKER}
-    return replace(block, extra={**(block.extra or {}), job.profile.protocol: kept} if kept else None)
+    return replace(block, extra={**(block.extra or {}), ctx.profile.protocol: kept} if kept else None)
 
 
-def parted(blocks: tuple[Block, ...], job: RenderJob) -> tuple[Block, ...]:
+def parted(blocks: tuple[Block, ...], ctx: RenderContext) -> tuple[Block, ...]:
     """The blocks of a turn that lost thinking, as if made elsewhere: an item that is known by its id at the provider
     is refused without the thinking that went before it (D9)."""
-    if not job.profile.reasoning.grouped:
+    if not ctx.profile.reasoning.grouped:
         return blocks
-    return tuple([_made_elsewhere(block, job) if isinstance(block, Text | ToolCall) else block for block in blocks])
+    return tuple([_made_elsewhere(block, ctx) if isinstance(block, Text | ToolCall) else block for block in blocks])
 
 
-def _made_elsewhere(block: Text | ToolCall, job: RenderJob) -> Text | ToolCall:
+def _made_elsewhere(block: Text | ToolCall, ctx: RenderContext) -> Text | ToolCall:
     """A block without the fields of the target's protocol, among which its id is."""
-    kept = {protocol: fields for protocol, fields in (block.extra or {}).items() if protocol != job.profile.protocol}
+    kept = {protocol: fields for protocol, fields in (block.extra or {}).items() if protocol != ctx.profile.protocol}
     return replace(block, extra=kept or None)
 
 
-def _is_accepted(block: Thinking, turn: Turn, job: RenderJob) -> bool:
-    rules = job.profile.reasoning
+def _is_accepted(block: Thinking, turn: Turn, ctx: RenderContext) -> bool:
+    rules = ctx.profile.reasoning
     if rules.carrier == "none":
-        reason = f"the target takes no thinking in a history {job.rule('reasoning.carrier')}"
+        reason = f"the target takes no thinking in a history {ctx.rule('reasoning.carrier')}"
     elif rules.foreign_marks and (block.signature or "").startswith(rules.foreign_marks):
-        reason = f"the signature of the thinking is of another issuer {job.rule('reasoning.foreign_marks')}"
-    elif rules.signed and not _is_signed(block, job):
-        reason = f"thinking without its signature is refused {job.rule('reasoning.signed')}"
+        reason = f"the signature of the thinking is of another issuer {ctx.rule('reasoning.foreign_marks')}"
+    elif rules.signed and not _is_signed(block, ctx):
+        reason = f"thinking without its signature is refused {ctx.rule('reasoning.signed')}"
     else:
         return True
-    job.tell("dropped", reason, turn_key=turn.key)
-    report_lost_marker(block, job)
+    ctx.report("dropped", reason, turn_key=turn.key)
+    report_lost_marker(block, ctx)
     return False
 
 
-def _is_signed(block: Thinking, job: RenderJob) -> bool:
+def _is_signed(block: Thinking, ctx: RenderContext) -> bool:
     """Whether thinking has what its issuer knows it by: an encrypted form, or a signature on its words."""
-    if job.profile.reasoning.carrier == "reasoning_items":
-        return block.redacted is not None or (block.id is not None and job.keeps_items)
+    if ctx.profile.reasoning.carrier == "reasoning_items":
+        return block.redacted is not None or (block.id is not None and ctx.keeps_items)
     return bool(block.signature) or (block.redacted is not None and not block.text)
 
 
-def _without_late_thinking(turn: Turn, job: RenderJob) -> Turn:
-    rules = job.profile.reasoning
+def _without_late_thinking(turn: Turn, ctx: RenderContext) -> Turn:
+    rules = ctx.profile.reasoning
     calls = [place for place, block in enumerate(turn.blocks) if isinstance(block, ToolCall)]
     last = calls[-1] if calls and rules.before_calls else len(turn.blocks)
     end = len(turn.blocks)
@@ -157,45 +159,47 @@ def _without_late_thinking(turn: Turn, job: RenderJob) -> Turn:
     kept = [block for place, block in enumerate(turn.blocks[:end]) if place < last or not isinstance(block, Thinking)]
     if len(kept) == len(turn.blocks):
         return turn
-    rule = job.rule("reasoning.may_end_turn" if end < len(turn.blocks) else "reasoning.before_calls")
-    job.tell("dropped", f"thinking may not stand at the end or after calls {rule}", turn_key=turn.key)
+    rule = ctx.rule("reasoning.may_end_turn" if end < len(turn.blocks) else "reasoning.before_calls")
+    ctx.report("dropped", f"thinking may not stand at the end or after calls {rule}", turn_key=turn.key)
     return replace(turn, blocks=tuple(kept))
 
 
-def _switched_off(turns: tuple[Turn, ...], options: Options, job: RenderJob) -> Options:
+def _switched_off(turns: tuple[Turn, ...], options: Options, ctx: RenderContext) -> Options:
     """Thinking off for this request, where an open tool loop lost the thinking that it must start with (D1)."""
-    rules = job.profile.reasoning
+    rules = ctx.profile.reasoning
     mode = _mode(options) or rules.default
     if mode not in rules.leading or ("off" not in rules.modes and rules.default != "off"):
         return options
     last = next((turn for turn in reversed(turns) if turn.role == "assistant"), None)
     if last is None or not last.calls or isinstance(last.blocks[0], Thinking):
         return options
-    reason = f"the open tool loop does not start with its thinking {job.rule('reasoning.leading')}; it is off this once"
-    job.tell("replaced", reason, turn_key=last.key)
+    reason = f"the open tool loop does not start with its thinking {ctx.rule('reasoning.leading')}; it is off this once"
+    ctx.report("replaced", reason, turn_key=last.key)
     return replace(options, reasoning=Reasoning("off") if "off" in rules.modes else None)
 
 
-def _with_stand_in(turn: Turn, job: RenderJob) -> Turn:
+def _with_stand_in(turn: Turn, ctx: RenderContext) -> Turn:
     """A turn with what must stand for lost thinking (D5, D7, D8)."""
-    rules = job.profile.reasoning
+    rules = ctx.profile.reasoning
     if rules.placeholder is None or turn.role != "assistant":
         return turn
     if rules.placeholder_on == "first_call":
-        return _with_signed_call(turn, rules.placeholder, job)
+        return _with_signed_call(turn, rules.placeholder, ctx)
     needs = rules.placeholder_on == "assistant" or (rules.placeholder_on == "calls" and turn.calls)
     if not needs or any(isinstance(block, Thinking) and block.text for block in turn.blocks):
         return turn
-    job.tell("added", f"a stand-in for lost thinking {job.rule('reasoning.placeholder')}", turn_key=turn.key)
+    ctx.report("added", f"a stand-in for lost thinking {ctx.rule('reasoning.placeholder')}", turn_key=turn.key)
     return replace(turn, blocks=(Thinking(rules.placeholder), *turn.blocks))
 
 
-def _with_signed_call(turn: Turn, placeholder: str, job: RenderJob) -> Turn:
+def _with_signed_call(turn: Turn, placeholder: str, ctx: RenderContext) -> Turn:
     for position, block in enumerate(turn.blocks):
         if isinstance(block, ToolCall):
             if block.signature is not None:
                 return turn
-            job.tell("added", f"a stand-in for a lost signature {job.rule('reasoning.placeholder')}", turn_key=turn.key)
+            ctx.report(
+                "added", f"a stand-in for a lost signature {ctx.rule('reasoning.placeholder')}", turn_key=turn.key
+            )
             signed = replace(block, signature=placeholder)
             return replace(turn, blocks=(*turn.blocks[:position], signed, *turn.blocks[position + 1 :]))
     return turn

@@ -17,10 +17,10 @@ from toolglot.conversation import RAW_ARGUMENTS, Block, ToolCall, ToolResult, Tu
 from toolglot.conversation.ids import Projection
 from toolglot.errors import quote
 from toolglot.jsontext import compact, duplicate_keys
-from toolglot.render.job import RenderJob
-from toolglot.render.readiness import Ready
+from toolglot.render.context import RenderContext
+from toolglot.render.fast_path import PlainTurns
+from toolglot.render.tools.omitted_ids import OmittedIds
 from toolglot.render.tools.tool_table import ToolTable
-from toolglot.render.tools.unwritten_ids import Hidden
 
 _CLASP_PREFIX: Final = "fc_"
 MANY: Final = 4
@@ -32,41 +32,41 @@ _HALF_PAIR: Final = re.compile(
 """Half of a character, escaped: providers refuse the text of arguments that holds one (G4)."""
 
 
-def projection_for(job: RenderJob, canonical_id: Callable[[str], str] | None, issuer: str) -> Projection:
-    clasp = job.profile.ids.item_id_prefix and job.policy.responses_id_style == "clasp"
+def projection_for(ctx: RenderContext, canonical_id: Callable[[str], str] | None, issuer: str) -> Projection:
+    clasp = ctx.profile.ids.item_id_prefix and ctx.policy.responses_id_style == "clasp"
     prefix = _CLASP_PREFIX if clasp else None
-    return Projection(job.profile, policy=job.policy.ids, prefix=prefix, canonical_id=canonical_id, issuer=issuer)
+    return Projection(ctx.profile, policy=ctx.policy.ids, prefix=prefix, canonical_id=canonical_id, issuer=issuer)
 
 
 def emit_calls(
-    turns: tuple[Turn, ...], table: ToolTable, projection: Projection, ready: Ready | None, job: RenderJob
+    turns: tuple[Turn, ...], table: ToolTable, projection: Projection, ready: PlainTurns | None, ctx: RenderContext
 ) -> Iterable[Turn]:
     """The turns as they are sent, one by one as they are asked for."""
-    if ready is not None and table.is_plain and job.profile.ids.written:
-        if _stay(ready, projection, job):
-            job.has_errors = any(result.is_error for result in ready.results)
+    if ready is not None and table.is_plain and ctx.profile.ids.written:
+        if _stay(ready, projection, ctx):
+            ctx.has_errors = any(result.is_error for result in ready.results)
             return turns
-        swapped = _swapped(ready, projection, job)
+        swapped = _swapped(ready, projection, ctx)
         if swapped is not None:
-            job.has_new_ids = any(id != given for given, id in swapped.items())
-            swapper = _Swapper(swapped, Hidden(turns, job), job)
+            ctx.has_new_ids = any(id != given for given, id in swapped.items())
+            swapper = _Swapper(swapped, OmittedIds(turns, ctx), ctx)
             return map(partial(_emitted, swapper.call, swapper.result), turns)
-    emitter = _Emitter(table, projection, Hidden(turns, job), job)
+    emitter = _Emitter(table, projection, OmittedIds(turns, ctx), ctx)
     return map(partial(_emitted, emitter.call, emitter.result), turns)
 
 
-def _stay(ready: Ready, projection: Projection, job: RenderJob) -> bool:
+def _stay(ready: PlainTurns, projection: Projection, ctx: RenderContext) -> bool:
     """Whether every name and every id of ready turns is sent as it is."""
-    rule = job.profile.results.name
+    rule = ctx.profile.results.name
     named = [result for result in ready.results if result.name]
     if (rule == "required" and len(named) < len(ready.results)) or (rule == "refused" and named):
         return False
     return projection.adopt(ready.call_ids)
 
 
-def _swapped(ready: Ready, projection: Projection, job: RenderJob) -> Mapping[str, str] | None:
+def _swapped(ready: PlainTurns, projection: Projection, ctx: RenderContext) -> Mapping[str, str] | None:
     """The ids of ready turns, if nothing but their prefixes has to be another; None: something else has to."""
-    if len(ready.calls) < MANY or job.goes_home or job.profile.results.name in ("required", "wanted"):
+    if len(ready.calls) < MANY or ctx.is_native or ctx.profile.results.name in ("required", "wanted"):
         return None
     return None if any(result.name for result in ready.results) else projection.swap(ready.call_ids)
 
@@ -92,10 +92,10 @@ def _emitted(
 class _Swapper:
     """Gives ready turns their ids: nothing else of them changes."""
 
-    def __init__(self, ids: Mapping[str, str], hidden: Hidden, job: RenderJob) -> None:
+    def __init__(self, ids: Mapping[str, str], hidden: OmittedIds, ctx: RenderContext) -> None:
         self._ids = ids
         self._hidden = hidden
-        self._job = job
+        self._ctx = ctx
 
     def call(self, block: ToolCall) -> ToolCall:
         id = self._ids[block.id]
@@ -104,7 +104,7 @@ class _Swapper:
 
     def result(self, block: ToolResult) -> ToolResult:
         if block.is_error:
-            self._job.has_errors = True
+            self._ctx.has_errors = True
         id = self._ids[block.call_id]
         result = block if id == block.call_id else replace(block, call_id=id)
         return result if result.extra is None else self._hidden.result(result, block.call_id)
@@ -113,14 +113,14 @@ class _Swapper:
 class _Emitter:
     """Gives every call and result what the target wants of them."""
 
-    def __init__(self, table: ToolTable, projection: Projection, hidden: Hidden, job: RenderJob) -> None:
+    def __init__(self, table: ToolTable, projection: Projection, hidden: OmittedIds, ctx: RenderContext) -> None:
         self._table = table
         self._projection = projection
         self._hidden = hidden
-        self._has_told_refused = False
-        self._job = job
-        self._rule = job.profile.results.name
-        self._names_results = self._rule == "required" or (self._rule == "wanted" and not job.goes_home)
+        self._has_reported_refused = False
+        self._ctx = ctx
+        self._rule = ctx.profile.results.name
+        self._names_results = self._rule == "required" or (self._rule == "wanted" and not ctx.is_native)
         self._names: dict[str, str] = {}
         self._called: dict[str, str] = {}
         """The names of the tools of calls, as the client wrote them."""
@@ -129,16 +129,16 @@ class _Emitter:
         emitted = self._table.emitted_call(block)
         self._called[block.id] = block.name
         if emitted.type != block.type:
-            reason = f"there is no free text of a call {self._job.rule('tools.custom')}; it is an argument here"
-            self._job.tell("converted", reason, call_ids=(block.id,))
+            reason = f"there is no free text of a call {self._ctx.rule('tools.custom')}; it is an argument here"
+            self._ctx.report("converted", reason, call_ids=(block.id,))
         if self._rule != "refused":
             self._names[block.id] = emitted.name
         id = self._projection.add(block, name=emitted.name)
-        if self._job.goes_home:
-            self._tell_id(block, id)
-        elif not self._job.has_new_ids:
+        if self._ctx.is_native:
+            self._report_id(block, id)
+        elif not self._ctx.has_new_ids:
             native = block.metadata.raw_id if block.metadata is not None else block.id
-            self._job.has_new_ids = bool(native) and id != native
+            self._ctx.has_new_ids = bool(native) and id != native
         plain = emitted.arguments is not None and emitted.raw_input is None
         call = emitted if plain else self._with_object(emitted)
         return self._hidden.call(call if call.id == id else replace(call, id=id), block.id)
@@ -148,25 +148,25 @@ class _Emitter:
         name = self._names[block.call_id] if is_named else ""
         id = self._projection[block.call_id]
         if block.is_error:
-            self._job.has_errors = True
+            self._ctx.has_errors = True
         called = self._called[block.call_id]
         if block.name not in ("", called):
             reason = f"a result of {called[:80]!r} was named {block.name[:80]!r}; the name of its call holds"
-            self._job.tell("replaced", reason, "canonical", call_ids=(block.call_id,))
+            self._ctx.report("replaced", reason, "canonical", call_ids=(block.call_id,))
         is_same = block.call_id == id and block.name == name
         return self._hidden.result(block if is_same else replace(block, call_id=id, name=name), block.call_id)
 
-    def _tell_id(self, call: ToolCall, id: str) -> None:
+    def _report_id(self, call: ToolCall, id: str) -> None:
         """Tell an id that could not stay as it was, where the request goes home."""
         native = call.metadata.raw_id if call.metadata is not None else call.id
         if native and self._hidden.has_call(call.id):
-            if not self._has_told_refused:
-                reason = f"ids of calls are refused {self._job.rule('ids.written')}; order and name pair their results"
-                self._job.tell("dropped", reason, "projection", gravity="housekeeping")
-                self._has_told_refused = True
+            if not self._has_reported_refused:
+                reason = f"ids of calls are refused {self._ctx.rule('ids.written')}; order and name pair their results"
+                self._ctx.report("dropped", reason, "projection", gravity="housekeeping")
+                self._has_reported_refused = True
         elif native and id != native:
             reason = f"the id {native[:80]!r} is refused or taken; it is {id!r} here"
-            self._job.tell("replaced", reason, "projection", call_ids=(call.id,), gravity="housekeeping")
+            self._ctx.report("replaced", reason, "projection", call_ids=(call.id,), gravity="housekeeping")
 
     def _with_object(self, call: ToolCall) -> ToolCall:
         """A call whose arguments are an object, also where the model wrote none."""
@@ -174,24 +174,24 @@ class _Emitter:
             return call
         if call.arguments is not None:
             return self._with_own_text(call)
-        if not self._job.profile.calls.arguments_object_only:
+        if not self._ctx.profile.calls.arguments_object_only:
             return call
         written = call.raw_input or ""
         if written.strip():
             reason = f"arguments that are no JSON object are refused; they stand in {RAW_ARGUMENTS!r}"
-            self._job.tell("converted", reason, "canonical", call_ids=(call.id,))
+            self._ctx.report("converted", reason, "canonical", call_ids=(call.id,))
         else:
             reason = "a call without arguments is sent with an empty object"
-            self._job.tell("converted", reason, "canonical", call_ids=(call.id,), gravity="housekeeping")
+            self._ctx.report("converted", reason, "canonical", call_ids=(call.id,), gravity="housekeeping")
         return replace(call, arguments={RAW_ARGUMENTS: written} if written.strip() else {}, raw_input=None)
 
     def _with_own_text(self, call: ToolCall) -> ToolCall:
         """A call whose object is known; what the model wrote goes home, unless that would be refused."""
-        if self._job.goes_home:
+        if self._ctx.is_native:
             reason = self._refused(call.raw_input or "")
             if not reason:
                 return call
-            self._job.tell(
+            self._ctx.report(
                 "converted", f"{reason}; they are the object that they mean", "canonical", call_ids=(call.id,)
             )
         elif call.raw_input is not None:
@@ -202,18 +202,18 @@ class _Emitter:
         """Tell of arguments whose text says more than the object that is sent to another provider."""
         if not text.strip():
             reason = "a call without arguments is sent with an empty object"
-            self._job.tell("converted", reason, "canonical", call_ids=(call.id,), gravity="housekeeping")
+            self._ctx.report("converted", reason, "canonical", call_ids=(call.id,), gravity="housekeeping")
         elif not text.lstrip().startswith("{"):
             reason = "arguments were JSON in a string; they are sent as the object that they mean"
-            self._job.tell("converted", reason, "canonical", call_ids=(call.id,))
+            self._ctx.report("converted", reason, "canonical", call_ids=(call.id,))
         elif _HALF_PAIR.search(text) is not None or text.count('"') != compact(call.arguments or {}).count('"'):
             reason = _lost_in_reading(text)
             if reason:
-                self._job.tell("converted", reason, "canonical", call_ids=(call.id,), gravity="loss")
+                self._ctx.report("converted", reason, "canonical", call_ids=(call.id,), gravity="loss")
 
     def _refused(self, text: str) -> str:
         """Why the text of arguments is refused although it means an object; empty: it is not."""
-        if self._job.profile.calls.arguments_object_only and not text.lstrip().startswith("{"):
+        if self._ctx.profile.calls.arguments_object_only and not text.lstrip().startswith("{"):
             return "arguments that are no JSON object are refused"
         return "arguments with half a character are refused" if _HALF_PAIR.search(text) is not None else ""
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from toolglot.conversation import ChoiceMode, Conversation, ToolChoice
 from toolglot.errors import quote
 from toolglot.render.content.reasoning import is_thinking
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 from toolglot.render.tools.tool_table import EmittedTool
 
 _VERBATIM: Final = "~choice"
@@ -31,44 +31,44 @@ _NEAREST: Final[dict[ChoiceMode, tuple[ChoiceMode, ...]]] = {
 
 
 def fit_choice(
-    conversation: Conversation, tools: Sequence[EmittedTool], job: RenderJob
+    conversation: Conversation, tools: Sequence[EmittedTool], ctx: RenderContext
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
     """The choice that the target accepts, and the tools that are left with it."""
     choice = conversation.options.tool_choice
     if choice is None:
         return None, tools
-    fitted, left = _fitted(choice, conversation, tools, job)
+    fitted, left = _fitted(choice, conversation, tools, ctx)
     if choice.extra is not None and (fitted is None or fitted.extra is None):
-        job.tell_fields(choice.extra, "the tool choice as it is here")
+        ctx.report_fields(choice.extra, "the tool choice as it is here")
     return fitted, left
 
 
 def _fitted(
-    choice: ToolChoice, conversation: Conversation, tools: Sequence[EmittedTool], job: RenderJob
+    choice: ToolChoice, conversation: Conversation, tools: Sequence[EmittedTool], ctx: RenderContext
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
-    _report_unknown(choice, job)
-    choice = _with_known_names(_with_parallel(choice, job), tools, job)
-    if not tools and (job.profile.choice.needs_tools or choice.names):
+    _report_unknown(choice, ctx)
+    choice = _with_known_names(_with_parallel(choice, ctx), tools, ctx)
+    if not tools and (ctx.profile.choice.needs_tools or choice.names):
         is_moot = choice.mode in ("auto", "none")
-        job.tell(
+        ctx.report(
             "dropped",
             f"there are no tools to choose from for {choice.mode!r}",
             path="$.tool_choice",
             gravity="housekeeping" if is_moot else "loss",
         )
         return None, tools
-    rules = job.profile.choice
+    rules = ctx.profile.choice
     accepted = rules.modes
-    if is_thinking(conversation.options, job, only_on=True):
+    if is_thinking(conversation.options, ctx, only_on=True):
         accepted = tuple(mode for mode in rules.modes if mode in rules.while_thinking)
     if choice.mode in accepted and (choice.mode != "required" or not choice.names or "allowed" in rules.modes):
         return choice, tools
     if choice.mode == "none":
-        return _without_tools(conversation, tools, job)
-    return _nearest(choice, tools, accepted, job)
+        return _without_tools(conversation, tools, ctx)
+    return _nearest(choice, tools, accepted, ctx)
 
 
-def _with_known_names(choice: ToolChoice, tools: Sequence[EmittedTool], job: RenderJob) -> ToolChoice:
+def _with_known_names(choice: ToolChoice, tools: Sequence[EmittedTool], ctx: RenderContext) -> ToolChoice:
     """A choice among tools that are there."""
     if not choice.names:
         return choice
@@ -76,59 +76,59 @@ def _with_known_names(choice: ToolChoice, tools: Sequence[EmittedTool], job: Ren
     names = tuple(name for name in choice.names if name in known)
     if names == choice.names:
         return choice
-    job.tell("dropped", "the tool choice names a tool that is not declared", "canonical", path="$.tool_choice")
+    ctx.report("dropped", "the tool choice names a tool that is not declared", "canonical", path="$.tool_choice")
     if names or choice.mode == "required":
         return replace(choice, names=names, extra=choice.extra if names else None)
     return ToolChoice(parallel=choice.parallel)
 
 
-def _report_unknown(choice: ToolChoice, job: RenderJob) -> None:
+def _report_unknown(choice: ToolChoice, ctx: RenderContext) -> None:
     """A choice that only its own protocol has a name for is `auto` elsewhere."""
     if choice.mode != "auto" or choice.extra is None:
         return
     for protocol, fields in choice.extra.items():
         written = fields.get(_VERBATIM)
-        if written is not None and (protocol != job.profile.protocol):
+        if written is not None and (protocol != ctx.profile.protocol):
             kind = written.get("type") if isinstance(written, dict) else written
-            job.tell(
+            ctx.report(
                 "dropped", f"the tool choice {quote(kind)} is not known here; asked for 'auto'", path="$.tool_choice"
             )
 
 
-def _with_parallel(choice: ToolChoice, job: RenderJob) -> ToolChoice:
-    rules = job.profile.choice
+def _with_parallel(choice: ToolChoice, ctx: RenderContext) -> ToolChoice:
+    rules = ctx.profile.choice
     if choice.parallel is None:
         return choice
     if choice.mode == "none" and rules.parallel_switch and not rules.parallel_with_none:
         reason = "where no tool may be called, the switch for parallel calls is refused"
-        job.tell(
-            "dropped", f"{reason} {job.rule('choice.parallel_with_none')}", path="$.tool_choice", gravity="housekeeping"
+        ctx.report(
+            "dropped", f"{reason} {ctx.rule('choice.parallel_with_none')}", path="$.tool_choice", gravity="housekeeping"
         )
         return replace(choice, parallel=None)
     if rules.parallel_switch:
         return choice
-    if not choice.parallel or job.goes_home:  # that calls may be parallel goes without saying, unless it was said here
-        reason = f"the target has no switch for parallel calls {job.rule('choice.parallel_switch')}"
-        job.tell("dropped", reason, path="$.tool_choice", gravity="housekeeping" if choice.parallel else None)
+    if not choice.parallel or ctx.is_native:  # that calls may be parallel goes without saying, unless it was said here
+        reason = f"the target has no switch for parallel calls {ctx.rule('choice.parallel_switch')}"
+        ctx.report("dropped", reason, path="$.tool_choice", gravity="housekeeping" if choice.parallel else None)
     return replace(choice, parallel=None)
 
 
 def _without_tools(
-    conversation: Conversation, tools: Sequence[EmittedTool], job: RenderJob
+    conversation: Conversation, tools: Sequence[EmittedTool], ctx: RenderContext
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
     """`none` for a target that has no such mode: no tools at all, unless the history needs them declared."""
     uses_tools = any(turn.calls or turn.results for turn in conversation.turns)
-    if uses_tools and job.profile.tools.required_with_history:
-        reason = f"the target has no way to forbid tools that its history needs {job.rule('choice.modes')}"
-        job.tell("dropped", reason, path="$.tool_choice")
+    if uses_tools and ctx.profile.tools.required_with_history:
+        reason = f"the target has no way to forbid tools that its history needs {ctx.rule('choice.modes')}"
+        ctx.report("dropped", reason, path="$.tool_choice")
         return None, tools
-    reason = f"the target cannot be told to call no tool {job.rule('choice.modes')}; the tools were left out"
-    job.tell("converted", reason, path="$.tool_choice")
+    reason = f"the target cannot be told to call no tool {ctx.rule('choice.modes')}; the tools were left out"
+    ctx.report("converted", reason, path="$.tool_choice")
     return None, ()
 
 
 def _nearest(
-    choice: ToolChoice, tools: Sequence[EmittedTool], accepted: Sequence[ChoiceMode], job: RenderJob
+    choice: ToolChoice, tools: Sequence[EmittedTool], accepted: Sequence[ChoiceMode], ctx: RenderContext
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
     nearest = (choice.mode, *_NEAREST[choice.mode]) if choice.mode == "required" else _NEAREST[choice.mode]
     mode = next((other for other in nearest if other in accepted), None)
@@ -137,13 +137,13 @@ def _nearest(
         tools = [tool for tool in tools if tool.original.name in wanted or tool.emitted.name in wanted] or tools
     kept = " of the tools that it names alone" if choice.names else ""
     said = f"{mode!r}{kept}" if mode is not None else "nothing"
-    rule = "choice.while_thinking" if choice.mode in job.profile.choice.modes else "choice.modes"
+    rule = "choice.while_thinking" if choice.mode in ctx.profile.choice.modes else "choice.modes"
     is_kept = mode == "required" or choice.mode == "allowed"
     asked = repr(choice.mode) if choice.mode != "required" or not choice.names else "a call of one of several tools"
     rule = "choice.modes" if mode == choice.mode else rule
-    job.tell(
+    ctx.report(
         "converted",
-        f"{asked} is refused {job.rule(rule)}; asked for {said}",
+        f"{asked} is refused {ctx.rule(rule)}; asked for {said}",
         path="$.tool_choice",
         gravity="change" if is_kept else "loss",
     )

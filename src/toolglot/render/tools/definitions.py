@@ -13,7 +13,7 @@ from typing import Any, Final
 from toolglot.conversation import Conversation, ToolChoice, ToolSpec
 from toolglot.errors import ServerToolError, ToolProtocolError
 from toolglot.render.content.cache_markers import report_lost_marker
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 from toolglot.render.tools.tool_form import fit_forms, output_cost
 from toolglot.render.tools.tool_table import EmittedTool, Key
 from toolglot.schema import choose_tools
@@ -22,20 +22,20 @@ from toolglot.schema.client_tools import as_function
 STUB: Final = "A tool that was used earlier in this conversation. It is not available now."
 
 
-def fit_tools(conversation: Conversation, job: RenderJob) -> list[EmittedTool]:
+def fit_tools(conversation: Conversation, ctx: RenderContext) -> list[EmittedTool]:
     """The tools that the target is told of, each with what it was."""
-    if conversation.tools and job.profile.tools.protocol:
+    if conversation.tools and ctx.profile.tools.protocol:
         raise ToolProtocolError(
-            f"{job.profile.model or job.profile.title} takes no tools over this protocol {job.rule('tools.protocol')}",
+            f"{ctx.profile.model or ctx.profile.title} takes no tools over this protocol {ctx.rule('tools.protocol')}",
             path="$.tools",
-            hint=f"send the request to the target {job.profile.tools.protocol!r}",
+            hint=f"send the request to the target {ctx.profile.tools.protocol!r}",
         )
-    runnable = _runnable(conversation.tools, conversation.options.tool_choice, job)
-    tools = _within_limit(_once(runnable, job), conversation, job)
-    tools += _stubs(tools, conversation, job)
-    if job.profile.tools.namespaces:
+    runnable = _runnable(conversation.tools, conversation.options.tool_choice, ctx)
+    tools = _within_limit(_once(runnable, ctx), conversation, ctx)
+    tools += _stubs(tools, conversation, ctx)
+    if ctx.profile.tools.namespaces:
         tools = _grouped(tools)
-    return fit_forms(tools, job, output_cost(conversation.options.output, job))
+    return fit_forms(tools, ctx, output_cost(conversation.options.output, ctx))
 
 
 def _grouped(tools: list[ToolSpec]) -> list[ToolSpec]:
@@ -47,14 +47,14 @@ def _grouped(tools: list[ToolSpec]) -> list[ToolSpec]:
     return [tools[place] for _, place in sorted(keyed)]
 
 
-def _stubs(tools: list[ToolSpec], conversation: Conversation, job: RenderJob) -> list[ToolSpec]:
+def _stubs(tools: list[ToolSpec], conversation: Conversation, ctx: RenderContext) -> list[ToolSpec]:
     """Tools that the history calls and nobody declared, for a target that wants them declared (E6)."""
-    if tools or not job.profile.tools.required_with_history:
+    if tools or not ctx.profile.tools.required_with_history:
         return []
     names = dict.fromkeys((call.namespace, call.name) for turn in conversation.turns for call in turn.calls)
     if names:
-        reason = f"the history calls tools, so they must be declared {job.rule('tools.required_with_history')}"
-        job.tell("added", f"{reason}; stubs were put in", path="$.tools")
+        reason = f"the history calls tools, so they must be declared {ctx.rule('tools.required_with_history')}"
+        ctx.report("added", f"{reason}; stubs were put in", path="$.tools")
     empty: dict[str, Any] = {"type": "object", "properties": {}}
     return [ToolSpec(name, STUB, {**empty, "properties": {}}, namespace=namespace) for namespace, name in names]
 
@@ -66,49 +66,49 @@ def key_of(tool: ToolSpec) -> Key:
 # --- which tools ------------------------------------------------------------------------------------
 
 
-def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, job: RenderJob) -> list[ToolSpec]:
+def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderContext) -> list[ToolSpec]:
     """The tools that this target or the client can run."""
     found: list[ToolSpec] = []
     for index, tool in enumerate(tools):
-        if tool.issuer is None or _is_run_by(tool, job):
+        if tool.issuer is None or _is_run_by(tool, ctx):
             found.append(tool)
             continue
         function = as_function(tool)
         path = f"$.tools[{index}]"
         if function is not None:
             reason = f"{tool.type} is run by the client; it became a function with its published parameters"
-            job.tell("converted", reason, path=path)
+            ctx.report("converted", reason, path=path)
             found.append(function)
-        elif _may_go(tool, tools, choice, job):
-            job.tell("dropped", f"only {tool.issuer.provider} runs {tool.type}", "policy", path=path)
-            report_lost_marker(tool, job)
+        elif _may_go(tool, tools, choice, ctx):
+            ctx.report("dropped", f"only {tool.issuer.provider} runs {tool.type}", "policy", path=path)
+            report_lost_marker(tool, ctx)
         else:
             raise ServerToolError(
-                f"{tool.type} is a tool that {tool.issuer.provider} runs itself; {job.profile.title} cannot",
+                f"{tool.type} is a tool that {tool.issuer.provider} runs itself; {ctx.profile.title} cannot",
                 path=path,
                 hint='take the tool out, or let it be left out with Policy(server_tools="drop")',
             )
     return found
 
 
-def _may_go(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None, job: RenderJob) -> bool:
+def _may_go(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderContext) -> bool:
     """Whether a tool that nobody here can run is left out; otherwise the request is refused for it."""
-    if job.policy.server_tools != "spare":
-        return job.policy.server_tools == "drop"
+    if ctx.policy.server_tools != "spare":
+        return ctx.policy.server_tools == "drop"
     is_asked_for = choice is not None and tool.name in choice.names
     return not is_asked_for and any(other.issuer is None for other in tools)
 
 
-def _is_run_by(tool: ToolSpec, job: RenderJob) -> bool:
+def _is_run_by(tool: ToolSpec, ctx: RenderContext) -> bool:
     """Whether the target runs a tool itself. At home a type that nobody listed yet is trusted."""
-    if tool.issuer is None or tool.issuer.provider != job.profile.protocol:
+    if tool.issuer is None or tool.issuer.provider != ctx.profile.protocol:
         return False
-    return job.goes_home or any(tool.type.startswith(known.removesuffix("*")) for known in job.profile.tools.server)
+    return ctx.is_native or any(tool.type.startswith(known.removesuffix("*")) for known in ctx.profile.tools.server)
 
 
-def _once(tools: list[ToolSpec], job: RenderJob) -> list[ToolSpec]:
+def _once(tools: list[ToolSpec], ctx: RenderContext) -> list[ToolSpec]:
     """The tools without those whose name another has already (E5)."""
-    if not job.profile.names.unique or len({(tool.namespace, tool.name) for tool in tools}) == len(tools):
+    if not ctx.profile.names.unique or len({(tool.namespace, tool.name) for tool in tools}) == len(tools):
         return tools
     seen: set[Key] = set()
     kept: list[ToolSpec] = []
@@ -117,35 +117,35 @@ def _once(tools: list[ToolSpec], job: RenderJob) -> list[ToolSpec]:
         key = key_of(tool)
         if tool.issuer is None and key in seen:
             again[tool.name] = None
-            report_lost_marker(tool, job)
+            report_lost_marker(tool, ctx)
             continue
         seen.add(key)
         kept.append(tool)
     if not again:
         return tools
-    reason = f"a name may stand for one tool {job.rule('names.unique')}; the first stays of {_listed(tuple(again))}"
-    job.tell("dropped", reason, "canonical", path="$.tools")
+    reason = f"a name may stand for one tool {ctx.rule('names.unique')}; the first stays of {_listed(tuple(again))}"
+    ctx.report("dropped", reason, "canonical", path="$.tools")
     return kept
 
 
-def _within_limit(tools: list[ToolSpec], conversation: Conversation, job: RenderJob) -> list[ToolSpec]:
-    limit = job.profile.tools.max_count
+def _within_limit(tools: list[ToolSpec], conversation: Conversation, ctx: RenderContext) -> list[ToolSpec]:
+    limit = ctx.profile.tools.max_count
     if limit is None or len(tools) <= limit:
         return tools
     choice = conversation.options.tool_choice
     used = [*(choice.names if choice is not None else ())]
     used += [call.name for turn in reversed(conversation.turns) for call in turn.calls]
-    chosen = choose_tools([tool.name for tool in tools], used, job.profile)
+    chosen = choose_tools([tool.name for tool in tools], used, ctx.profile)
     kept = frozenset(chosen.kept)
-    job.tell(
+    ctx.report(
         "dropped",
-        f"the target takes at most {limit} {'tool' if limit == 1 else 'tools'} {job.rule('tools.max_count')}; "
+        f"the target takes at most {limit} {'tool' if limit == 1 else 'tools'} {ctx.rule('tools.max_count')}; "
         f"left out: {_listed(chosen.dropped)}",
         path="$.tools",
     )
     for tool in tools:
         if tool.name not in kept:
-            report_lost_marker(tool, job)
+            report_lost_marker(tool, ctx)
     return [tool for tool in tools if tool.name in kept][:limit]
 
 

@@ -18,8 +18,8 @@ from toolglot.conversation.report import Entry
 from toolglot.conversation.tool_memory import RememberedTools
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
-from toolglot.render.job import RenderJob
-from toolglot.render.readiness import Ready
+from toolglot.render.context import RenderContext
+from toolglot.render.fast_path import PlainTurns
 from toolglot.render.tools.tool_form import NOTHING, output_cost, written_tools
 from toolglot.render.tools.tool_table import Key, ToolTable
 
@@ -42,63 +42,67 @@ _taken: Final[dict[object, frozenset[Key]]] = {}
 """The tools that each of them declares."""
 
 
-def fitted_before(conversation: Conversation, ready: Ready | None, job: RenderJob) -> Fitted | None:
+def fitted_before(conversation: Conversation, ready: PlainTurns | None, ctx: RenderContext) -> Fitted | None:
     """What the tools of a conversation became the last time; None: that is not known, or says nothing."""
     tools = conversation.tools
-    if ready is None or not tools or _depends_on_more(conversation, job):
+    if ready is None or not tools or _depends_on_more(conversation, ctx):
         return None
     if type(tools) is not RememberedTools:
-        return _taken_before(tools, ready, job) if job.goes_home else None
-    known: Fitted | None = tools.made.get(_key(job))
-    if known is None or known.of[0] is not job.profile or known.of[1] is not job.policy:
+        return _taken_before(tools, ready, ctx) if ctx.is_native else None
+    known: Fitted | None = tools.made.get(_key(ctx))
+    if known is None or known.of[0] is not ctx.profile or known.of[1] is not ctx.policy:
         return None
-    return known if known.of[2] is job.source and known.declared.issuperset(ready.used()) else None
+    return known if known.of[2] is ctx.source and known.declared.issuperset(ready.used()) else None
 
 
-def _depends_on_more(conversation: Conversation, job: RenderJob) -> bool:
+def _depends_on_more(conversation: Conversation, ctx: RenderContext) -> bool:
     """Whether what becomes of the tools depends on what is asked for beside them."""
     options = conversation.options
     return options.tool_choice is not None or (
-        options.output is not None and output_cost(options.output, job) != NOTHING
+        options.output is not None and output_cost(options.output, ctx) != NOTHING
     )
 
 
-def _taken_before(tools: tuple[ToolSpec, ...], ready: Ready, job: RenderJob) -> Fitted | None:
-    declared = _taken.get((written_tools(tools), job.profile, job.policy, job.source))
+def _taken_before(tools: tuple[ToolSpec, ...], ready: PlainTurns, ctx: RenderContext) -> Fitted | None:
+    declared = _taken.get((written_tools(tools), ctx.profile, ctx.policy, ctx.source))
     used = ready.used()
     if declared is None or not declared.issuperset(used):
         return None
-    table = ToolTable(job.profile, tools, used, is_plain=True)
-    return Fitted((job.profile, job.policy, job.source), (), table, None, declared)
+    table = ToolTable(ctx.profile, tools, used, is_plain=True)
+    return Fitted((ctx.profile, ctx.policy, ctx.source), (), table, None, declared)
 
 
 def remember_fitted(
-    conversation: Conversation, table: ToolTable, emitted: tuple[ToolSpec, ...], entries: list[Entry], job: RenderJob
+    conversation: Conversation,
+    table: ToolTable,
+    emitted: tuple[ToolSpec, ...],
+    entries: list[Entry],
+    ctx: RenderContext,
 ) -> tuple[ToolSpec, ...]:
     """Remember what came of tools, where they will come again; what is sent of them."""
-    tools, limit = conversation.tools, job.profile.tools.max_count
-    if _depends_on_more(conversation, job) or (limit is not None and len(tools) > limit):
+    tools, limit = conversation.tools, ctx.profile.tools.max_count
+    if _depends_on_more(conversation, ctx) or (limit is not None and len(tools) > limit):
         return emitted
     declared = frozenset([(tool.namespace, tool.name) for tool in tools])
     if not declared.issuperset(table.keys):
         return emitted
     if type(tools) is not RememberedTools:
-        if emitted is tools and tools and job.goes_home and table.is_plain and not entries:
-            _remember_taken(tools, declared, job)
+        if emitted is tools and tools and ctx.is_native and table.is_plain and not entries:
+            _remember_taken(tools, declared, ctx)
         return emitted
     kept = None if emitted is tools else RememberedTools(emitted)
-    fitted = Fitted((job.profile, job.policy, job.source), tuple(entries), table, kept, declared)
-    tools.keep(_key(job), fitted)
+    fitted = Fitted((ctx.profile, ctx.policy, ctx.source), tuple(entries), table, kept, declared)
+    tools.keep(_key(ctx), fitted)
     return emitted if kept is None else kept
 
 
-def _remember_taken(tools: tuple[ToolSpec, ...], declared: frozenset[Key], job: RenderJob) -> None:
+def _remember_taken(tools: tuple[ToolSpec, ...], declared: frozenset[Key], ctx: RenderContext) -> None:
     written = written_tools(tools)
     if written is None:
         return
     if len(_taken) >= MOST:
         _taken.clear()
-    _taken[written, job.profile, job.policy, job.source] = declared
+    _taken[written, ctx.profile, ctx.policy, ctx.source] = declared
 
 
 def forget() -> None:
@@ -106,5 +110,5 @@ def forget() -> None:
     _taken.clear()
 
 
-def _key(job: RenderJob) -> Any:
-    return id(job.profile), id(job.policy), id(job.source)
+def _key(ctx: RenderContext) -> Any:
+    return id(ctx.profile), id(ctx.policy), id(ctx.source)

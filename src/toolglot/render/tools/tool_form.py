@@ -20,7 +20,7 @@ from toolglot.conversation.report import Entry, Gravity
 from toolglot.errors import InputError
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 from toolglot.render.tools.tool_table import EmittedTool
 from toolglot.schema import Lowered, filter_required, lower
 from toolglot.schema.accepted import is_accepted
@@ -76,23 +76,23 @@ Cost = tuple[int, int]
 NOTHING: Final[Cost] = (0, 0)
 
 
-def output_cost(output: OutputFormat | None, job: RenderJob) -> Cost:
+def output_cost(output: OutputFormat | None, ctx: RenderContext) -> Cost:
     """What the schema of the output takes of the limits that it shares with strict tools."""
-    rules, when = job.profile.schema, job.profile.request.output_closed
+    rules, when = ctx.profile.schema, ctx.profile.request.output_closed
     if output is None or output.schema is None or when == "no" or (when == "strict" and not output.strict):
         return NOTHING
     has_limits = rules.strict_max_optional is not None or rules.strict_max_unions is not None
     return strict_cost(output.schema) if has_limits else NOTHING
 
 
-def fit_forms(tools: list[ToolSpec], job: RenderJob, spent: Cost = NOTHING) -> list[EmittedTool]:
+def fit_forms(tools: list[ToolSpec], ctx: RenderContext, spent: Cost = NOTHING) -> list[EmittedTool]:
     """Tools as the target is to be told of them, each with what it was; `spent` is what the output costs already."""
     fitted = []
-    for tool, form in zip(tools, _forms(tools, job, spent), strict=True):
+    for tool, form in zip(tools, _forms(tools, ctx, spent), strict=True):
         if form is _AS_IT_IS:
             fitted.append(EmittedTool(tool, tool))
             continue
-        job.entries += form.entries
+        ctx.entries += form.entries
         changes: dict[str, Any] = dict(form.changes)
         if form.parameters is not None:
             changes["parameters"] = msgspec.json.decode(form.parameters)
@@ -101,12 +101,12 @@ def fit_forms(tools: list[ToolSpec], job: RenderJob, spent: Cost = NOTHING) -> l
     return fitted
 
 
-def _forms(tools: list[ToolSpec], job: RenderJob, spent: Cost) -> tuple[_Form, ...]:
+def _forms(tools: list[ToolSpec], ctx: RenderContext, spent: Cost) -> tuple[_Form, ...]:
     written = written_tools(tools)
     if written is None:
         _refuse_unwritable(tools)
-        return _made_forms(tools, job.profile, job.policy, job.source, spent)
-    return _remembered(written, job.profile, job.policy, job.source, spent)
+        return _made_forms(tools, ctx.profile, ctx.policy, ctx.source, spent)
+    return _remembered(written, ctx.profile, ctx.policy, ctx.source, spent)
 
 
 def written_tools(tools: Sequence[ToolSpec]) -> WrittenTools | None:
@@ -136,17 +136,17 @@ def _remembered(
 def _made_forms(
     tools: Sequence[ToolSpec], profile: Profile, policy: Policy, source: Profile | None, spent: Cost
 ) -> tuple[_Form, ...]:
-    forms = tuple(_form(tool, RenderJob(profile, policy, source)) for tool in tools)
+    forms = tuple(_form(tool, RenderContext(profile, policy, source)) for tool in tools)
     if not any(tool.strict for tool in tools):
         return forms
-    return _within_strict_limits(tools, forms, RenderJob(profile, policy, source), spent)
+    return _within_strict_limits(tools, forms, RenderContext(profile, policy, source), spent)
 
 
 def _within_strict_limits(
-    tools: Sequence[ToolSpec], forms: tuple[_Form, ...], job: RenderJob, spent: Cost
+    tools: Sequence[ToolSpec], forms: tuple[_Form, ...], ctx: RenderContext, spent: Cost
 ) -> tuple[_Form, ...]:
     """The forms with `strict` on no more tools, optional properties and unions than a request may have."""
-    rules = job.profile.schema
+    rules = ctx.profile.schema
     limits = {
         "schema.strict_max_tools": rules.strict_max_tools,
         "schema.strict_max_optional": rules.strict_max_optional,
@@ -169,41 +169,41 @@ def _within_strict_limits(
             used = {key: used[key] + costs[key] for key in used}
             kept.append(form)
             continue
-        reason = f"a request may not hold so much in strict mode {job.rule(over)}; {tool.name[:80]} is not strict here"
-        job.entries.clear()
-        job.tell("dropped", reason, path=_path(tool))
+        reason = f"a request may not hold so much in strict mode {ctx.rule(over)}; {tool.name[:80]} is not strict here"
+        ctx.entries.clear()
+        ctx.report("dropped", reason, path=_path(tool))
         changes = (*(pair for pair in form.changes if pair[0] != "strict"), ("strict", False))
-        kept.append(replace(form, entries=(*form.entries, *job.entries), changes=changes))
+        kept.append(replace(form, entries=(*form.entries, *ctx.entries), changes=changes))
     return tuple(kept)
 
 
-def _form(tool: ToolSpec, job: RenderJob) -> _Form:
-    if tool.issuer is not None or (tool.type == "custom" and job.profile.tools.custom):
+def _form(tool: ToolSpec, ctx: RenderContext) -> _Form:
+    if tool.issuer is not None or (tool.type == "custom" and ctx.profile.tools.custom):
         return _AS_IT_IS
-    emitted, checked_by = _fitted(tool, job)
-    if emitted is tool and checked_by is tool.parameters and not job.entries:
+    emitted, checked_by = _fitted(tool, ctx)
+    if emitted is tool and checked_by is tool.parameters and not ctx.entries:
         return _AS_IT_IS
     changes = [(field, getattr(emitted, field)) for field in _PLAIN if getattr(emitted, field) != getattr(tool, field)]
     keeps = emitted.parameters is tool.parameters
     return _Form(
-        tuple(job.entries),
+        tuple(ctx.entries),
         tuple(changes),
         None if keeps else msgspec.json.encode(emitted.parameters),
         None if checked_by is tool.parameters else msgspec.json.encode(checked_by),
     )
 
 
-def _fitted(tool: ToolSpec, job: RenderJob) -> tuple[ToolSpec, _Schema | None]:
+def _fitted(tool: ToolSpec, ctx: RenderContext) -> tuple[ToolSpec, _Schema | None]:
     """The tool as the target is to be told of it, and what its arguments are checked against."""
     if tool.type == "custom":
-        return _described(_lowered(_as_function(tool, job), job), job), None
-    filtered, checked_by = _with_required_filtered(tool, job)
-    return _described(_lowered(filtered, job), job), checked_by
+        return _described(_lowered(_as_function(tool, ctx), ctx), ctx), None
+    filtered, checked_by = _with_required_filtered(tool, ctx)
+    return _described(_lowered(filtered, ctx), ctx), checked_by
 
 
-def _as_function(tool: ToolSpec, job: RenderJob) -> ToolSpec:
+def _as_function(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
     """A free-text tool as a function of one string, with its grammar where the model can read it."""
-    job.tell("converted", f"the free-text tool {tool.name[:80]} became a function of one string", path=_path(tool))
+    ctx.report("converted", f"the free-text tool {tool.name[:80]} became a function of one string", path=_path(tool))
     form = tool.format or {}
     grammar = form.get("definition")
     about = "The whole input of the tool, as plain text: no JSON, no quotes around it."
@@ -221,17 +221,17 @@ def _path(tool: ToolSpec) -> str:
     return f"$.tools[{tool.name[:80]!r}]"
 
 
-def _with_required_filtered(tool: ToolSpec, job: RenderJob) -> tuple[ToolSpec, _Schema | None]:
+def _with_required_filtered(tool: ToolSpec, ctx: RenderContext) -> tuple[ToolSpec, _Schema | None]:
     """The tool without needless required names, and the schema that arguments are checked against."""
-    way = job.policy.required
-    if way == "auto" and job.source is not None:
-        way = "filter" if (job.source.protocol, job.profile.protocol) in _FILTERED else "keep"
+    way = ctx.policy.required
+    if way == "auto" and ctx.source is not None:
+        way = "filter" if (ctx.source.protocol, ctx.profile.protocol) in _FILTERED else "keep"
     if tool.parameters is None or way not in ("filter", "aggressive"):
         return tool, tool.parameters
     filtered = filter_required(tool.parameters, aggressive=way == "aggressive")
     for removed in filtered.removed:
         reason = f"{removed.name[:80]} is no longer required: {removed.reason}"
-        job.tell("filtered", reason, "policy", path=_path(tool) + removed.path.removeprefix("$"))
+        ctx.report("filtered", reason, "policy", path=_path(tool) + removed.path.removeprefix("$"))
     return replace(tool, parameters=filtered.schema) if filtered.removed else tool, filtered.schema
 
 
@@ -239,39 +239,39 @@ _SCHEMA_FIELD: Final = "~schema"
 """The note of the field in which a schema came, where its protocol has several."""
 
 
-def _takes_any_schema(tool: ToolSpec, job: RenderJob) -> bool:
+def _takes_any_schema(tool: ToolSpec, ctx: RenderContext) -> bool:
     """Whether a schema stands in a field of the target's protocol that takes any JSON Schema."""
-    rules = job.profile.schema
-    field = (tool.extra or {}).get(job.profile.protocol, {}).get(_SCHEMA_FIELD)
+    rules = ctx.profile.schema
+    field = (tool.extra or {}).get(ctx.profile.protocol, {}).get(_SCHEMA_FIELD)
     return field is not None and field == rules.free_field != rules.field
 
 
-def _lowered(tool: ToolSpec, job: RenderJob) -> ToolSpec:
-    if _takes_any_schema(tool, job):
+def _lowered(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
+    if _takes_any_schema(tool, ctx):
         return tool
-    if tool.strict and job.goes_home and job.profile.takes_any_strict and job.profile.tools.strict != "omit":
-        return replace(_lowered(replace(tool, strict=None), job), strict=True)
+    if tool.strict and ctx.is_native and ctx.profile.takes_any_strict and ctx.profile.tools.strict != "omit":
+        return replace(_lowered(replace(tool, strict=None), ctx), strict=True)
     asked = {} if tool.parameters is None and tool.strict else tool.parameters
-    if asked == {} and not tool.strict and job.profile.tools.empty_schema:
+    if asked == {} and not tool.strict and ctx.profile.tools.empty_schema:
         lowered = Lowered(asked)
     else:
-        lowered = lower(asked, job.profile, strict=bool(tool.strict))
+        lowered = lower(asked, ctx.profile, strict=bool(tool.strict))
     is_changed = lowered.schema is not asked or lowered.strict != bool(tool.strict)
-    if is_changed and job.goes_home and asked and is_accepted(asked, job.profile, strict=bool(tool.strict)):
+    if is_changed and ctx.is_native and asked and is_accepted(asked, ctx.profile, strict=bool(tool.strict)):
         lowered = Lowered(asked, strict=bool(tool.strict))
     for loss in lowered.losses:
         where = "; the description says it" if loss.described else ""
         reason = f"{loss.keyword}: {loss.reason}{where}"
         path = _path(tool) + loss.path.removeprefix("$")
-        job.tell("lowered", reason, path=path, gravity=_gravity(loss))
+        ctx.report("lowered", reason, path=path, gravity=_gravity(loss))
     if (
         not lowered.losses
         and lowered.schema is not tool.parameters
         and not _says_the_same(lowered.schema, tool.parameters)
     ):
         reason = "the schema is written in words that the target takes; it means the same"
-        job.tell("lowered", reason, path=_path(tool), gravity="housekeeping")
-    strict = _strict(tool, lowered, job)
+        ctx.report("lowered", reason, path=_path(tool), gravity="housekeeping")
+    strict = _strict(tool, lowered, ctx)
     if lowered.schema is tool.parameters and strict == tool.strict:
         return tool
     return replace(tool, parameters=lowered.schema, strict=strict)
@@ -291,36 +291,36 @@ def _says_the_same(new: _Schema | None, old: _Schema | None) -> bool:
     return not new and old is not None and not any(value for name, value in old.items() if name != "type")
 
 
-def _strict(tool: ToolSpec, lowered: Lowered, job: RenderJob) -> bool | None:
+def _strict(tool: ToolSpec, lowered: Lowered, ctx: RenderContext) -> bool | None:
     """The switch as the target wants it: refused, free, or false in so many words."""
-    form = job.profile.tools.strict
+    form = ctx.profile.tools.strict
     if form == "request":
         return tool.strict  # the switch asks nothing of the schemas
     if tool.strict and not lowered.strict:
-        job.tell("dropped", f"strict cannot be kept for {tool.name[:80]} without loss", path=_path(tool))
+        ctx.report("dropped", f"strict cannot be kept for {tool.name[:80]} without loss", path=_path(tool))
     if form == "omit":
-        if tool.strict is False and job.goes_home:
-            reason = f"'strict' is refused {job.rule('tools.strict')}; false is what holds without it"
-            job.tell("dropped", reason, path=_path(tool), gravity="housekeeping")
+        if tool.strict is False and ctx.is_native:
+            reason = f"'strict' is refused {ctx.rule('tools.strict')}; false is what holds without it"
+            ctx.report("dropped", reason, path=_path(tool), gravity="housekeeping")
         return None
     if form == "only_false":
-        return False if tool.strict is False and job.goes_home else None
+        return False if tool.strict is False and ctx.is_native else None
     if lowered.strict:
         return True
-    is_relayed = job.source is not None and (job.source.protocol, job.profile.protocol) in _FILTERED
+    is_relayed = ctx.source is not None and (ctx.source.protocol, ctx.profile.protocol) in _FILTERED
     wants_saying = tool.strict is not None or form == "explicit_false" or is_relayed
-    return False if wants_saying and not _was_unsaid_at_home(tool, job) else tool.strict
+    return False if wants_saying and not _was_unsaid_at_home(tool, ctx) else tool.strict
 
 
-def _was_unsaid_at_home(tool: ToolSpec, job: RenderJob) -> bool:
+def _was_unsaid_at_home(tool: ToolSpec, ctx: RenderContext) -> bool:
     """A client of the target itself that left the switch out meant what leaving it out means there."""
-    return tool.strict is None and job.goes_home
+    return tool.strict is None and ctx.is_native
 
 
-def _described(tool: ToolSpec, job: RenderJob) -> ToolSpec:
+def _described(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
     """A tool with the description that the target demands, and without an empty one from elsewhere."""
-    if tool.description or (tool.description is None and not job.profile.tools.description_required):
+    if tool.description or (tool.description is None and not ctx.profile.tools.description_required):
         return tool
-    if job.profile.tools.description_required:
+    if ctx.profile.tools.description_required:
         return replace(tool, description=tool.name)
-    return tool if job.profile.tools.empty_description else replace(tool, description=None)
+    return tool if ctx.profile.tools.empty_description else replace(tool, description=None)

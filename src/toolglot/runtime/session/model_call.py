@@ -81,7 +81,9 @@ def prepare(
     home = upstream.home(choice.model, profile.name)
     asked = asking_encrypted(_bare(conversation, refused), profile)
     asked = asking_usage(replace(asked, options=replace(asked.options, stream=True)), profile)
-    out = request_for(asked, target=profile.name, model=choice.model, policy=policy, overrides=overrides, home=home)
+    out = request_for(
+        asked, target=profile.name, model=choice.model, policy=policy, overrides=overrides, destination=home
+    )
     return Prepared(choice, profile, home, out)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.conversation import ToolCall, ToolResult, Turn
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 
 
-def make_serial(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+def split_parallel_calls(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with at most one call each, where the target wants that."""
-    if job.profile.calls.parallel or not job.survey(turns).has_calls:
+    if ctx.profile.calls.parallel or not ctx.facts(turns).has_calls:
         return turns
     if not any(len(turn.calls) > 1 for turn in turns):
         return turns
@@ -24,9 +24,9 @@ def make_serial(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
         calls = turn.calls
         if len(calls) > 1:
             moved.update(call.id for call in calls)
-            job.tell(
+            ctx.report(
                 "converted",
-                f"one call a turn is accepted {job.rule('calls.parallel')}; they stand one after the other",
+                f"one call a turn is accepted {ctx.rule('calls.parallel')}; they stand one after the other",
                 turn_key=turn.key,
                 call_ids=tuple(call.id for call in calls),
             )

@@ -147,7 +147,7 @@ def _look(block: Block) -> object:
     return block.text[:GLANCE] if isinstance(block, Text) else None
 
 
-def sound_turns(
+def well_formed_turns(
     turns: Sequence[Turn], issuer: Issuer, look: Callable[[Turn], object] = lambda _: None
 ) -> WellFormedTurns | None:
     """The turns as they are, if nothing in them needs pairing; None if something does.

@@ -11,8 +11,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolCall, ToolResult, Turn
-from toolglot.render.job import RenderJob
-from toolglot.render.survey import PROMPTS
+from toolglot.render.context import RenderContext
+from toolglot.render.turn_facts import PROMPTS
 
 _CANNOT_SAY: Final[dict[Role, tuple[type[Block], ...]]] = {
     "assistant": (ToolResult,),
@@ -23,23 +23,23 @@ _CANNOT_SAY: Final[dict[Role, tuple[type[Block], ...]]] = {
 }
 
 
-def attribute(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+def assign_speakers(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with every block in the turn of somebody who can say it."""
-    survey = job.survey(turns)
-    if not survey.is_mixed and Thinking not in survey.kinds:
+    facts = ctx.facts(turns)
+    if not facts.is_mixed and Thinking not in facts.kinds:
         return turns
     if not any(_is_mixed(turn) for turn in turns):
         return turns
-    return tuple(part for turn in turns for part in (_split(turn, job) if _is_mixed(turn) else (turn,)))
+    return tuple(part for turn in turns for part in (_split(turn, ctx) if _is_mixed(turn) else (turn,)))
 
 
 def _is_mixed(turn: Turn) -> bool:
     return any(isinstance(block, _CANNOT_SAY[turn.role]) for block in turn.blocks)
 
 
-def _split(turn: Turn, job: RenderJob) -> list[Turn]:
+def _split(turn: Turn, ctx: RenderContext) -> list[Turn]:
     """A turn as runs of blocks of one speaker each, in their order."""
-    job.tell("moved", f"a {turn.role} turn held blocks of another speaker", "canonical", turn_key=turn.key)
+    ctx.report("moved", f"a {turn.role} turn held blocks of another speaker", "canonical", turn_key=turn.key)
     parts = []
     for number, (role, blocks) in enumerate(groupby(turn.blocks, lambda block: _speaker(block, turn))):
         key = turn.key if number == 0 else f"{turn.key}+{number}"

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from toolglot.conversation import ToolCall, ToolResult, Turn
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 
 NO_ID: Final = "~no_id"
 OWN_ID: Final = "~own_id"
@@ -25,18 +25,18 @@ REFUSED: Final = "refused"
 Carrier = TypeVar("Carrier", ToolCall, ToolResult)
 
 
-class Hidden:
+class OmittedIds:
     """Which calls and results are sent without an id, by the ids of the calls."""
 
-    def __init__(self, turns: Iterable[Turn], job: RenderJob) -> None:
-        self._protocol = job.profile.protocol
-        self._mark = ABSENT if job.profile.ids.written else REFUSED
-        self._are_named = job.profile.results.name == "required"
+    def __init__(self, turns: Iterable[Turn], ctx: RenderContext) -> None:
+        self._protocol = ctx.profile.protocol
+        self._mark = ABSENT if ctx.profile.ids.written else REFUSED
+        self._are_named = ctx.profile.results.name == "required"
         self._calls: set[str] = set()
         self._results: set[str] = set()
         self._own_ids: dict[str, str] = {}
         """The ids of results whose calls have none."""
-        if job.goes_home and job.profile.ids.written and not job.profile.ids.required:
+        if ctx.is_native and ctx.profile.ids.written and not ctx.profile.ids.required:
             self._look_at(turns)
 
     def call(self, call: ToolCall, key: str) -> ToolCall:

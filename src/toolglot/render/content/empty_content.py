@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolResult, Turn
 from toolglot.conversation.completion import CANCELLED
 from toolglot.conversation.report import Gravity
-from toolglot.render.job import RenderJob, unless_same
-from toolglot.render.survey import PLACE
+from toolglot.render.context import RenderContext, unless_same
+from toolglot.render.turn_facts import PLACE
 
 _CONTENT: Final = "~content"
 """The note of a codec whether content was a string or a list."""
@@ -23,140 +23,140 @@ EMPTY_MESSAGE: Final = "[empty message]"
 EMPTY_RESULT: Final = "[no output]"
 
 
-def fill_empties(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+def fill_empty_content(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns without anything empty that the target refuses."""
-    survey = job.survey(turns)
-    if not survey.has_blanks and Thinking not in survey.kinds:
+    facts = ctx.facts(turns)
+    if not facts.has_blanks and Thinking not in facts.kinds:
         return turns
-    last = turns[-1] if job.goes_home and len(turns) > 1 and turns[-2].role in ("user", "tool") else None
+    last = turns[-1] if ctx.is_native and len(turns) > 1 and turns[-2].role in ("user", "tool") else None
     filled = tuple(
-        kept for turn in turns if (kept := turn if _starts_nothing(turn, last, job) else _filled(turn, job)) is not None
+        kept for turn in turns if (kept := turn if _starts_nothing(turn, last, ctx) else _filled(turn, ctx)) is not None
     )
     return unless_same(filled, turns)
 
 
-def _starts_nothing(turn: Turn, last: Turn | None, job: RenderJob) -> bool:
+def _starts_nothing(turn: Turn, last: Turn | None, ctx: RenderContext) -> bool:
     """Whether a turn is the start of an answer that says nothing yet, as the target's own client wrote it."""
-    if turn is not last or turn.role != "assistant" or not job.profile.turns.empty_prefill:
+    if turn is not last or turn.role != "assistant" or not ctx.profile.turns.empty_prefill:
         return False
     is_empty = not turn.blocks or (len(turn.blocks) == 1 and isinstance(turn.blocks[0], Text) and not turn.text)
-    return is_empty and job.profile.turns.prefill == "yes" and (not turn.blocks or job.profile.turns.empty_text)
+    return is_empty and ctx.profile.turns.prefill == "yes" and (not turn.blocks or ctx.profile.turns.empty_text)
 
 
-def _filled(turn: Turn, job: RenderJob) -> Turn | None:
-    if _says_nothing_as_wanted(turn, job) or _is_empty_prompt(turn, job):
+def _filled(turn: Turn, ctx: RenderContext) -> Turn | None:
+    if _says_nothing_as_wanted(turn, ctx) or _is_empty_prompt(turn, ctx):
         return turn
     blocks: list[Block] = []
     for block in turn.blocks:
         if isinstance(block, ToolResult):
-            blocks.append(_filled_result(block, job))
-        elif not isinstance(block, Text) or _is_signed(block, job) or not _is_refused(block.text, job):
+            blocks.append(_filled_result(block, ctx))
+        elif not isinstance(block, Text) or _is_signed(block, ctx) or not _is_refused(block.text, ctx):
             blocks.append(block)
-    if not _says_something(blocks, job) and not _may_say_nothing(turn.role, blocks, job):
-        return _stand_in(turn, job)
+    if not _says_something(blocks, ctx) and not _may_say_nothing(turn.role, blocks, ctx):
+        return _stand_in(turn, ctx)
     kept = unless_same(tuple(blocks), turn.blocks)
     if kept is turn.blocks:
         return turn
     if len(blocks) < len(turn.blocks):
-        job.tell(
+        ctx.report(
             "dropped",
-            f"an empty text is refused {job.rule('turns.empty_text')}",
+            f"an empty text is refused {ctx.rule('turns.empty_text')}",
             turn_key=turn.key,
             gravity="housekeeping",
         )
     return replace(turn, blocks=kept)
 
 
-def _may_say_nothing(role: Role, blocks: list[Block], job: RenderJob) -> bool:
+def _may_say_nothing(role: Role, blocks: list[Block], ctx: RenderContext) -> bool:
     """Whether the target takes a turn of these blocks, which say nothing. Where the blocks of an answer are items of
     the list, none are no turn."""
-    if role == "tool" or (role == "assistant" and not blocks and job.profile.results.carrier == "item"):
+    if role == "tool" or (role == "assistant" and not blocks and ctx.profile.results.carrier == "item"):
         return False
-    return job.profile.turns.empty_turn
+    return ctx.profile.turns.empty_turn
 
 
-def _says_nothing_as_wanted(turn: Turn, job: RenderJob) -> bool:
+def _says_nothing_as_wanted(turn: Turn, ctx: RenderContext) -> bool:
     """Whether an empty text stands beside calls where the target wants just that."""
-    if job.profile.calls.empty_content != "empty" or not turn.calls:
+    if ctx.profile.calls.empty_content != "empty" or not turn.calls:
         return False
     texts = [block for block in turn.blocks if isinstance(block, Text)]
     return len(texts) == 1 and not texts[0].text and texts[0].extra is None
 
 
-def _is_empty_prompt(turn: Turn, job: RenderJob) -> bool:
+def _is_empty_prompt(turn: Turn, ctx: RenderContext) -> bool:
     """Whether a system prompt in a field of its own says nothing, which does no harm where it was written: no block
     stands in it, or it is an empty string."""
-    own = (turn.extra or {}).get(job.profile.protocol, {})
-    if turn.role != "system" or not job.goes_home or own.get(PLACE) != "top":
+    own = (turn.extra or {}).get(ctx.profile.protocol, {})
+    if turn.role != "system" or not ctx.is_native or own.get(PLACE) != "top":
         return False
     return not turn.blocks or (own.get(_CONTENT) == "text" and not turn.text)
 
 
-def _says_something(blocks: list[Block], job: RenderJob) -> bool:
+def _says_something(blocks: list[Block], ctx: RenderContext) -> bool:
     # Where texts are blocks, an empty one that is accepted is content; elsewhere it is an empty message.
-    takes_empty = job.profile.turns.empty_text and job.profile.results.carrier == "block"
-    takes_thought = job.goes_home and job.profile.reasoning.may_end_turn
+    takes_empty = ctx.profile.turns.empty_text and ctx.profile.results.carrier == "block"
+    takes_thought = ctx.is_native and ctx.profile.reasoning.may_end_turn
     return any(
         (not isinstance(block, Thinking) or (takes_thought and (bool(block.text) or block.extra is not None)))
-        and (not isinstance(block, Text) or bool(block.text) or takes_empty or _is_signed(block, job))
+        and (not isinstance(block, Text) or bool(block.text) or takes_empty or _is_signed(block, ctx))
         for block in blocks
     )
 
 
-def _is_signed(text: Text, job: RenderJob) -> bool:
+def _is_signed(text: Text, ctx: RenderContext) -> bool:
     """Whether a text carries a signature that its issuer wants back; of others none is left here."""
-    return text.signature is not None and job.profile.reasoning.carrier == "thought_parts"
+    return text.signature is not None and ctx.profile.reasoning.carrier == "thought_parts"
 
 
-def _is_refused(text: str, job: RenderJob) -> bool:
-    rules = job.profile.turns
+def _is_refused(text: str, ctx: RenderContext) -> bool:
+    rules = ctx.profile.turns
     return not rules.empty_text if not text else not rules.blank_text and text.isspace()
 
 
-def _stand_in(turn: Turn, job: RenderJob) -> Turn | None:
-    rule = job.rule("turns.empty_turn")
+def _stand_in(turn: Turn, ctx: RenderContext) -> Turn | None:
+    rule = ctx.rule("turns.empty_turn")
     if turn.role == "user":
-        job.tell("replaced", f"a turn without content is refused {rule}; a word stands for it", turn_key=turn.key)
+        ctx.report("replaced", f"a turn without content is refused {rule}; a word stands for it", turn_key=turn.key)
         return replace(turn, blocks=(Text(EMPTY_MESSAGE),))
     gravity: Gravity = "loss" if any(isinstance(block, Thinking) for block in turn.blocks) else "housekeeping"
-    job.tell("dropped", f"a turn without content is refused {rule}", turn_key=turn.key, gravity=gravity)
+    ctx.report("dropped", f"a turn without content is refused {rule}", turn_key=turn.key, gravity=gravity)
     return None
 
 
-def _filled_result(result: ToolResult, job: RenderJob) -> ToolResult:
-    rules = job.profile.results
+def _filled_result(result: ToolResult, ctx: RenderContext) -> ToolResult:
+    rules = ctx.profile.results
     is_error = result.is_error or result.status == "cancelled"  # which is written as an error
     accepted = rules.empty_error if is_error else rules.empty
-    if _has_content(result, job):
-        return _without_blanks(result, job)
+    if _has_content(result, ctx):
+        return _without_blanks(result, ctx)
     if accepted:
         # A block may leave its content out, a message may not (C8).
         is_absent = result.content is None and rules.carrier != "block"
-        keeps_list = job.goes_home and rules.carrier == "message" and not result.content
+        keeps_list = ctx.is_native and rules.carrier == "message" and not result.content
         is_list = isinstance(result.content, tuple) and not keeps_list
         return replace(result, content=result.error or "") if is_absent or is_list else result
-    rule = job.rule("results.empty_error" if is_error else "results.empty")
-    job.tell(
+    rule = ctx.rule("results.empty_error" if is_error else "results.empty")
+    ctx.report(
         "replaced", f"a result without content is refused {rule}; a word stands for it", call_ids=(result.call_id,)
     )
     word = CANCELLED if result.status == "cancelled" else EMPTY_RESULT
     return replace(result, content=result.error or word)
 
 
-def _without_blanks(result: ToolResult, job: RenderJob) -> ToolResult:
+def _without_blanks(result: ToolResult, ctx: RenderContext) -> ToolResult:
     if not isinstance(result.content, tuple):
         return result
-    parts = tuple([part for part in result.content if not isinstance(part, Text) or not _is_refused(part.text, job)])
+    parts = tuple([part for part in result.content if not isinstance(part, Text) or not _is_refused(part.text, ctx)])
     parts = unless_same(parts, result.content)
     return result if parts is result.content else replace(result, content=parts)
 
 
-def _has_content(result: ToolResult, job: RenderJob) -> bool:
+def _has_content(result: ToolResult, ctx: RenderContext) -> bool:
     if isinstance(result.content, tuple):
-        return any(not isinstance(part, Text) or not _is_refused(part.text, job) for part in result.content) and any(
+        return any(not isinstance(part, Text) or not _is_refused(part.text, ctx) for part in result.content) and any(
             isinstance(part, Media) or (isinstance(part, Text) and part.text) for part in result.content
         )
     if not result.content:
         # A value counts where it is what is written: instead of a text, or as an object.
-        return result.result is not None and (result.content is None or job.profile.results.body == "object")
-    return not _is_refused(result.content, job)
+        return result.result is not None and (result.content is None or ctx.profile.results.body == "object")
+    return not _is_refused(result.content, ctx)

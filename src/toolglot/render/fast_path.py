@@ -13,16 +13,16 @@ from toolglot.conversation import Block, Options, Text, ToolCall, ToolResult, Tu
 from toolglot.conversation.ids import SMUGGLED_MARK
 from toolglot.render.content.document_names import is_document
 from toolglot.render.content.reasoning import is_thinking
-from toolglot.render.job import RenderJob
-from toolglot.render.survey import stands_among_messages
+from toolglot.render.context import RenderContext
+from toolglot.render.turn_facts import stands_among_messages
 
 
-def look_at(turns: Sequence[Turn], options: Options, job: RenderJob) -> Ready | None:
+def plain_turns(turns: Sequence[Turn], options: Options, ctx: RenderContext) -> PlainTurns | None:
     """What the turns call and by which ids, if they can be sent as they are but for names and ids."""
-    rules = job.profile.reasoning
-    if (rules.placeholder is not None or rules.leading) and is_thinking(options, job):
+    rules = ctx.profile.reasoning
+    if (rules.placeholder is not None or rules.leading) and is_thinking(options, ctx):
         return None
-    look = Ready(job)
+    look = PlainTurns(ctx)
     return look if look.takes(turns) and look.may_end() else None
 
 
@@ -30,15 +30,15 @@ _NOTHING_REMOVED: Final = Turn("user").metadata
 """What nearly every turn has: one object for all."""
 
 
-class Ready:
+class PlainTurns:
     """The turns up to here: who spoke last, and whether calls wait for their results.
 
     Turn by turn only the order of blocks is looked at. What the blocks say is looked at once, at the end, kind by
     kind, which takes half the time.
     """
 
-    def __init__(self, job: RenderJob) -> None:
-        profile = job.profile
+    def __init__(self, ctx: RenderContext) -> None:
+        profile = ctx.profile
         self._results = profile.results
         self._turns = profile.turns
         self._is_carried_by_user = profile.results.carrier == "block"

@@ -20,7 +20,7 @@ from toolglot.conversation.field_gravity import gravity_of_field, written_fields
 from toolglot.conversation.report import Gravity
 from toolglot.profiles import Profile, resolve
 from toolglot.profiles.aliases import TARGETS
-from toolglot.render.job import RenderJob, unless_same
+from toolglot.render.context import RenderContext, unless_same
 from toolglot.render.options import UNKNOWN_FORMAT
 
 _Lost = dict[tuple[str, Gravity], int]
@@ -41,43 +41,43 @@ _UNKNOWN: Final = "unknown"
 """In place of a provider: nobody said which."""
 
 
-def leave_behind(conversation: Conversation, job: RenderJob) -> Conversation:
+def drop_foreign_fields(conversation: Conversation, ctx: RenderContext) -> Conversation:
     """The conversation without what only another host of the target's protocol takes."""
     lost: _Lost = {}
-    if job.profile.request.refused_fields and conversation.extra is not None:
-        conversation = _without_refused(conversation, job)
-    if _is_between_hosts(job):
-        plain = _plain(conversation, job, lost)
+    if ctx.profile.request.refused_fields and conversation.extra is not None:
+        conversation = _without_refused(conversation, ctx)
+    if _is_between_hosts(ctx):
+        plain = _plain(conversation, ctx, lost)
     else:
-        plain = _with_known_limit(_without_foreign(conversation, job, lost), job)
-    if job.source is not None and not job.goes_home and job.source.protocol == job.profile.protocol:
-        plain = _in_common_forms(plain, job)
-    if job.profile.reasoning.signature_fields and _may_be_signed(plain, job):
-        plain = _without_signatures(plain, job)
+        plain = _with_known_limit(_without_foreign(conversation, ctx, lost), ctx)
+    if ctx.source is not None and not ctx.is_native and ctx.source.protocol == ctx.profile.protocol:
+        plain = _in_common_forms(plain, ctx)
+    if ctx.profile.reasoning.signature_fields and _may_be_signed(plain, ctx):
+        plain = _without_signatures(plain, ctx)
     for (field, gravity), count in lost.items():
         times = "" if count == 1 else f" ({count} times)"
         reason = f"{field[:80]} is not known to be accepted here{times}"
-        job.tell("dropped", reason, path=f"$.{field[:80]}", gravity=gravity)
+        ctx.report("dropped", reason, path=f"$.{field[:80]}", gravity=gravity)
     return plain
 
 
-def _without_refused(conversation: Conversation, job: RenderJob) -> Conversation:
+def _without_refused(conversation: Conversation, ctx: RenderContext) -> Conversation:
     """The conversation without fields that the target refuses although its protocol has them."""
-    protocol, refused = job.profile.protocol, job.profile.request.refused_fields
+    protocol, refused = ctx.profile.protocol, ctx.profile.request.refused_fields
     own = (conversation.extra or {}).get(protocol, {})
     kept = {field: value for field, value in own.items() if field not in refused or value in (None, False)}
     if len(kept) == len(own):
         return conversation
     for field in own.keys() - kept.keys():
-        job.tell("dropped", f"{field} is not accepted {job.rule('request.refused_fields')}", path=f"$.{field}")
+        ctx.report("dropped", f"{field} is not accepted {ctx.rule('request.refused_fields')}", path=f"$.{field}")
     return replace(conversation, extra={**(conversation.extra or {}), protocol: kept})
 
 
-def _may_be_signed(conversation: Conversation, job: RenderJob) -> bool:
+def _may_be_signed(conversation: Conversation, ctx: RenderContext) -> bool:
     """Whether a model's turn has such a field. Nearly every request comes here, and nearly none has one."""
-    protocol, named = job.profile.protocol, job.profile.reasoning.signature_fields
+    protocol, named = ctx.profile.protocol, ctx.profile.reasoning.signature_fields
     for turn in conversation.turns:
-        if turn.role == "assistant" and not _is_of_target(turn, job):
+        if turn.role == "assistant" and not _is_of_target(turn, ctx):
             for holder in (turn, *turn.blocks):
                 extra = holder.extra
                 if extra is not None and not extra.get(protocol, {}).keys().isdisjoint(named):
@@ -85,67 +85,67 @@ def _may_be_signed(conversation: Conversation, job: RenderJob) -> bool:
     return False
 
 
-def _without_signatures(conversation: Conversation, job: RenderJob) -> Conversation:
+def _without_signatures(conversation: Conversation, ctx: RenderContext) -> Conversation:
     """The conversation without the fields in which other hosts sent signatures of theirs (law 12)."""
     lost: _Lost = {}
     turns = tuple(
-        [_unsigned_turn(turn, job, lost) if turn.role == "assistant" else turn for turn in conversation.turns]
+        [_unsigned_turn(turn, ctx, lost) if turn.role == "assistant" else turn for turn in conversation.turns]
     )
     turns = unless_same(turns, conversation.turns)
     for (field, gravity), count in lost.items():
         times = "" if count == 1 else f" ({count} times)"
-        reason = f"{field} holds a signature of another issuer {job.rule('reasoning.signature_fields')}{times}"
-        job.tell("dropped", f"{reason}; it was left out", gravity=gravity)
+        reason = f"{field} holds a signature of another issuer {ctx.rule('reasoning.signature_fields')}{times}"
+        ctx.report("dropped", f"{reason}; it was left out", gravity=gravity)
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
-def _unsigned_turn(turn: Turn, job: RenderJob, lost: _Lost) -> Turn:
-    if _is_of_target(turn, job):
+def _unsigned_turn(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
+    if _is_of_target(turn, ctx):
         return turn
-    blocks = unless_same(tuple([_unsigned_block(block, job, lost) for block in turn.blocks]), turn.blocks)
-    extra = _without_signature(turn.extra, job, lost)
+    blocks = unless_same(tuple([_unsigned_block(block, ctx, lost) for block in turn.blocks]), turn.blocks)
+    extra = _without_signature(turn.extra, ctx, lost)
     return turn if blocks is turn.blocks and extra is turn.extra else replace(turn, blocks=blocks, extra=extra)
 
 
-def _unsigned_block(block: Block, job: RenderJob, lost: _Lost) -> Block:
+def _unsigned_block(block: Block, ctx: RenderContext, lost: _Lost) -> Block:
     if isinstance(block, Opaque | ServerTool):
         return block
-    extra = _without_signature(block.extra, job, lost)
+    extra = _without_signature(block.extra, ctx, lost)
     return block if extra is block.extra else replace(block, extra=extra)
 
 
-def _without_signature(extra: Extra | None, job: RenderJob, lost: _Lost) -> Extra | None:
-    own, named = extra.get(job.profile.protocol) if extra is not None else None, job.profile.reasoning.signature_fields
+def _without_signature(extra: Extra | None, ctx: RenderContext, lost: _Lost) -> Extra | None:
+    own, named = extra.get(ctx.profile.protocol) if extra is not None else None, ctx.profile.reasoning.signature_fields
     if extra is None or not own or own.keys().isdisjoint(named):
         return extra
     for field in filter(own.__contains__, named):
         key = (field, gravity_of_field(field, own[field]))
         lost[key] = lost.get(key, 0) + 1
     kept = {field: value for field, value in own.items() if field not in named}
-    others = {protocol: fields for protocol, fields in extra.items() if protocol != job.profile.protocol}
-    return ({**others, job.profile.protocol: kept} if kept else others) or None
+    others = {protocol: fields for protocol, fields in extra.items() if protocol != ctx.profile.protocol}
+    return ({**others, ctx.profile.protocol: kept} if kept else others) or None
 
 
-def _plain(conversation: Conversation, job: RenderJob, lost: _Lost) -> Conversation:
+def _plain(conversation: Conversation, ctx: RenderContext, lost: _Lost) -> Conversation:
     options = conversation.options
     choice = options.tool_choice
-    if choice is not None and choice.mode == "auto" and (choice.extra or {}).get(job.profile.protocol, {}).get(_CHOICE):
+    if choice is not None and choice.mode == "auto" and (choice.extra or {}).get(ctx.profile.protocol, {}).get(_CHOICE):
         key: tuple[str, Gravity] = ("tool_choice", "loss")  # of a kind that nobody knows: `auto` is asked for instead
         lost[key] = lost.get(key, 0) + 1
     output = options.output
     if (
         output is not None
         and output.kind == "text"
-        and UNKNOWN_FORMAT in (output.extra or {}).get(job.profile.protocol, {})
+        and UNKNOWN_FORMAT in (output.extra or {}).get(ctx.profile.protocol, {})
     ):
         key = ("output", "loss")
         lost[key] = lost.get(key, 0) + 1
     for kept in (choice, options.reasoning, options.output):
         if kept is not None:
-            _kept(kept.extra, job, lost)
+            _kept(kept.extra, ctx, lost)
     return Conversation(
-        tuple([turn if _is_of_target(turn, job) else _plain_turn(turn, job, lost) for turn in conversation.turns]),
-        tuple([_plain_tool(tool, job, lost) for tool in conversation.tools]),
+        tuple([turn if _is_of_target(turn, ctx) else _plain_turn(turn, ctx, lost) for turn in conversation.turns]),
+        tuple([_plain_tool(tool, ctx, lost) for tool in conversation.tools]),
         replace(
             options,
             tool_choice=replace(options.tool_choice, extra=None) if options.tool_choice is not None else None,
@@ -153,64 +153,64 @@ def _plain(conversation: Conversation, job: RenderJob, lost: _Lost) -> Conversat
             output=replace(options.output, extra=None) if options.output is not None else None,
         ),
         conversation.model,
-        _kept(conversation.extra, job, lost, _COMMON),
+        _kept(conversation.extra, ctx, lost, _COMMON),
     )
 
 
-def _in_common_forms(conversation: Conversation, job: RenderJob) -> Conversation:
+def _in_common_forms(conversation: Conversation, ctx: RenderContext) -> Conversation:
     """The conversation without the notes of forms that only its own host is known to read."""
-    turns = unless_same(tuple([_turn_in_common_forms(turn, job) for turn in conversation.turns]), conversation.turns)
+    turns = unless_same(tuple([_turn_in_common_forms(turn, ctx) for turn in conversation.turns]), conversation.turns)
     output = conversation.options.output
-    extra = _without_forms(output.extra, job) if output is not None else None
+    extra = _without_forms(output.extra, ctx) if output is not None else None
     if output is not None and extra is not output.extra:
         options = replace(conversation.options, output=replace(output, extra=extra))
         return replace(conversation, turns=turns, options=options)
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
-def _turn_in_common_forms(turn: Turn, job: RenderJob) -> Turn:
+def _turn_in_common_forms(turn: Turn, ctx: RenderContext) -> Turn:
     if not any(type(block) is Media and block.extra is not None for block in turn.blocks):
         return turn  # as nearly all
     plain = [
-        replace(block, extra=_without_forms(block.extra, job)) if type(block) is Media else block
+        replace(block, extra=_without_forms(block.extra, ctx)) if type(block) is Media else block
         for block in turn.blocks
     ]
     return replace(turn, blocks=tuple(plain))
 
 
-def _without_forms(extra: Extra | None, job: RenderJob) -> Extra | None:
-    own = (extra or {}).get(job.profile.protocol)
+def _without_forms(extra: Extra | None, ctx: RenderContext) -> Extra | None:
+    own = (extra or {}).get(ctx.profile.protocol)
     if extra is None or not own or own.keys().isdisjoint(_OWN_FORMS):
         return extra
-    return {**extra, job.profile.protocol: {key: value for key, value in own.items() if key not in _OWN_FORMS}}
+    return {**extra, ctx.profile.protocol: {key: value for key, value in own.items() if key not in _OWN_FORMS}}
 
 
-def _without_foreign(conversation: Conversation, job: RenderJob, lost: _Lost) -> Conversation:
+def _without_foreign(conversation: Conversation, ctx: RenderContext, lost: _Lost) -> Conversation:
     """The conversation without what turns hold that another host of the protocol issued."""
     for turn in conversation.turns:
         if turn.issuer is not None:
             break
     else:
         return conversation  # as nearly all that a client sent
-    plain = tuple([_home_fields(turn, job, lost) for turn in conversation.turns])
+    plain = tuple([_home_fields(turn, ctx, lost) for turn in conversation.turns])
     turns = unless_same(plain, conversation.turns)
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
-def _home_fields(turn: Turn, job: RenderJob, lost: _Lost) -> Turn:
+def _home_fields(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
     """The turn with the fields that the target may have."""
-    issuer, protocol = turn.issuer, job.profile.protocol
-    if issuer is None or issuer.provider == job.profile.name or not _has_fields(turn, protocol):
+    issuer, protocol = turn.issuer, ctx.profile.protocol
+    if issuer is None or issuer.provider == ctx.profile.name or not _has_fields(turn, protocol):
         return turn
     name = resolve(issuer.provider)
-    if name in (job.profile.name, _UNKNOWN):
+    if name in (ctx.profile.name, _UNKNOWN):
         return turn
     known = profiles.get(name) if name in TARGETS else None
     if known is not None and known.protocol != protocol:
         return turn
-    is_related = known is not None and _is_related(known, job.profile) and _GENERIC not in (name, job.profile.name)
-    is_welcome = turn.role != "assistant" and job.profile.request.unknown_fields != "refused"
-    return turn if is_related or is_welcome else _plain_turn(turn, job, lost)
+    is_related = known is not None and _is_related(known, ctx.profile) and _GENERIC not in (name, ctx.profile.name)
+    is_welcome = turn.role != "assistant" and ctx.profile.request.unknown_fields != "refused"
+    return turn if is_related or is_welcome else _plain_turn(turn, ctx, lost)
 
 
 def _has_fields(turn: Turn, protocol: str) -> bool:
@@ -220,31 +220,31 @@ def _has_fields(turn: Turn, protocol: str) -> bool:
     return any(block.extra is not None and protocol in block.extra for block in turn.blocks)
 
 
-def _is_of_target(turn: Turn, job: RenderJob) -> bool:
-    return turn.issuer is not None and resolve(turn.issuer.provider) == job.profile.name
+def _is_of_target(turn: Turn, ctx: RenderContext) -> bool:
+    return turn.issuer is not None and resolve(turn.issuer.provider) == ctx.profile.name
 
 
-def _with_known_limit(conversation: Conversation, job: RenderJob) -> Conversation:
+def _with_known_limit(conversation: Conversation, ctx: RenderContext) -> Conversation:
     """The conversation with the limit of an answer under a name that the target knows, where it has two for it.
 
     The old one is understood beside the new one, save by models that think and show nothing of it.
     """
-    own = (conversation.extra or {}).get(job.profile.protocol, {})
-    used, known, rules = own.get(_LIMIT), job.profile.request.max_tokens_field, job.profile.reasoning
+    own = (conversation.extra or {}).get(ctx.profile.protocol, {})
+    used, known, rules = own.get(_LIMIT), ctx.profile.request.max_tokens_field, ctx.profile.reasoning
     is_hidden = rules.carrier == "none" and rules.default != "off"
     if used is None or used == known or (used == _OLD_LIMIT and not is_hidden):
         return conversation
-    if job.profile.request.unknown_fields != "refused":
+    if ctx.profile.request.unknown_fields != "refused":
         return conversation
-    reason = f"{used} is not accepted {job.rule('request.max_tokens_field')}; it is {known} here"
-    job.tell("renamed", reason, path="$", gravity="housekeeping")
+    reason = f"{used} is not accepted {ctx.rule('request.max_tokens_field')}; it is {known} here"
+    ctx.report("renamed", reason, path="$", gravity="housekeeping")
     kept = {field: value for field, value in own.items() if field != _LIMIT}
-    return replace(conversation, extra={**(conversation.extra or {}), job.profile.protocol: kept})
+    return replace(conversation, extra={**(conversation.extra or {}), ctx.profile.protocol: kept})
 
 
-def _is_between_hosts(job: RenderJob) -> bool:
-    source, target = job.source, job.profile
-    if source is None or job.goes_home or source.protocol != target.protocol:
+def _is_between_hosts(ctx: RenderContext) -> bool:
+    source, target = ctx.source, ctx.profile
+    if source is None or ctx.is_native or source.protocol != target.protocol:
         return False
     return not _is_related(source, target) and target.request.unknown_fields == "refused"
 
@@ -254,24 +254,24 @@ def _is_related(source: Profile, target: Profile) -> bool:
     return source.name in target.layers or target.name in source.layers
 
 
-def _plain_turn(turn: Turn, job: RenderJob, lost: _Lost) -> Turn:
-    blocks = tuple([_plain_block(block, job, lost) for block in turn.blocks])
-    return replace(turn, blocks=blocks, extra=_kept(turn.extra, job, lost))
+def _plain_turn(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
+    blocks = tuple([_plain_block(block, ctx, lost) for block in turn.blocks])
+    return replace(turn, blocks=blocks, extra=_kept(turn.extra, ctx, lost))
 
 
-def _plain_tool(tool: ToolSpec, job: RenderJob, lost: _Lost) -> ToolSpec:
-    return tool if tool.issuer is not None else replace(tool, extra=_kept(tool.extra, job, lost))
+def _plain_tool(tool: ToolSpec, ctx: RenderContext, lost: _Lost) -> ToolSpec:
+    return tool if tool.issuer is not None else replace(tool, extra=_kept(tool.extra, ctx, lost))
 
 
-def _plain_block(block: Block, job: RenderJob, lost: _Lost) -> Block:
+def _plain_block(block: Block, ctx: RenderContext, lost: _Lost) -> Block:
     if block.extra is None or isinstance(block, Media | Opaque | ServerTool):
         return block
-    return replace(block, extra=_kept(block.extra, job, lost))
+    return replace(block, extra=_kept(block.extra, ctx, lost))
 
 
-def _kept(extra: Extra | None, job: RenderJob, lost: _Lost, common: frozenset[str] = frozenset()) -> Extra | None:
+def _kept(extra: Extra | None, ctx: RenderContext, lost: _Lost, common: frozenset[str] = frozenset()) -> Extra | None:
     """What may stay of the fields of the protocol; what had something to say is counted."""
-    fields = (extra or {}).get(job.profile.protocol)
+    fields = (extra or {}).get(ctx.profile.protocol)
     if not fields:
         return extra
     for field, value in written_fields(fields):
@@ -279,4 +279,4 @@ def _kept(extra: Extra | None, job: RenderJob, lost: _Lost, common: frozenset[st
             key = (field, gravity_of_field(field, value))
             lost[key] = lost.get(key, 0) + 1
     kept = {field: value for field, value in fields.items() if field in common}
-    return {job.profile.protocol: kept} if kept else None
+    return {ctx.profile.protocol: kept} if kept else None

@@ -10,44 +10,46 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Text, Thinking, ToolCall, Turn
-from toolglot.render.job import RenderJob, unless_same
+from toolglot.render.context import RenderContext, unless_same
 from toolglot.render.roles import bridge
 
 
-def set_apart(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+def separate_text_and_calls(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with calls alone, where the target wants that."""
-    rules = job.profile.calls
-    if (rules.with_text and rules.text_after) or not job.survey(turns).has_calls:
+    rules = ctx.profile.calls
+    if (rules.with_text and rules.text_after) or not ctx.facts(turns).has_calls:
         return turns
     if rules.with_text:
-        return unless_same(tuple([_with_text_first(turn, job) for turn in turns]), turns)
-    return tuple(part for turn in turns for part in (_split(turn, job) if turn.calls else (turn,)))
+        return unless_same(tuple([_with_text_first(turn, ctx) for turn in turns]), turns)
+    return tuple(part for turn in turns for part in (_split(turn, ctx) if turn.calls else (turn,)))
 
 
-def _split(turn: Turn, job: RenderJob) -> list[Turn]:
+def _split(turn: Turn, ctx: RenderContext) -> list[Turn]:
     calls: list[Block] = []
     words: list[Block] = []
     for block in turn.blocks:
         (calls if isinstance(block, ToolCall) else words).append(block)
     if not words:
         return [turn]
-    if not job.profile.reasoning.may_end_turn and all(isinstance(block, Thinking) for block in words):
-        rule = job.rule("reasoning.may_end_turn")
-        job.tell("dropped", f"thinking may not stand alone, nor beside calls {rule}", turn_key=turn.key)
+    if not ctx.profile.reasoning.may_end_turn and all(isinstance(block, Thinking) for block in words):
+        rule = ctx.rule("reasoning.may_end_turn")
+        ctx.report("dropped", f"thinking may not stand alone, nor beside calls {rule}", turn_key=turn.key)
         return [replace(turn, blocks=tuple(calls), extra=None)]
-    reason = f"words beside calls are refused {job.rule('calls.with_text')}; they stand before, with a bridge"
-    job.tell("moved", reason, turn_key=turn.key)
+    reason = f"words beside calls are refused {ctx.rule('calls.with_text')}; they stand before, with a bridge"
+    ctx.report("moved", reason, turn_key=turn.key)
     said = replace(turn, blocks=tuple(words), key=f"{turn.key}+said", extra=None)
-    return [said, bridge("user", turn, "between", job), replace(turn, blocks=tuple(calls), extra=None)]
+    return [said, bridge("user", turn, "between", ctx), replace(turn, blocks=tuple(calls), extra=None)]
 
 
-def _with_text_first(turn: Turn, job: RenderJob) -> Turn:
+def _with_text_first(turn: Turn, ctx: RenderContext) -> Turn:
     """A turn whose texts stand before its first call. Thinking and the provider's own blocks stay where they are."""
     blocks = turn.blocks
     first = next((place for place, block in enumerate(blocks) if isinstance(block, ToolCall)), len(blocks))
     late = [block for block in blocks[first:] if isinstance(block, Text)]
     if not late:
         return turn
-    job.tell("moved", f"text may not follow a call {job.rule('calls.text_after')}; it stands before", turn_key=turn.key)
+    ctx.report(
+        "moved", f"text may not follow a call {ctx.rule('calls.text_after')}; it stands before", turn_key=turn.key
+    )
     rest = [block for block in blocks[first:] if not isinstance(block, Text)]
     return replace(turn, blocks=(*blocks[:first], *late, *rest))

@@ -29,9 +29,9 @@ from toolglot.conversation.events import (
 )
 from toolglot.conversation.reply_events import of_block
 from toolglot.profiles import Profile
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 from toolglot.render.rendering import Rendered
-from toolglot.render.reply.answer import (
+from toolglot.render.reply.reply_projection import (
     AS_IT_CAME,
     CUT_SAYS,
     NOT_SHOWN,
@@ -54,7 +54,7 @@ class _Held(NamedTuple):
     unsaid: list[Event]
 
 
-class AnswerStream:
+class StreamProjection:
     """The events of one answer for the client."""
 
     def __init__(
@@ -62,13 +62,13 @@ class AnswerStream:
         source: Profile,
         target: Profile,
         request: Rendered | None,
-        job: RenderJob,
+        ctx: RenderContext,
         *,
         whole_calls: bool = False,
         reply_id: str = "",
         reply_model: str = "",
     ) -> None:
-        self._answer = ReplyProjection(source, target, request, job, reply_id, reply_model)
+        self._answer = ReplyProjection(source, target, request, ctx, reply_id, reply_model)
         self._whole_calls = whole_calls
         self._opened: ToolCall | None = None
         """The call that is open and shown, as the client knows it."""

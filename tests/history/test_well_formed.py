@@ -13,7 +13,7 @@ from broken_conversations import conversations
 from toolglot import Conversation, Issuer, Text, ToolCall, ToolResult, Turn, profiles
 from toolglot.conversation.report import Entry
 from toolglot.history.intake import Intake
-from toolglot.history.soundness import sound_turns
+from toolglot.history.well_formed import well_formed_turns
 from toolglot.render import render
 
 ISSUER = Issuer("anthropic")
@@ -38,7 +38,7 @@ def taken_in(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], list[Entry]]:
 
 
 def assert_named_as_by_a_history(turns: tuple[Turn, ...], order: list[int]) -> None:
-    names = sound_turns(turns, ISSUER)
+    names = well_formed_turns(turns, ISSUER)
     assert names is not None
     taken, told = taken_in(turns)
     assert told == []
@@ -55,7 +55,7 @@ def test_whatever_needs_no_matching_has_the_names_that_a_history_gives(
     conversation: Conversation, random: Random
 ) -> None:
     turns = conversation.turns
-    if sound_turns(turns, ISSUER) is not None:
+    if well_formed_turns(turns, ISSUER) is not None:
         order = list(range(len(turns)))
         random.shuffle(order)
         assert_named_as_by_a_history(turns, order)
@@ -93,7 +93,7 @@ def test_calls_without_a_result_need_no_matching(exchanges: list[str], has_keys:
     ],
 )
 def test_a_result_that_somebody_has_to_decide_on_needs_matching(turns: tuple[Turn, ...]) -> None:
-    assert sound_turns(turns, ISSUER) is None
+    assert well_formed_turns(turns, ISSUER) is None
 
 
 def test_texts_that_begin_alike_are_told_apart_and_equal_ones_are_counted() -> None:
@@ -103,7 +103,7 @@ def test_texts_that_begin_alike_are_told_apart_and_equal_ones_are_counted() -> N
 
 
 def test_an_id_that_no_call_has_stays_as_it_is() -> None:
-    names = sound_turns((called("toolu_1"), answered("toolu_1")), ISSUER)
+    names = well_formed_turns((called("toolu_1"), answered("toolu_1")), ISSUER)
     assert names is not None
     assert names.canonical_id("toolu_2") == "toolu_2"
     assert names.key("mine") == "mine"

@@ -34,7 +34,7 @@ from toolglot.conversation.report import Action
 from toolglot.errors import InputError, TruncatedArgumentsError
 from toolglot.profiles import Profile
 from toolglot.render.content.foreign import readable_block, strip_opaque
-from toolglot.render.job import RenderJob
+from toolglot.render.context import RenderContext
 from toolglot.render.rendering import Rendered
 
 UNREADABLE: Final = "[The model called {name} with arguments that cannot be read: {written}]"
@@ -51,20 +51,20 @@ _ONLY_CALL: Final = "~function_call"
 """The note of a call in a form that has no ids, since there is only one call: the old one of Chat Completions."""
 
 
-def for_client(
+def project_reply(
     reply: Reply,
     source: Profile,
     target: Profile,
     request: Rendered | None,
-    job: RenderJob,
+    ctx: RenderContext,
     *,
     reply_id: str = "",
     reply_model: str = "",
 ) -> Reply:
     """A provider's reply under the client's names and ids."""
-    answer = ReplyProjection(source, target, request, job, reply_id, reply_model)
+    answer = ReplyProjection(source, target, request, ctx, reply_id, reply_model)
     id, model = answer.begin(reply.id, reply.model)
-    turn = strip_opaque(reply.turn, job) if answer.is_abroad else reply.turn
+    turn = strip_opaque(reply.turn, ctx) if answer.is_abroad else reply.turn
     said = turn.blocks
     if answer.is_abroad:
         said = tuple([block for block in said if type(block) is ToolCall or not answer.is_void(block)])
@@ -101,7 +101,7 @@ class ReplyProjection:
         source: Profile,
         target: Profile,
         request: Rendered | None,
-        job: RenderJob,
+        ctx: RenderContext,
         reply_id: str = "",
         reply_model: str = "",
     ) -> None:
@@ -110,7 +110,7 @@ class ReplyProjection:
         self._source = source
         self._target = target
         self._request = request
-        self._job = job
+        self._ctx = ctx
         self.is_abroad: bool = source.protocol != target.protocol
         self._own_ids: set[str] = set()
         """The ids of calls that a client of the same protocol gets as the provider gave them."""
@@ -133,7 +133,7 @@ class ReplyProjection:
         self._mint.reply_id = id
         if self._reply_model and self._reply_model != model:
             reason = f"the provider names {model[:80]!r} as its model; the client is told {self._reply_model[:80]!r}"
-            self._job.tell("replaced", reason, "projection", path="$.model", gravity="housekeeping")
+            self._ctx.report("replaced", reason, "projection", path="$.model", gravity="housekeeping")
             model = self._reply_model
         if not self.is_abroad:
             return id, model
@@ -154,12 +154,12 @@ class ReplyProjection:
         """Why the answer ended, by the calls that the client gets. One that does not say it came to its end."""
         self.tell_rest(said)
         if self._has_cut_call and said in (None, "stop", "tool_calls"):
-            self._job.tell("assumed", CUT_UNSAID, "canonical", path="$.stop")
+            self._ctx.report("assumed", CUT_UNSAID, "canonical", path="$.stop")
             return "length"
         if said is None:
             meant: StopReason = "tool_calls" if self._runnable else "error" if self._malformed else "stop"
             what = "with calls that can be run, it ended for them" if self._runnable else "it is taken for whole"
-            self._job.tell("assumed", f"the answer does not say why it ended; {what}", "canonical", path="$.stop")
+            self._ctx.report("assumed", f"the answer does not say why it ended; {what}", "canonical", path="$.stop")
             return meant
         if not self._calls:
             return said
@@ -247,7 +247,9 @@ class ReplyProjection:
             name = self._forced_name()
             if not name:
                 return self._nameless(call)
-            self._job.tell("assumed", f"a call has no name; the tool that was forced, {name!r}, is meant", "canonical")
+            self._ctx.report(
+                "assumed", f"a call has no name; the tool that was forced, {name!r}, is meant", "canonical"
+            )
             call = replace(call, name=name)
         original = self.open_call(call)
         if not cut:
@@ -289,11 +291,11 @@ class ReplyProjection:
             return call
         if raw_id is None and self._source.ids.required:
             reason = f"a call of {call.name[:80]} came without an id; it is {given!r} for the client"
-            self._job.tell("added", reason, "projection", call_ids=(given,))
+            self._ctx.report("added", reason, "projection", call_ids=(given,))
         if raw_id is not None and not (self.is_abroad and ids.are_alike(raw_id, given)):
             reason = f"the id {raw_id[:80]!r} is used twice, or is not as the client's protocol writes ids"
             reason += f"; it is {given!r} there"
-            self._job.tell("replaced", reason, "projection", call_ids=(given,))
+            self._ctx.report("replaced", reason, "projection", call_ids=(given,))
         return replace(call, id=given)
 
     def _forced_name(self) -> str:
@@ -309,7 +311,7 @@ class ReplyProjection:
         """A call that nobody can run, since it does not say of what it is; a client would fail at its empty name."""
         self._calls += 1
         written = _shown(call) or jsontext.compact(call.arguments or {})[:SHOWN]
-        self._job.tell(
+        self._ctx.report(
             "converted",
             f"a call has no name, so that it cannot be run; it became text: {written}",
             "loss",
@@ -333,10 +335,10 @@ class ReplyProjection:
             return
         if self._request.conversation.tools and self._request.tools.of(emitted_name) is None:
             reason = f"the model called {call.name[:80]!r}, which is no tool of the request"
-            self._job.tell("mismatched", reason, "canonical", call_ids=(call.id,))
+            self._ctx.report("mismatched", reason, "canonical", call_ids=(call.id,))
         for mismatch in self._request.tools.mismatches(call):
             where = f"arguments of {call.name[:80]} at {mismatch.path}"
-            self._job.tell("mismatched", f"{where}: {mismatch.message}", "canonical", call_ids=(call.id,))
+            self._ctx.report("mismatched", f"{where}: {mismatch.message}", "canonical", call_ids=(call.id,))
 
     @property
     def writes_text(self) -> bool:
@@ -368,10 +370,10 @@ class ReplyProjection:
         why = "its arguments were cut off" if cut else _why_unreadable(call.raw_input or "")
         reason = f"the call of {call.name[:80]} cannot be run ({why}); {outcome}"
         if outcome == NOT_SHOWN:
-            self._job.tell("dropped", reason, "canonical", call_ids=(call.id,))
+            self._ctx.report("dropped", reason, "canonical", call_ids=(call.id,))
             return
         action: Action = "mismatched" if self.writes_text else "converted"
-        self._job.tell(action, f"{reason}: {_shown(call)}", "canonical", call_ids=(call.id,))
+        self._ctx.report(action, f"{reason}: {_shown(call)}", "canonical", call_ids=(call.id,))
 
     def _unreadable(self, call: ToolCall, *, cut: bool) -> Block | None:
         """A call whose arguments are cut or no object."""

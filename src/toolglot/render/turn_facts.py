@@ -27,7 +27,7 @@ Answers = dict[str, ToolResult | None]
 """The results of calls by the ids of these; None where there is none."""
 
 
-class Survey:
+class TurnFacts:
     """What the turns hold."""
 
     __slots__ = (

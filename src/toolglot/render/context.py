@@ -1,4 +1,4 @@
-"""What every pass is given besides the conversation: the target, the policies, and where to tell changes."""
+"""What every pass gets besides the conversation: the target, the policies, and where to report changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolglot.conversation.field_gravity import gravity_of_field, written_fields
 from toolglot.conversation.report import Action, Entry, Fault, Gravity, gravity_of
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
-from toolglot.render.survey import Survey
+from toolglot.render.turn_facts import TurnFacts
 
 T = TypeVar("T")
 
@@ -22,55 +22,57 @@ def unless_same(new: tuple[T, ...], old: tuple[T, ...]) -> tuple[T, ...]:
     return new
 
 
-class RenderJob:
-    """One render."""
+class RenderContext:
+    """The target, the policies and the report of one render."""
 
     __slots__ = (
-        "_survey",
+        "_facts",
+        "destination",
         "entries",
-        "goes_home",
         "has_errors",
         "has_new_ids",
-        "home",
         "is_continued",
+        "is_native",
         "keeps_items",
         "policy",
         "profile",
         "source",
     )
 
-    def __init__(self, profile: Profile, policy: Policy, source: Profile | None, home: Issuer | None = None) -> None:
-        self.goes_home: bool = source is not None and source.name == profile.name
+    def __init__(
+        self, profile: Profile, policy: Policy, source: Profile | None, destination: Issuer | None = None
+    ) -> None:
+        self.is_native: bool = source is not None and source.name == profile.name
         """Whether the request goes to the provider that it was written for."""
-        self.profile: Profile = profile.as_told() if self.goes_home else profile
+        self.profile: Profile = profile.as_told() if self.is_native else profile
         self.policy: Policy = policy
         self.source: Profile | None = source
-        """Whose conversation this is, where one provider's client wrote all of it."""
-        self.home: Issuer | None = home
-        """The endpoint and the account that the request goes to, as far as they are known."""
+        """The provider for which the conversation was written, if there is one."""
+        self.destination: Issuer | None = destination
+        """The endpoint and account that the request goes to, as far as known."""
         self.entries: list[Entry] = []
         self.has_errors: bool = False
-        """A result that failed is sent."""
+        """A result that failed was sent."""
         self.has_new_ids: bool = False
-        """A call of another provider's client is sent under another id than that client wrote."""
+        """A call is sent under another id than the client of another provider wrote."""
         self.keeps_items: bool = False
-        """The provider has stored what it answered, so that an item goes home by its id alone."""
+        """The provider has stored what it answered, so that an item is sent as its id alone."""
         self.is_continued: bool = False
-        """The provider has stored what was said before."""
-        self._survey: Survey | None = None
+        """The provider has stored the turns before these."""
+        self._facts: TurnFacts | None = None
 
-    def survey(self, turns: tuple[Turn, ...]) -> Survey:
-        """What the turns hold; looked at once for all passes that leave them as they are."""
-        survey = self._survey
-        if survey is None or survey.turns is not turns:
-            survey = self._survey = Survey(turns)
-        return survey
+    def facts(self, turns: tuple[Turn, ...]) -> TurnFacts:
+        """What the turns hold. Collected once for all passes that leave the turns as they are."""
+        facts = self._facts
+        if facts is None or facts.turns is not turns:
+            facts = self._facts = TurnFacts(turns)
+        return facts
 
-    def know(self, survey: Survey) -> None:
-        """Take a survey for that of the turns that it is of."""
-        self._survey = survey
+    def use_facts(self, facts: TurnFacts) -> None:
+        """Use facts that were collected already."""
+        self._facts = facts
 
-    def tell(
+    def report(
         self,
         action: Action,
         reason: str,
@@ -81,7 +83,7 @@ class RenderJob:
         call_ids: tuple[str, ...] = (),
         gravity: Gravity | None = None,
     ) -> None:
-        """Report a change; its gravity follows from the action unless it is given."""
+        """Report a change. Its gravity follows from the action, unless the caller names one."""
         self.entries.append(
             Entry(
                 action=action,
@@ -95,11 +97,11 @@ class RenderJob:
             )
         )
 
-    def tell_fields(self, extra: Extra | None, where: str, turn_key: str = "") -> None:
-        """Report the fields of a value that cannot stay on what it becomes; empty ones and a codec's notes are not."""
+    def report_fields(self, extra: Extra | None, where: str, turn_key: str = "") -> None:
+        """Report fields that a value loses as it becomes something else. Empty fields are not reported."""
         for fields in (extra or {}).values():
             for field, value in written_fields(fields):
-                self.tell(
+                self.report(
                     "dropped",
                     f"{field[:80]} has no place on {where}",
                     path=f"$.{field[:80]}",
@@ -108,5 +110,5 @@ class RenderJob:
                 )
 
     def rule(self, key: str) -> str:
-        """A rule of the target for a reason: its id in brackets."""
+        """The id of a rule of the target, in brackets, for a reason."""
         return f"({self.profile.origin(key).id})"

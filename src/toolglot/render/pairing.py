@@ -20,8 +20,8 @@ from toolglot.conversation.completion import completion_key
 from toolglot.conversation.report import Action
 from toolglot.history.ledger import Ledger
 from toolglot.render.content.cache_markers import is_marker
-from toolglot.render.job import RenderJob
-from toolglot.render.survey import Answers, Survey
+from toolglot.render.context import RenderContext
+from toolglot.render.turn_facts import Answers, TurnFacts
 
 ORPHANED: Final = "[Result of a tool call that is not part of this conversation{name}]"
 LATE: Final = "[Late result{name}: it came after the call was cancelled]"
@@ -30,29 +30,29 @@ SECOND: Final = "[Another result{name}]"
 _ASIDE: Final = {"late": LATE, "conflict": SECOND, "superseded": SECOND}
 
 
-def pair(turns: tuple[Turn, ...], job: RenderJob) -> tuple[Turn, ...]:
+def pair_results(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with every exchange whole and in place."""
-    survey = job.survey(turns)
-    if not survey.has_calls or (survey.is_paired and (_may_be_apart(survey, job) or _are_sound(turns, job))):
+    facts = ctx.facts(turns)
+    if not facts.has_calls or (facts.is_paired and (_may_be_separate(facts, ctx) or _are_adjacent(turns, ctx))):
         return turns
-    if survey.has_removed or not survey.is_paired:
-        return tuple(_Pairing(turns, job).rebuilt())
-    pairing = _Pairing(turns, job, survey.answers)
+    if facts.has_removed or not facts.is_paired:
+        return tuple(_Pairing(turns, ctx).rebuilt())
+    pairing = _Pairing(turns, ctx, facts.answers)
     paired = tuple(pairing.rebuilt())
-    survey.extend(paired, pairing.added)
+    facts.extend(paired, pairing.added)
     return paired
 
 
 # --- as the target wants it -------------------------------------------------------------------------
 
 
-def _may_be_apart(survey: Survey, job: RenderJob) -> bool:
+def _may_be_separate(facts: TurnFacts, ctx: RenderContext) -> bool:
     """Whether results of paired calls may stand anywhere behind these. Its own client put them there."""
-    rules = job.profile.results
-    return job.goes_home and not rules.adjacent and not rules.call_order and None not in survey.answers.values()
+    rules = ctx.profile.results
+    return ctx.is_native and not rules.adjacent and not rules.call_order and None not in facts.answers.values()
 
 
-def _are_sound(turns: Sequence[Turn], job: RenderJob) -> bool:
+def _are_adjacent(turns: Sequence[Turn], ctx: RenderContext) -> bool:
     """Whether turns whose calls and results are paired stand as the target wants it."""
     position = 0
     while position < len(turns):
@@ -63,16 +63,16 @@ def _are_sound(turns: Sequence[Turn], job: RenderJob) -> bool:
                 return False
             position += 1
             continue
-        length = _answer_length([call.id for call in calls], turns, position + 1, job)
+        length = _answer_length([call.id for call in calls], turns, position + 1, ctx)
         if length == 0:
             return False
         position += 1 + length
     return True
 
 
-def _answer_length(ids: Sequence[str], turns: Sequence[Turn], start: int, job: RenderJob) -> int:
+def _answer_length(ids: Sequence[str], turns: Sequence[Turn], start: int, ctx: RenderContext) -> int:
     """How many turns from here on answer these calls as the target wants it; 0 if they do not."""
-    rules = job.profile.results
+    rules = ctx.profile.results
     waiting = dict.fromkeys(ids)
     answered = 0
     position = start
@@ -89,24 +89,24 @@ def _answer_length(ids: Sequence[str], turns: Sequence[Turn], start: int, job: R
             del waiting[result.call_id]
             answered += 1
         blocks = turn.blocks if len(results) == len(turn.blocks) else _without_markers(turn.blocks)
-        if not _are_placed(blocks, len(results), job) or (waiting and len(results) != len(blocks)):
+        if not _are_placed(blocks, len(results), ctx) or (waiting and len(results) != len(blocks)):
             return 0
         position += 1
     length = position - start
     return 0 if rules.together and length > 1 else length
 
 
-def _are_placed(blocks: Sequence[Block], count: int, job: RenderJob) -> bool:
+def _are_placed(blocks: Sequence[Block], count: int, ctx: RenderContext) -> bool:
     """Whether the results among blocks stand first, with nothing else where nothing else may stand."""
     if count == len(blocks):
         return True
     are_first = all(isinstance(block, ToolResult) for block in blocks[:count])
-    return are_first and job.profile.results.user_after and may_share(blocks[count:], job)
+    return are_first and ctx.profile.results.user_after and may_share(blocks[count:], ctx)
 
 
-def may_share(blocks: Sequence[Block], job: RenderJob) -> bool:
+def may_share(blocks: Sequence[Block], ctx: RenderContext) -> bool:
     """Whether blocks may stand in one turn with results (C4). A cache marker is nobody's word: it always may."""
-    rules = job.profile.results
+    rules = ctx.profile.results
     words = _without_markers(blocks)
     if rules.carrier != "block" or (blocks and not words):
         return True
@@ -128,9 +128,9 @@ class _Pairing:
     `answers` are the results of the calls where nobody has to decide on any; otherwise the ledger does.
     """
 
-    def __init__(self, turns: tuple[Turn, ...], job: RenderJob, answers: Answers | None = None) -> None:
+    def __init__(self, turns: tuple[Turn, ...], ctx: RenderContext, answers: Answers | None = None) -> None:
         self._turns = turns
-        self._job = job
+        self._ctx = ctx
         self._is_decided = answers is not None
         ledger = Ledger.of(turns if answers is None else ())
         self._aside = {id(aside.result): aside.reason for found in ledger for aside in found.set_aside}
@@ -154,7 +154,7 @@ class _Pairing:
                 yield from self._rest(turn)
                 continue
             yield turn
-            length = self._sound_length(ids, position)
+            length = self._adjacent_length(ids, position)
             if length:
                 yield from self._turns[position : position + length]
                 position += length
@@ -171,16 +171,16 @@ class _Pairing:
         if not again:
             return turn
         for call in again:
-            self._job.tell_fields(call.extra, "a call that is left out")
-            self._job.tell(
+            self._ctx.report_fields(call.extra, "a call that is left out")
+            self._ctx.report(
                 "dropped", f"{call.name[:80]} was called twice under one id", "canonical", call_ids=(call.id,)
             )
         kept = tuple(block for block in turn.blocks if not any(block is call for call in again))
         return replace(turn, blocks=kept)
 
-    def _sound_length(self, ids: Sequence[str], position: int) -> int:
+    def _adjacent_length(self, ids: Sequence[str], position: int) -> int:
         """The turns that answer these calls as they stand, if what they hold is what counts."""
-        length = _answer_length(ids, self._turns, position, self._job)
+        length = _answer_length(ids, self._turns, position, self._ctx)
         if self._is_decided:
             return length
         results = (result for other in self._turns[position : position + length] for result in other.results)
@@ -196,12 +196,12 @@ class _Pairing:
         moved = tuple([call.id for call in turn.calls if self._chosen.get(call.id) is not None])
         if moved:
             reason = "results were put directly behind their calls, in order"
-            self._job.tell("moved", reason, "canonical", turn_key=turn.key, call_ids=moved)
+            self._ctx.report("moved", reason, "canonical", turn_key=turn.key, call_ids=moved)
         self.added.append(Turn("tool", tuple(results), key=f"{turn.key}+results"))
         return self.added[-1]
 
     def _synthetic(self, call: ToolCall, turn_key: str) -> ToolResult:
-        self._job.tell(
+        self._ctx.report(
             "added",
             f"{call.name[:80]} has no result; a made-up one says so",
             "canonical",
@@ -210,7 +210,7 @@ class _Pairing:
         )
         return ToolResult(
             call.id,
-            self._job.policy.missing_result,
+            self._ctx.policy.missing_result,
             is_error=True,
             name=call.name,
             is_complete=True,
@@ -245,7 +245,7 @@ class _Pairing:
         if not calls:
             return
         reason = "the call of a result was taken out; it is written again, with the arguments that it had"
-        self._job.tell("added", reason, "canonical", turn_key=turn.key, call_ids=tuple(calls))
+        self._ctx.report("added", reason, "canonical", turn_key=turn.key, call_ids=tuple(calls))
         self._restored_ids |= calls.keys()
         issuers = {call.metadata.issuer for call in calls.values() if call.metadata is not None}
         issuer = issuers.pop() if len(issuers) == 1 else None
@@ -271,9 +271,9 @@ class _Pairing:
         return _as_text(_ASIDE[reason], result)
 
     def _tell(self, result: ToolResult, action: Action, reason: str) -> None:
-        self._job.tell_fields(result.extra, "a result that is not sent as one")
+        self._ctx.report_fields(result.extra, "a result that is not sent as one")
         # The content of the result is still there, with its call or as text.
-        self._job.tell(action, reason, "canonical", call_ids=(result.call_id,), gravity="change")
+        self._ctx.report(action, reason, "canonical", call_ids=(result.call_id,), gravity="change")
 
 
 def _say_the_same(result: ToolResult, other: ToolResult) -> bool:
