@@ -41,7 +41,7 @@ def examples() -> Examples:
     for name in registry.names():
         body = msgspec.json.decode((VECTORS / f"{name}.json").read_bytes())
         for vector in body["vectors"]:
-            calls = vector["said"].get("calls", [])
+            calls = vector["expected"].get("calls", [])
             tools = vector.get("tools", body.get("tools", []))
             text = _with_place(vector["text"], calls)
             if text is not None and _is_read(text, name, tools):

@@ -55,7 +55,7 @@ def calls_of(found: Said) -> list[tuple[str, Any]]:
 def test_every_example_gives_the_same_calls_when_its_dialect_is_not_named(dialect: str) -> None:
     different = []
     for name, vector, shared in vectors():
-        wanted = vector["said"].get("calls", [])
+        wanted = vector["expected"].get("calls", [])
         tools = vector.get("tools", shared) or [call["name"] for call in wanted]
         if name != dialect:
             continue
@@ -72,7 +72,7 @@ def test_what_differs_does_so() -> None:
     there = {(name, vector["name"]): (vector, shared) for name, vector, shared in vectors()}
     for key in OTHERWISE:
         vector, shared = there[key]
-        wanted = [(call["name"], call["arguments"]) for call in vector["said"].get("calls", [])]
+        wanted = [(call["name"], call["arguments"]) for call in vector["expected"].get("calls", [])]
         assert calls_of(parse_text(vector["text"], tools=vector.get("tools", shared))) != wanted, key
 
 

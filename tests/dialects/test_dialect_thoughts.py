@@ -140,7 +140,7 @@ def names_of(found: Said) -> list[tuple[str, Any]]:
 def test_no_call_is_lost_since_the_model_is_named(model: str) -> None:
     lost = []
     for dialect, vector, shared in FIRST:
-        tools = vector.get("tools", shared) or [call["name"] for call in vector["said"].get("calls", [])]
+        tools = vector.get("tools", shared) or [call["name"] for call in vector["expected"].get("calls", [])]
         without = names_of(parse_text(vector["text"], tools=tools))
         if names_of(parse_text(vector["text"], tools=tools, model=model)) != without:
             lost.append((dialect, vector["name"]))

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from toolglot.dialects.detection import Detection, detect
     from toolglot.dialects.dialect import Dialect
-    from toolglot.dialects.registry import get, names, register_dialect
+    from toolglot.dialects.registry import get, names, register_dialect, register_writing
     from toolglot.dialects.reply_reader import CallsInText, with_calls, with_leading_thought
     from toolglot.dialects.seed_formats import detect_format
     from toolglot.dialects.text_stream import Said, TextToolStream, parse_text
     from toolglot.dialects.writers.prompt import Prompt, to_prompt
-    from toolglot.dialects.writers.writing import register_writing, write_calls
+    from toolglot.dialects.writers.writing import write_calls
     from toolglot.dialects.writers.writing_forms import Writing
 
 __all__ = [
@@ -57,7 +57,7 @@ _HOMES: Final = {
     "names": "registry",
     "parse_text": "text_stream",
     "register_dialect": "registry",
-    "register_writing": "writers.writing",
+    "register_writing": "registry",
     "to_prompt": "writers.prompt",
     "with_calls": "reply_reader",
     "with_leading_thought": "reply_reader",

@@ -20,6 +20,7 @@ from toolglot.dialects.families.json_calls import KEYS, CallKeys, call_list
 from toolglot.dialects.lookahead import drop_rest, is_beginning
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.writers.writing_forms import Writing
 
 Read = Callable[[DialectReader, str], Steps[Outcome]]
 """Reads what follows an opener, which it is given."""
@@ -61,7 +62,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     thought_ends: tuple[str, ...] = ()
     """Openers that no thought holds: one of them ends it."""
     named: Dialect | None = None
-    """What is read in its place where the dialect was named: then nothing else can be meant, and more is forgiven."""
+    """The dialect to read instead if the user chose this one by name: it may be more lenient, as no other is meant."""
+    writing: Writing | None = None
+    """How calls and results are written. Without it the dialect can only be read."""
 
 
 def json_in(*closers: str, keys: CallKeys = KEYS) -> Read:

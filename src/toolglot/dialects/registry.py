@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from toolglot.dialects import known
 from toolglot.dialects.dialect import Dialect
+from toolglot.dialects.writers.writing_forms import Writing
 from toolglot.errors import InputError, UnknownNameError, closest_names, quote, unknown_name
 from toolglot.profiles.aliases import plain
 
@@ -38,7 +39,7 @@ def names() -> tuple[str, ...]:
 
 
 def register_dialect(dialect: Dialect) -> None:
-    """Add a dialect, or replace the one of the same name."""
+    """Add a dialect, or replace the one of the same name. If it has no `writing`, the one of before stays."""
     if not isinstance(dialect, Dialect):
         raise InputError(f"expected a Dialect, got {quote(dialect)}", path="dialect")
     if not isinstance(dialect.name, str) or dialect.name in ("", "auto"):
@@ -47,7 +48,24 @@ def register_dialect(dialect: Dialect) -> None:
     _check(dialect, others, "dialect")
     if dialect.named is not None:
         _check(dialect.named, [], "dialect.named")
+    if dialect.writing is not None:
+        _check_writing(dialect.writing, "dialect.writing")
+    elif dialect.name in names():
+        dialect = replace(dialect, writing=get(dialect.name).writing)
     _OWN[dialect.name] = dialect
+
+
+def register_writing(dialect: str, writing: Writing) -> None:
+    """Replace how a dialect is written."""
+    _check_writing(writing, "writing")
+    found = get(dialect)
+    _OWN[found.name] = replace(found, writing=writing)
+
+
+def _check_writing(writing: Writing, path: str) -> None:
+    if not isinstance(writing, Writing) or not writing.forms or not all(map(callable, writing.forms)):
+        hint = 'Writing((as_object("<call>", "</call>"),))'
+        raise InputError(f"expected a Writing with a form, got {quote(writing)}", path=path, hint=hint)
 
 
 def _check(dialect: Dialect, others: list[Dialect], path: str) -> None:

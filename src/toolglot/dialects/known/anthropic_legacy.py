@@ -14,6 +14,7 @@ from toolglot.dialects.families.sections import Section, calls_in
 from toolglot.dialects.families.tag_calls import TagStyle, tag_call
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import invokes
 
 _NAMED, _BARE, _CALLED = "<invoke ", "<invoke>", "\ncall\n<invoke "
 _SECTION, _CLOSE = "<function_calls>", "</function_calls>"
@@ -39,6 +40,7 @@ ANTHROPIC_LEGACY = Dialect(
     inside=r"\s*+(?:<invoke[ >]|<(?:tool_)?name>|name\s*=|\[?\s*\{)",
     read=calls_in(Section((_NAMED, _BARE, _CALLED), (_CLOSE,), json=True), _read_call),
     models=("claude-*", "*claude*"),
+    writing=invokes("<function_calls>\n", "\n</function_calls>"),
 )
 
 DIALECTS = (ANTHROPIC_LEGACY,)

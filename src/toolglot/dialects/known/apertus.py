@@ -6,6 +6,7 @@ from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.families.json_calls import named_calls
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import as_body, json_list
 
 _CLOSER = "<|tools_suffix|>"
 
@@ -25,6 +26,7 @@ APERTUS = Dialect(
     closers=(_CLOSER,),
     thinking=(("<|inner_prefix|>", "<|inner_suffix|>"),),
     models=("*apertus*",),
+    writing=json_list("<|tools_prefix|>", _CLOSER, as_body(lambda name, arguments, _id: {name: arguments})),
 )
 
 DIALECTS = (APERTUS,)

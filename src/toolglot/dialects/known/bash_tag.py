@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.shell_tools import read_command
+from toolglot.dialects.writers.writing_forms import Writing, as_command
 
-BASH_TAG = Dialect(name="bash_tag", openers=("<tool>",), inside=r"\s*+[^\s<{\[]", read=read_command("</tool>"))
+BASH_TAG = Dialect(
+    name="bash_tag",
+    openers=("<tool>",),
+    inside=r"\s*+[^\s<{\[]",
+    read=read_command("</tool>"),
+    writing=Writing((as_command,), sample=("bash", {"command": "ls -la"})),
+)
 
 DIALECTS = (BASH_TAG,)

@@ -16,12 +16,14 @@ from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.families.json_calls import CallKeys
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.writers.writing_forms import as_object, json_list
 
 _ANSWERS: Final = ("<|START_RESPONSE|>", "<|START_TEXT|>")
 _ENDS: Final = ("<|END_RESPONSE|>", "<|END_TEXT|>", "<|END_OF_TURN_TOKEN|>")
 _THOUGHT, _THOUGHT_END = "<|START_THINKING|>", "<|END_THINKING|>"
 _SILENT: Final = (*_ENDS, _THOUGHT_END)
 _CITATIONS: Final = ("<co>", "</co>", "<co: ", "</co: ")
+_OBJECT: Final = as_object(name="tool_name", arguments="parameters", id="tool_call_id")
 _ACTION: Final = json_in("<|END_ACTION|>", keys=CallKeys(id=("tool_call_id",)))
 
 
@@ -52,5 +54,6 @@ _COMMAND3 = Dialect(
     closers=("<|END_ACTION|>",),
     thinking=((_THOUGHT, _THOUGHT_END),),
     models=("*command-r7b*", "*command-a*"),
+    writing=json_list("<|START_ACTION|>", "<|END_ACTION|>", _OBJECT)._replace(ids="count"),
 )
 DIALECTS = (_COMMAND3, replace(_COMMAND3, name="cohere_command4", models=("*command-4*", "*north-*")))

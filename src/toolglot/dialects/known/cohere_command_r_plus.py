@@ -19,6 +19,7 @@ from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.families.json_calls import CallKeys, call_list
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import as_object, json_list
 
 _AHEAD: Final = 64
 _KEYS: Final = CallKeys(no_calls=("directly-answer", "directly_answer"))
@@ -39,6 +40,7 @@ COMMAND_R_PLUS = Dialect(
     inside=r"\s*```(?:json)?\s*[\[{](?!\s*\"action)",
     read=_read,
     models=("*command-r-plus*", "*command-r-0*"),
+    writing=json_list("Action:\n```json\n", "\n```", as_object(name="tool_name", arguments="parameters")),
 )
 
 _SILENT: Final = ("<|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>")

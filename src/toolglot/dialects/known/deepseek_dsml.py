@@ -14,6 +14,7 @@ from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, tagged
 
 _MARKS = ("\uff5cDSML\uff5c", "\u2016DSML\u2016", "\uff5c\uff5cDSML\uff5c\uff5c", "|DSML|", "||DSML||")
 _SECTIONS = ("function_calls", "tool_calls")
@@ -43,7 +44,17 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     return outcome
 
 
-def _dsml(name: str, *models: str) -> Dialect:
+def _writing(section: str) -> Writing:
+    mark = _MARKS[0]
+    return tagged(
+        f'<{mark}invoke name="NAME">',
+        f'<{mark}parameter name="KEY" string="STRING">VALUE</{mark}parameter>',
+        f"</{mark}invoke>",
+        section=(f"<{mark}{section}>", f"</{mark}{section}>"),
+    )
+
+
+def _dsml(name: str, section: str, *models: str) -> Dialect:
     return Dialect(
         name=name,
         openers=(*_MARKED.open_section, *_MARKED.call, *_PLAIN_OPENERS),
@@ -51,8 +62,9 @@ def _dsml(name: str, *models: str) -> Dialect:
         read=_read,
         closers=(*_MARKED.close_section, *_MARKED.close_call, _END),
         models=models,
+        writing=_writing(section),
     )
 
 
-_V32 = _dsml("deepseek_v32", "*deepseek-v3.2*", "*deepseek_v32*")
-DIALECTS = (_V32, _dsml("deepseek_v4", "*deepseek-v4*", "*deepseek_v4*"))
+_V32 = _dsml("deepseek_v32", "function_calls", "*deepseek-v3.2*", "*deepseek_v32*")
+DIALECTS = (_V32, _dsml("deepseek_v4", "tool_calls", "*deepseek-v4*", "*deepseek_v4*"))

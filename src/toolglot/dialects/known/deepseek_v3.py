@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.section_calls import SectionStyle, name_in_head, section_call
+from toolglot.dialects.writers.writing_forms import Writing, as_text
 
 _STYLE = SectionStyle(
     open_section=(
@@ -35,16 +36,29 @@ _BEGIN = r"\s*(?:<｜tool▁call▁begin｜>\s*)?"
 _KIND = r"function\s*<｜tool▁sep｜>"
 
 
-def _deepseek(name: str, inside: str, *models: str) -> Dialect:
+def _deepseek(name: str, inside: str, call: str, *models: str) -> Dialect:
     """One of both. Where it is named, it reads the other as well."""
     openers = (*_STYLE.open_section, _STYLE.call)
     closers = (*_STYLE.close_section, _STYLE.close_call, *_STYLE.end)
     read = section_call(_STYLE)
-    found = Dialect(name=name, openers=openers, inside=inside, read=read, closers=closers, models=models)
+    writing = Writing(
+        (as_text(f"{_STYLE.call}{call}{_STYLE.close_call}"),),
+        begin=_STYLE.open_section[0],
+        between="",
+        end=_STYLE.close_section[0],
+    )
+    found = Dialect(
+        name=name, openers=openers, inside=inside, read=read, closers=closers, models=models, writing=writing
+    )
     return replace(found, named=replace(found, inside=""))
 
 
 DIALECTS = (
-    _deepseek("deepseek_v3", _BEGIN + _KIND, "*deepseek-v3", "*deepseek-v3-*", "*deepseek-r1*", "*deepseek-chat*"),
-    _deepseek("deepseek_v31", rf"{_BEGIN}(?!{_KIND})(?!<)\S", "*deepseek-v3.1*"),
+    _deepseek(
+        "deepseek_v3",
+        _BEGIN + _KIND,
+        "function<｜tool▁sep｜>NAME\n```json\nJSON\n```",
+        *("*deepseek-v3", "*deepseek-v3-*", "*deepseek-r1*", "*deepseek-chat*"),
+    ),
+    _deepseek("deepseek_v31", rf"{_BEGIN}(?!{_KIND})(?!<)\S", "NAME<｜tool▁sep｜>JSON", "*deepseek-v3.1*"),
 )

@@ -9,6 +9,7 @@ from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.families.json_calls import BARE, call_list
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, as_object
 
 _FENCES: Final = ("```", "~~~")
 _WORD: Final = re.compile(r"[a-z_]+")
@@ -30,6 +31,7 @@ FENCED_JSON = Dialect(
     inside=r"(?:json|tool_calls?|tool_code|tool|function_calls?|function)?\s*(?:\[\s*)?\{",
     read=_read,
     is_weak=True,
+    writing=Writing((as_object("```json\n", "\n```"),)),
 )
 
 DIALECTS = (FENCED_JSON,)

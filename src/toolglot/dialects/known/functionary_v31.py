@@ -16,6 +16,7 @@ from toolglot.dialects.families.json_calls import arguments_of
 from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.values.json_text import quoted
+from toolglot.dialects.writers.writing_forms import Writing, as_text
 
 _NAME: Final = re.compile(r"[^\s<>{}(),\[\]]+")
 _INSIDE: Final = re.compile(r"[^\s<>{}(),\[\]]++(?:\)?>\s*+(?:\{|</function>|\Z)|\s*+[(,]?+\s*+\[?+\{)")
@@ -55,5 +56,6 @@ _V31 = Dialect(
     inside=_INSIDE.pattern,
     read=_read,
     models=("*functionary*v3.1*",),
+    writing=Writing((as_text("<function=NAME>JSON</function>"),)),
 )
 DIALECTS = (replace(_V31, named=replace(_V31, openers=(*_V31.openers, _PYTHON), inside="")),)

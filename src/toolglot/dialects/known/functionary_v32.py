@@ -19,6 +19,7 @@ from toolglot.dialects.families.json_calls import arguments_of
 from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.values.json_text import quoted
+from toolglot.dialects.writers.writing_forms import Writing, as_text
 
 _NAME: Final = re.compile(r"[\w.:-]+")
 _CODE: Final = ("python", "ipython")
@@ -49,6 +50,7 @@ FUNCTIONARY_V32 = Dialect(
     inside=r"[A-Za-z_][\w.:-]*\r?\n",
     read=_read,
     models=("*functionary*v3.2*",),
+    writing=Writing((as_text(">>>NAME\nJSON"),)),
 )
 
 DIALECTS = (replace(FUNCTIONARY_V32, named=replace(FUNCTIONARY_V32, prompted=(">>>",))),)

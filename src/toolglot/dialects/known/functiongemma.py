@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.gemma_calls import GemmaStyle, gemma_in
+from toolglot.dialects.writers.writing_forms import Writing, as_gemma
 
 FUNCTIONGEMMA = Dialect(
     name="functiongemma",
@@ -21,6 +22,11 @@ FUNCTIONGEMMA = Dialect(
         ),
     ),
     models=("*functiongemma*", "*function-gemma*"),
+    writing=Writing(
+        (as_gemma("<start_function_call>", "<escape>", "<end_function_call>"),),
+        between="",
+        result=("<start_function_response>", "<end_function_response>"),
+    ),
 )
 
 DIALECTS = (FUNCTIONGEMMA,)

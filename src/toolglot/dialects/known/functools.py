@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect, json_in
+from toolglot.dialects.writers.writing_forms import json_list
 
 _WORDS = ("\nfunctools", "\n functools")
 
@@ -18,6 +19,7 @@ PHI4_MINI = Dialect(
     read=json_in("<|/tool_call|>", "<|end|>"),
     closers=("<|/tool_call|>",),
     models=("*phi-4-mini*", "*phi4-mini*"),
+    writing=json_list("functools"),
 )
 FIREFUNCTION_V2 = Dialect(
     name="firefunction_v2",
@@ -25,6 +27,7 @@ FIREFUNCTION_V2 = Dialect(
     inside=r"\s*[\[{]",
     read=json_in("<|eot_id|>"),
     models=("*firefunction*",),
+    writing=json_list("functools"),
 )
 
 

@@ -11,6 +11,7 @@ from toolglot.dialects.dialect import THINK, Dialect
 from toolglot.dialects.families.gemma_calls import GemmaStyle, gemma_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, as_gemma
 
 _WORDS = ("\ncall:", "<call>")
 _CHANNEL, _CHANNEL_END = "<|channel>", "<channel|>"
@@ -25,6 +26,11 @@ GEMMA4 = Dialect(
     closers=(_STYLE.closer,),
     thinking=(*THINK, (f"{_CHANNEL}thought\n", _CHANNEL_END)),
     models=("*gemma-4*", "*gemma4*"),
+    writing=Writing(
+        (as_gemma("<|tool_call>", _STYLE.quote, _STYLE.closer),),
+        between="",
+        result=(_STYLE.response, "<tool_response|>"),
+    ),
 )
 
 

@@ -15,6 +15,7 @@ from toolglot.dialects.families.json_messages import LONGEST_TEXT, message
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.values.json_text import read_string
+from toolglot.dialects.writers.writing_forms import Writing, as_body
 
 _AHEAD: Final = 64
 _ANSWER: Final = re.compile(r'\s*"response"\s*:\s*"')
@@ -45,6 +46,7 @@ GENERIC_CONTENT = Dialect(
     openers=("{",),
     inside=rf'\s*"(?:(?:tool_call|response)"\s*:|tool_calls"\s*:(?!{_OPENAI}))',
     read=_read,
+    writing=Writing((as_body(lambda name, arguments, _id: {"tool_call": {"name": name, "arguments": arguments}}),)),
 )
 
 DIALECTS = (GENERIC_CONTENT,)

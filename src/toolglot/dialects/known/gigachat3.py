@@ -9,6 +9,7 @@ from __future__ import annotations
 from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, as_object
 
 _ROLE = "function call<|role_sep|>"
 _OBJECT = json_in("</s>", "<|message_sep|>")
@@ -26,6 +27,7 @@ GIGACHAT3 = Dialect(
     inside=r"\s*(?:function call<\|role_sep\|>\s*)?\{",
     read=_read,
     models=("*gigachat3*", "*gigachat-3*"),
+    writing=Writing((as_object(f"<|message_sep|>\n\n{_ROLE}\n"),)),
 )
 
 DIALECTS = (GIGACHAT3,)

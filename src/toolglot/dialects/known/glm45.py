@@ -18,10 +18,19 @@ from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.pair_calls import INSIDE, pairs_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, tagged
+
+_ON_LINES = tagged(
+    "<tool_call>NAME\n",
+    "<arg_key>KEY</arg_key>\n<arg_value>VALUE</arg_value>\n",
+    "</tool_call>",
+    between="\n",
+)
+_ON_ONE_LINE = tagged("<tool_call>NAME", "<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>", "</tool_call>")
 
 
-def _pairs(name: str, *models: str) -> Dialect:
-    return Dialect(name=name, openers=("<tool_call>",), inside=INSIDE, read=pairs_in(), models=models)
+def _pairs(name: str, *models: str, writing: Writing = _ON_LINES) -> Dialect:
+    return Dialect(name=name, openers=("<tool_call>",), inside=INSIDE, read=pairs_in(), models=models, writing=writing)
 
 
 _LING = _pairs("ling3", "*ling-3*", "*ling3*")
@@ -41,7 +50,7 @@ def _read_ling(reader: DialectReader, opener: str) -> Steps[Outcome]:
 
 DIALECTS = (
     _pairs("glm45", "*glm-4.5*", "*glm-4.6*", "*glm4.5*"),
-    _pairs("glm47", "*glm-4.7*", "*glm-5*", "*glm4.7*"),
+    _pairs("glm47", "*glm-4.7*", "*glm-5*", "*glm4.7*", writing=_ON_ONE_LINE),
     replace(_LING, named=replace(_LING, openers=(*_LING.openers, _LING_END), inside="", read=_read_ling)),
     _pairs("poolside_v1", "*poolside*", "*laguna*"),
 )

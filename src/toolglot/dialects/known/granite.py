@@ -11,6 +11,7 @@ from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.families.json_calls import BARE, call_list
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, as_object, json_list
 
 _read_marked = json_in("</tool_call>", "<|/tool_call|>", "<|end_of_text|>")
 
@@ -29,6 +30,7 @@ GRANITE = Dialect(
     read=_read,
     closers=("<|/tool_call|>", "<|end_of_text|>", "</tool_call>"),
     models=("*granite-3*",),
+    writing=json_list("<|tool_call|>"),
     is_variant=True,
 )
 GRANITE20B_FC = Dialect(
@@ -37,6 +39,7 @@ GRANITE20B_FC = Dialect(
     inside=r"\s*[\[{]",
     read=json_in("</function_call>", "<|endoftext|>"),
     models=("*granite-20b-functioncalling*",),
+    writing=Writing((as_object("<function_call> "),)),
 )
 
 _UNMARKED = replace(GRANITE, openers=(*GRANITE.openers, "\n["))

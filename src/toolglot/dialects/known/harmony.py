@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.harmony_messages import ENDS, STARTS, message
+from toolglot.dialects.writers.writing_forms import Writing, as_text
 
 HARMONY = Dialect(
     name="harmony",
@@ -19,6 +20,14 @@ HARMONY = Dialect(
     r"\s*(?:\Z|<\|(?:start|channel|end|call|return)\|>|(?:assistant|analysis|commentary|final)\b)|[\w.-]+\s*<\|(?:channel|message|constrain)\|>",
     read=message,
     models=("*gpt-oss*",),
+    writing=Writing(
+        (
+            as_text(
+                "<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>JSON<|call|>"
+            ),
+        ),
+        between="",
+    ),
 )
 
 DIALECTS = (HARMONY,)

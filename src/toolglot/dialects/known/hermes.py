@@ -10,9 +10,11 @@ from __future__ import annotations
 from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, as_object
 
 _READ = json_in("</tool_call>")
 _INSIDE = r"\s*[\[{]"
+_WRITING = Writing((as_object("<tool_call>\n", "\n</tool_call>"),))
 
 HERMES = Dialect(
     name="hermes",
@@ -21,6 +23,7 @@ HERMES = Dialect(
     read=_READ,
     closers=("</tool_call>",),
     models=("*hermes*", "*qwen2.5*", "*qwen3-*", "*qwq*", "*reka*"),
+    writing=_WRITING,
 )
 GRANITE4 = Dialect(
     name="granite4",
@@ -29,6 +32,7 @@ GRANITE4 = Dialect(
     read=_READ,
     closers=("</tool_call>",),
     models=("*granite-4*",),
+    writing=_WRITING,
     is_variant=True,
 )
 
@@ -47,6 +51,7 @@ ERNIE45 = Dialect(
     read=_read_ernie,
     closers=("</tool_call>",),
     models=("*ernie-4.5*", "*ernie4.5*"),
+    writing=_WRITING,
     is_variant=True,
 )
 

@@ -12,6 +12,7 @@ from typing import Final
 from toolglot.dialects.dialect import THINK, Dialect, json_in
 from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, as_object
 
 _INVOKE: Final = "<|content_invoke_tool_json|>"
 _END: Final = "<|end_message|>"
@@ -43,6 +44,7 @@ INKLING = Dialect(
     thinking=(*THINK, ("<|content_thinking|>", _END)),
     thought_ends=(_INVOKE,),
     models=("*inkling*",),
+    writing=Writing((as_object(_INVOKE, _END, arguments="args"),)),
 )
 
 DIALECTS = (INKLING,)

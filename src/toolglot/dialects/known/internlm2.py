@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, as_object
 
 _OBJECT = json_in("<|action_end|>")
 
@@ -22,6 +23,7 @@ INTERNLM2 = Dialect(
     read=_read,
     closers=("<|action_end|>",),
     models=("*internlm2*",),
+    writing=Writing((as_object("<|action_start|><|plugin|>\n", "<|action_end|>", arguments="parameters"),)),
 )
 
 DIALECTS = (INTERNLM2,)

@@ -9,11 +9,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.json_messages import message, ordinary
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Arguments, Writing, as_body
+from toolglot.jsontext import compact
 
 AHEAD = 64
 
@@ -33,14 +36,28 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     return (yield from ordinary(reader))
 
 
+def _openai_call(name: str, arguments: Arguments, id: str) -> dict[str, Any]:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": compact(arguments)}}
+
+
 DIALECTS = (
-    Dialect(name="openai_json", openers=("{",), inside=rf"{_OPENAI}|{_ANY}", read=_read),
+    Dialect(
+        name="openai_json",
+        openers=("{",),
+        inside=rf"{_OPENAI}|{_ANY}",
+        read=_read,
+        writing=Writing((as_body(_openai_call),), begin='{"tool_calls": [', between=", ", end="]}", ids="own"),
+    ),
     Dialect(
         name="anthropic_json",
         openers=("{", "\n["),
         inside=rf'\s*(?:\{{\s*)?(?:"type"\s*:\s*"(?:tool_use|text|message|thinking)"|{_ROLE}|"content"\s*:\s*\['
         r'|"id"\s*:\s*"(?:toolu_|msg_))',
         read=message,
+        writing=Writing(
+            (as_body(lambda name, arguments, id: {"type": "tool_use", "id": id, "name": name, "input": arguments}),),
+            ids="own",
+        ),
     ),
     Dialect(
         name="gemini_json",
@@ -48,5 +65,6 @@ DIALECTS = (
         inside=rf'\s*(?:\{{\s*)?(?:"(?:functionCall|function_call|candidates|parts)"\s*:\s*[\[{{]|{_ROLE}|"text"\s*:'
         r'|"content"\s*:\s*\{)',
         read=message,
+        writing=Writing((as_body(lambda name, arguments, _id: {"functionCall": {"name": name, "args": arguments}}),)),
     ),
 )

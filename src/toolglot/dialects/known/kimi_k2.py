@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.section_calls import SectionStyle, name_in_id, section_call
+from toolglot.dialects.writers.writing_forms import Writing, as_text
 
 _STYLE = SectionStyle(
     open_section=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
@@ -29,6 +30,13 @@ KIMI_K2 = Dialect(
     thinking=(("<think>", "</think>"), ("◁think▷", "◁/think▷")),
     thought_ends=_STYLE.open_section,
     models=("*kimi-k2*",),
+    writing=Writing(
+        (as_text(f"{_STYLE.call}ID{_STYLE.separator}JSON{_STYLE.close_call}"),),
+        begin=_STYLE.open_section[0],
+        between="",
+        end=_STYLE.close_section[0],
+        ids="kimi",
+    ),
 )
 
 DIALECTS = (KIMI_K2,)

@@ -13,6 +13,7 @@ from toolglot.dialects.families.json_messages import ordinary
 from toolglot.dialects.families.python_calls import python_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, as_object
 
 TAG: Final = "<|python_tag|>"
 LONGEST_GUESS: Final = 4096
@@ -53,6 +54,7 @@ LLAMA3_JSON = Dialect(
     models=("*llama-3*", "*llama3*"),
     is_weak=True,
     strong=(TAG,),
+    writing=Writing((as_object(arguments="parameters"),), between="; "),
 )
 
 DIALECTS = (LLAMA3_JSON,)

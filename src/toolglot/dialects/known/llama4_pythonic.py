@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.python_calls import python_in
 from toolglot.dialects.known.pythonic import ANYWHERE
+from toolglot.dialects.writers.writing_forms import python_list
 
 LLAMA4_PYTHONIC = Dialect(
     name="llama4_pythonic",
@@ -14,6 +15,7 @@ LLAMA4_PYTHONIC = Dialect(
     read=python_in("<|python_end|>"),
     closers=("<|python_end|>",),
     models=("*llama-4*", "*llama4*"),
+    writing=python_list("<|python_start|>", "<|python_end|>"),
     named=replace(ANYWHERE, name="llama4_pythonic", inside="", is_weak=False),
 )
 

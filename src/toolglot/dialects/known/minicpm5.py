@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.tag_calls import TagStyle, tags_in
+from toolglot.dialects.writers.writing_forms import Writing, as_tags, in_cdata
 
 _SPACES = (" ", "", "\u0120")
 _STYLE = TagStyle(
@@ -18,6 +19,7 @@ _STYLE = TagStyle(
     close_parameter=("</param>",),
     cdata=True,
 )
+_WRITTEN = ('<function name="NAME">', '<param name="KEY">VALUE</param>', "</function>")
 
 MINICPM5 = Dialect(
     name="minicpm5",
@@ -25,6 +27,7 @@ MINICPM5 = Dialect(
     inside=r"\s*+[\"'][^\"'<>]++(?:[\"']\s*+/?>?\s*+(?:</?(?:function|param)|<?/?\Z)|\Z)",
     read=tags_in(_STYLE),
     models=("*minicpm5*", "*minicpm-5*"),
+    writing=Writing((as_tags(*_WRITTEN), as_tags(*_WRITTEN, value=in_cdata))),
 )
 
 DIALECTS = (MINICPM5,)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.tag_calls import TagStyle, tags_in
+from toolglot.dialects.writers.writing_forms import invokes
 
 
 def _style(section: str) -> TagStyle:
@@ -29,6 +30,7 @@ MINIMAX_M2 = Dialect(
     inside=r"\s*+(?:<invoke |[{\[])",
     read=tags_in(_style("minimax:tool_call")),
     models=("*minimax-m2*", "*minimax_m2*"),
+    writing=invokes("<minimax:tool_call>\n", "\n</minimax:tool_call>"),
 )
 DOTS = Dialect(
     name="dots",
@@ -36,6 +38,7 @@ DOTS = Dialect(
     inside=r"\s*+(?:<invoke |[{\[])",
     read=tags_in(_style("dots_function_call")),
     models=("*dots*",),
+    writing=invokes("<dots_function_call>", "</dots_function_call>"),
 )
 
 DIALECTS = (MINIMAX_M2, DOTS)

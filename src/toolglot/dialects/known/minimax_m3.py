@@ -11,6 +11,7 @@ from toolglot.dialects.families.nested_tags import nested_call
 from toolglot.dialects.families.sections import Section, calls_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import tagged
 
 PREFIX = "]<]minimax[>["
 _INVOKE = f"{PREFIX}<invoke "
@@ -28,6 +29,12 @@ MINIMAX_M3 = Dialect(
     closers=(f"{PREFIX}</tool_call>", f"{PREFIX}</invoke>"),
     thinking=(("<mm:think>", "</mm:think>"), *THINK),
     models=("*minimax-m3*", "*minimax_m3*"),
+    writing=tagged(
+        f'{PREFIX}<invoke name="NAME">',
+        f"{PREFIX}<KEY>VALUE{PREFIX}</KEY>",
+        f"{PREFIX}</invoke>",
+        section=(f"{PREFIX}<tool_call>", f"{PREFIX}</tool_call>"),
+    ),
 )
 
 DIALECTS = (MINIMAX_M3,)

@@ -17,6 +17,7 @@ from toolglot.dialects.dialect import THINK, Dialect, json_in
 from toolglot.dialects.families.json_calls import CallKeys, arguments_of
 from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, as_object, as_text, json_list
 
 _NAME: Final = re.compile(r"[^\s\[{]+")
 _LIST: Final = json_in("</s>", keys=CallKeys(id=("id",)))
@@ -41,15 +42,27 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     return (yield from arguments_of(reader, name, id)) if reader.accepts(name) else "none"
 
 
-def _mistral(name: str, inside: str, models: str) -> Dialect:
+def _mistral(name: str, inside: str, models: str, writing: Writing) -> Dialect:
     """One of both. Where it is named, it reads the other form as well: a server knows only that it is Mistral's."""
     thinking, written = (*THINK, ("[THINK]", "[/THINK]")), tuple(f"*{model}*" for model in models.split())
-    found = Dialect(name=name, openers=("[TOOL_CALLS]",), inside=inside, read=_read, thinking=thinking, models=written)
+    found = Dialect(
+        name=name,
+        openers=("[TOOL_CALLS]",),
+        inside=inside,
+        read=_read,
+        thinking=thinking,
+        models=written,
+        writing=writing,
+    )
     return replace(found, named=replace(found, inside=""))
 
 
+_AS_LIST: Final = json_list("[TOOL_CALLS] ", form=as_object(id="id"))._replace(ids="nine")
+_AS_NAME: Final = Writing((as_text("[TOOL_CALLS]NAME[ARGS]JSON"),), between="")
 _NAMED: Final = r"\s*[^\s\[\]{}\"']+\s*(?:\[(?:ARGS|CALL_ID)\]|\{)|\s*[^\s\[\]{}\"']{40,}"
 DIALECTS = (
-    _mistral("mistral", r"\s*[\[{]", "mistral-7b mistral-nemo mixtral codestral"),
-    _mistral("mistral_v11", _NAMED, "mistral-small mistral-medium mistral-large devstral ministral magistral"),
+    _mistral("mistral", r"\s*[\[{]", "mistral-7b mistral-nemo mixtral codestral", _AS_LIST),
+    _mistral(
+        "mistral_v11", _NAMED, "mistral-small mistral-medium mistral-large devstral ministral magistral", _AS_NAME
+    ),
 )

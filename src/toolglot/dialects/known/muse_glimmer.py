@@ -15,6 +15,7 @@ from toolglot.dialects.families.tag_calls import TagStyle, read_head, tags_in, u
 from toolglot.dialects.lookahead import give_back, next_of
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.writers.writing_forms import invokes
 
 _SECTION, _ENDS = "<atem:function_calls>", ("<|eom|>", "<|eot|>")
 _FIRST = tuple(f"\n{space}to={whom}<|message|>" for space in ("", " ") for whom in ("self", "user"))
@@ -55,5 +56,12 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
 
 
 _MARKS = (*_STYLE.open_section, *_STYLE.call)
-_UNSTARTED = Dialect(name="muse_glimmer", openers=(*_MARKS, *_ANY_FIRST), read=_read, closers=_ENDS, models=("*muse*",))
+_UNSTARTED = Dialect(
+    name="muse_glimmer",
+    openers=(*_MARKS, *_ANY_FIRST),
+    read=_read,
+    closers=_ENDS,
+    models=("*muse*",),
+    writing=invokes(_SECTION, "</atem:function_calls>", prefix="atem:"),
+)
 DIALECTS = (replace(_UNSTARTED, openers=(*_MARKS, *_FIRST), named=_UNSTARTED),)

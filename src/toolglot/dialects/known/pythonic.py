@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.python_calls import CALL_AHEAD, python_in
+from toolglot.dialects.writers.writing_forms import python_list
 
 PYTHONIC = Dialect(
     name="pythonic",
@@ -21,6 +22,7 @@ PYTHONIC = Dialect(
     closers=("<|python_end|>",),
     models=("*llama-3.2*", "*toolace*"),
     is_weak=True,
+    writing=python_list(),
 )
 ANYWHERE = replace(
     PYTHONIC,

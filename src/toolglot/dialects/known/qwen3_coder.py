@@ -10,6 +10,7 @@ from __future__ import annotations
 from toolglot.dialects.dialect import THINK, Dialect
 from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 from toolglot.dialects.values.argument_writer import Trim
+from toolglot.dialects.writers.writing_forms import Writing, as_tags
 
 _INSIDE = r"\s*+(?:<function=|[{\[]|[^\s<>{}]++\s*+>?\s*+(?:\{|</?(?:function|parameter|tool_call|seed)|<?/?\Z))"
 
@@ -27,6 +28,11 @@ def _style(section: str, trim: Trim = "newline") -> TagStyle:
     )
 
 
+def _writing(section: str) -> Writing:
+    begin, end = f"<{section}>\n<function=NAME>\n", f"</function>\n</{section}>"
+    return Writing((as_tags(begin, "<parameter=KEY>\nVALUE\n</parameter>\n", end),))
+
+
 QWEN3_CODER = Dialect(
     name="qwen3_coder",
     openers=("<tool_call>", "<function="),
@@ -34,6 +40,7 @@ QWEN3_CODER = Dialect(
     read=tags_in(_style("tool_call")),
     closers=("</tool_call>",),
     models=("*qwen3-coder*", "*qwen3.5*", "*qwen3.6*", "*mimo*", "*nemotron-3*"),
+    writing=_writing("tool_call"),
 )
 STEP3P5 = Dialect(
     name="step3p5",
@@ -42,6 +49,7 @@ STEP3P5 = Dialect(
     read=tags_in(_style("tool_call")),
     closers=("</tool_call>",),
     models=("*step-3.5*", "*step3p5*", "*step3.5*"),
+    writing=_writing("tool_call"),
 )
 SEED_OSS = Dialect(
     name="seed_oss",
@@ -51,6 +59,7 @@ SEED_OSS = Dialect(
     closers=("</seed:tool_call>",),
     thinking=(("<seed:think>", "</seed:think>"), *THINK),
     models=("*seed-oss*",),
+    writing=_writing("seed:tool_call"),
 )
 
 DIALECTS = (QWEN3_CODER, STEP3P5, SEED_OSS)

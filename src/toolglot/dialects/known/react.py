@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.react_steps import FENCED_ACTION, step
+from toolglot.dialects.writers.writing_forms import Writing, as_text
 
 REACT = Dialect(
     name="react",
@@ -23,6 +24,7 @@ REACT = Dialect(
     inside=rf"[ \t`*\"']*+[\w.:/-]|{FENCED_ACTION}",
     read=step,
     is_weak=True,
+    writing=Writing((as_text("Action: NAME\nAction Input: JSON"),), result=("Observation: ", "")),
 )
 
 DIALECTS = (REACT,)

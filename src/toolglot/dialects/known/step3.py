@@ -13,8 +13,9 @@ import re
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.tag_calls import TagStyle, tags_in
+from toolglot.dialects.writers.writing_forms import tagged
 
-_BEGIN, _SEPARATOR = "<\uff5ctool_call_begin\uff5c>", "<\uff5ctool_sep\uff5c>"
+_BEGIN, _SEPARATOR, _END = "<\uff5ctool_call_begin\uff5c>", "<\uff5ctool_sep\uff5c>", "<\uff5ctool_call_end\uff5c>"
 _STYLE = TagStyle(
     call=("<steptml:invoke ",),
     close_call=("</steptml:invoke>",),
@@ -22,7 +23,7 @@ _STYLE = TagStyle(
     close_parameter=("</steptml:parameter>",),
     open_section=("<\uff5ctool_calls_begin\uff5c>",),
     close_section=("<\uff5ctool_calls_end\uff5c>",),
-    skipped=("<\uff5ctool_call_end\uff5c>", _SEPARATOR, _BEGIN),
+    skipped=(_END, _SEPARATOR, _BEGIN),
     gap=re.compile(r"[^<]*+"),
 )
 _WORDS = rf"(?:(?:function)?\s*+{_SEPARATOR})?+[\w.\-]*+\s*+(?:<steptml:|<?\Z)"
@@ -32,8 +33,14 @@ STEP3 = Dialect(
     openers=(*_STYLE.open_section, _BEGIN, *_STYLE.call),
     inside=rf"\s*+(?:{_BEGIN})?+\s*+{_WORDS}|name=",
     read=tags_in(_STYLE),
-    closers=(*_STYLE.close_section, "<\uff5ctool_call_end\uff5c>"),
+    closers=(*_STYLE.close_section, _END),
     models=("*step3*", "*step-3"),
+    writing=tagged(
+        f'{_BEGIN}<steptml:invoke name="NAME">',
+        '<steptml:parameter name="KEY">VALUE</steptml:parameter>',
+        f"</steptml:invoke>{_END}",
+        section=(_STYLE.open_section[0], _STYLE.close_section[0]),
+    ),
 )
 
 DIALECTS = (STEP3,)

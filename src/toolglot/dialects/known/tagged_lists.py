@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from toolglot.dialects.dialect import THINK, Dialect, json_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, as_object, json_list
 
 _READ = json_in("</tool_calls>")
 _INSIDE = r"\s*[\[{]"
+_WRITING = json_list("<tool_calls>", "</tool_calls>")
 
 
 def _read_apriel(reader: DialectReader, opener: str) -> Steps[Outcome]:
@@ -21,6 +23,9 @@ def _read_apriel(reader: DialectReader, opener: str) -> Steps[Outcome]:
     return (yield from _READ(reader, opener))
 
 
+JAMBA = Dialect(
+    name="jamba", openers=("<tool_calls>",), inside=_INSIDE, read=_READ, models=("*jamba*",), writing=_WRITING
+)
 _ANSWER = "[BEGIN FINAL RESPONSE]"
 APRIEL = Dialect(
     name="apriel",
@@ -29,12 +34,13 @@ APRIEL = Dialect(
     read=_read_apriel,
     thinking=(*THINK, ("<thinking>", "</thinking>")),
     models=("*apriel*",),
+    writing=_WRITING,
     is_variant=True,
 )
 
 DIALECTS = (
-    Dialect(name="jamba", openers=("<tool_calls>",), inside=_INSIDE, read=_READ, models=("*jamba*",)),
-    Dialect(name="hunyuan_a13b", openers=("<tool_calls>",), inside=_INSIDE, read=_READ, models=("*hunyuan*a13b*",)),
+    JAMBA,
+    replace(JAMBA, name="hunyuan_a13b", models=("*hunyuan*a13b*",)),
     replace(APRIEL, named=replace(APRIEL, thinking=(*APRIEL.thinking, ("Here are my reasoning steps:", _ANSWER)))),
     Dialect(
         name="nemotron_toolcall",
@@ -42,6 +48,7 @@ DIALECTS = (
         inside=_INSIDE,
         read=json_in("</TOOLCALL>"),
         models=("*nemotron-nano*v2*", "*nemotron-nano-9b*", "*nemotron-nano-12b*"),
+        writing=json_list("<TOOLCALL>", "</TOOLCALL>"),
     ),
     Dialect(
         name="longcat",
@@ -50,5 +57,6 @@ DIALECTS = (
         read=json_in("</longcat_tool_call>"),
         thinking=(*THINK, ("<longcat_think>", "</longcat_think>")),
         models=("*longcat*",),
+        writing=Writing((as_object("<longcat_tool_call>\n", "\n</longcat_tool_call>"),)),
     ),
 )

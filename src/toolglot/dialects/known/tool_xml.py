@@ -16,6 +16,7 @@ from toolglot.dialects.families.json_calls import arguments_of
 from toolglot.dialects.families.tool_elements import NAMES, ElementCall, attributes, element_text, read_tag
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import Writing, as_object
 
 _OBJECT: Final = json_in("</tool>")
 
@@ -50,6 +51,7 @@ TOOL_XML = Dialect(
     openers=("<tool>", "<tool "),
     inside=r"\s*[\[{]|\s*<(?:name|tool_name|function)>|[\w:-]+\s*=\s*[\"']",
     read=_read,
+    writing=Writing((as_object("<tool>", "</tool>"),)),
 )
 
 DIALECTS = (TOOL_XML,)

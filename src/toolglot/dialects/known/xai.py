@@ -15,6 +15,7 @@ from toolglot.dialects.families.part_calls import part_call
 from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import tagged
 
 _TAGS = ("xai:function_call", "x.ai:function_call", "xai:tool_call", "x.ai:tool_call")
 _CLOSERS = tuple(f"{start}{tag}" for tag in _TAGS for start in ("</", "</ ", "< /", "< / "))
@@ -42,6 +43,17 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     return outcome
 
 
-XAI = Dialect(name="xai", openers=(*_STYLE.call, *_WHOLE), read=_read, models=("*grok*", "x-ai/*"))
+XAI = Dialect(
+    name="xai",
+    openers=(*_STYLE.call, *_WHOLE),
+    read=_read,
+    models=("*grok*", "x-ai/*"),
+    writing=tagged(
+        '<xai:function_call name="NAME">',
+        '<parameter name="KEY">VALUE</parameter>',
+        "</xai:function_call>",
+        between="\n",
+    ),
+)
 
 DIALECTS = (XAI,)

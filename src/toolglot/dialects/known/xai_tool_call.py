@@ -13,6 +13,7 @@ from toolglot.dialects.families.part_calls import INSIDE, part_call
 from toolglot.dialects.families.tag_calls import named_by, read_head
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.writers.writing_forms import Writing, as_text
 
 _NAMED = "<tool_call "
 
@@ -32,6 +33,7 @@ XAI_TOOL_CALL = Dialect(
     openers=("<tool_call>", _NAMED),
     inside=rf"{INSIDE}|(?:name|tool|function)\s*=",
     read=_read,
+    writing=Writing((as_text("<tool_call><name>NAME</name><arguments>JSON</arguments></tool_call>"),)),
 )
 
 DIALECTS = (XAI_TOOL_CALL,)

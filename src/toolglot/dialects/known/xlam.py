@@ -10,6 +10,7 @@ from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.families.json_calls import BARE, BARE_KEY, call_list
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
+from toolglot.dialects.writers.writing_forms import json_list
 
 _MARK: Final = "[TOOL_CALLS]"
 
@@ -31,6 +32,7 @@ XLAM = Dialect(
     read=_read,
     models=("*xlam*",),
     is_weak=True,
+    writing=json_list(""),
 )
 
 _ANYWHERE = replace(XLAM, openers=("[", "```", "<tool_call>"), inside=rf"(?:TOOL_CALLS\])?{XLAM.inside}")

@@ -19,7 +19,6 @@ from toolglot.dialects.registry import get
 from toolglot.dialects.text_stream import Said, parse_text
 from toolglot.dialects.values.schema_types import type_of
 from toolglot.dialects.writers.writing_forms import Arguments, IdStyle, Writing
-from toolglot.dialects.writers.writing_table import WRITINGS
 from toolglot.errors import InputError, quote
 from toolglot.jsontext import compact, json_path
 
@@ -121,25 +120,11 @@ def sample(dialect: str, count: int = 1) -> str:
 
 def writing_of(dialect: str) -> Writing:
     """How a dialect is written."""
-    found = (_OWN.get(dialect) or WRITINGS.get(dialect)) if isinstance(dialect, str) else None
-    if found is None:
-        name = get(dialect).name
-        found = _OWN.get(name) or WRITINGS.get(name)
-    if found is None:
-        hint = "give it one with register_writing"
-        raise InputError(f"the dialect {quote(dialect)} has no written form", path="dialect", hint=hint)
-    return found
-
-
-_OWN: dict[str, Writing] = {}
-
-
-def register_writing(dialect: str, writing: Writing) -> None:
-    """Say how a dialect of your own is written."""
-    name = get(dialect).name
-    if not isinstance(writing, Writing) or not writing.forms:
-        raise InputError(f"expected a Writing with a form, got {quote(writing)}", path="writing")
-    _OWN[name] = writing
+    writing = get(dialect).writing
+    if writing is None:
+        hint = "register it with writing="
+        raise InputError(f"the dialect {quote(dialect)} cannot be written", path="dialect", hint=hint)
+    return writing
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -214,7 +199,7 @@ def _id(call: ToolCall, place: int, first: int, style: IdStyle) -> str:
         return call.id if _NINE.fullmatch(call.id) else _nine(call.id)
     if style == "kimi":
         return f"functions.{call.name}:{first + place}"
-    return {"none": "", "own": call.id, "count": str(first + place), "place": str(place + 1)}[style]
+    return {"none": "", "own": call.id, "count": str(first + place), "position": str(place + 1)}[style]
 
 
 def _nine(id: str) -> str:
